@@ -14,12 +14,13 @@ from agent.facts.facter import FactSources, gather
 from master.catalogs.compiler_terminus import trusted
 from master.compiler.catalog.wire import wire_catalog
 from master.compiler.codegen.codecache import CodeCache
-from master.compiler.evaluation.compilation import Compilation, LogEntry
+from master.compiler.evaluation.compilation import Compilation
 from master.compiler.evaluation.compile import raised_recursion_limit
 from master.compiler.evaluation.runtime import NAMES
 from master.compiler.host import NodeInput
 from master.compiler.loading.builtins import all_functions
 from master.compiler.loading.loader import Loader
+from master.compiler.log import LogEntry
 from master.compiler.syntax.checker import Diagnostic
 from master.environments.config_version import version_of
 from master.environments.directories import Environment, Environments, EnvironmentSettings, read_environment

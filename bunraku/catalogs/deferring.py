@@ -14,12 +14,13 @@ from agent.run.deferred import Resolver
 from agent.state.runlog import RunLog
 from master.compiler.catalog import richdata as wire
 from master.compiler.codegen.codecache import CodeCache
-from master.compiler.evaluation.compilation import Compilation, LogEntry
+from master.compiler.evaluation.compilation import Compilation
 from master.compiler.evaluation.runtime import NAMES, call
 from master.compiler.functions import builtin_functions
 from master.compiler.functions.api import Function, collect
 from master.compiler.host import NodeInput
 from master.compiler.loading.loader import Loader
+from master.compiler.log import LogEntry
 from master.compiler.syntax.source import Source
 from master.compiler.values.core import Binary, Sensitive, Value
 from master.environments.directory_environment import DirectoryEnvironment
@@ -84,7 +85,7 @@ def resolved(compilation: Compilation, deferred: richdata.WireDeferred) -> Any:
         raise
     except PuppetError as err:
         raise EvaluationError(err.message, where=err.where, hint=err.hint) from err
-    return richdata.read(wire.encode(value, compilation.warn_here, f"Deferred('{deferred.name}')"))
+    return richdata.read(wire.encode(value, compilation.log.warn_here, f"Deferred('{deferred.name}')"))
 
 
 def _inward(value: Any) -> Value:

@@ -25,7 +25,7 @@ from shared.settings import AgentSettings, MasterSettings, load, read, unknown
 
 if TYPE_CHECKING:
     from agent.state.runlog import RunLog
-    from master.compiler.evaluation.compilation import LogEntry
+    from master.compiler.log import LogEntry
     from master.environments.directories import Environment
 
     from ..catalogs.compilation import Manifest

@@ -252,7 +252,7 @@ def _of_file(compilation: Compilation, path: Path) -> Any:
 def _rendered(compilation: Compilation, function: str, template: str, parameters: dict[str, Value] | None) -> str:
     arguments: list[Any] = [template] if parameters is None else [template, parameters]
     try:
-        text = compilation.function(function).call(compilation.top, arguments)
+        text = compilation.definitions.function(function).call(compilation.top, arguments)
     except PuppetError as err:
         raise located(err) from err
     return str(text.unwrap() if isinstance(text, Sensitive) else text)

@@ -12,6 +12,7 @@ from typing import Any
 from master.compiler.evaluation.compilation import Compilation
 from master.compiler.host import LookupArguments, NotFoundInData
 from master.compiler.types.base import PuppetType
+from master.compiler.types.notation.parse import parse_type
 from master.compiler.values.core import Value, entries
 from master.compiler.values.text import to_s
 from master.hiera import Explainer, merge_of
@@ -133,11 +134,11 @@ def _value(compilation: Compilation, options: LookupCommandOptions, merge: Any, 
     Raises:
         NotFoundInData: none has, and there is no default. EvaluationError: the data is wrong, or the value is of another type.
     """
-    wanted: PuppetType | None = None if options.type is None else compilation.type_from_text(options.type)
+    wanted: PuppetType | None = None if options.type is None else parse_type(options.type, compilation.definitions)
     keys = options.arguments or ("__global__",)
     for key in keys:
         try:
-            found = compilation.data_for(key, compilation.top, merge, LookupArguments(explainer=explainer))
+            found = compilation.data.value(key, compilation.top, merge, LookupArguments(explainer=explainer))
         except NotFoundInData:
             continue
         return found if wanted is None or (explainer is not None and explainer.only_options) else require_type("Found value", wanted, found)

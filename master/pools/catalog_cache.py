@@ -15,9 +15,9 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..compiler.evaluation.compilation import LogEntry
 from ..compiler.evaluation.dependencies import NodeDependencies
 from ..compiler.host import NodeInput
+from ..compiler.log import LogEntry
 from ..files.code_files import are_unchanged
 
 __all__ = ["CachedCatalog", "CatalogCache"]

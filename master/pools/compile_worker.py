@@ -27,12 +27,12 @@ from shared.regexps import PATTERN_TIMEOUT
 
 from ..compiler.codegen.codecache import CodeCache
 from ..compiler.errors.locations import current, place_of
-from ..compiler.evaluation.compilation import LogEntry
 from ..compiler.evaluation.compile import compile_catalog
 from ..compiler.evaluation.dependencies import NodeDependencies
 from ..compiler.evaluation.runtime import NAMES
 from ..compiler.host import NodeInput
 from ..compiler.loading.loader import Loader
+from ..compiler.log import LogEntry
 from ..compiler.syntax.checker import Diagnostic as Finding
 from ..environments.directories import EnvironmentSettings
 from ..environments.directory_environment import DirectoryEnvironment

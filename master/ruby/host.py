@@ -297,7 +297,7 @@ class RubyHost:
             return {"passing": self._keep(error)}
 
     def _on_variable(self, scope: Scope, name: str) -> Value:
-        return scope.compilation.data_context(scope).variable(name)
+        return scope.compilation.data.context_for(scope).variable(name)
 
     def _on_peek(self, scope: Scope, name: str) -> Value:
         found = scope.find(name)

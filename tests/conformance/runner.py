@@ -20,12 +20,12 @@ from typing import Any
 import yaml
 
 from master.compiler.codegen.codecache import CodeCache
-from master.compiler.evaluation.compilation import LogEntry
 from master.compiler.evaluation.compile import compile_catalog
 from master.compiler.evaluation.runtime import NAMES
 from master.compiler.host import NodeInput
 from master.compiler.loading.builtins import all_functions
 from master.compiler.loading.loader import Loader
+from master.compiler.log import LogEntry
 from master.environments.directories import EnvironmentSettings, read_environment
 from master.environments.directory_environment import DirectoryEnvironment
 from master.files.code_files import MemoryFiles

@@ -34,12 +34,12 @@ from agent.state.statefiles import StateFile
 from agent.transaction.run import ApplyContext, apply_catalog
 from agent.transaction.summary import ReportHeader, report_of
 from master.compiler.codegen.codecache import CodeCache
-from master.compiler.evaluation.compilation import LogEntry
 from master.compiler.evaluation.compile import compile_catalog
 from master.compiler.evaluation.runtime import NAMES
 from master.compiler.host import NodeInput
 from master.compiler.loading.builtins import all_functions
 from master.compiler.loading.loader import Loader
+from master.compiler.log import LogEntry
 from master.environments.directory_environment import DirectoryEnvironment
 from master.files.code_files import DiskFiles
 from shared.errors import PuppetError

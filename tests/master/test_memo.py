@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from master.compiler.codegen.codecache import CodeCache
-from master.compiler.evaluation.compilation import LogEntry
+from master.compiler.log import LogEntry
 from master.environments.directories import EnvironmentSettings
 from master.pools.compile_worker import CompileWorker
 from shared.errors import CompileError, PuppetError

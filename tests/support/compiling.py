@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from master.compiler.codegen.codecache import CodeCache
-from master.compiler.evaluation.compilation import LogEntry
 from master.compiler.evaluation.compile import compile_catalog
 from master.compiler.evaluation.runtime import NAMES
 from master.compiler.host import NodeInput
 from master.compiler.loading.builtins import all_functions
 from master.compiler.loading.loader import Loader
+from master.compiler.log import LogEntry
 from master.environments.directory_environment import DirectoryEnvironment
 from master.files.code_files import MemoryFiles
 

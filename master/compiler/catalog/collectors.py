@@ -132,7 +132,7 @@ def import_exported(compilation: CompilationView, collector: ResourceCollector) 
     if compilation.storeconfigs:
         compilation.mark_uncacheable("exported resources are collected")
     for item in compilation.host.exported(collector.type, compilation.node):
-        definition = compilation.find_define(item.type.lower())
+        definition = compilation.definitions.find_define(item.type.lower())
         native = compilation.host.types.find(item.type.lower())
         made = DeclaredResource(
             item.type,

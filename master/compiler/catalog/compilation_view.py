@@ -4,16 +4,28 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from shared.errors import Location
-
 from ..host import CompilerHost, NodeInput
+from ..log import CompilationLog
 from ..types.base import PuppetType
 from ..values.core import Reporter
 from .builder import CatalogBuilder
 from .definitions import Define, HostClass
 from .resources import Override, ResourceScope
 
-__all__ = ["CompilationView"]
+__all__ = ["CompilationView", "DefinitionsView"]
+
+
+class DefinitionsView(Protocol):
+    """The definitions of an environment, as whatever lies below `evaluation` sees them."""
+
+    def find_class(self, name: str) -> HostClass | None:
+        """Return the class of that name; None when there is none."""
+
+    def find_define(self, name: str) -> Define | None:
+        """Return the defined type of that lower-case name; None when there is none."""
+
+    def find_type(self, name: str) -> PuppetType | None:
+        """Return the built-in type, the resource type or the alias of that name; None when there is none."""
 
 
 class CompilationView(Protocol):
@@ -38,16 +50,14 @@ class CompilationView(Protocol):
     def storeconfigs(self) -> bool:
         """Whether the setting `storeconfigs` lets resources be exported and collected."""
 
-    def find_class(self, name: str) -> HostClass | None: ...
+    @property
+    def log(self) -> CompilationLog: ...
 
-    def find_define(self, name: str) -> Define | None: ...
-
-    def find_type(self, name: str) -> PuppetType | None: ...
+    @property
+    def definitions(self) -> DefinitionsView: ...
 
     def add_override(self, override: Override) -> None:
         """Apply an override now, or keep it until its resource is declared."""
-
-    def log(self, level: str, message: str, *, where: Location | None = None) -> None: ...
 
     def mark_uncacheable(self, reason: str) -> None:
         """Keep the catalog out of the cache of catalogs."""

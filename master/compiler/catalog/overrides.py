@@ -40,7 +40,7 @@ def apply_override(compilation: CompilationView, resource: DeclaredResource, ove
         if compilation.reporter.strict is Strictness.ERROR:
             raise EvaluationError(message, where=place)
         if compilation.reporter.strict is Strictness.WARNING:
-            compilation.log("warning", message, where=place)
+            compilation.log.add("warning", message, where=place)
     for name, attribute in override.attributes.items():
         _override_attribute(compilation, resource, name, attribute, place, forced=override.forced)
 

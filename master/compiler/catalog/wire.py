@@ -87,7 +87,7 @@ def _parameters(resource: DeclaredResource, compilation: CompilationView, rich: 
         found = {name: value for name, value in titled if value is not None and (name, value) != (namevar, resource.title)}
 
     def warn(message: str) -> None:
-        compilation.log("warning", message, where=resource.place)
+        compilation.log.add("warning", message, where=resource.place)
 
     main = resource.title == "main" and resource.type in ("Class", "Stage")
     for name, value in values.items():

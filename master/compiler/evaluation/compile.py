@@ -10,7 +10,8 @@ from typing import Any
 from ..catalog.wire import wire_catalog
 from ..host import CompilerHost, NodeInput
 from ..loading.loader import Loader
-from .compilation import Compilation, LogEntry
+from ..log import LogEntry
+from .compilation import Compilation
 from .dependencies import NodeDependencies
 
 __all__ = ["compile_catalog", "raised_recursion_limit"]

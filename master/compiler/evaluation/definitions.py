@@ -43,15 +43,15 @@ def _evaluate_class(compilation: Compilation, definition: HostClass, resource: D
         parent = compilation.catalog.find("Class", class_title(definition.parent.name))
         if parent is not None:
             compilation.evaluate(parent)
-        inherited = compilation.class_scopes.get(definition.parent.name)
+        inherited = compilation.scopes.by_class.get(definition.parent.name)
     scope = Scope(compilation, "class", parent=inherited or declared_in, resource=resource, source=definition)
-    scope.next = inherited or compilation.node_scope_of(declared_in)
+    scope.next = inherited or compilation.scopes.behind(declared_in)
     compilation.catalog.classes.append(definition.name)
     _set_modules(scope, definition, scope.parent)
     scope.vars["title"] = resource.title.lower()
     name = resource.values.get("name")
     scope.vars["name"] = name.lower() if isinstance(name, str) else resource.title.lower()
-    compilation.class_scopes[definition.name] = scope
+    compilation.scopes.by_class[definition.name] = scope
     _bind_parameters(compilation, scope, definition, resource)
     compilation.catalog.contain_in_stage(resource)
     _run(definition, scope)
@@ -60,7 +60,7 @@ def _evaluate_class(compilation: Compilation, definition: HostClass, resource: D
 def _evaluate_define(compilation: Compilation, definition: Definition, resource: DeclaredResource) -> None:
     declared_in = declaring_scope(resource)
     scope = Scope(compilation, "define", parent=declared_in, resource=resource, source=definition)
-    scope.next = compilation.node_scope_of(declared_in)
+    scope.next = compilation.scopes.behind(declared_in)
     _set_modules(scope, definition, declared_in)
     title = resource.title if resource.number_title is None else resource.number_title
     scope.vars["title"] = title
@@ -78,8 +78,8 @@ def _evaluate_node(compilation: Compilation, definition: NodeBlock, resource: De
     _set_modules(scope, definition, declared_in)
     scope.vars["title"] = resource.title
     scope.vars["name"] = resource.title
-    scope.matched = MatchVariables(compilation.node_match)
-    compilation.node_scope = scope
+    scope.matched = MatchVariables(compilation.scopes.node_match)
+    compilation.scopes.node = scope
     compilation.catalog.contain_in_stage(resource)
     _run(definition, scope)
 
@@ -133,7 +133,7 @@ def _bind_data(compilation: Compilation, scope: Scope, definition: HostClass, re
         name = parameter.name
         if resource.values.get(name) is None:
             try:
-                value = compilation.data_for(f"{definition.name}::{name}", scope)
+                value = compilation.data.value(f"{definition.name}::{name}", scope)
             except NotFoundInData:
                 continue
             if value is not None or not parameter.has_default:
@@ -182,6 +182,6 @@ def _check(compilation: Compilation, scope: Scope, definition: Definition, resou
     checked = {
         name: value for name, value in values.items() if name in definition.by_name or (name != "name" and name not in METAPARAMETERS)
     }
-    problems = check_parameters(resource.ref, declared, checked, deferred=compilation.deferred_type)
+    problems = check_parameters(resource.ref, declared, checked, deferred=compilation.definitions.deferred_type)
     if problems is not None:
         raise EvaluationError(problems)

@@ -37,7 +37,7 @@ def evaluate(compilation: Compilation, source: Source) -> Value:
     program = parse(source)
 
     def warn(level: str, diagnostic: Diagnostic) -> None:
-        compilation.log(level, diagnostic.message, where=diagnostic.where)
+        compilation.log.add(level, diagnostic.message, where=diagnostic.where)
 
     refuse(check(program, source, strict=strict), warn)
     if program.definitions:

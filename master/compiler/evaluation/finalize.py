@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from shared.errors import EvaluationError, PuppetError
 from shared.suggestions import did_you_mean
 
-from ..catalog.overrides import apply_override
 from ..catalog.relationships import materialize
 from ..catalog.resources import INHERITED, METAPARAMETERS, DeclaredResource
 from ..errors.locations import FINAL
@@ -18,7 +16,7 @@ from .definitions import check_unevaluated
 if TYPE_CHECKING:
     from .compilation import Compilation
 
-__all__ = ["finish", "similar"]
+__all__ = ["finish"]
 
 
 def finish(compilation: Compilation) -> None:
@@ -29,16 +27,12 @@ def finish(compilation: Compilation) -> None:
         EvaluationError: an attribute that there is not, a relationship to what is not declared.
     """
     try:
-        materialize(compilation.catalog, compilation.relationships)
+        materialize(compilation.catalog, compilation.pending.relationships)
     except PuppetError as error:
         error.where = error.where or FINAL
         raise
     for resource in compilation.catalog.declared:
-        waiting = compilation.overrides.get((resource.type, resource.title))
-        if waiting:
-            for override in waiting:
-                apply_override(compilation, resource, override)
-            waiting.clear()
+        compilation.pending.apply_overrides(compilation, resource)
         _finish_resource(compilation, resource)
     _hand_down(compilation)
     compilation.catalog.check_aliases()
@@ -56,7 +50,7 @@ def _finish_resource(compilation: Compilation, resource: DeclaredResource) -> No
                 raise EvaluationError(
                     f"no parameter named '{name}' {resource.place} on {resource.ref}",
                     where=resource.place,
-                    hint=similar(name, METAPARAMETERS | resource.native.attributes),
+                    hint=did_you_mean(name, METAPARAMETERS | resource.native.attributes, form="'{}'"),
                 )
     elif resource.virtual and resource.definition is not None and not resource.evaluated and not resource.is_class:
         # Nobody collected it; its parameters have to be right all the same.
@@ -86,8 +80,3 @@ def _hand_down(compilation: Compilation) -> None:
 
 def _handed_down(resource: DeclaredResource) -> dict[str, Value]:
     return {name: resource.values[name] for name in INHERITED if resource.values.get(name) is not None}
-
-
-def similar(name: str, known: Iterable[str]) -> str:
-    """A hint: what could have been meant."""
-    return did_you_mean(name, known, form="'{}'")

@@ -11,6 +11,7 @@ from ..catalog.relationships import RelationshipEdge, RelationshipEnd, split_ref
 from ..errors.issues import LanguageError
 from ..errors.locations import FINAL
 from ..types.base import PuppetType
+from ..types.notation.parse import parse_type
 from ..types.references import ClassType, ResourceType
 from ..values.core import Value
 from ..values.labels import label, with_article
@@ -26,7 +27,7 @@ def relate(scope: Scope, op: str, left: Value, right: Value) -> Value:
     attribute = "before" if "-" in op else "notify"
     for source in sources:
         for target in targets:
-            scope.compilation.relationships.append(RelationshipEdge(_end(source), _end(target), attribute))
+            scope.compilation.pending.relationships.append(RelationshipEdge(_end(source), _end(target), attribute))
     if not two:
         return one
     if len(two) == 1 and isinstance(two[0], ResourceCollector):
@@ -52,7 +53,7 @@ def _operands(scope: Scope, value: Value) -> list[Value]:
     for item in _flat(value):
         operand = item
         if isinstance(item, str):
-            operand = scope.compilation.type_from_text(item)
+            operand = parse_type(item, scope.compilation.definitions)
         elif isinstance(item, ResourceCollector):
             if id(item) not in seen:
                 seen.add(id(item))

@@ -21,6 +21,7 @@ from ..types.references import ClassType, ResourceType
 from ..values.core import DEFAULT, Value, entries
 from ..values.labels import label
 from ..values.text import inspect, to_s
+from .class_declarations import declare_parent
 from .scope import Scope
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def declare(scope: Scope, type_name: str, form: int, line: int, *bodies: tuple[V
     """
     compilation = scope.compilation
     if form == 2 and not compilation.storeconfigs:
-        compilation.warn_here("You cannot collect exported resources without storeconfigs being set; the export is ignored")
+        compilation.log.warn_here("You cannot collect exported resources without storeconfigs being set; the export is ignored")
     seen: set[str] = set()
     titles = [_titles(title, index, seen) for index, (title, _, _) in enumerate(bodies)]
     defaults: dict[str, Value] = {}
@@ -200,7 +201,7 @@ def create_resources(
     made: list[Value] = []
     for title in titles:
         if type_ == "Class":
-            definition = scope.compilation.find_class(title)
+            definition = scope.compilation.definitions.find_class(title)
             if definition is None:
                 raise EvaluationError(f"Could not find declared class {title}", hint=_similar_class(scope.compilation, title))
             title = class_title(definition.name)
@@ -226,7 +227,7 @@ def create_resources(
             if name not in resource.values:
                 resource.take(name, attribute, resource.place)
         if type_ == "Class":
-            scope.compilation.instantiate(resource)
+            declare_parent(scope.compilation, resource)
         scope.compilation.catalog.declare(resource)
         if type_ == "Class":
             scope.compilation.evaluate(resource)
@@ -243,7 +244,7 @@ def _resolved(compilation: Compilation, type_name: str) -> tuple[str, str, Nativ
     if native is not None:
         return capitalized_type(lower), "compilable_type", native, None
     lower = lower.removeprefix("::")
-    definition = compilation.find_define(lower)
+    definition = compilation.definitions.find_define(lower)
     if definition is None:
         raise EvaluationError(f"Unknown resource type: '{type_name}'", hint=_similar_type(compilation, lower))
     return capitalized_type(lower), "defined_type", None, definition
@@ -290,7 +291,7 @@ def set_defaults(scope: Scope, type_: Value, line: int, values: dict[str, Value]
                 where=Location(attribute.file, attribute.line),
             )
         table[attribute_name] = attribute
-    scope.compilation.has_defaults = True
+    scope.compilation.scopes.has_defaults = True
     return type_
 
 
@@ -321,14 +322,14 @@ def collect(
     compilation = scope.compilation
     lower = type_name.lower().removeprefix("::")
     if exported and not compilation.storeconfigs:
-        compilation.warn_here("You cannot collect exported resources without storeconfigs being set; the collection will be ignored")
+        compilation.log.warn_here("You cannot collect exported resources without storeconfigs being set; the collection will be ignored")
     if lower == "class":
         raise EvaluationError("Classes cannot be collected")
-    if compilation.host.types.find(lower) is None and compilation.find_define(lower) is None:
+    if compilation.host.types.find(lower) is None and compilation.definitions.find_define(lower) is None:
         raise EvaluationError(f"Resource type {type_name.lower()} doesn't exist")
     given = _given(scope, values, line, lines, appended) if values else None
     made = ResourceCollector(scope, capitalized_type(lower), test, exported=exported, attributes=given, file=_file(), line=line)
-    compilation.collectors.append(made)
+    compilation.pending.collectors.append(made)
     return made
 
 

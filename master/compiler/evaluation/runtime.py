@@ -15,6 +15,8 @@ from ..catalog.definitions import class_title
 from ..catalog.resources import capitalized_type
 from ..errors.control import Break, Next, Return
 from ..errors.issues import LanguageError
+from ..errors.locations import current
+from ..syntax.checker import problem
 from ..types.base import PuppetType, TypeReference
 from ..types.notation.operands import flattened
 from ..types.objects import LOOKUP_CONTEXT
@@ -203,7 +205,7 @@ def _own_title(reference: PuppetType, title: str) -> str:
 
 
 def type_named(scope: Scope, name: str) -> PuppetType:
-    found = scope.compilation.find_type(name)
+    found = scope.compilation.definitions.find_type(name)
     if found is None:
         raise LanguageError(f"Resource type not found: {name.removeprefix('::')}")
     return found
@@ -211,14 +213,12 @@ def type_named(scope: Scope, name: str) -> PuppetType:
 
 def type_or_reference(scope: Scope, name: str) -> PuppetType:
     """The type, or the mere name of one that is not there."""
-    found = scope.compilation.find_type(name)
+    found = scope.compilation.definitions.find_type(name)
     return found if found is not None else TypeReference(name.removeprefix("::"))
 
 
 def checked_syntax(scope: Scope, syntax: str, value: Value) -> Value:
     """The text of a heredoc with a syntax, checked now that it is known."""
-    from ..syntax.checker import problem
-
     found = problem(syntax, value)
     if found is not None:
         raise LanguageError(str(found))
@@ -277,7 +277,7 @@ def _split(scope: Scope, shape: tuple[Any, ...], value: Value, into: list[Value]
         if scope.compilation.catalog.find("Class", class_title(value.class_name)) is None:
             raise LanguageError(f"Resource not found: Class['{value.class_name}']", operand="value")
         for name in _names(shape):
-            found = scope.compilation.qualified(value.class_name, name)
+            found = scope.compilation.scopes.qualified(value.class_name, name)
             if found is MISSING:
                 message = f"No value for required variable '${value.class_name}::{name}' in assignment to variables from class reference"
                 raise LanguageError(message, operand=f"${name}")
@@ -314,7 +314,7 @@ def call(scope: Scope, name: str, block: Closure | None, *args: Value) -> Value:
     compilation = scope.compilation
     function = compilation.loader.functions.get(name)
     if function is None:
-        function = compilation.function(name)
+        function = compilation.definitions.function(name)
     return function.call(scope, args, block)
 
 
@@ -330,7 +330,7 @@ def call_method(scope: Scope, name: str, block: Closure | None, *operands: Value
             pass
     if receiver.__class__ is Instance and (receiver.behind is not None or receiver.type is LOOKUP_CONTEXT):
         if receiver.behind is None:  # the manifest made it itself
-            receiver.behind = scope.compilation.lookup_context(scope, receiver.attributes.get("module_name"))
+            receiver.behind = scope.compilation.data.lookup_context(scope, receiver.attributes.get("module_name"))
         try:
             return receiver.behind.call(name, args, block)
         except KeyError:
@@ -349,8 +349,6 @@ def required_after_optional(name: str) -> None:
 
 def stray(jump: Any, line: int) -> EvaluationError:
     """A jump at top scope, where it leads nowhere."""
-    from ..errors.locations import current
-
     here = current()
     error: EvaluationError = jump.stray()
     error.where = Location(here.file if here else None, line)

@@ -6,15 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from shared.errors import EvaluationError
+from shared.suggestions import did_you_mean
 
+from ..catalog.collectors import Realizer
+from ..catalog.definitions import Definition
+from ..catalog.resources import DeclaredResource, ResourceAttribute
 from ..errors.issues import LanguageError, UnsetParameter
+from ..functions.api import Closure, Types
+from ..functions.catalog_context import CatalogContext
+from ..host import NO_ARGUMENTS, LookupArguments
 from ..values.core import Reporter, Strictness, Value
 from ..values.variables import BUILT_IN, RESERVED
 
 if TYPE_CHECKING:
-    from ..catalog.definitions import Definition
-    from ..catalog.resources import DeclaredResource, ResourceAttribute
-    from ..functions.api import Closure, Types
     from .compilation import Compilation
 
 __all__ = ["MISSING", "MatchVariables", "Scope", "declaring_scope"]
@@ -52,20 +56,6 @@ def declaring_scope(resource: DeclaredResource) -> Scope | None:
     scope = resource.scope
     assert scope is None or isinstance(scope, Scope)
     return scope
-
-
-class ScopeReporter(Reporter):
-    """Lenient conversions, reported at the place being evaluated."""
-
-    __slots__ = ("compilation",)
-
-    def __init__(self, compilation: Compilation, strict: Strictness) -> None:
-        super().__init__(strict)
-        self.compilation = compilation
-
-    def warn(self, message: str) -> None:
-        operand, self.operand = self.operand, None
-        self.compilation.warn_here(message, operand)
 
 
 class Scope:
@@ -131,7 +121,7 @@ class Scope:
             qualifier, _, leaf = name.removeprefix("::").rpartition("::")
             if not qualifier:
                 return self.compilation.top.vars.get(leaf, MISSING)
-            return self.compilation.qualified(qualifier, leaf)
+            return self.compilation.scopes.qualified(qualifier, leaf)
         scope: Scope | None = self
         while scope is not None:
             value = scope.vars.get(name, MISSING)
@@ -151,15 +141,32 @@ class Scope:
 
     def qualified(self, class_name: str, name: str, written: str | None = None) -> Value:
         """`$class::name`; `written`: the whole name, where it is written otherwise."""
-        value = self.compilation.qualified(class_name, name)
+        value = self.compilation.scopes.qualified(class_name, name)
         return value if value is not MISSING else self._unknown(written or f"{class_name}::{name}")
 
     def _unknown(self, name: str) -> Value:
         bare = name.removeprefix("::")
         if bare in BUILT_IN or bare.isdecimal():
             return None
-        self.compilation.unknown_variable(name, self)
+        self._report_unknown(name)
         return None
+
+    def _report_unknown(self, name: str) -> None:
+        """Complain about a variable that is not there, as the settings say."""
+        compilation = self.compilation
+        message = f"Unknown variable: '{name}'."
+        strict = compilation.reporter.strict
+        if compilation.strict_variables or strict is Strictness.ERROR:
+            raise LanguageError(message, hint=self._variable_hint(name))
+        if strict is Strictness.WARNING:
+            compilation.log.warn_here(message)
+
+    def _variable_hint(self, name: str) -> str:
+        if "::" in name.removeprefix("::"):
+            class_name = name.removeprefix("::").rpartition("::")[0]
+            if class_name not in self.compilation.scopes.by_class:
+                return f"The class '{class_name}' has not been evaluated."
+        return did_you_mean(name, (known for known in self.variables() if not known.isdecimal()), form="'${}'")
 
     def set(self, name: str, value: Value) -> Value:
         """`$name = value`; gives the value."""
@@ -216,11 +223,11 @@ class Scope:
     @property
     def enclosing(self) -> Scope:
         """The node's scope, else top scope: where bodies of classes and defines continue to look names up."""
-        return self.compilation.node_scope or self.compilation.top
+        return self.compilation.scopes.node or self.compilation.top
 
     def default_attributes(self, type_name: str) -> dict[str, ResourceAttribute] | None:
         """The resource defaults of a type in force here, the innermost winning; None when there are none."""
-        if not self.compilation.has_defaults:
+        if not self.compilation.scopes.has_defaults:
             return None
         found: dict[str, ResourceAttribute] | None = None
         scope: Scope | None = self
@@ -261,7 +268,7 @@ class Scope:
             found.update(scope.vars)
         return found
 
-    # --- what functions may ask: functions.api.Context ---
+    # --- what functions may ask: Context and CatalogContext of `functions` ---
 
     @property
     def reporter(self) -> Reporter:
@@ -269,19 +276,19 @@ class Scope:
 
     @property
     def types(self) -> Types:
-        return self.compilation
+        return self.compilation.definitions
 
     def log(self, level: str, message: str) -> None:
-        self.compilation.log(level, message, source=self.name())
+        self.compilation.log.add(level, message, source=self.name())
 
     def warn_once(self, kind: str, key: str, message: str, *, place: bool = False) -> None:
-        self.compilation.warn_once(kind, key, message, place=place)
+        self.compilation.log.warn_once(kind, key, message, place=place)
 
     def call_function(self, name: str, args: Sequence[Value], block: Closure | None = None) -> Value:
-        return self.compilation.function(name).call(self, args, block)
+        return self.compilation.definitions.function(name).call(self, args, block)
 
     def has_function(self, name: str) -> bool:
-        return self.compilation.find_function(name) is not None
+        return self.compilation.definitions.find_function(name) is not None
 
     def variable(self, name: str) -> Value:
         value = self.find(name)
@@ -303,3 +310,22 @@ class Scope:
         self.compilation.mark_uncacheable(reason)
 
     doubt = mark_uncacheable  # deprecated
+
+    def include(self, names: Sequence[str]) -> list[DeclaredResource]:
+        return self.compilation.include(names, self)
+
+    def create_resources(self, type_name: str, titles: Sequence[str], values: dict[str, Value], **origin: Any) -> list[Value]:
+        return self.compilation.create_resources(self, type_name, titles, values, **origin)
+
+    def realize(self, references: list[tuple[str, str]]) -> None:
+        self.compilation.pending.collectors.append(Realizer(references))
+
+    def look_up(self, key: str, merge: Any = None, arguments: LookupArguments = NO_ARGUMENTS) -> Value:
+        return self.compilation.data.value(key, self, merge, arguments)
+
+    def lookup_context(self, module: str | None) -> Any:
+        return self.compilation.data.lookup_context(self, module)
+
+    def render_epp(self, function: str, text: str, file: str, parameters: Mapping[str, Value] | None, *, outside: CatalogContext) -> Value:
+        assert isinstance(outside, Scope)
+        return self.compilation.render_epp(self, function, text, file, parameters, outside)

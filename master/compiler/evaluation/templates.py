@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from shared.errors import EvaluationError, ParseError
 
+from ..loading.loaded_files import Template
 from ..syntax.source import Source
 from ..types.descriptions.describe import check_parameters
 from ..values.core import Value
 from ..values.variables import RESERVED
 from .defaults import evaluate_defaults
-
-if TYPE_CHECKING:
-    from ..loading.loaded_files import Template
-    from .scope import Scope
+from .scope import Scope
 
 __all__ = ["render_epp"]
 

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 from shared.errors import EvaluationError, Location
 
 from ..catalog.definitions import class_title
+from ..catalog.relationships import split_reference
 from ..catalog.resources import DeclaredResource, capitalized_type, flat_tags
+from ..errors.locations import current
 from ..types.attribute_references import as_legacy_argument
 from ..types.base import PuppetType
 from ..types.references import ClassType, ResourceType, TypeType
 from ..values.core import Value, entries
-from ..values.text import to_s
-from .api import Context, function
-
-if TYPE_CHECKING:
-    from ..evaluation.scope import Scope
-
-
-def _scope(context: Context) -> Scope:
-    """Functions of the catalog are only ever called from the scopes of a compilation."""
-    return cast("Scope", context)
+from ..values.text import inspect, to_s
+from .api import function
+from .catalog_context import CatalogContext
 
 
 def _flat(values: Iterable[Value]) -> Iterator[Value]:
@@ -68,33 +63,30 @@ def _references(names: list[str]) -> list[Value]:
 
 
 @function("include", "Any names+")
-def include(context: Context, *names: Value) -> list[Value]:
+def include(context: CatalogContext, *names: Value) -> list[Value]:
     """Declare classes that are not declared yet; gives references to all of them."""
-    scope = _scope(context)
     wanted = class_names(names)
-    scope.compilation.include(wanted, scope)
+    context.include(wanted)
     return _references(wanted)
 
 
 @function("contain", "Any names+")
-def contain(context: Context, *names: Value) -> list[Value]:
+def contain(context: CatalogContext, *names: Value) -> list[Value]:
     """As include, and the classes are contained in the class or define that says it."""
-    scope = _scope(context)
     wanted = class_names(names)
-    container = scope.resource
-    for resource in scope.compilation.include(wanted, scope):
+    container = context.resource
+    for resource in context.include(wanted):
         if container is not None and not any(each is container for each in resource.containers):
-            scope.compilation.catalog.contain(container, resource)
+            context.compilation.catalog.contain(container, resource)
     return _references(wanted)
 
 
 @function("require", "Any names+")
-def require(context: Context, *names: Value) -> list[Value]:
+def require(context: CatalogContext, *names: Value) -> list[Value]:
     """As include, and the class or define that says it requires the classes."""
-    scope = _scope(context)
     wanted = class_names(names)
-    scope.compilation.include(wanted, scope)
-    resource = scope.resource
+    context.include(wanted)
+    resource = context.resource
     if resource is not None:
         current = resource.values.get("require")
         already = list(_flat([current])) if current is not None else []
@@ -103,26 +95,18 @@ def require(context: Context, *names: Value) -> list[Value]:
 
 
 @function("realize", "Any references*")
-def realize(context: Context, *references: Value) -> None:
+def realize(context: CatalogContext, *references: Value) -> None:
     """Make virtual resources real, now or when they are declared."""
-    from ..catalog.collectors import Realizer
-    from ..catalog.relationships import split_reference
-
     if not references:
         raise EvaluationError("realize(): Wrong number of arguments given (0 for minimum 1)")
-    scope = _scope(context)
     wanted = [split_reference(value) for value in _flat(references) if value is not None]
     if wanted:
-        scope.compilation.collectors.append(Realizer(wanted))
+        context.realize(wanted)
 
 
 @function("create_resources", "Any arguments*")
-def create_resources(context: Context, *arguments: Value) -> None:
+def create_resources(context: CatalogContext, *arguments: Value) -> None:
     """Declare resources from a hash of titles to attributes; `@` and `@@` before the type make them virtual or exported."""
-    from ..errors.locations import current
-    from ..evaluation import resource_expressions
-
-    scope = _scope(context)
     count = len(arguments)
     if count < 2:
         raise EvaluationError(f"create_resources(): Wrong number of arguments given ({count} for minimum 2)")
@@ -152,56 +136,52 @@ def create_resources(context: Context, *arguments: Value) -> None:
                 raise EvaluationError(f"create_resources(): the attribute name {to_s(key)} of {to_s(title)} is not a String")
         titles = [to_s(each) for each in title] if isinstance(title, list) else [to_s(title)]
         number = title if isinstance(title, int | float) else None
-        resource_expressions.create_resources(scope, bare, titles, {**defaults, **given}, form=form, file=file, line=line, number=number)
+        context.create_resources(bare, titles, {**defaults, **given}, form=form, file=file, line=line, number=number)
 
 
 @function("tag", "Any tags*")
-def tag(context: Context, *tags: Value) -> None:
+def tag(context: CatalogContext, *tags: Value) -> None:
     """Tag the class, define or node that says it, and with it all that is in it."""
     if not tags:
         raise EvaluationError("tag(): Wrong number of arguments given (0 for minimum 1)")
-    resource = _scope(context).resource
+    resource = context.resource
     if resource is not None:
         resource.add_tags(flat_tags([as_legacy_argument(each) for each in tags]))
 
 
 @function("tagged", "Any tags*")
-def tagged(context: Context, *tags: Value) -> bool:
+def tagged(context: CatalogContext, *tags: Value) -> bool:
     """Whether every tag is one of the catalog or of the class, define or node that asks."""
-    scope = _scope(context)
     wanted = [each.lower() for each in flat_tags([as_legacy_argument(each) for each in tags])]
-    known: set[str] = set(scope.compilation.catalog.tags)
-    for name in scope.compilation.catalog.classes:
+    known: set[str] = set(context.compilation.catalog.tags)
+    for name in context.compilation.catalog.classes:
         known.add(name)
         known.update(name.split("::"))
-    resource = scope.resource
+    resource = context.resource
     return all(each in known or (resource is not None and resource.is_tagged(each)) for each in wanted)
 
 
 @function("fail", "Any values*")
-def fail(context: Context, *values: Value) -> None:
+def fail(context: CatalogContext, *values: Value) -> None:
     """Stop the compilation with a message."""
     raise EvaluationError(" ".join(_ruby_to_s(as_legacy_argument(value)) for value in values))
 
 
 def _ruby_to_s(value: Value) -> str:
-    from ..values.text import inspect
-
     return inspect(value) if isinstance(value, list | dict) else to_s(value)
 
 
 @function("defined", "Variant[String, Type[CatalogEntry], Type[Type[CatalogEntry]]] vals+")
-def defined(context: Context, *values: Value) -> bool:
+def defined(context: CatalogContext, *values: Value) -> bool:
     """Whether any of these exists: a type or class by name, `'$variable'`, or a resource declared so far."""
-    scope = _scope(context)
-    return any(_is_defined(scope, value) for value in values)
+    return any(_is_defined(context, value) for value in values)
 
 
-def _is_defined(scope: Scope, value: Any) -> bool:
-    compilation = scope.compilation
+def _is_defined(context: CatalogContext, value: Any) -> bool:
+    compilation = context.compilation
     if isinstance(value, str):
         if value.startswith("$") and len(value) > 1:
-            return scope.exists(value[1:])
+            return context.exists(value[1:])
         if not value:
             return False
         if value == "main":
@@ -210,37 +190,37 @@ def _is_defined(scope: Scope, value: Any) -> bool:
         if ":" not in lower and compilation.host.types.find(lower) is not None:
             return True
         bare = lower.removeprefix("::")
-        return compilation.find_define(bare) is not None or compilation.find_class(bare) is not None
+        return compilation.definitions.find_define(bare) is not None or compilation.definitions.find_class(bare) is not None
     if isinstance(value, TypeType):
-        return _is_known(scope, value.type)
+        return _is_known(context, value.type)
     if isinstance(value, ClassType):
         if value.class_name is None:
             raise EvaluationError("The given class type is a reference to all classes")
-        return _find(scope, value) is not None
+        return _find(context, value) is not None
     if isinstance(value, ResourceType):
         if value.type_name is None:
             raise EvaluationError("The given resource type is a reference to all kind of types")
-        return _is_known(scope, value) if value.title is None else _find(scope, value) is not None
+        return _is_known(context, value) if value.title is None else _find(context, value) is not None
     raise EvaluationError(f"Invalid argument of type '{value}' to 'defined'")
 
 
-def _is_known(scope: Scope, value: PuppetType | None) -> bool:
-    compilation = scope.compilation
+def _is_known(context: CatalogContext, value: PuppetType | None) -> bool:
+    compilation = context.compilation
     if isinstance(value, ResourceType):
         if value.type_name is None:
             raise EvaluationError("The given resource type is a reference to all kind of types")
         if value.title is not None:
-            return _find(scope, value) is not None
+            return _find(context, value) is not None
         lower = value.type_name.lower()
-        return compilation.host.types.find(lower) is not None or compilation.find_define(lower) is not None
+        return compilation.host.types.find(lower) is not None or compilation.definitions.find_define(lower) is not None
     if isinstance(value, ClassType):
         if value.class_name is None:
             raise EvaluationError("The given class type is a reference to all classes")
-        return compilation.find_class(value.class_name) is not None
+        return compilation.definitions.find_class(value.class_name) is not None
     return False
 
 
-def _find(scope: Scope, value: ResourceType | ClassType) -> DeclaredResource | None:
+def _find(context: CatalogContext, value: ResourceType | ClassType) -> DeclaredResource | None:
     if isinstance(value, ClassType):
-        return scope.compilation.catalog.find("Class", class_title(value.class_name or ""))
-    return scope.compilation.catalog.find(capitalized_type(value.type_name or ""), value.title or "")
+        return context.compilation.catalog.find("Class", class_title(value.class_name or ""))
+    return context.compilation.catalog.find(capitalized_type(value.type_name or ""), value.title or "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from shared.errors import EvaluationError
 
@@ -13,15 +13,8 @@ from ..types.base import PuppetType
 from ..types.descriptions.describe import describe_wrong_type
 from ..values.core import Instance, Strictness, Value
 from ..values.text import program as quoted
-from .api import Closure, Context, function
-
-if TYPE_CHECKING:
-    from ..evaluation.scope import Scope
-
-
-def _scope(context: Context) -> Scope:
-    return cast("Scope", context)
-
+from .api import Closure, function
+from .catalog_context import CatalogContext
 
 _ALIASES = {
     "NameType": "Variant[String, Array[String]]",
@@ -41,33 +34,35 @@ _ALIASES = {
 
 
 @function("lookup", "NameType name", "ValueType value_type?", "MergeType merge?", aliases=_ALIASES)
-def lookup(context: Context, name: Value, value_type: PuppetType | None = None, merge: Value = None) -> Value:
+def lookup(context: CatalogContext, name: Value, value_type: PuppetType | None = None, merge: Value = None) -> Value:
     """A value of the site's data, or what the block gives."""
-    return _lookup(_scope(context), name, {"value_type": value_type, "merge": merge}, None)
+    return _lookup(context, name, {"value_type": value_type, "merge": merge}, None)
 
 
 @lookup.also("NameType name", "Optional[ValueType] value_type", "Optional[MergeType] merge", "DefaultValueType default_value")
-def _lookup_default(context: Context, name: Value, value_type: PuppetType | None, merge: Value, default_value: Value) -> Value:
-    return _lookup(_scope(context), name, {"value_type": value_type, "merge": merge, "default_value": default_value}, None)
+def _lookup_default(context: CatalogContext, name: Value, value_type: PuppetType | None, merge: Value, default_value: Value) -> Value:
+    return _lookup(context, name, {"value_type": value_type, "merge": merge, "default_value": default_value}, None)
 
 
 @lookup.also("NameType name", "ValueType value_type?", "MergeType merge?", "BlockType &block")
-def _lookup_block(context: Context, name: Value, value_type: PuppetType | None = None, merge: Value = None, *, block: Closure) -> Value:
-    return _lookup(_scope(context), name, {"value_type": value_type, "merge": merge}, block)
+def _lookup_block(
+    context: CatalogContext, name: Value, value_type: PuppetType | None = None, merge: Value = None, *, block: Closure
+) -> Value:
+    return _lookup(context, name, {"value_type": value_type, "merge": merge}, block)
 
 
 @lookup.also("OptionsWithName options_hash", "BlockType &block?")
-def _lookup_hash(context: Context, options: dict[str, Value], *, block: Closure | None = None) -> Value:
-    return _lookup(_scope(context), options["name"], options, block)
+def _lookup_hash(context: CatalogContext, options: dict[str, Value], *, block: Closure | None = None) -> Value:
+    return _lookup(context, options["name"], options, block)
 
 
 @lookup.also("Variant[String, Array[String]] name", "OptionsWithoutName options_hash", "BlockType &block?")
-def _lookup_options(context: Context, name: Value, options: dict[str, Value], *, block: Closure | None = None) -> Value:
-    return _lookup(_scope(context), name, options, block)
+def _lookup_options(context: CatalogContext, name: Value, options: dict[str, Value], *, block: Closure | None = None) -> Value:
+    return _lookup(context, name, options, block)
 
 
 def _lookup(
-    scope: Scope,
+    context: CatalogContext,
     name: Value,
     options: dict[str, Value],
     block: Closure | None,
@@ -93,7 +88,7 @@ def _lookup(
         if key in overrides:
             return _require_type(f"Value found for key '{key}' in override hash", overrides[key], value_type)
         try:
-            value = scope.compilation.data_for(key, scope, options.get("merge"), arguments)
+            value = context.look_up(key, options.get("merge"), arguments)
         except NotFoundInData:
             continue
         return _require_type("Found value", value, value_type)
@@ -122,17 +117,16 @@ def _require_type(subject: str, value: Value, value_type: PuppetType | None) -> 
 _DOCS = "https://puppet.com/docs/puppet/7.23/deprecated_language.html"
 
 
-def _hiera(context: Context, function_name: str, key: str, merge: str, extra: tuple[Value, ...], block: Closure | None) -> Value:
+def _hiera(context: CatalogContext, function_name: str, key: str, merge: str, extra: tuple[Value, ...], block: Closure | None) -> Value:
     """
     Return a value as the older functions look it up.
 
     Args:
         extra: a default, then levels to be searched first, for version 3 of hiera.yaml; with a block only these levels.
     """
-    scope = _scope(context)
-    if scope.compilation.reporter.strict is not Strictness.OFF:
+    if context.reporter.strict is not Strictness.OFF:
         message = f"The function '{function_name}' is deprecated in favor of using 'lookup'. See {_DOCS}"
-        scope.warn_once("deprecations", function_name, message)
+        context.warn_once("deprecations", function_name, message)
     options: dict[str, Value] = {"merge": merge}
     levels: Value = None
     if block is not None:
@@ -141,29 +135,29 @@ def _hiera(context: Context, function_name: str, key: str, merge: str, extra: tu
         options["default_value"] = extra[0]
         levels = extra[1] if len(extra) > 1 else None
     paths = [str(level) for level in (levels if isinstance(levels, list) else [levels]) if level is not None]
-    return _lookup(scope, key, options, block, hiera_call=True, extra_paths=paths)
+    return _lookup(context, key, options, block, hiera_call=True, extra_paths=paths)
 
 
 @function("hiera", "String key", "Any default?", "Any override?", "Callable[1, 1] &block?")
-def hiera(context: Context, key: str, *extra: Value, block: Closure | None = None) -> Value:
+def hiera(context: CatalogContext, key: str, *extra: Value, block: Closure | None = None) -> Value:
     """The first value found; deprecated in favor of lookup."""
     return _hiera(context, "hiera", key, "first", extra, block)
 
 
 @function("hiera_array", "String key", "Any default?", "Any override?", "Callable[1, 1] &block?")
-def hiera_array(context: Context, key: str, *extra: Value, block: Closure | None = None) -> Value:
+def hiera_array(context: CatalogContext, key: str, *extra: Value, block: Closure | None = None) -> Value:
     """All values found, as one array; deprecated in favor of lookup."""
     return _hiera(context, "hiera_array", key, "unique", extra, block)
 
 
 @function("hiera_hash", "String key", "Any default?", "Any override?", "Callable[1, 1] &block?")
-def hiera_hash(context: Context, key: str, *extra: Value, block: Closure | None = None) -> Value:
+def hiera_hash(context: CatalogContext, key: str, *extra: Value, block: Closure | None = None) -> Value:
     """All hashes found, merged; deprecated in favor of lookup."""
     return _hiera(context, "hiera_hash", key, "hash", extra, block)
 
 
 @function("hiera_include", "String key", "Any default?", "Any override?", "Callable[1, 1] &block?")
-def hiera_include(context: Context, key: str, *extra: Value, block: Closure | None = None) -> None:
+def hiera_include(context: CatalogContext, key: str, *extra: Value, block: Closure | None = None) -> None:
     """Include the classes that the data names; deprecated in favor of lookup and include."""
     names = _hiera(context, "hiera_include", key, "unique", extra, block)
     if names:
@@ -179,47 +173,46 @@ def _without_path(function_name: str) -> str:
     )
 
 
-def _data(context: Context, name: str, options: dict[str, Value], lookup_context: Instance) -> Value:
-    scope = _scope(context)
-    working = lookup_context.behind or scope.compilation.lookup_context(scope, lookup_context.attributes["module_name"])
+def _data(context: CatalogContext, name: str, options: dict[str, Value], lookup_context: Instance) -> Value:
+    working = lookup_context.behind or context.lookup_context(lookup_context.attributes["module_name"])
     return cast("Value", working.read_data(name, options["path"]))
 
 
 @function("yaml_data", "Struct[{path=>String[1]}] options", "Puppet::LookupContext context")
-def yaml_data(context: Context, options: dict[str, Value], lookup_context: Instance) -> Value:
+def yaml_data(context: CatalogContext, options: dict[str, Value], lookup_context: Instance) -> Value:
     """The content of a YAML file, for use as a data_hash backend in hiera.yaml."""
     return _data(context, "yaml_data", options, lookup_context)
 
 
 @function("json_data", "Struct[{path=>String[1]}] options", "Puppet::LookupContext context")
-def json_data(context: Context, options: dict[str, Value], lookup_context: Instance) -> Value:
+def json_data(context: CatalogContext, options: dict[str, Value], lookup_context: Instance) -> Value:
     """The content of a JSON file, for use as a data_hash backend in hiera.yaml."""
     return _data(context, "json_data", options, lookup_context)
 
 
 @function("hocon_data", "Struct[{path=>String[1]}] options", "Puppet::LookupContext context")
-def hocon_data(context: Context, options: dict[str, Value], lookup_context: Instance) -> Value:
+def hocon_data(context: CatalogContext, options: dict[str, Value], lookup_context: Instance) -> Value:
     """The content of a HOCON file, for use as a data_hash backend in hiera.yaml."""
     return _data(context, "hocon_data", options, lookup_context)
 
 
 @yaml_data.mismatch("Hash options", "Puppet::LookupContext context")
-def _yaml_without_path(context: Context, options: Value, lookup_context: Value) -> str:
+def _yaml_without_path(context: CatalogContext, options: Value, lookup_context: Value) -> str:
     return _without_path("data_hash")
 
 
 @json_data.mismatch("Hash options", "Puppet::LookupContext context")
-def _json_without_path(context: Context, options: Value, lookup_context: Value) -> str:
+def _json_without_path(context: CatalogContext, options: Value, lookup_context: Value) -> str:
     return _without_path("data_hash")
 
 
 @hocon_data.mismatch("Hash options", "Puppet::LookupContext context")
-def _hocon_without_path(context: Context, options: Value, lookup_context: Value) -> str:
+def _hocon_without_path(context: CatalogContext, options: Value, lookup_context: Value) -> str:
     return _without_path("data_hash")
 
 
 @function("eyaml_lookup_key", "String[1] key", "Hash[String[1], Any] options", "Puppet::LookupContext context")
-def eyaml_lookup_key(context: Context, key: str, options: dict[str, Value], lookup_context: Instance) -> Value:
+def eyaml_lookup_key(context: CatalogContext, key: str, options: dict[str, Value], lookup_context: Instance) -> Value:
     """A value of a YAML file with `ENC[PKCS7,…]` in it decrypted, for use as a lookup_key backend in hiera.yaml."""
     if lookup_context.behind is None:
         raise EvaluationError("eyaml_lookup_key can only be called while a lookup runs")

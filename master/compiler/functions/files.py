@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, cast
 
 from shared.errors import EvaluationError, Unsupported
 
-from ..evaluation.templates import render_epp
 from ..values.core import Binary, Value
 from ..values.text import to_s
-from .api import Context, function
-
-if TYPE_CHECKING:
-    from ..evaluation.scope import Scope
-
-
-def _scope(context: Context) -> Scope:
-    return cast("Scope", context)
+from .api import function
+from .catalog_context import CatalogContext
 
 
 def _flat(values: Iterable[Value]) -> Iterator[str]:
@@ -30,10 +22,9 @@ def _flat(values: Iterable[Value]) -> Iterator[str]:
 
 
 @function("epp", "String path", "Hash[Pattern[/^\\w+$/], Any] parameters?", returns="Variant[String, Sensitive[String]]")
-def epp(context: Context, path: str, parameters: dict[str, Value] | None = None) -> Value:
+def epp(context: CatalogContext, path: str, parameters: dict[str, Value] | None = None) -> Value:
     """The text of an EPP template, `module/file.epp`; it sees top scope and its parameters only."""
-    scope = _scope(context)
-    host = scope.compilation.host
+    host = context.compilation.host
     exact = path.endswith(".epp") or (path.startswith("/") and host.find_file(path, "templates") is not None)
     shown = path if exact else f"{path}.epp"
     found = host.find_file(shown, "templates")
@@ -42,49 +33,46 @@ def epp(context: Context, path: str, parameters: dict[str, Value] | None = None)
             f"Could not find template '{shown}'", hint="Templates are named module/path, below the module's templates folder."
         )
     text = host.read_file(found).decode("utf-8", "surrogateescape")
-    return render_epp(scope, "epp", text, found, parameters, outside=scope.global_scope())
+    return context.render_epp("epp", text, found, parameters, outside=context.global_scope())
 
 
 @function("inline_epp", "String template", "Hash[Pattern[/^\\w+$/], Any] parameters?", returns="Variant[String, Sensitive[String]]")
-def inline_epp(context: Context, template: str, parameters: dict[str, Value] | None = None) -> Value:
+def inline_epp(context: CatalogContext, template: str, parameters: dict[str, Value] | None = None) -> Value:
     """The text of an EPP template given as text; it sees the variables of the place where it is called."""
-    scope = _scope(context)
-    return render_epp(scope, "inline_epp", template, "inlined-epp-text", parameters, outside=scope)
+    return context.render_epp("inline_epp", template, "inlined-epp-text", parameters, outside=context)
 
 
-def _erb(scope: Scope, text: str, name: str | None = None, file: str | None = None) -> str:
-    ruby = scope.compilation.host.ruby
+def _erb(context: CatalogContext, text: str, name: str | None = None, file: str | None = None) -> str:
+    ruby = context.compilation.host.ruby
     if ruby is None:
         raise Unsupported(
             f"{file or 'The text given to inline_template()'} is an ERB template, which needs Ruby",
             hint="Install Ruby on the master (the setting ruby says which one is used, and when none is), or rewrite it as EPP.",
         )
-    return ruby.erb(scope, text, name, file)
+    return ruby.erb(context, text, name, file)
 
 
 @function("template", "Any files+")
-def template(context: Context, *files: Value) -> str:
+def template(context: CatalogContext, *files: Value) -> str:
     """The text of ERB templates, one after the other. They are Ruby code: without Ruby they are named, and refused."""
-    scope = _scope(context)
     texts: list[str] = []
     for name in _flat(files):
-        found = scope.compilation.host.find_file(name, "templates")
+        found = context.compilation.host.find_file(name, "templates")
         if found is None:
             raise EvaluationError(f"Could not find template '{name}'")
-        content = scope.compilation.host.read_file(found).decode("utf-8", "surrogateescape")
-        texts.append(_erb(scope, content, name, found))
+        content = context.compilation.host.read_file(found).decode("utf-8", "surrogateescape")
+        texts.append(_erb(context, content, name, found))
     return "".join(texts)
 
 
 @function("inline_template", "Any templates+")
-def inline_template(context: Context, *templates: Value) -> str:
+def inline_template(context: CatalogContext, *templates: Value) -> str:
     """The text of ERB templates that are given as text."""
-    scope = _scope(context)
-    return "".join([_erb(scope, text) for text in _flat(templates)])
+    return "".join([_erb(context, text) for text in _flat(templates)])
 
 
 @function("generate", "Any command+")
-def generate(context: Context, *command: Value) -> str:
+def generate(context: CatalogContext, *command: Value) -> str:
     """What a program on the compiling host prints; it has to be named by its whole path."""
     program, *arguments = _flat(command)
     if not program.startswith("/"):
@@ -94,13 +82,13 @@ def generate(context: Context, *command: Value) -> str:
     if "/.." in program:
         raise EvaluationError("Can not use generators with '..' in them.")
     context.mark_uncacheable("generate() is called")
-    return _scope(context).compilation.host.execute([program, *arguments])
+    return context.compilation.host.execute([program, *arguments])
 
 
 @function("file", "Any paths+")
-def file(context: Context, *paths: Value) -> str:
+def file(context: CatalogContext, *paths: Value) -> str:
     """The content of the first of these files that exists: `module/file` below `files/`, or an absolute path."""
-    host = _scope(context).compilation.host
+    host = context.compilation.host
     names = list(_flat(paths))
     for name in names:
         found = host.find_file(name, "files")
@@ -110,9 +98,9 @@ def file(context: Context, *paths: Value) -> str:
 
 
 @function("binary_file", "String path")
-def binary_file(context: Context, path: str) -> Binary:
+def binary_file(context: CatalogContext, path: str) -> Binary:
     """The content of a file as Binary."""
-    host = _scope(context).compilation.host
+    host = context.compilation.host
     found = host.find_file(path, "files")
     if found is None:
         raise EvaluationError(f"binary_file(): The given file '{path}' does not exist")
@@ -120,21 +108,21 @@ def binary_file(context: Context, path: str) -> Binary:
 
 
 @function("module_directory", "Variant[String, Array[String]] names*")
-def module_directory(context: Context, *names: Value) -> str | None:
+def module_directory(context: CatalogContext, *names: Value) -> str | None:
     """The folder of the first of these modules that exists, or undef."""
-    host = _scope(context).compilation.host
+    host = context.compilation.host
     return next((found for name in _flat(names) if (found := host.module_root(name)) is not None), None)
 
 
 @function("find_file", "Variant[String, Array[String]] paths*")
-def find_file(context: Context, *paths: Value) -> str | None:
+def find_file(context: CatalogContext, *paths: Value) -> str | None:
     """The path of the first of these files that exists, or undef."""
-    host = _scope(context).compilation.host
+    host = context.compilation.host
     return next((found for name in _flat(paths) if (found := host.find_file(name, "files")) is not None), None)
 
 
 @function("find_template", "Variant[String, Array[String]] paths*")
-def find_template(context: Context, *paths: Value) -> str | None:
+def find_template(context: CatalogContext, *paths: Value) -> str | None:
     """The path of the first of these templates that exists, or undef."""
-    host = _scope(context).compilation.host
+    host = context.compilation.host
     return next((found for name in _flat(paths) if (found := host.find_file(name, "templates")) is not None), None)

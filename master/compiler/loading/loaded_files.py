@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shared.errors import EvaluationError, Location
 from shared.regexps import Regexp
@@ -18,11 +18,9 @@ from ..codegen.typesets import MEMBER
 from ..codegen.units import Part, Unit
 from ..errors.locations import FINAL, UNIT
 from ..functions import Dispatch, Function
+from ..functions.catalog_context import CatalogContext
 from ..syntax.source import Source
 from ..types.base import PuppetType
-
-if TYPE_CHECKING:
-    from ..evaluation.scope import Scope
 
 __all__ = ["FileDefinitions", "LoadedFile", "Template", "check_metaparameters", "definitions_of"]
 
@@ -95,8 +93,8 @@ class FileDefinitions:
     defines: list[Define] = field(default_factory=list)
     nodes: list[NodeBlock] = field(default_factory=list)
     functions: list[_LanguageFunction] = field(default_factory=list)
-    aliases: list[tuple[str, Callable[[Scope], PuppetType]]] = field(default_factory=list)
-    members: list[tuple[str, Callable[[Scope], PuppetType]]] = field(default_factory=list)  # of type sets
+    aliases: list[tuple[str, Callable[[CatalogContext], PuppetType]]] = field(default_factory=list)
+    members: list[tuple[str, Callable[[CatalogContext], PuppetType]]] = field(default_factory=list)  # of type sets
     places: list[tuple[str, str, Location]] = field(default_factory=list)
     main: list[Body] = field(default_factory=list)
     template: Template | None = None
@@ -151,7 +149,7 @@ def check_metaparameters(definition: Definition, warn: Callable[[str], None]) ->
             warn(f"{parameter.name} is a metaparam; this value will inherit to all contained resources in the {definition.name} definition")
 
 
-def _alias_value(code: _FileCode, scope: Scope) -> PuppetType:
+def _alias_value(code: _FileCode, scope: CatalogContext) -> PuppetType:
     found: PuppetType = code.body()(scope)
     return found
 

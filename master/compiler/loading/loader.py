@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import PurePosixPath
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shared.errors import ConfigError, EvaluationError, Location, ParseError, Unsupported
 from shared.regexps import Regexp
@@ -18,6 +18,7 @@ from ..codegen.units import Unit
 from ..errors.locations import FINAL
 from ..functions import Function
 from ..functions.api import collect
+from ..functions.catalog_context import CatalogContext
 from ..functions.stdlib import Library
 from ..host import CompilerHost
 from ..syntax.checker import Diagnostic, check, namespace_of, refuse
@@ -32,9 +33,6 @@ from ..types.notation.parse import parse_type
 from ..types.objects import ObjectType
 from ..types.type_sets import TypeSetType
 from .loaded_files import FileDefinitions, LoadedFile, Template, check_metaparameters, definitions_of
-
-if TYPE_CHECKING:
-    from ..evaluation.scope import Scope
 
 __all__ = ["Loader"]
 
@@ -63,8 +61,8 @@ class Loader:
         self.nodes: list[NodeBlock] = []
         self.node_names: dict[str, NodeBlock] = {}
         self.functions: dict[str, Function] = dict(builtins)
-        self.aliases: dict[str, tuple[str, Callable[[Scope], PuppetType]]] = {}
-        self.members: dict[str, tuple[str, Callable[[Scope], PuppetType]]] = {}  # the types of type sets
+        self.aliases: dict[str, tuple[str, Callable[[CatalogContext], PuppetType]]] = {}
+        self.members: dict[str, tuple[str, Callable[[CatalogContext], PuppetType]]] = {}  # the types of type sets
         self.types: dict[str, PuppetType] = {}
         self.mains: list[Body] = []
         self.templates: dict[str, tuple[Template, Unit]] = {}
@@ -185,7 +183,7 @@ class Loader:
                     raise EvaluationError(message, where=each.place)
                 defines[each.name] = each
 
-    def check_parameter_types(self, scope: Scope) -> None:
+    def check_parameter_types(self, scope: CatalogContext) -> None:
         """
         Evaluate the types of the parameters of all definitions that were read since; a type that does not exist is an error of the
         file, whether its definition is declared or not.
@@ -346,7 +344,7 @@ class Loader:
             found[name].pure = False  # nobody knows what it reads
         self.functions[name] = found[name]
 
-    def find_alias(self, name: str, scope: Scope) -> PuppetType | None:
+    def find_alias(self, name: str, scope: CatalogContext) -> PuppetType | None:
         """The type alias of that name in any case, its definition resolved."""
         lower = name.lower()
         found = self.types.get(lower)
@@ -367,7 +365,7 @@ class Loader:
                 return found
         return self._defined_type(lower, known, scope)
 
-    def _defined_type(self, lower: str, known: tuple[str, Callable[[Scope], PuppetType]], scope: Scope) -> PuppetType:
+    def _defined_type(self, lower: str, known: tuple[str, Callable[[CatalogContext], PuppetType]], scope: CatalogContext) -> PuppetType:
         declared, value = known
         alias = AliasType(declared)
         self.types[lower] = alias
@@ -388,7 +386,7 @@ class Loader:
             return definition
         return alias
 
-    def _resolve(self, lower: str, made: TypeSetType, scope: Scope) -> None:
+    def _resolve(self, lower: str, made: TypeSetType, scope: CatalogContext) -> None:
         """Find the types of a set; it is known only when all of them are."""
 
         def member(name: str) -> PuppetType | None:
@@ -399,18 +397,18 @@ class Loader:
         before = set(self.types)
         self.types[lower] = made
         try:
-            made.resolve(scope.compilation.find_type, member)
+            made.resolve(scope.compilation.definitions.find_type, member)
         except BaseException:
             for name in [lower, *(set(self.types) - before)]:
                 self.types.pop(name, None)
             raise
 
-    def _bundled_alias(self, lower: str) -> tuple[str, Callable[[Scope], PuppetType]] | None:
+    def _bundled_alias(self, lower: str) -> tuple[str, Callable[[CatalogContext], PuppetType]] | None:
         bundled = self.library.type_declaration(lower)
         if bundled is None:
             return None
         name, definition = bundled
-        return name, lambda scope: parse_type(definition, scope.compilation)
+        return name, lambda scope: parse_type(definition, scope.compilation.definitions)
 
     def _load_alias(self, lower: str) -> None:
         segments = lower.split("::")

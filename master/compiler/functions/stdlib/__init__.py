@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -46,26 +46,26 @@ TOPICS = (
 )
 
 
-def stdlib_functions() -> Mapping[str, Function]:
-    """All bundled functions by name."""
+def stdlib_functions(has_namespaced_functions: Callable[[], bool] = lambda: True) -> Mapping[str, Function]:
+    """Return all bundled functions by name; the argument is as for `deprecations.moved_functions`."""
     from . import deprecations
 
-    found = collect([import_module(f"{__name__}.{topic}") for topic in TOPICS])
-    return {**found, **deprecations.moved_functions()}
+    functions = collect([import_module(f"{__name__}.{topic}") for topic in TOPICS])
+    return {**functions, **deprecations.moved_functions(functions, has_namespaced_functions)}
 
 
 class Library:
     """What is bundled, for one environment; it is read when something is first asked for."""
 
     def __init__(self, host: CompilerHost) -> None:
-        self._world = host
+        self._host = host
         self._functions: Mapping[str, Function] | None = None
         self._namespaced: bool | None = None
 
     @property
     def functions(self) -> Mapping[str, Function]:
         if self._functions is None:
-            self._functions = stdlib_functions()
+            self._functions = stdlib_functions(lambda: self.has_namespaced_functions)
         return self._functions
 
     def type_declaration(self, name: str) -> tuple[str, str] | None:
@@ -78,7 +78,7 @@ class Library:
     def has_namespaced_functions(self) -> bool:
         """Whether the site's own stdlib, if it has one, is as new as 9, so that `stdlib::merge` and the like are its names, too."""
         if self._namespaced is None:
-            self._namespaced = _major(self._world) >= 9
+            self._namespaced = _major(self._host) >= 9
         return self._namespaced
 
 

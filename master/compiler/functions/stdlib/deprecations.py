@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable, Mapping
 
 from shared.errors import EvaluationError
 
 from ...errors.locations import current
 from ...values.core import Strictness, Value
 from ..api import Closure, Context, Function, function
-
-if TYPE_CHECKING:
-    from ...evaluation.scope import Scope
 
 __all__ = ["MOVED", "deprecate", "moved_functions"]
 
@@ -62,14 +59,13 @@ def deprecation(context: Context, key: str, message: str, use_strict_setting: bo
     deprecate(context, key, message, use_strict=use_strict_setting)
 
 
-def _moved(name: str) -> Function:
+def _moved(name: str, bundled: Mapping[str, Function], has_namespaced_functions: Callable[[], bool]) -> Function:
     new = f"stdlib::{name}"
 
     def forward(context: Context, *args: Value, block: Closure | None = None) -> Value:
-        library = cast("Scope", context).compilation.loader.library
-        if not library.has_namespaced_functions:
+        if not has_namespaced_functions():
             # A site whose stdlib is older than 9 has no function of the new name to change to.
-            return Function(name, library.functions[new].dispatches).call(context, args, block)
+            return Function(name, bundled[new].dispatches).call(context, args, block)
         deprecate(context, name, f"This function is deprecated, please use {new} instead.", use_strict=False)
         return context.call_function(new, args, block)
 
@@ -78,6 +74,12 @@ def _moved(name: str) -> Function:
     return declared
 
 
-def moved_functions() -> dict[str, Function]:
-    """The old names, each for the function of the new name."""
-    return {name: _moved(name) for name in MOVED}
+def moved_functions(bundled: Mapping[str, Function], has_namespaced_functions: Callable[[], bool]) -> dict[str, Function]:
+    """
+    Return the functions of the old names, each of which calls that of the new name.
+
+    Args:
+        bundled: the functions of stdlib 9, by name.
+        has_namespaced_functions: whether the site's stdlib, if it has one, knows the new names.
+    """
+    return {name: _moved(name, bundled, has_namespaced_functions) for name in MOVED}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import Any, NoReturn
 
 from shared.data import hocon, plainyaml
 from shared.errors import BadData, EvaluationError, Unsupported
@@ -12,16 +12,8 @@ from shared.errors import BadData, EvaluationError, Unsupported
 from ...values.core import Value, key_of
 from ...values.labels import ruby_class
 from ..api import Context, function, legacy_function
+from ..catalog_context import CatalogContext
 from .environment import module_path
-
-if TYPE_CHECKING:
-    from ...host import CompilerHost
-
-
-def _world(context: Context) -> CompilerHost:
-    from ...evaluation.scope import Scope
-
-    return cast(Scope, context).compilation.host
 
 
 def _refuse(constant: str) -> NoReturn:
@@ -126,7 +118,7 @@ def _with_default(parse: Callable[[str], Value], text: str, default: tuple[Value
 # --- files --------------------------------------------------------------------------------------------------------
 
 
-def _loaded(context: Context, name: str, arguments: tuple[Value, ...], parse: Callable[[str], Value]) -> Value:
+def _loaded(context: CatalogContext, name: str, arguments: tuple[Value, ...], parse: Callable[[str], Value]) -> Value:
     path, default = arguments[0], arguments[1] if len(arguments) > 1 else None
     if not isinstance(path, str):
         if len(arguments) > 1:  # what cannot be read, for whatever reason, has the default for its content
@@ -137,7 +129,7 @@ def _loaded(context: Context, name: str, arguments: tuple[Value, ...], parse: Ca
             f"{name}() does not fetch from the network: a catalog must not wait for another server",
             hint="Put the file on the compiling host, or let Hiera serve the data.",
         )
-    host = _world(context)
+    host = context.compilation.host
     found = host.find_file(path, "files") if path.startswith("/") else None
     if found is None:
         context.log("warning", f"Can't load '{path}' File does not exist!")
@@ -152,25 +144,25 @@ def _loaded(context: Context, name: str, arguments: tuple[Value, ...], parse: Ca
 
 
 @legacy_function("loadjson", -2)
-def loadjson(context: Context, *arguments: Value) -> Value:
+def loadjson(context: CatalogContext, *arguments: Value) -> Value:
     """The data of a JSON file on the compiling host, or the default."""
     return _loaded(context, "loadjson", arguments, from_json)
 
 
 @legacy_function("loadyaml", -2)
-def loadyaml(context: Context, *arguments: Value) -> Value:
+def loadyaml(context: CatalogContext, *arguments: Value) -> Value:
     """The data of a YAML file on the compiling host, or the default."""
     return _loaded(context, "loadyaml", arguments, from_yaml)
 
 
 @legacy_function("load_module_metadata", -1)
-def load_module_metadata(context: Context, *arguments: Value) -> Value:
+def load_module_metadata(context: CatalogContext, *arguments: Value) -> Value:
     """The data of a module's metadata.json; {} for a missing one, if that is allowed."""
     if len(arguments) not in (1, 2):
         raise EvaluationError("load_module_metadata(): Wrong number of arguments, expects one or two")
     module = arguments[0]
     module_path(context, module)
-    source = _world(context).module_file(module, "metadata.json")
+    source = context.compilation.host.module_file(module, "metadata.json")
     if source is not None:
         return from_json(source.text)
     if len(arguments) == 1 or arguments[1] is False:

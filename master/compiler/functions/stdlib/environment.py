@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
-
 from shared.errors import EvaluationError, Unsupported
 
 from ...values.core import Deferred, Value
 from ...values.labels import ruby_class
 from ...values.text import inspect
 from ..api import Context, function, legacy_function
+from ..catalog_context import CatalogContext
 from ..strings import ruby_text
 
-if TYPE_CHECKING:
-    from ...evaluation.scope import Scope
 
-
-def _scope(context: Context) -> Scope:
-    return cast("Scope", context)
-
-
-def module_path(context: Context, module: Value) -> str:
+def module_path(context: CatalogContext, module: Value) -> str:
     """The folder of a module; EvaluationError when there is none."""
-    compilation = _scope(context).compilation
+    compilation = context.compilation
     found = compilation.host.module_root(module) if isinstance(module, str) and module else None
     if found is None:
         bundled = "The functions and types of stdlib are bundled: it has no folder unless the site installs the module."
@@ -32,7 +24,7 @@ def module_path(context: Context, module: Value) -> str:
 
 
 @legacy_function("get_module_path", -1)
-def get_module_path(context: Context, *arguments: Value) -> str:
+def get_module_path(context: CatalogContext, *arguments: Value) -> str:
     """The folder of a module."""
     if len(arguments) != 1:
         raise EvaluationError("get_module_path(): Wrong number of arguments, expects one")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
-
 from shared.errors import EvaluationError
 
 from ...catalog.relationships import split_reference
@@ -14,25 +12,19 @@ from ...values.core import Value, entries, key_of, same
 from ...values.labels import ruby_class
 from ...values.text import inspect, to_s
 from ..api import Context, function, legacy_function
+from ..catalog_context import CatalogContext
 from ..strings import ruby_text
 
-if TYPE_CHECKING:
-    from ...evaluation.scope import Scope
 
-
-def _scope(context: Context) -> Scope:
-    return cast("Scope", context)
-
-
-def _found(context: Context, reference: Value) -> DeclaredResource | None:
-    return _scope(context).compilation.catalog.find(*split_reference(reference))
+def _found(context: CatalogContext, reference: Value) -> DeclaredResource | None:
+    return context.compilation.catalog.find(*split_reference(reference))
 
 
 # --- looking ------------------------------------------------------------------------------------------------------
 
 
-def _candidates(context: Context, reference: Value) -> list[DeclaredResource]:
-    catalog = _scope(context).compilation.catalog
+def _candidates(context: CatalogContext, reference: Value) -> list[DeclaredResource]:
+    catalog = context.compilation.catalog
     if isinstance(reference, ResourceType) and reference.type_name is not None and reference.title is None:
         wanted = capitalized_type(reference.type_name)
         return [each for each in catalog if each.type == wanted]
@@ -42,9 +34,9 @@ def _candidates(context: Context, reference: Value) -> list[DeclaredResource]:
     raise EvaluationError(f"Reference is not understood: '{ruby_class(reference)}'")
 
 
-def is_declared(context: Context, reference: Value, parameters: dict[Value, Value]) -> bool:
+def is_declared(context: CatalogContext, reference: Value, parameters: dict[Value, Value]) -> bool:
     """Whether a resource is declared that has all these parameters; it does not count where it is being evaluated itself."""
-    own = _scope(context).resource
+    own = context.resource
     return any(
         all(_fits(each.get(to_s(name)), value) for name, value in entries(parameters))
         for each in _candidates(context, reference)
@@ -57,7 +49,7 @@ def _fits(actual: Value, wanted: Value) -> bool:
 
 
 @legacy_function("defined_with_params", -1)
-def defined_with_params(context: Context, *arguments: Value) -> bool:
+def defined_with_params(context: CatalogContext, *arguments: Value) -> bool:
     """Whether a resource is declared that has all these parameters."""
     reference, parameters = (*arguments, None, None)[:2]
     if reference in (None, False) and len(arguments) < 1:
@@ -70,7 +62,7 @@ def defined_with_params(context: Context, *arguments: Value) -> bool:
 
 
 @legacy_function("getparam", -1)
-def getparam(context: Context, *arguments: Value) -> Value:
+def getparam(context: CatalogContext, *arguments: Value) -> Value:
     """The value of a parameter of a resource that is declared by now; '' when there is none."""
     if not arguments or arguments[0] in (None, False):
         raise EvaluationError("Must specify a reference")
@@ -84,10 +76,10 @@ def getparam(context: Context, *arguments: Value) -> Value:
 
 
 @function("stdlib::str2resource", "String res_string", returns="Any")
-def str2resource(context: Context, res_string: str) -> Value:
+def str2resource(context: CatalogContext, res_string: str) -> Value:
     """The reference that a text such as 'File[/a]' names, of a resource that is declared by now."""
     type_, title = split_reference(res_string)
-    resource = _scope(context).compilation.catalog.find(type_, title)
+    resource = context.compilation.catalog.find(type_, title)
     if resource is None:
         raise EvaluationError(
             f"stdlib::str2resource(): could not find {type_}[{title}], this is parse order dependent and values should not be quoted"
@@ -98,7 +90,7 @@ def str2resource(context: Context, res_string: str) -> Value:
 # --- declaring ----------------------------------------------------------------------------------------------------
 
 
-def _ensure(context: Context, type_: str, title: Value, parameters: dict[Value, Value]) -> None:
+def _ensure(context: CatalogContext, type_: str, title: Value, parameters: dict[Value, Value]) -> None:
     for each in title if isinstance(title, list) else [title]:
         if isinstance(each, list):
             _ensure(context, type_, each, parameters)
@@ -134,13 +126,13 @@ def _given(name: str, arguments: tuple[Value, ...]) -> tuple[str, Value, dict[Va
 
 
 @legacy_function("ensure_resource", -1, statement=True)
-def ensure_resource(context: Context, *arguments: Value) -> None:
+def ensure_resource(context: CatalogContext, *arguments: Value) -> None:
     """Declare resources of a type by title, unless they are declared with these parameters already."""
     _ensure(context, *_given("ensure_resource", arguments))
 
 
 @legacy_function("ensure_resources", -1, statement=True)
-def ensure_resources(context: Context, *arguments: Value) -> None:
+def ensure_resources(context: CatalogContext, *arguments: Value) -> None:
     """Declare resources from a hash of titles to parameters, with defaults, unless they are declared like this already."""
     type_, resources, defaults = _given("ensure_resources", arguments)
     if not isinstance(resources, dict):
@@ -150,7 +142,7 @@ def ensure_resources(context: Context, *arguments: Value) -> None:
 
 
 @function("stdlib::ensure_packages", "Variant[String[1], Array[String[1]]] packages", "Hash default_attributes?", returns="Undef")
-def ensure_packages(context: Context, packages: Value, default_attributes: dict[Value, Value] | None = None) -> None:
+def ensure_packages(context: CatalogContext, packages: Value, default_attributes: dict[Value, Value] | None = None) -> None:
     """Declare packages, unless they are declared like this already; `present` and `installed` are the same."""
     for package in packages if isinstance(packages, list) else [packages]:
         attributes = {"ensure": "installed", **(default_attributes or {})}
@@ -161,7 +153,7 @@ def ensure_packages(context: Context, packages: Value, default_attributes: dict[
 
 
 @ensure_packages.also("Hash[String[1], Any] packages", "Hash default_attributes?", returns="Undef")
-def ensure_packages_of(context: Context, packages: dict[str, Value], default_attributes: dict[Value, Value] | None = None) -> None:
+def ensure_packages_of(context: CatalogContext, packages: dict[str, Value], default_attributes: dict[Value, Value] | None = None) -> None:
     for package, own in packages.items():
         attributes = {**(default_attributes or {}), **(own if isinstance(own, dict) else {})}
         ensure_packages.call(context, [package, attributes])
@@ -186,8 +178,7 @@ def ensure(context: Context, ensure_: bool | str, resource: str | None = None) -
 # --- privacy ------------------------------------------------------------------------------------------------------
 
 
-def _assert_private(context: Context, message: Value) -> None:
-    scope = _scope(context)
+def _assert_private(context: CatalogContext, message: Value) -> None:
 
     def own(name: str) -> Value:
         try:
@@ -196,19 +187,19 @@ def _assert_private(context: Context, message: Value) -> None:
             return None
 
     # At top scope and in its functions there is no module that could be the caller's.
-    is_top = scope.source is None or not scope.source.name
+    is_top = context.source is None or not context.source.name
     if not is_top and own("module_name") == own("caller_module_name"):
         return
     if isinstance(message, str) and message:
         raise EvaluationError(message)
-    resource = scope.resource
+    resource = context.resource
     kind = "Class" if is_top or (resource is not None and resource.is_class) else "Definition"
-    name = scope.source.name if scope.source is not None else ""
+    name = context.source.name if context.source is not None else ""
     raise EvaluationError(f"{kind} {name} is private")
 
 
 @legacy_function("assert_private", -1, statement=True)
-def assert_private(context: Context, *arguments: Value) -> None:
+def assert_private(context: CatalogContext, *arguments: Value) -> None:
     """Refuse that the class or define is used from another module."""
     if len(arguments) > 1:
         raise EvaluationError(f"assert_private(): Wrong number of arguments given ({len(arguments)}}}) for 0 or 1)")
@@ -216,7 +207,7 @@ def assert_private(context: Context, *arguments: Value) -> None:
 
 
 @legacy_function("private", -1, statement=True)
-def private(context: Context, *arguments: Value) -> None:
+def private(context: CatalogContext, *arguments: Value) -> None:
     """The old name of assert_private."""
     context.log(
         "warning",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final
 
 from shared.errors import EvaluationError
 from shared.regexps import Regexp
@@ -13,6 +13,7 @@ from ...types.base import PuppetType
 from ...types.descriptions.describe import describe_mismatch
 from ...types.infer import infer_set
 from ...types.notation.operands import flattened
+from ...types.notation.parse import parse_type
 from ...values.core import Value
 from ...values.labels import ruby_class
 from ...values.text import inspect
@@ -20,9 +21,6 @@ from ..api import Context, Dispatch, Function, function
 from ..strings import ruby_text
 from .deprecations import deprecate
 from .predicates import address_version, is_absolute_path
-
-if TYPE_CHECKING:
-    from ...evaluation.scope import Scope
 
 _INSTEAD: Final = (
     "This method is deprecated, please use the stdlib validate_legacy function, with {}. "
@@ -59,7 +57,7 @@ def validate_legacy(context: Context, target_type: PuppetType, function_name: st
 
 @validate_legacy.also("String type_string", "String function_name", "Any value", "Any args*")
 def validate_legacy_text(context: Context, type_string: str, function_name: str, value: Value, *args: Value) -> None:
-    found = cast("Scope", context).compilation.type_from_text(type_string)
+    found = parse_type(type_string, context.types)
     validate_legacy.call(context, [found, function_name, value, *args])
 
 

@@ -1,4 +1,4 @@
-"""What Hiera may ask of the scope in which something is looked up."""
+"""The site's data, and what Hiera may ask of the scope in which something is looked up."""
 
 from __future__ import annotations
 
@@ -7,15 +7,38 @@ from typing import TYPE_CHECKING, Any
 from shared.errors import EvaluationError
 
 from ..errors.locations import FINAL
+from ..host import NO_ARGUMENTS, DataContext, LookupArguments
 from ..types.base import PuppetType
+from ..types.notation.parse import parse_type
 from ..values.core import Strictness, Value
 from .scope import MISSING
 
 if TYPE_CHECKING:
     from .compilation import Compilation
+    from .definition_lookup import DefinitionLookup
     from .scope import Scope
 
-__all__ = ["ScopeDataContext"]
+__all__ = ["ScopeDataContext", "SiteData"]
+
+
+class SiteData:
+    """The site's data for one compilation; `session` is what the host keeps between two lookups."""
+
+    def __init__(self, compilation: Compilation) -> None:
+        self.compilation = compilation
+        self.session: dict[str, Any] = {}
+
+    def value(self, key: str, scope: Scope, merge: Any = None, arguments: LookupArguments = NO_ARGUMENTS) -> Value:
+        """Return the value of a key; raise NotFoundInData when there is none. `merge` None: as the data says."""
+        return self.compilation.host.lookup(key, self.context_for(scope), merge, arguments)
+
+    def lookup_context(self, scope: Scope, module: str | None) -> Any:
+        """Return what works behind a `Puppet::LookupContext` that a manifest made itself."""
+        return self.compilation.host.lookup_context(self.context_for(scope), module)
+
+    def context_for(self, scope: Scope) -> DataContext:
+        """Return what Hiera may ask of a scope of this compilation."""
+        return ScopeDataContext(self.compilation, scope, self.session)
 
 
 class ScopeDataContext:
@@ -29,8 +52,8 @@ class ScopeDataContext:
         self.session = session
 
     @property
-    def types(self) -> Compilation:
-        return self.compilation
+    def types(self) -> DefinitionLookup:
+        return self.compilation.definitions
 
     def peek(self, name: str) -> Value:
         value = self.scope.find(name)
@@ -45,7 +68,7 @@ class ScopeDataContext:
             message = f"Undefined variable '{name}'; {_reason_unset(self.compilation, self.scope, name)}"
             if strict is Strictness.ERROR:
                 raise EvaluationError(message)
-            self.compilation.warn_once("undefined_variables", f"Variable: {name}", message)
+            self.compilation.log.warn_once("undefined_variables", f"Variable: {name}", message)
         return None
 
     def fact(self, name: str) -> Value:
@@ -54,13 +77,13 @@ class ScopeDataContext:
     def warn(self, message: str) -> None:
         # The warning is logged when a file is read, which the next lookup may not do again.
         self.compilation.mark_uncacheable("data have something to complain about")
-        self.compilation.log("warning", message)
+        self.compilation.log.add("warning", message)
 
     def warn_once(self, kind: str, key: str, message: str, file: str) -> None:
-        self.compilation.warn_once(kind, key, message, file=file)
+        self.compilation.log.warn_once(kind, key, message, file=file)
 
     def function(self, name: str) -> Any:
-        return self.compilation.find_function(name)
+        return self.compilation.definitions.find_function(name)
 
     def caller(self, name: str) -> Value:
         if name == "calling_module":
@@ -74,7 +97,7 @@ class ScopeDataContext:
     def convert(self, key: str, value: Value, conversion: Any) -> Value:
         name, *arguments = conversion if isinstance(conversion, list) else [conversion]
         try:
-            type_ = name if isinstance(name, PuppetType) else self.compilation.type_from_text(str(name))
+            type_ = name if isinstance(name, PuppetType) else parse_type(str(name), self.compilation.definitions)
         except EvaluationError as error:
             raise EvaluationError(
                 f"Invalid data type in lookup_options for key '{key}' could not parse '{name}', error: '{error.message}",
@@ -82,7 +105,7 @@ class ScopeDataContext:
                 hint=error.hint,
             ) from error
         try:
-            return self.compilation.function("new").call(self.scope, [type_, value, *arguments])
+            return self.compilation.definitions.function("new").call(self.scope, [type_, value, *arguments])
         except EvaluationError as error:
             raise EvaluationError(
                 f"The convert_to lookup_option for key '{key}' raised error: {error.message}", where=FINAL, hint=error.hint
@@ -94,10 +117,10 @@ def _reason_unset(compilation: Compilation, scope: Scope, name: str) -> str:
     class_name = name.removeprefix("::").rpartition("::")[0]
     if not class_name:
         return ""
-    class_scope = compilation.class_scopes.get(class_name)
+    class_scope = compilation.scopes.by_class.get(class_name)
     if class_scope is not None:
         source = class_scope.source
         if class_scope is not scope or source is None or all(parameter.name in class_scope.vars for parameter in source.parameters):
             return ""
-    exists = compilation.find_class(class_name) is not None
+    exists = compilation.definitions.find_class(class_name) is not None
     return f"class {class_name} {'has not been evaluated' if exists else 'could not be found'}"

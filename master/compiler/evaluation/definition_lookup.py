@@ -1,0 +1,115 @@
+"""Look-ups by name in one compilation: classes, defines, functions and types."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shared.errors import EvaluationError, Unsupported
+from shared.suggestions import did_you_mean
+
+from ..catalog.definitions import Define, HostClass
+from ..catalog.resources import capitalized_type
+from ..errors.issues import LanguageError
+from ..functions import Function
+from ..host import CompilerHost
+from ..loading.loader import Loader
+from ..log import CompilationLog
+from ..types.base import PuppetType
+from ..types.builtin import BUILTIN_TYPES
+from ..types.objects import ANNOTATION
+from ..types.references import ResourceType
+from ..values.core import Deferred
+from ..values.text import inspect
+
+if TYPE_CHECKING:
+    from .scope import Scope
+
+__all__ = ["DefinitionLookup"]
+
+
+class DefinitionLookup:
+    """
+    The definitions of an environment as one compilation sees them; the loader reads the files that it has not read yet.
+
+    Attributes:
+        top: the scope in which the types of definitions are evaluated.
+        settings: the class `settings`, which every catalog has; manifests may include it as any other.
+    """
+
+    def __init__(self, host: CompilerHost, loader: Loader, top: Scope, log: CompilationLog) -> None:
+        self.host = host
+        self.loader = loader
+        self.top = top
+        self.log = log
+        self.settings = HostClass("settings", (), None)
+
+    def find_class(self, name: str) -> HostClass | None:
+        """Return the class of that name, in any case and with or without `::` in front; None when there is none."""
+        plain = name.removeprefix("::").lower()
+        host_class = self.loader.find_class(plain)
+        self.check_parameter_types()
+        return host_class or (self.settings if plain == self.settings.name else None)
+
+    def class_for(self, name: str, certname: str) -> HostClass:
+        """Return the class of that name; raise EvaluationError, with the node's name in it, when there is none."""
+        host_class = self.find_class(name)
+        if host_class is None:
+            raise EvaluationError(f"Could not find class {name} for {certname}")
+        return host_class
+
+    def find_define(self, name: str) -> Define | None:
+        """Return the defined type of that lower-case name; None when there is none."""
+        define = self.loader.find_define(name)
+        self.check_parameter_types()
+        return define
+
+    def check_parameter_types(self) -> None:
+        """Evaluate the types of the parameters in the files that were read since; raise EvaluationError for one that does not exist."""
+        if self.loader.unchecked:
+            self.loader.check_parameter_types(self.top)
+
+    def find_function(self, name: str) -> Function | None:
+        """Return the function of that name; None when there is none."""
+        return self.loader.find_function(name)
+
+    def function(self, name: str) -> Function:
+        """Return the function of that name; raise LanguageError when there is none."""
+        function = self.loader.functions.get(name) or self.loader.find_function(name)
+        if function is None:
+            known_names = [*self.loader.functions, *self.loader.library.functions]
+            raise LanguageError(f"Unknown function: '{name}'.", hint=did_you_mean(name, known_names, form="'{}'"))
+        return function
+
+    def find_type(self, name: str) -> PuppetType | None:
+        """Return the built-in type, the resource type or the alias of that name. Source: language reference 16."""
+        name = name.removeprefix("::")
+        lower = name.lower()
+        builtin = BUILTIN_TYPES.get(lower)
+        if builtin is not None and (builtin is not ANNOTATION or self.find_define(lower) is None):  # that name is free for defines
+            return builtin
+        if "::" not in lower and self.host.types.find(lower) is not None:
+            return ResourceType(name)
+        if lower not in self.loader.aliases and self.find_define(lower) is not None:
+            return ResourceType(capitalized_type(lower))
+        return self.loader.find_alias(name, self.top)
+
+    def deferred_type(self, value: Deferred) -> PuppetType | None:
+        """
+        Return what the function of a Deferred declares to return; None when it declares nothing, or only the agent has it.
+
+        Raises:
+            EvaluationError: the function takes no such arguments.
+        """
+        try:
+            function = self.find_function(value.name)
+        except Unsupported:
+            return None  # the agent may well have it
+        if function is None:
+            return None
+        for signature in function.signatures(self):
+            if signature.accepts(value.arguments or []):
+                if signature.returns is None:
+                    warning = f"Deferred function {value.name} has no return_type, unable to guarantee value type during compilation."
+                    self.log.warn_once("deprecations", warning, warning)
+                return signature.returns
+        raise EvaluationError(f"No matching arity found for {value.name} with arguments {inspect(value.arguments or [])}")
