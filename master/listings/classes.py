@@ -1,5 +1,5 @@
 """
-The classes of a manifest as tools list them: their parameters' types and defaults, as far as these can be told without running anything.
+Lists the classes of a manifest for tools: their parameters' types and defaults, as far as these follow from the text alone.
 
 Source: protocol reference 3.15.
 """
@@ -25,47 +25,50 @@ from ..compiler.values.core import DEFAULT, Value, key_of
 from .key_order import sorted_as_clojure
 from .source_text import text_of
 
-__all__ = ["Listed", "classes"]
+__all__ = ["ListedClass", "classes"]
 
-Listed = dict[str, Any]
-"""name and params; each of these with name and, where there is one, type, default_source and default_literal."""
+ListedClass = dict[str, Any]
+"""The keys name and params; each parameter has a name and, where it has one, type, default_source and default_literal."""
 
 
-def classes(source: Source, *, strict: Strict, log: Callable[[str, Diagnostic], None]) -> list[Listed]:
-    """The classes of one file, in the order in which they end; ParseError when the file is wrong. `log` gets what is odd about it."""
+def classes(source: Source, *, strict: Strict, log: Callable[[str, Diagnostic], None]) -> list[ListedClass]:
+    """Return the classes of one file, in the order in which they end; raise ParseError for an invalid file. `log` gets the warnings."""
     program = parse(source)
     refuse(check(program, source, strict=strict), log)
-    found = [each for each in program.definitions if isinstance(each, n.ClassDefinition)]
-    return [{"name": each.name.removeprefix("::"), "params": [_parameter(one, source) for one in each.parameters]} for each in found]
+    definitions = [definition for definition in program.definitions if isinstance(definition, n.ClassDefinition)]
+    return [
+        {"name": definition.name.removeprefix("::"), "params": [_parameter(parameter, source) for parameter in definition.parameters]}
+        for definition in definitions
+    ]
 
 
-def _parameter(parameter: n.Parameter, source: Source) -> Listed:
-    """In the order of puppetserver, which sorts all keys."""
-    found: Listed = {}
+def _parameter(parameter: n.Parameter, source: Source) -> ListedClass:
+    """Return one parameter, its keys in the order of puppetserver, which sorts them."""
+    listed: ListedClass = {}
     if parameter.default is not None:
         literal = _literal(parameter.default)
-        if literal is not None and literal is not _OPEN:
-            found["default_literal"] = sorted_as_clojure(literal)
-        found["default_source"] = text_of(parameter.default, source)
-    found["name"] = parameter.name
+        if literal is not None and literal is not _UNDECIDABLE:
+            listed["default_literal"] = sorted_as_clojure(literal)
+        listed["default_source"] = text_of(parameter.default, source)
+    listed["name"] = parameter.name
     if parameter.type is not None:
         try:
-            found["type"] = str(_Types(source).value(parameter.type))
+            listed["type"] = str(_Types(source).value(parameter.type))
         except EvaluationError:
-            pass  # a type that only running can tell; puppetserver answers the whole question with an error then
-    return found
+            pass  # a type that depends on a run; puppetserver then answers the whole request with an error
+    return listed
 
 
-class _Open:
-    """What only running can tell."""
+class _Undecidable:
+    """The value of an expression that only a run of the manifest can compute."""
 
 
-_OPEN = _Open()
+_UNDECIDABLE = _Undecidable()
 _PLAIN = (n.Integer, n.Float, n.String, n.Boolean, n.Name)
 
 
 def _literal(node: n.Node) -> Any:
-    """The value of a default that is plain data; None for undef, _OPEN for whatever else there is."""
+    """Return the value of a default that is plain data, None for undef, _UNDECIDABLE for anything else."""
     if isinstance(node, _PLAIN):
         return node.value
     if isinstance(node, n.Undef):
@@ -73,30 +76,30 @@ def _literal(node: n.Node) -> Any:
     if isinstance(node, n.Interpolated) and len(node.segments) == 1 and isinstance(node.segments[0], n.String):
         return node.segments[0].value
     if isinstance(node, n.Array):
-        values = [_literal(each) for each in node.values]
-        return _OPEN if any(each is _OPEN for each in values) else values
+        values = [_literal(element) for element in node.values]
+        return _UNDECIDABLE if any(element is _UNDECIDABLE for element in values) else values
     if isinstance(node, n.Hash):
-        entries = [(_literal(each.key), _literal(each.value)) for each in node.entries]
-        if any(not isinstance(key, str) or value is _OPEN for key, value in entries):
-            return _OPEN
+        entries = [(_literal(element.key), _literal(element.value)) for element in node.entries]
+        if any(not isinstance(key, str) or value is _UNDECIDABLE for key, value in entries):
+            return _UNDECIDABLE
         return dict(entries)
-    return _OPEN
+    return _UNDECIDABLE
 
 
-# The types of resources that are known without any environment: those that Puppet itself has.
+# The resource types that are known without an environment: Puppet's own.
 _OF_PUPPET = "component exec file filebucket group node notify package resources schedule service stage tidy user whit"
 _RESOURCES = frozenset(_OF_PUPPET.split())
-_LOADED_LATER = frozenset(("error", "target"))  # data types that puppetserver finds in an environment only
+_LOADED_LATER = frozenset(("error", "target"))  # data types that puppetserver knows only in an environment
 
 
 class _Types:
-    """Type expressions without an environment: types of Puppet itself are known, every other is a reference by its name."""
+    """Evaluates type expressions without an environment: Puppet's own types are known, any other is a reference by its name."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
 
     def value(self, node: n.Node) -> Value:
-        """What a part of a type expression is; EvaluationError when only running can tell."""
+        """Return the value of a part of a type expression; raise EvaluationError when only a run can compute it."""
         match node:
             case n.TypeName():
                 name = node.value.removeprefix("::")
@@ -112,22 +115,22 @@ class _Types:
             case n.Default():
                 return DEFAULT
             case n.Array():
-                return [self.value(each) for each in node.values]
+                return [self.value(part) for part in node.values]
             case n.Hash():
-                return {key_of(self.value(each.key)): self.value(each.value) for each in node.entries}
+                return {key_of(self.value(part.key)): self.value(part.value) for part in node.entries}
             case n.Unary(op="-", operand=n.Integer() | n.Float()):
                 return -node.operand.value  # type: ignore[attr-defined]  # mypy does not narrow what a nested pattern has matched
         literal = _literal(node)
-        if isinstance(literal, _Open):
+        if isinstance(literal, _Undecidable):
             raise EvaluationError("Only running the manifest tells this type")
-        found: Value = literal
-        return found
+        constant: Value = literal
+        return constant
 
     def _access(self, node: n.Access) -> PuppetType:
-        base, keys = self.value(node.left), [self.value(each) for each in node.keys]
+        base, keys = self.value(node.left), [self.value(key) for key in node.keys]
         if isinstance(base, TypeReference):
             return TypeReference(text_of(node, self.source))
-        found = type_from_access(base, keys)
-        if not isinstance(found, PuppetType):
+        type_ = type_from_access(base, keys)
+        if not isinstance(type_, PuppetType):
             raise EvaluationError("Not a type")
-        return found
+        return type_

@@ -1,7 +1,7 @@
 """
-What tools ask of an environment: its classes, modules, tasks, plans. Answers are JSON in puppetserver's order of keys.
+Lists the classes, modules, tasks and plans of an environment for tools. Answers are JSON in puppetserver's order of keys.
 
-Files are read anew for each question; what was made of a manifest is kept while its content is the same. Source: protocol reference 3.15.
+Files are read for each request; the classes of a manifest are remembered as long as its content stays the same. Source: protocol reference 3.15.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from .tasks import WrongTask, plan, plans, task, tasks
 
 __all__ = ["Listings"]
 
-MAX_ENVIRONMENTS = 16  # of which it is kept what was read
-Read = dict[str, tuple[bytes, dict[str, Any]]]
-"""By path: the hash of a manifest, and what is listed of it."""
+MAX_ENVIRONMENTS = 16  # whose classes are remembered
+ListedByPath = dict[str, tuple[bytes, dict[str, Any]]]
+"""By path: the hash of a manifest, and the entry of its file in the list of classes."""
 
 
 class Listings:
-    """`log` is told of severity and finding, or of level and text: what is odd about manifests and modules."""
+    """The lists of all environments. `log` gets severity and diagnostic, or level and text, of faults in manifests and modules."""
 
     def __init__(self, environments: Environments, log: Callable[[str, Diagnostic | str], None]) -> None:
         self.environments = environments
         self.log = log
-        self._read: OrderedDict[str, Read] = OrderedDict()  # by environment, those asked for longest ago first
+        self._read: OrderedDict[str, ListedByPath] = OrderedDict()  # by environment, the least recently requested first
 
     def answer(self, question: Mapping[str, Any]) -> bytes:
-        """The JSON that is asked for: what the list is `of`, in which `environment` ('': in all). NotFound: there is no such."""
+        """Return the requested list as JSON: `of` says which list, `environment` where ('': in all). Raise NotFound for an unknown one."""
         environment: str = question["environment"]
         match question["of"]:
             case "classes":
@@ -58,19 +58,19 @@ class Listings:
                 return plainjson.dumps(plan(self._world(environment), question["module"], question["name"]))
 
     @property
-    def kept(self) -> int:
-        """Environments of which something is kept."""
+    def remembered_environments(self) -> int:
+        """The number of environments whose classes are remembered."""
         return len(self._read)
 
     def forget(self) -> None:
-        """Drop what is kept."""
+        """Forget all remembered classes."""
         self._read.clear()
 
     def classes(self, environment: str) -> dict[str, Any]:
-        """The classes in every manifest of an environment, or what is wrong with it, by file."""
+        """Return the classes in each manifest of an environment, or the error in it, by file."""
         world = self._world(environment)
         before = self._read.pop(environment, {})
-        now: Read = {}
+        now: ListedByPath = {}
         files = [self._classes_of(path, before, now) for path in sorted(set(_manifests(world)))]
         self._read[environment] = now
         while len(self._read) > MAX_ENVIRONMENTS:
@@ -78,7 +78,7 @@ class Listings:
         return {"files": files, "name": environment}
 
     def modules(self, environment: str) -> dict[str, Any]:
-        """The modules of an environment: what they are called on the Forge, and their version, where their metadata say so."""
+        """Return the modules of an environment with their Forge name and version, where their metadata have them."""
         world = self._world(environment)
         return {"modules": [self._module(world, root) for root in world.module_roots()], "name": environment}
 
@@ -87,36 +87,38 @@ class Listings:
             try:
                 yield self.modules(name)
             except NotFound:
-                continue  # it went a moment ago
+                continue  # it was removed a moment ago
 
     def _tasks(self, environment: str) -> Iterator[dict[str, Any]]:
-        """Those that can be run; what is wrong with others is logged."""
-        for name, found in tasks(self._world(environment)):
-            if isinstance(found, WrongTask):
-                self.log("warning", f"The task {name} of environment {environment} is not listed: {found.message}")
+        """Yield the valid tasks; log the errors of the others."""
+        for name, metadata in tasks(self._world(environment)):
+            if isinstance(metadata, WrongTask):
+                self.log("warning", f"The task {name} of environment {environment} is not listed: {metadata.message}")
                 continue
             yield {
                 "name": name,
-                "private": sorted_as_clojure(found.get("private", False)),
-                "description": sorted_as_clojure(found.get("description", "")),
+                "private": sorted_as_clojure(metadata.get("private", False)),
+                "description": sorted_as_clojure(metadata.get("description", "")),
                 "environment": [{"name": environment, "code_id": None}],
             }
 
     def _world(self, environment: str) -> DirectoryEnvironment:
-        found = self.environments.read(environment)
-        return DirectoryEnvironment(environment, found.root, DiskFiles(), modulepath=found.modulepath, manifest=found.manifest)
+        configured = self.environments.read(environment)
+        return DirectoryEnvironment(
+            environment, configured.root, DiskFiles(), modulepath=configured.modulepath, manifest=configured.manifest
+        )
 
-    def _classes_of(self, path: str, before: Read, now: Read) -> dict[str, Any]:
+    def _classes_of(self, path: str, before: ListedByPath, now: ListedByPath) -> dict[str, Any]:
         try:
             content = DiskFiles().read(path)
             if content is None:
                 return {"error": f"The file {path} does not exist", "path": path}
             digest = hashlib.sha256(content).digest()
-            kept = before.get(path)
-            if kept is None or kept[0] != digest:
-                kept = digest, self._listed(path, content)
-            now[path] = kept
-            return kept[1]
+            remembered = before.get(path)
+            if remembered is None or remembered[0] != digest:
+                remembered = digest, self._listed(path, content)
+            now[path] = remembered
+            return remembered[1]
         except PuppetError as err:
             return {"error": str(err), "path": path}
 
@@ -131,7 +133,7 @@ class Listings:
             return {"error": str(err), "path": path}
 
     def _module(self, world: DirectoryEnvironment, root: str) -> dict[str, Any]:
-        """A module whose metadata are wrong is one without: its classes are used all the same."""
+        """Return one module. Invalid metadata count as none, because the classes of such a module are usable all the same."""
         name, version = root.rpartition("/")[2], None
         path = f"{root}/metadata.json"
         try:
@@ -148,7 +150,7 @@ class Listings:
 
 
 def _manifests(world: DirectoryEnvironment) -> Iterator[str]:
-    """The paths of the main manifests and of those of all modules, without those that are hidden."""
+    """Yield the paths of the main manifests and of those of all modules, without hidden ones."""
     files = world.files
     if world.manifest is not None and not files.is_folder(world.manifest) and files.exists(world.manifest):
         yield world.manifest

@@ -8,14 +8,14 @@ __all__ = ["sorted_as_clojure"]
 
 
 def sorted_as_clojure(data: Any) -> Any:
-    """The same, sorted at every level: what stands before a slash is a namespace, and no namespace comes first."""
+    """Return `data` with its keys sorted at every level: text before a slash is a namespace, and keys without one come first."""
     if isinstance(data, dict):
-        return {key: sorted_as_clojure(data[key]) for key in sorted(data, key=_place)}
+        return {key: sorted_as_clojure(data[key]) for key in sorted(data, key=_clojure_key)}
     if isinstance(data, list):
-        return [sorted_as_clojure(each) for each in data]
+        return [sorted_as_clojure(element) for element in data]
     return data
 
 
-def _place(key: str) -> tuple[bool, str, str]:
+def _clojure_key(key: str) -> tuple[bool, str, str]:
     namespace, slash, name = key.partition("/")
     return (True, namespace, name) if slash and key != "/" else (False, "", key)

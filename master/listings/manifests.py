@@ -1,4 +1,4 @@
-"""Manifests and templates on disk, and what is wrong with them without being evaluated."""
+"""Manifests and templates on disk, and the errors that can be found in them without evaluation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..compiler.syntax.source import Source
 
 
 def problems(source: Source, strict: str, *, epp: bool = False) -> list[Diagnostic]:
-    """Everything wrong or odd with a text."""
+    """Return all errors and warnings about a text."""
     try:
         return check(parse(source, epp=epp), source, strict=strict)  # type: ignore[arg-type]
     except ParseError as err:
@@ -22,7 +22,7 @@ def problems(source: Source, strict: str, *, epp: bool = False) -> list[Diagnost
 
 
 def source_of(file: Path) -> Source:
-    """A file's text; PuppetError when it cannot be read."""
+    """Return a file's text; raise PuppetError when it cannot be read."""
     try:
         return Source(file.read_text("utf-8"), str(file.absolute()))
     except (OSError, UnicodeDecodeError) as err:
@@ -30,13 +30,13 @@ def source_of(file: Path) -> Source:
 
 
 def manifests_below(folder: Path) -> Iterator[Path]:
-    """All manifests below a folder; links are followed, as to modules elsewhere, but none twice."""
+    """Yield all manifests below a folder. Symbolic links are followed, as to modules elsewhere, but no folder is visited twice."""
     seen: set[tuple[int, int]] = set()
-    for place, folders, names in os.walk(folder, followlinks=True):
-        status = os.stat(place)  # noqa: PTH116 -- as os.walk gives it
+    for folder_path, folders, names in os.walk(folder, followlinks=True):
+        status = os.stat(folder_path)  # noqa: PTH116 -- a text, as os.walk yields it
         if (status.st_dev, status.st_ino) in seen:
             folders.clear()
             continue
         seen.add((status.st_dev, status.st_ino))
         folders.sort()
-        yield from (Path(place, name) for name in names if name.endswith(".pp"))
+        yield from (Path(folder_path, name) for name in names if name.endswith(".pp"))

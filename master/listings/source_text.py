@@ -1,4 +1,4 @@
-"""An expression as it is written in its file."""
+"""The text of an expression in its file."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ __all__ = ["text_of"]
 
 
 def text_of(node: n.Node, source: Source) -> str:
-    """An expression as it is written. The place of a binary one is its operator, so that the leftmost part is looked for."""
+    """Return the text of an expression. A binary expression begins at its operator, so this searches for the leftmost part."""
     start, end = node.at, node.end
     pending = [node]
     while pending:
-        each = pending.pop()
-        start, end = min(start, each.at), max(end, each.end)
-        for field in CHILDREN[type(each)]:
-            value = getattr(each, field)
+        part = pending.pop()
+        start, end = min(start, part.at), max(end, part.end)
+        for field in CHILDREN[type(part)]:
+            value = getattr(part, field)
             pending += value if isinstance(value, tuple) else [value] if value is not None else []
     return source.text[start:end]

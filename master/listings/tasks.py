@@ -1,5 +1,5 @@
 """
-The tasks and plans of modules: programs with descriptions, and the names of what Bolt's language has. Nothing of them is run here.
+Lists the tasks and plans of modules: the programs with their metadata, and the names of Bolt's plans. None of them is run here.
 
 Source: protocol reference 3.15.
 """
@@ -24,7 +24,7 @@ from .key_order import sorted_as_clojure
 __all__ = ["WrongTask", "plan", "plans", "task", "tasks"]
 
 MOUNTS = ("files", "lib", "scripts", "tasks")
-MAX_FILES = 10_000  # of one task
+MAX_FILES = 10_000  # in one task
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
 _WORDS = (
@@ -32,12 +32,12 @@ _WORDS = (
     "produces site true type undef unless any array boolean catalogentry collection callable data enum float hash integer numeric "
     "optional pattern resource runtime scalar string struct tuple variant"
 )
-_RESERVED = frozenset(_WORDS.split())  # no names of plans
+_RESERVED = frozenset(_WORDS.split())  # these cannot be names of plans
 
 
 @dataclass(eq=False)
 class WrongTask(Exception):
-    """What is wrong with a task, as puppetserver tells it."""
+    """A fault in a task, in puppetserver's words."""
 
     message: str
     kind: str = "invalid-metadata"
@@ -49,7 +49,7 @@ class WrongTask(Exception):
 
 
 def tasks(world: DirectoryEnvironment) -> Iterator[tuple[str, dict[str, Any] | WrongTask]]:
-    """The full name of every task with its metadata, or what is wrong with it."""
+    """Yield the full name of each task with its metadata or its fault."""
     for root in world.module_roots():
         files = _task_files(root)
         for name in dict.fromkeys(path.stem for path in files):
@@ -64,8 +64,12 @@ def tasks(world: DirectoryEnvironment) -> Iterator[tuple[str, dict[str, Any] | W
 
 def task(world: DirectoryEnvironment, module: str, name: str) -> dict[str, Any]:
     """
-    A task's metadata, full name and files, or `error`; each file with filename, size_bytes, sha256 and `place`: the folder of
-    modules, the module, the folder in it, and the path in that. NotFound: no such module or task.
+    Return a task's metadata, full name and files, or `error`.
+
+     Each file has filename, size_bytes, sha256 and `place`: the folder of modules, the module, the folder in it, and the path in that.
+
+     Raises:
+         NotFound: there is no such module or task.
     """
     root = _root(world, module)
     files = _task_files(root)
@@ -74,21 +78,25 @@ def task(world: DirectoryEnvironment, module: str, name: str) -> dict[str, Any]:
     full = _full_name(root, name)
     try:
         metadata = _metadata(files, name, full)
-        found = _files(world, root, full, name, metadata, files)
-        return {"metadata": sorted_as_clojure(metadata), "name": full, "files": [_described(each, path) for each, path in found]}
+        files_of_task = _files(world, root, full, name, metadata, files)
+        return {
+            "metadata": sorted_as_clojure(metadata),
+            "name": full,
+            "files": [_describe(file_name, path) for file_name, path in files_of_task],
+        }
     except WrongTask as err:
         return {"error": err.data}
 
 
 def plans(world: DirectoryEnvironment) -> Iterator[str]:
-    """The full names of all plans."""
+    """Yield the full names of all plans."""
     for root in world.module_roots():
         for name in _plan_names(root):
             yield _full_name(root, name)
 
 
 def plan(world: DirectoryEnvironment, module: str, name: str) -> dict[str, Any]:
-    """A plan's full name; it has no metadata. NotFound: no such module or plan."""
+    """Return a plan's full name, with empty metadata; raise NotFound for an unknown module or plan."""
     root = _root(world, module)
     if name not in _plan_names(root):
         raise NotFound(f"Could not find plan '{name}'")
@@ -114,7 +122,7 @@ def _plan_names(root: str) -> list[str]:
 
 
 def _task_files(root: str) -> list[Path]:
-    """The files that may belong to tasks: programs and metadata."""
+    """Return the files that may belong to tasks: programs and metadata."""
     folder = Path(root, "tasks")
     paths = [folder / name for name in DiskFiles().names(str(folder))]
     return [path for path in paths if _NAME.fullmatch(path.stem) and path.suffix not in (".conf", ".md") and path.is_file()]
@@ -140,17 +148,17 @@ def _metadata(files: Sequence[Path], name: str, full: str) -> dict[str, Any]:
 def _files(
     world: DirectoryEnvironment, root: str, full: str, name: str, metadata: Mapping[str, Any], files: Sequence[Path]
 ) -> list[tuple[str, Path]]:
-    """What a task consists of: its programs, by their file names, then other files of modules, by module and path."""
+    """Return the files of a task: its programs, by their file names, then other files of modules, by module and path."""
     programs = [path for path in files if path.suffix != ".json"]
-    found = [(path.name, path) for path in _programs(root, full, name, metadata, programs)]
-    wanted = _listed(metadata.get("files", []))
-    for each in metadata.get("implementations", []):
-        wanted += _listed(each.get("files", []))
-    for each in dict.fromkeys(wanted):
-        found += _extra(world, each)
-        if len(found) > MAX_FILES:
+    parts = [(path.name, path) for path in _programs(root, full, name, metadata, programs)]
+    names = _file_names(metadata.get("files", []))
+    for entry in metadata.get("implementations", []):
+        names += _file_names(entry.get("files", []))
+    for entry in dict.fromkeys(names):
+        parts += _extra(world, entry)
+        if len(parts) > MAX_FILES:
             raise WrongTask(f"Task {full} consists of more than {MAX_FILES} files")
-    return found
+    return parts
 
 
 def _programs(root: str, full: str, name: str, metadata: Mapping[str, Any], programs: Sequence[Path]) -> list[Path]:
@@ -163,31 +171,31 @@ def _programs(root: str, full: str, name: str, metadata: Mapping[str, Any], prog
             text = f"Multiple executables were found in directory {root}/tasks for task {full}"
             raise WrongTask(f"{text}; define 'implementations' in metadata to differentiate between them", "multiple-implementations")
         return own
-    given = metadata["implementations"]
-    if not isinstance(given, list) or not all(isinstance(each, dict) for each in given):
+    implementations = metadata["implementations"]
+    if not isinstance(implementations, list) or not all(isinstance(implementation, dict) for implementation in implementations):
         raise WrongTask(f"Task metadata for task {full} does not specify implementations as an array")
-    found = []
-    for each in given:
-        if not isinstance(each.get("requirements", []), list | None):
+    chosen = []
+    for implementation in implementations:
+        if not isinstance(implementation.get("requirements", []), list | None):
             raise WrongTask(f"Task metadata for task {full} does not specify requirements as an array")
-        path = next((path for path in programs if path.name == each.get("name")), None)
+        path = next((path for path in programs if path.name == implementation.get("name")), None)
         if path is None:
-            text = f"Task metadata for task {full} specifies missing implementation {each.get('name')}"
-            raise WrongTask(text, "missing-implementation", {"missing": [each.get("name")]})
-        found.append(path)
-    return found
+            text = f"Task metadata for task {full} specifies missing implementation {implementation.get('name')}"
+            raise WrongTask(text, "missing-implementation", {"missing": [implementation.get("name")]})
+        chosen.append(path)
+    return chosen
 
 
-def _listed(files: Any) -> list[str]:
-    if not isinstance(files, list) or not all(isinstance(each, str) for each in files):
-        got = files if isinstance(files, str) else plainjson.dumps(files).decode()
-        raise WrongTask(f"The 'files' task metadata expects an array, got {got}.")
+def _file_names(files: Any) -> list[str]:
+    if not isinstance(files, list) or not all(isinstance(file, str) for file in files):
+        received = files if isinstance(files, str) else plainjson.dumps(files).decode()
+        raise WrongTask(f"The 'files' task metadata expects an array, got {received}.")
     return list(files)
 
 
-def _extra(world: DirectoryEnvironment, wanted: str) -> list[tuple[str, Path]]:
-    """The file, or the files of a folder, that metadata name as `module/mount/path`."""
-    module, _, rest = wanted.partition("/")
+def _extra(world: DirectoryEnvironment, entry: str) -> list[tuple[str, Path]]:
+    """Return the file, or the files of the folder, that metadata name as `module/mount/path`."""
+    module, _, rest = entry.partition("/")
     mount, _, inside = rest.partition("/")
     root = world.module_root(module) if _NAME.fullmatch(module) else None
     if root is None:
@@ -199,16 +207,16 @@ def _extra(world: DirectoryEnvironment, wanted: str) -> list[tuple[str, Path]]:
         raise WrongTask("File pathnames cannot include relative paths")
     files = DiskFiles()
     folder = files.is_folder(path)
-    if not files.exists(path) or (wanted.endswith("/") and not folder):
+    if not files.exists(path) or (entry.endswith("/") and not folder):
         raise WrongTask(f"Could not find {root}/{mount}/{inside} on disk", "invalid-file")
-    if folder and not wanted.endswith("/"):
-        raise WrongTask(f"Directories specified in task metadata must include a trailing slash: {wanted}")
-    found = files.matching(path, "**/*") if folder else [path]
-    visible = [each for each in found if "/." not in each.removeprefix(path)]
-    return [(module + each.removeprefix(root), Path(each)) for each in visible]
+    if folder and not entry.endswith("/"):
+        raise WrongTask(f"Directories specified in task metadata must include a trailing slash: {entry}")
+    paths = files.matching(path, "**/*") if folder else [path]
+    visible = [path_found for path_found in paths if "/." not in path_found.removeprefix(path)]
+    return [(module + path_found.removeprefix(root), Path(path_found)) for path_found in visible]
 
 
-def _described(name: str, path: Path) -> dict[str, Any]:
+def _describe(name: str, path: Path) -> dict[str, Any]:
     try:
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
