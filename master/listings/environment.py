@@ -1,7 +1,9 @@
 """
 Lists the classes, modules, tasks and plans of an environment for tools. Answers are JSON in puppetserver's order of keys.
 
-Files are read for each request; the classes of a manifest are remembered as long as its content stays the same. Source: protocol reference 3.15.
+Files are read for each request; the classes of a manifest are remembered as long as its content stays the same.
+
+Source: protocol reference 3.15.
 """
 
 from __future__ import annotations

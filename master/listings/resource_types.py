@@ -187,7 +187,7 @@ class ResourceTypes:
                 seen.add(module)
                 root = f"{folder}/{module}"
                 for path in world.files.matching(root, "manifests/**/*.pp"):
-                   manifest = world.module_file(module, path.removeprefix(f"{root}/"))
+                    manifest = world.module_file(module, path.removeprefix(f"{root}/"))
                     if manifest is not None:
                         yield manifest, module
 
