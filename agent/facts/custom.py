@@ -19,7 +19,7 @@ from .threads import in_thread
 log = logging.getLogger("puppet.facts")
 
 
-def load(path: Path) -> list[Declaration]:
+def load_file(path: Path) -> list[Declaration]:
     """Return the facts that a file declares, in order. The file runs in a fresh module; ConfigError says what failed in it, and where."""
     name = f"puppet_facts_{path.stem}"
     module = pluginfiles.load(path, name, f"the custom facts of {path.name}")
@@ -29,7 +29,7 @@ def load(path: Path) -> list[Declaration]:
 
 def load_all(directories: Sequence[Path]) -> list[Declaration]:
     """Return all facts that the Python files in `directories` declare; the first file of a name wins. Blocks."""
-    found: list[Declaration] = []
+    declarations: list[Declaration] = []
     seen: set[str] = set()
     for directory in directories:
         for path in sorted(directory.glob("*.py")) if directory.is_dir() else ():
@@ -37,10 +37,10 @@ def load_all(directories: Sequence[Path]) -> list[Declaration]:
                 continue
             seen.add(path.stem)
             try:
-                found += load(path)
+                declarations += load_file(path)
             except ConfigError as err:  # the run goes on without it
                 log.error("%s", err)
-    return found
+    return declarations
 
 
 async def custom_facts(
@@ -53,32 +53,32 @@ async def custom_facts(
     already (`weights`: core 0, external 10000) is replaced only by a heavier one. Each runs in a thread with its own time-out.
     Source: facts reference 6.
     """
-    found: dict[str, Any] = {}
-    ordered = sorted(declarations, key=lambda way: -way.heaviness)
-    for name in dict.fromkeys(declaration.name for declaration in declarations):
-        for way in ordered:
-            view = Known({**known, **found})
-            if way.name != name or way.heaviness <= weights.get(name, -1) or not way.suits(view):
+    values: dict[str, Any] = {}
+    ordered = sorted(declarations, key=lambda declaration: -declaration.heaviness)
+    for name in dict.fromkeys(declared.name for declared in declarations):
+        for declaration in ordered:
+            view = Known({**known, **values})
+            if declaration.name != name or declaration.heaviness <= weights.get(name, -1) or not declaration.suits(view):
                 continue
-            value = await _value(way, host, view)
+            value = await _value(declaration, host, view)
             if value is not None:
-                found[name] = value
+                values[name] = value
                 break
-    return found
+    return values
 
 
-async def _value(way: Declaration, host: Host, known: Known) -> Any:
+async def _value(declaration: Declaration, host: Host, known: Known) -> Any:
     try:
-        value = await in_thread(lambda: way.resolve(host, known), seconds=way.timeout, name=f"fact {way.name}")
+        value = await in_thread(lambda: declaration.resolve(host, known), seconds=declaration.timeout, name=f"fact {declaration.name}")
     except TimeoutError:
-        log.error("Timed out after %g seconds while resolving fact='%s'", way.timeout, way.name)
+        log.error("Timed out after %g seconds while resolving fact='%s'", declaration.timeout, declaration.name)
         return None
     except Exception as err:  # noqa: BLE001  # a module author's code may fail in any way; the run goes on
-        log.error("Error while resolving custom fact fact='%s': %s: %s", way.name, type(err).__name__, err)
+        log.error("Error while resolving custom fact fact='%s': %s: %s", declaration.name, type(err).__name__, err)
         return None
     problem = invalid(value)
     if problem:
-        log.error("Fact resolution fact='%s' resolved to an invalid value: %s", way.name, problem)
+        log.error("Fact resolution fact='%s' resolved to an invalid value: %s", declaration.name, problem)
         return None
     return value
 

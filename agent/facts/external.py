@@ -32,12 +32,12 @@ class ExternalFactLimits:
 
 def parse_text(text: str) -> dict[str, Any]:
     """Return the facts in lines `key=value`, split at the first `=`, nothing trimmed; other lines are ignored."""
-    found = {}
+    facts = {}
     for line in text.split("\n"):
         name, separator, value = line.removesuffix("\r").partition("=")
         if separator and name:
-            found[name] = value
-    return found
+            facts[name] = value
+    return facts
 
 
 def parse_map(data: Any) -> dict[str, Any]:
@@ -91,11 +91,11 @@ async def external_facts(
     """
     files = [file for directory in directories for file in await asyncio.to_thread(files_of, directory) if file.name not in blocked]
     results = await asyncio.gather(*(_facts_of(file, environ, limits or ExternalFactLimits()) for file in files))
-    found: dict[str, Any] = {}
+    merged: dict[str, Any] = {}
     for facts in results:
         for name, value in facts.items():
-            found.setdefault(name.lower(), value)
-    return found
+            merged.setdefault(name.lower(), value)
+    return merged
 
 
 async def _facts_of(path: Path, environ: Mapping[str, str], limits: ExternalFactLimits) -> dict[str, Any]:

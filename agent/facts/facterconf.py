@@ -71,12 +71,12 @@ class FacterConf:
 
     def without_blocked(self, facts: Mapping[str, Any]) -> dict[str, Any]:
         """Return `facts` without those that are blocked, inside structures too."""
-        kept: dict[str, Any] = {name: value for name, value in facts.items() if name not in self.blocked}
+        unblocked: dict[str, Any] = {name: value for name, value in facts.items() if name not in self.blocked}
         for name in self.blocked:
             first, *rest = name.split(".")
-            if rest and isinstance(kept.get(first), dict):
-                kept[first] = _without(kept[first], rest)
-        return kept
+            if rest and isinstance(unblocked.get(first), dict):
+                unblocked[first] = _without(unblocked[first], rest)
+        return unblocked
 
 
 def _without(value: Any, path: list[str]) -> Any:
@@ -159,7 +159,7 @@ class FactCache:
 
     def load(self) -> dict[str, Any]:
         """Return the cached facts that are young enough; afterwards `stale` has the groups that have to be stored. Blocks."""
-        found: dict[str, Any] = {}
+        cached: dict[str, Any] = {}
         for group, ttl in self.conf.ttls.items():
             path = self.folder / group
             try:
@@ -168,18 +168,18 @@ class FactCache:
             except (OSError, BadData):
                 data = None
             if isinstance(data, dict):
-                found |= _nested({name: value for name, value in data.items() if name != "cache_format_version"})
+                cached |= _nested({name: value for name, value in data.items() if name != "cache_format_version"})
             else:
                 self.stale[group] = self.conf.groups.get(group, (group,))
-        return found
+        return cached
 
     def store(self, facts: Mapping[str, Any]) -> None:
         """Write the groups that were not young enough, and remove files of groups without a ttl. A full disk is a warning. Blocks."""
         for group, names in self.stale.items():
-            kept = {name: facts[name] for name in names if name in facts}
+            cached = {name: facts[name] for name in names if name in facts}
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)
-                write_atomic(self.folder / group, json.dumps({**kept, "cache_format_version": 1}, indent=2).encode(), mode=0o600)
+                write_atomic(self.folder / group, json.dumps({**cached, "cache_format_version": 1}, indent=2).encode(), mode=0o600)
             except OSError as err:
                 log.warning("Could not write cache of %s: %s", group, err.strerror)
         for path in self._files():
@@ -195,11 +195,11 @@ class FactCache:
 
 def _nested(flat: Mapping[str, Any]) -> dict[str, Any]:
     """Return Facter's cached form `{"os.name": …}` as structures: `{"os": {"name": …}}`."""
-    found: dict[str, Any] = {}
+    structure: dict[str, Any] = {}
     for name, value in flat.items():
         *path, last = name.split(".")
-        place = found
+        level = structure
         for part in path:
-            place = place.setdefault(part, {})
-        place[last] = value
-    return found
+            level = level.setdefault(part, {})
+        level[last] = value
+    return structure

@@ -15,15 +15,15 @@ class Known(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         if name in self._values:
             return self._values[name]
-        found: Any = self._values
+        value: Any = self._values
         for part in name.split("."):
-            if isinstance(found, Mapping) and part in found:
-                found = found[part]
-            elif isinstance(found, list) and part.isdigit() and int(part) < len(found):
-                found = found[int(part)]
+            if isinstance(value, Mapping) and part in value:
+                value = value[part]
+            elif isinstance(value, list) and part.isdigit() and int(part) < len(value):
+                value = value[int(part)]
             else:
                 raise KeyError(name)
-        return found
+        return value
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)

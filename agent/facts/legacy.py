@@ -83,12 +83,12 @@ _PER_INTERFACE: Mapping[str, str] = {
 def legacy_facts(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the flat facts for which the structured `values` hold a value. Source: facts reference 2.5."""
     known = Known(values)
-    found = {flat: value for flat, path in _ALIASES.items() if (value := known.get(path)) is not None}
+    facts = {flat: value for flat, path in _ALIASES.items() if (value := known.get(path)) is not None}
     interfaces: Mapping[str, Any] = known.get("networking.interfaces") or {}
     if interfaces:
-        found["interfaces"] = ",".join(_word(name) for name in sorted(interfaces))
+        facts["interfaces"] = ",".join(_word(name) for name in sorted(interfaces))
     for name, interface in interfaces.items():
-        found |= {f"{flat}_{_word(name)}": interface[key] for flat, key in _PER_INTERFACE.items() if key in interface}
+        facts |= {f"{flat}_{_word(name)}": interface[key] for flat, key in _PER_INTERFACE.items() if key in interface}
     for flat, path in (
         ("memoryfree_mb", "memory.system.available_bytes"),
         ("memorysize_mb", "memory.system.total_bytes"),
@@ -96,33 +96,33 @@ def legacy_facts(values: Mapping[str, Any]) -> dict[str, Any]:
         ("swapsize_mb", "memory.swap.total_bytes"),
     ):
         if (amount := known.get(path)) is not None:
-            found[flat] = amount / 2**20
+            facts[flat] = amount / 2**20
     for number, model in enumerate(known.get("processors.models") or []):
-        found[f"processor{number}"] = model
+        facts[f"processor{number}"] = model
     disks: Mapping[str, Any] = known.get("disks") or {}
     if disks:
-        found["blockdevices"] = ",".join(sorted(disks))
+        facts["blockdevices"] = ",".join(sorted(disks))
     for name, disk in disks.items():
-        found |= {
+        facts |= {
             f"blockdevice_{name}_{flat}": disk[key]
             for flat, key in (("model", "model"), ("vendor", "vendor"), ("size", "size_bytes"))
             if key in disk
         }
     for name, key in (known.get("ssh") or {}).items():
-        found |= {f"ssh{name}key": key["key"], f"sshfp_{name}": "\n".join(key["fingerprints"].values())}
+        facts |= {f"ssh{name}key": key["key"], f"sshfp_{name}": "\n".join(key["fingerprints"].values())}
     if (domains := known.get("xen.domains")) is not None:
-        found["xendomains"] = ",".join(domains)
+        facts["xendomains"] = ",".join(domains)
     if interfaces:
         leased = {name: interface["dhcp"] for name, interface in interfaces.items() if "dhcp" in interface}
-        found["dhcp_servers"] = {"system": known.get("networking.dhcp"), **leased}
-    return found
+        facts["dhcp_servers"] = {"system": known.get("networking.dhcp"), **leased}
+    return facts
 
 
 def _word(name: str) -> str:
     return re.sub(r"\W", "_", name, flags=re.ASCII)
 
 
-def stringified(values: Mapping[str, Any]) -> dict[str, str]:
+def facts_as_text(values: Mapping[str, Any]) -> dict[str, str]:
     """Return the values as a 3.x agent with `stringify_facts` sends them: all text, structures in Ruby's own notation."""
     return {name: value if isinstance(value, str) else _plain(value) for name, value in values.items()}
 

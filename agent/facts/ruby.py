@@ -43,28 +43,28 @@ async def ruby_facts(
     """
     if not files:
         return {}
-    found = shutil.which(program, path=environ.get("PATH")) if program else None
-    if found is None:
+    facter = shutil.which(program, path=environ.get("PATH")) if program else None
+    if facter is None:
         names = ", ".join(sorted(path.name for path in files))
         log.debug("Skipped %d custom facts in Ruby that have no Python file beside them: %s", len(files), names)
         return {}
     fact_names = sorted({name for path in files for name in [path.stem.lower(), *names_in(_source(path))]})
     folders = [part for folder in dict.fromkeys(str(path.parent) for path in files) for part in ("--custom-dir", folder)]
-    argv = [found, "--json", "--no-external-facts", "--no-color", *folders, *fact_names]
+    argv = [facter, "--json", "--no-external-facts", "--no-color", *folders, *fact_names]
     try:
-        code, output, complaint = await run_output(
+        code, output, errors = await run_output(
             argv, timeout=limits.seconds, most=limits.output, environ={**environ, "LC_ALL": "C.UTF-8"}, what="resolve facts in Ruby"
         )
     except PuppetError as err:
         log.error("%s", err)
         return {}
-    for line in complaint.splitlines():
+    for line in errors.splitlines():
         if " ERROR " in line and any(name in line for name in fact_names):
             log.error("%s", line)
     try:
         values = plainjson.loads(output)
     except BadData as err:
-        log.error("Failed to resolve facts in Ruby: %s ended with %d and gave no JSON: %s", found, code, err)
+        log.error("Failed to resolve facts in Ruby: %s ended with %d and gave no JSON: %s", facter, code, err)
         return {}
     if not isinstance(values, dict):
         return {}

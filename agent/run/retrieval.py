@@ -24,7 +24,7 @@ from shared.process.log import NOTICE
 from shared.settings import AgentSettings
 from shared.wire.dialects import LEGACY, MODERN, Dialect
 
-from ..facts.legacy import stringified
+from ..facts.legacy import facts_as_text
 from ..facts.limits import SoftLimits
 from ..plugins.pluginsync import PluginLimits as PluginLimits
 from ..plugins.pluginsync import PluginMount, PluginSync, SyncResult
@@ -89,7 +89,7 @@ def facts_option(facts: Facts, dialect: Dialect, *, stringify: bool, old_server:
     Source: protocol reference 3.3.
     """
     if dialect is LEGACY and stringify:
-        facts = facts.model_copy(update={"values": stringified(facts.values)})
+        facts = facts.model_copy(update={"values": facts_as_text(facts.values)})
     text = dumps(facts.to_data(dialect))
     if dialect is LEGACY:
         return {"facts_format": "pson", "facts": quote_plus(text)}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from shared.ral import Provider, Type
-from shared.ral.commands import keeping_secret
+from shared.ral.commands import keep_secret
 
 from .harness import failure_reason_of
 from .status import EvaluationStatus
@@ -41,7 +41,7 @@ class ReadAhead:
             return
         self._waiting.update(successors)
         try:
-            with keeping_secret([text for waiting_resource in (resource, *successors) for text in waiting_resource.secrets()]):
+            with keep_secret([text for waiting_resource in (resource, *successors) for text in waiting_resource.secrets()]):
                 await provider.read_ahead([resource, *successors])
         except Exception as err:  # noqa: BLE001  # whose fault it is shows when each is read at its turn
             resource.log("debug", f"Could not read ahead: {failure_reason_of(resource, err)}")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from shared.ral import Type
-from shared.ral.commands import keeping_secret
+from shared.ral.commands import keep_secret
 
 from .graph import REFRESH, ContainerAnchor, Graph, Node
 from .harness import failure_reason_of
@@ -81,7 +81,7 @@ class EventQueue:
     async def _refresh(self, target: Type) -> bool:
         try:
             if target.handler is not None:
-                with keeping_secret(target.secrets()):
+                with keep_secret(target.secrets()):
                     await target.handler.refresh(target)
         except Exception as err:  # noqa: BLE001  # a failed refresh fails its resource, not the run
             message = f"Failed to call {REFRESH}: {failure_reason_of(target, err)}"

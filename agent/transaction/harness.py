@@ -19,7 +19,7 @@ from shared.errors import PuppetError
 from shared.failpoints import failpoint
 from shared.ral import ABSENT, Property, Provider, State, Type
 from shared.ral.attributes import text_of
-from shared.ral.commands import keeping_secret
+from shared.ral.commands import keep_secret
 from shared.ral.components import Unmanaged
 from shared.ral.messages import REDACTED
 from shared.ral.providers import check_values, drop_unsupported
@@ -86,7 +86,7 @@ class Harness:
                 self.log.secrets.update(resource.redaction)
                 if provider is not None:
                     drop_unsupported(resource, provider)
-            with keeping_secret(resource.secrets()):
+            with keep_secret(resource.secrets()):
                 state = await self._read(resource, prefetched)
                 failpoint(f"transaction.read:{resource.ref}")
                 evaluation = self._begin(resource, provider, state, status)

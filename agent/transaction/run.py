@@ -19,7 +19,7 @@ from shared.filesystem.files import write_atomic
 from shared.models.report import ResourceStatus
 from shared.ral import Provider, Providers, Ref, State, Type
 from shared.ral.catalog import RalCatalog
-from shared.ral.commands import keeping_secret
+from shared.ral.commands import keep_secret
 from shared.ral.components import Component, Unmanaged
 from shared.ral.providers import drop_unsupported
 from shared.settings import AgentSettings
@@ -351,7 +351,7 @@ class Transaction:
         }
         self.log_sink.debug(f"Prefetching {provider.name} resources for {resource.declaration.name}")
         try:
-            with keeping_secret([text for resource_to_read in resources_by_key.values() for text in resource_to_read.secrets()]):
+            with keep_secret([text for resource_to_read in resources_by_key.values() for text in resource_to_read.secrets()]):
                 self._prefetched[provider] = dict(await provider.prefetch(resources_by_key))
         except Exception as err:  # noqa: BLE001  # it fails the provider's resources, not the run
             text = failure_reason(err)

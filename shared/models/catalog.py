@@ -98,8 +98,8 @@ class Catalog(Model):
         for resource in data["resources"]:
             if not is_rich(resource.get("parameters")):
                 continue
-            resource["parameters"], found = with_bytes(resource["parameters"])
-            if found and format.name != "pson":
+            resource["parameters"], has_bytes = with_bytes(resource["parameters"])
+            if has_bytes and format.name != "pson":
                 raise NotAcceptable(f"{resource['type']}[{resource['title']}] has bytes that are no text, which {format.mime} cannot hold")
             if is_rich(resource["parameters"]):
                 log.warning(

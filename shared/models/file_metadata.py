@@ -71,10 +71,10 @@ class FileMetadata(Model):
         """Return the checksum as a value, checked in full; None when there is none; BadData when the text is no checksum."""
         if self.checksum is None or self.checksum.value is None:
             return None
-        found = Checksum.parse(self.checksum.value)
-        if found.type != self.checksum.type:
-            raise BadData(f"The checksum of {self.path} is called {self.checksum.type} and is {found.type}")
-        return found
+        checksum = Checksum.parse(self.checksum.value)
+        if checksum.type != self.checksum.type:
+            raise BadData(f"The checksum of {self.path} is called {self.checksum.type} and is {checksum.type}")
+        return checksum
 
     def to_data(self, dialect: Dialect) -> Any:
         """Return the wire form; both dialects name the same fields, null where there is nothing to say."""

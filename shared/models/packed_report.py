@@ -26,10 +26,10 @@ class PackedReport(Report):
     def packed(
         cls, name: str, report_format: int, *, documents: dict[bool, bytes], lines: bytes, unpack: Callable[[], Report]
     ) -> PackedReport:
-        made = cls.model_construct(name=name, report_format=report_format, documents=documents, lines=lines, unpack=unpack)
+        report = cls.model_construct(name=name, report_format=report_format, documents=documents, lines=lines, unpack=unpack)
         for field in Report.model_fields.keys() - _OWN:
-            del made.__dict__[field]  # else whoever reads it would get a default for a value
-        return made
+            del report.__dict__[field]  # else whoever reads it would get a default for a value
+        return report
 
     if not TYPE_CHECKING:
 

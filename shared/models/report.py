@@ -38,11 +38,11 @@ def _time(value: Any) -> Any:
     """Return the ISO text of a time in any form that a peer may have written."""
     if isinstance(value, datetime):
         return iso(value)
-    found = _YAML_TIME.fullmatch(value) if isinstance(value, str) else None
-    if found is None:
+    match = _YAML_TIME.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
         return value
-    offset = "+00:00" if found[3] in (None, "Z") else found[3]
-    return f"{found[1]}T{found[2]}{offset if ':' in offset else f'{offset[:3]}:{offset[3:]}'}"
+    offset = "+00:00" if match[3] in (None, "Z") else match[3]
+    return f"{match[1]}T{match[2]}{offset if ':' in offset else f'{offset[:3]}:{offset[3:]}'}"
 
 
 def _tags(value: Any) -> Any:
@@ -332,11 +332,13 @@ STATES = ("skipped", "failed", "failed_to_restart", "restarted", "changed", "out
 
 def metrics_of(statuses: Iterable[ResourceStatus], times: Mapping[str, float]) -> dict[str, Metric]:
     """Return the four metrics of a finished run; `times`: seconds by phase, in the order to show."""
-    found = list(statuses)
-    resources: dict[str, int] = {"total": len(found)} | {state: sum(1 for s in found if getattr(s, state)) for state in STATES}
+    all_statuses = list(statuses)
+    resources: dict[str, int] = {"total": len(all_statuses)} | {
+        state: sum(1 for s in all_statuses if getattr(s, state)) for state in STATES
+    }
     seconds: dict[str, float] = {}
     events: dict[str, int] = {"total": 0, "failure": 0, "success": 0}
-    for status in found:
+    for status in all_statuses:
         if status.evaluation_time is not None:
             kind = status.resource_type.lower()
             seconds[kind] = seconds.get(kind, 0.0) + status.evaluation_time
@@ -346,7 +348,7 @@ def metrics_of(statuses: Iterable[ResourceStatus], times: Mapping[str, float]) -
     return {
         "resources": Metric.of("resources", resources),
         "time": Metric.of("time", seconds | dict(times)),
-        "changes": Metric.of("changes", {"total": sum(s.change_count for s in found)}),
+        "changes": Metric.of("changes", {"total": sum(s.change_count for s in all_statuses)}),
         "events": Metric.of("events", events),
     }
 

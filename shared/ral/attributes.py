@@ -12,7 +12,7 @@ from typing_extensions import Unpack
 
 from ..errors import PuppetError, ResourceError
 from ..regexps import match_whole
-from .messages import ABSENT, REDACTED, changed, displayed
+from .messages import ABSENT, REDACTED, change_message, displayed
 
 Resource = Any  # a Type: types are made of attributes, so that this module cannot import it; overriding methods declare it as Type
 State = Mapping[str, Any]  # what is on the system: flat, by attribute name; a missing key is ABSENT
@@ -51,7 +51,7 @@ def text_of(value: Any) -> str:
         return ""
     if value is True or value is False:
         return "true" if value else "false"
-    return _inspected(value) if isinstance(value, list | tuple | Mapping) else str(value)
+    return _ruby_inspect(value) if isinstance(value, list | tuple | Mapping) else str(value)
 
 
 class Param(Generic[T]):
@@ -158,7 +158,7 @@ class Param(Generic[T]):
         text = text_of(value)
         if text in self._listed or any(match_whole(p, text) for p in self.patterns):
             return
-        message = f"Invalid value {_inspected(value)}."
+        message = f"Invalid value {_ruby_inspect(value)}."
         if self.values:
             message += f" Valid values are {', '.join(text_of(v.value) for v in self.values)}."
         if self.patterns:
@@ -267,7 +267,7 @@ class Property(Param[T]):
 
     def change_text(self, resource: Resource, current: Any, desired: Any) -> str:
         """Return the message of a successful change."""
-        return changed(self.name, current, desired, self.is_text(resource, current), self.should_text(resource, desired))
+        return change_message(self.name, current, desired, self.is_text(resource, current), self.should_text(resource, desired))
 
     def event_name(self, resource: Resource, desired: Any) -> str:
         """Return the name of the event that a change to `desired` causes."""
@@ -315,14 +315,14 @@ def convert(kind: type[Any], value: Any) -> Any:
     if kind is object or (kind not in (str, int, float, bool, Path) and isinstance(value, kind)):
         return value
     if isinstance(value, list | tuple | Mapping) or value is None:
-        raise ValueError(f"Invalid value {_inspected(value)}.")
+        raise ValueError(f"Invalid value {_ruby_inspect(value)}.")
     text = text_of(value)
     if kind is str:
         return text
     if kind is bool:
         if text in _TRUE or text in _FALSE:
             return text in _TRUE
-        raise ValueError(f"Invalid value {_inspected(value)}. Valid values are true, false, yes, no.")
+        raise ValueError(f"Invalid value {_ruby_inspect(value)}. Valid values are true, false, yes, no.")
     if kind is Path:
         if not text.startswith("/"):
             raise ValueError(f"File paths must be fully qualified, not '{text}'")
@@ -330,22 +330,22 @@ def convert(kind: type[Any], value: Any) -> Any:
     try:
         return kind(text)
     except ValueError as err:
-        raise ValueError(f"Invalid value {_inspected(value)}.") from err
+        raise ValueError(f"Invalid value {_ruby_inspect(value)}.") from err
 
 
-def _inspected(value: Any) -> str:
+def _ruby_inspect(value: Any) -> str:
     """Return a value as error texts quote it."""
     if isinstance(value, str):
         escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
         return f'"{escaped}"'
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(_inspected(v) for v in value) + "]"
+        return "[" + ", ".join(_ruby_inspect(v) for v in value) + "]"
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_inspected(k)}=>{_inspected(v)}" for k, v in value.items()) + "}"
+        return "{" + ", ".join(f"{_ruby_inspect(k)}=>{_ruby_inspect(v)}" for k, v in value.items()) + "}"
     return text_of(value) if value is not None else "nil"
 
 
-def refused(name: str, resource: Resource, value: Any, err: ValueError | PuppetError) -> ResourceError:
+def refusal(name: str, resource: Resource, value: Any, err: ValueError | PuppetError) -> ResourceError:
     """Return the error that a resource shows for a value it does not accept; it contains no secret value."""
     detail = err.message if isinstance(err, PuppetError) else str(err)
     if resource.is_sensitive(name) and (not text_of(value) or resource.redaction.reveals(detail)):

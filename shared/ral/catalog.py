@@ -46,12 +46,12 @@ class RalCatalog:
 
     def find(self, ref: Ref) -> Type | None:
         """Return the resource of that reference or alias, or the one whose namevars the reference's title gives; None: there is none."""
-        found = self._table.get(ref)
-        if found is None and ref not in self._absent:
-            found = self._by_name(ref)
-            if found is None:
+        resource = self._table.get(ref)
+        if resource is None and ref not in self._absent:
+            resource = self._by_name(ref)
+            if resource is None:
                 self._absent.add(ref)
-        return found
+        return resource
 
     def _by_name(self, ref: Ref) -> Type | None:
         if ref.type not in self.types or not self.types[ref.type].declaration.isomorphic:
@@ -92,7 +92,7 @@ class RalCatalog:
         key = (resource.ref.type, *(str(resource.value_of(n)) for n in resource.declaration.namevars))
         other = self._keys.setdefault(key, resource)
         if other is not resource:
-            raise _taken(resource, list(key[1:]), other)
+            raise _alias_taken(resource, list(key[1:]), other)
         if len(key) == 2 and key[1] != resource.title:
             self._alias(resource, Ref(resource.ref.type, key[1]), key[1])
         elif resource.ref.title != resource.title:
@@ -101,7 +101,7 @@ class RalCatalog:
     def _alias(self, resource: Type, ref: Ref, alias: str) -> None:
         other = self._table.setdefault(ref, resource)
         if other is not resource:
-            raise _taken(resource, [alias], other)
+            raise _alias_taken(resource, [alias], other)
 
     def contain(self, container: Type, resource: Type) -> None:
         """Record that one resource is inside another; the first container of a resource is the one in its path."""
@@ -131,12 +131,14 @@ class RalCatalog:
         return path
 
 
-def _taken(resource: Type, names: list[str], other: Type) -> ResourceError:
+def _alias_taken(resource: Type, names: list[str], other: Type) -> ResourceError:
     label = str(resource.ref).partition("[")[0]
-    shown = ", ".join(f'"{name}"' for name in names)
-    place = f" at {resource.origin.where}" if resource.origin.where else ""
-    there = f" {other.origin.where}" if other.origin.where else ""
-    return ResourceError(f'Cannot alias {resource.ref} to [{shown}]{place}; resource ["{label}", {shown}] already declared{there}')
+    quoted_names = ", ".join(f'"{name}"' for name in names)
+    location = f" at {resource.origin.where}" if resource.origin.where else ""
+    other_location = f" {other.origin.where}" if other.origin.where else ""
+    return ResourceError(
+        f'Cannot alias {resource.ref} to [{quoted_names}]{location}; resource ["{label}", {quoted_names}] already declared{other_location}'
+    )
 
 
 def resources_of(
@@ -170,16 +172,16 @@ def resources_of(
     resources = RalCatalog(types, name=catalog.name, version=catalog.version, environment=catalog.environment)
     resources.classes = list(catalog.classes)
     reader = _Reader(types, known, frozenset(edge.source for edge in catalog.edges), resolve, late, lenient, broken or {})
-    made: dict[str, Type] = {}
+    resources_by_ref: dict[str, Type] = {}
     for wire in catalog.resources:
         if wire.virtual:
             continue
-        made[wire.ref] = reader.resource(wire)
-        with _without_secrets(made[wire.ref]):
-            resources.add(made[wire.ref])
+        resources_by_ref[wire.ref] = reader.resource(wire)
+        with _without_secrets(resources_by_ref[wire.ref]):
+            resources.add(resources_by_ref[wire.ref])
     for edge in catalog.edges:
-        if edge.source in made and edge.target in made:
-            resources.contain(made[edge.source], made[edge.target])
+        if edge.source in resources_by_ref and edge.target in resources_by_ref:
+            resources.contain(resources_by_ref[edge.source], resources_by_ref[edge.target])
     for resource in defaults:
         if resources.find(resource.ref) is None:
             resources.add(resource)
@@ -246,9 +248,9 @@ class _Reader:
             for name, value in wire.parameters.items():
                 read = richdata.read(value)
                 if self._may_wait(ref, name) and richdata.has_deferred(read):
-                    pending[name] = partial(self._unwrapped, read)
+                    pending[name] = partial(self._unwrap, read)
                     continue
-                plain[name], hidden = self._unwrapped(read)
+                plain[name], hidden = self._unwrap(read)
                 if hidden:
                     secret.add(name)
             origin = Origin(where, _tags(wire, plain), wire.exported, sensitive=frozenset(secret), pending=pending)
@@ -271,10 +273,10 @@ class _Reader:
         declared = declaration.attributes.get(name)
         return declared is not None and not declared.meta and name != "provider" and name not in declaration.namevars
 
-    def _unwrapped(self, value: Any) -> tuple[Any, bool]:
-        return richdata.unwrapped(self._resolved(value))
+    def _unwrap(self, value: Any) -> tuple[Any, bool]:
+        return richdata.unwrapped(self._resolve(value))
 
-    def _resolved(self, value: Any) -> Any:
+    def _resolve(self, value: Any) -> Any:
         if not richdata.has_deferred(value):
             return value
         if self.resolve is None:
@@ -322,15 +324,15 @@ class _Reader:
 
 def _relations_only(plain: Mapping[str, Any]) -> dict[str, Any]:
     """Return those metaparameters of a broken resource that are usable."""
-    kept = {}
+    usable = {}
     for name in ("require", "before", "notify", "subscribe", "noop", "tag"):
         if name in plain:
             try:
                 Unmanaged(Ref("unmanaged", "probe"), ResourceError(""), {name: plain[name]})
             except ResourceError:
                 continue
-            kept[name] = plain[name]
-    return kept
+            usable[name] = plain[name]
+    return usable
 
 
 def _tags(wire: CatalogResource, plain: Mapping[str, Any]) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ _SECRETS: ContextVar[tuple[str, ...]] = ContextVar("secrets", default=())
 
 
 @contextmanager
-def keeping_secret(texts: Sequence[str]) -> Iterator[None]:
+def keep_secret(texts: Sequence[str]) -> Iterator[None]:
     """Show `texts` in no line of the log and no error about the commands that run inside of the block."""
     token = _SECRETS.set((*_SECRETS.get(), *sorted(filter(None, texts), key=len, reverse=True)))
     try:
@@ -53,8 +53,8 @@ def log_start(command: str, note: str = "") -> float:
 
 def log_end(command: str, code: int | None, started: float) -> None:
     """Write into the debug log how a command ended: its exit code (None: a signal ended it) and how long it took."""
-    how = f"exited with {code}" if code is not None and code >= 0 else "was ended by a signal"
-    log.debug("'%s' %s after %.3f seconds", command.partition(" ")[0], how, time.monotonic() - started)
+    ending = f"exited with {code}" if code is not None and code >= 0 else "was ended by a signal"
+    log.debug("'%s' %s after %.3f seconds", command.partition(" ")[0], ending, time.monotonic() - started)
 
 
 def which(name: str) -> str | None:
@@ -94,33 +94,35 @@ async def execute(
     Raises:
         ResourceError: not found, not executable, timed out, or `Execution of 'cmd' returned N: output`.
     """
-    text = without_secrets(shown or " ".join(argv))
+    command = without_secrets(shown or " ".join(argv))
     env = {k: v for k, v in os.environ.items() if k not in _PERSONAL and not k.startswith("LC_")} | _LOCALE | dict(environment or {})
     if any("\0" in word for word in argv):
-        raise ResourceError(f"Could not execute {text!r}: an argument contains NUL")
-    output, given = OutputPipe(MAX_OUTPUT), os.memfd_create("input", os.MFD_CLOEXEC)
+        raise ResourceError(f"Could not execute {command!r}: an argument contains NUL")
+    output, input_fd = OutputPipe(MAX_OUTPUT), os.memfd_create("input", os.MFD_CLOEXEC)
     try:
-        os.pwrite(given, stdin, 0)
-        started = log_start(text)
-        code = await _ended(argv, env, given, output, seconds, text)
-        log_end(text, code, started)
+        os.pwrite(input_fd, stdin, 0)
+        started = log_start(command)
+        code = await _run_to_end(argv, env, input_fd, output, seconds, command)
+        log_end(command, code, started)
         result = Output(output.kept.decode("utf-8", "replace"), code)
     finally:
         output.close()
-        os.close(given)
+        os.close(input_fd)
     if fail and result.code:
-        raise ResourceError(f"Execution of '{text}' returned {result.code}: {without_secrets(result.text.strip())}")
+        raise ResourceError(f"Execution of '{command}' returned {result.code}: {without_secrets(result.text.strip())}")
     return result
 
 
-async def _ended(argv: Sequence[str], env: Mapping[str, str], given: int, output: OutputPipe, seconds: float | None, text: str) -> int:
+async def _run_to_end(
+    argv: Sequence[str], env: Mapping[str, str], input_fd: int, output: OutputPipe, seconds: float | None, command: str
+) -> int:
     """Return the exit code of a program, run to its end; its process group does not outlive the deadline, nor our being cancelled."""
     try:
         process = await asyncio.create_subprocess_exec(
-            *argv, stdin=given, stdout=output.writer, stderr=output.writer, env=env, start_new_session=True
+            *argv, stdin=input_fd, stdout=output.writer, stderr=output.writer, env=env, start_new_session=True
         )
     except OSError as err:
-        raise ResourceError(f"Could not execute '{text}': {err.strerror}") from err
+        raise ResourceError(f"Could not execute '{command}': {err.strerror}") from err
     loop = asyncio.get_running_loop()
 
     def take() -> None:
@@ -128,7 +130,7 @@ async def _ended(argv: Sequence[str], env: Mapping[str, str], given: int, output
         if output.ended:
             loop.remove_reader(output.reader)
 
-    output.started()
+    output.close_writer()
     loop.add_reader(output.reader, take)
     try:
         async with asyncio.timeout(seconds):
@@ -136,7 +138,7 @@ async def _ended(argv: Sequence[str], env: Mapping[str, str], given: int, output
         output.take()
         return code
     except TimeoutError as err:
-        raise ResourceError(f"Execution of '{text}' exceeded {seconds:g} seconds") from err
+        raise ResourceError(f"Execution of '{command}' exceeded {seconds:g} seconds") from err
     finally:
         loop.remove_reader(output.reader)
         if process.returncode is None:
@@ -163,9 +165,9 @@ class Command:
         self, *arguments: str, stdin: bytes = b"", seconds: float | None = None, fail: bool = True, shown: str = ""
     ) -> Output:
         """Run it with these arguments; see `execute`."""
-        found = await asyncio.to_thread(self.find_program, self.path)
-        if found is None:
+        program = await asyncio.to_thread(self.find_program, self.path)
+        if program is None:
             raise ResourceError(f"Command {Path(self.path).name} is missing")
         return await execute(
-            [found, *arguments], environment=self.environment, stdin=stdin, seconds=seconds or self.seconds, fail=fail, shown=shown
+            [program, *arguments], environment=self.environment, stdin=stdin, seconds=seconds or self.seconds, fail=fail, shown=shown
         )

@@ -10,7 +10,7 @@ import regex
 
 from ..errors import Location, PuppetError, ResourceError
 from ..regexps import match_whole
-from .attributes import Param, Property, TypeDeclaration, refused
+from .attributes import Param, Property, TypeDeclaration, refusal
 from .messages import ABSENT
 from .metaparams import Metaparams
 from .references import Ref
@@ -123,12 +123,12 @@ class Type(Metaparams):
         if not name:
             return  # a base for several types
         for member in vars(cls):
-            if isinstance(vars(cls)[member], Param) and member in _MACHINERY:
+            if isinstance(vars(cls)[member], Param) and member in _RESERVED:
                 raise TypeError(f"{cls.__name__}.{member} hides a part of Type; declare the attribute as {member}_")
         cls.declaration = TypeDeclaration(
             name=name,
             doc=(cls.__doc__ or "").strip(),
-            attributes={n: a for n, a in _ordered(cls).items() if providers or n != "provider"},
+            attributes={n: a for n, a in _attributes_in_order(cls).items() if providers or n != "provider"},
             features=features or {},
             isomorphic=isomorphic,
             refreshable=refreshable,
@@ -253,7 +253,7 @@ class Type(Metaparams):
             if secret:
                 self.redaction.add(self._values[attribute])
         except (ValueError, PuppetError) as err:
-            raise refused(attribute, self, value, err) from err
+            raise refusal(attribute, self, value, err) from err
 
     def forget(self, attribute: str) -> None:
         """Leave an attribute unmanaged."""
@@ -320,10 +320,10 @@ class Type(Metaparams):
     def names_in(cls, title: str) -> dict[str, Any]:
         """Return the attributes that a title sets, by `title_patterns`."""
         for pattern, targets in cls.title_patterns():
-            found = match_whole(regex.compile(pattern, regex.DOTALL), title)
-            if found:
+            match = match_whole(regex.compile(pattern, regex.DOTALL), title)
+            if match:
                 pairs = [(t, None) if isinstance(t, str) else t for t in targets]
-                captured = zip(pairs, found.groups(), strict=False)
+                captured = zip(pairs, match.groups(), strict=False)
                 return {name: convert(text) if convert else text for (name, convert), text in captured if text is not None}
         raise ResourceError(f'No set of title patterns matched the title "{title}".')
 
@@ -394,9 +394,9 @@ class Type(Metaparams):
         """Return a new resource (by default of the same type) with this one's tags, for `generate` and `eval_generate`."""
         origin = origin or Origin(tags=self.origin.tags)
         secret = {name for name, value in given.items() if self.redaction.are_in(value)}  # it gets what is Sensitive here
-        made = (type or self.__class__)(title, given, replace(origin, sensitive=origin.sensitive | secret))
-        made.surroundings = self.surroundings
-        return made
+        resource = (type or self.__class__)(title, given, replace(origin, sensitive=origin.sensitive | secret))
+        resource.surroundings = self.surroundings
+        return resource
 
     def __str__(self) -> str:
         return str(self.ref)
@@ -405,23 +405,23 @@ class Type(Metaparams):
         return f"<{self.ref}>"
 
 
-def _ordered(cls: type[Type]) -> dict[str, Param[Any]]:
+def _attributes_in_order(cls: type[Type]) -> dict[str, Param[Any]]:
     """Return a class's attributes in Puppet's own order: namevars, `provider`, `ensure`, properties, parameters, metaparameters."""
-    found: dict[str, Param[Any]] = {}
+    attributes: dict[str, Param[Any]] = {}
     for base in reversed(cls.__mro__):
         for member in vars(base).values():
             if isinstance(member, Param):
-                found.pop(member.name, None)
-                found[member.name] = member
+                attributes.pop(member.name, None)
+                attributes[member.name] = member
 
     def rank(attribute: Param[Any]) -> int:
         tests = (attribute.namevar, attribute.name == "provider", attribute.name == "ensure", attribute.is_property, not attribute.meta)
         return tests.index(True) if True in tests else len(tests)
 
-    return {a.name: a for a in sorted(found.values(), key=rank)}
+    return {a.name: a for a in sorted(attributes.values(), key=rank)}
 
 
-_MACHINERY = frozenset(n for n in vars(Type) if not n.startswith("_") and not isinstance(vars(Type)[n], Param)) | {
+_RESERVED = frozenset(n for n in vars(Type) if not n.startswith("_") and not isinstance(vars(Type)[n], Param)) | {
     "title", "origin", "ref", "surroundings", "handler", "declaration", "pending",
 }  # fmt: skip
 

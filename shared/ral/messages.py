@@ -52,12 +52,12 @@ def _array(items: Sequence[Any], depth: int) -> str:
 def _quoted(text: str) -> str:
     """Return the text in single quotes, or in double quotes when it contains control characters, which only they can show."""
     if any(c in text for c in "\n\r\t\x1b") or any(ord(c) < 32 for c in text):
-        named = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\", "$": "\\$"}
-        return '"' + "".join(named.get(c) or (c if ord(c) >= 32 else f"\\u{{{ord(c):X}}}") for c in text) + '"'
+        escapes = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\", "$": "\\$"}
+        return '"' + "".join(escapes.get(c) or (c if ord(c) >= 32 else f"\\u{{{ord(c):X}}}") for c in text) + '"'
     return "'" + text.replace("\\'", "\\\\'").replace("'", "\\'") + "'"
 
 
-def changed(name: str, current: Any, desired: Any, is_text: str, should_text: str) -> str:
+def change_message(name: str, current: Any, desired: Any, is_text: str, should_text: str) -> str:
     """Return the message of a property's change: defined, undefined, or changed."""
     if current == ABSENT:
         return f"defined '{name}' as {should_text}"

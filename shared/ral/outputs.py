@@ -30,15 +30,15 @@ class OutputPipe:
         capacity: bytes that are kept; what comes after them is read and dropped.
     """
 
-    def __init__(self, room: int) -> None:
-        self.room = room
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
         self.kept = bytearray()
         self.cut = False  # something was dropped
         self.ended = False  # nobody has it open for writing any more
         self.reader, self.writer = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(self.reader, False)
 
-    def started(self) -> None:
+    def close_writer(self) -> None:
         """Close our copy of the writing end: the command has its own now."""
         os.close(self.writer)
         self.writer = -1
@@ -53,9 +53,9 @@ class OutputPipe:
             if not block:
                 self.ended = True
                 return
-            left = self.room - len(self.kept)
-            self.kept += block[:left]
-            self.cut = self.cut or len(block) > left
+            space_left = self.capacity - len(self.kept)
+            self.kept += block[:space_left]
+            self.cut = self.cut or len(block) > space_left
 
     def close(self) -> None:
         """Release the pipe; a process that outlives its command and still has it open gets another reader. Blocks while that starts."""

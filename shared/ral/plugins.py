@@ -43,17 +43,17 @@ def plugin_types(folders: Sequence[Path], *, names: frozenset[str] | None = None
     """
     files = _Files.of(folders)
     files.take_over()
-    found: dict[str, type[Type]] = {}
+    types_by_name: dict[str, type[Type]] = {}
     for name in files.types:
         if names is not None and name not in names:
             continue
         try:
-            found[name] = _type(name, files.types[name])
+            types_by_name[name] = _type(name, files.types[name])
         except ConfigError as err:
             if broken is None:
                 raise
             broken(name, err)
-    return found
+    return types_by_name
 
 
 def plugin_providers(folders: Sequence[Path], types: Mapping[str, type[Type]], builtin: Makers, *, broken: Broken | None = None) -> Makers:
@@ -68,16 +68,16 @@ def plugin_providers(folders: Sequence[Path], types: Mapping[str, type[Type]], b
 
     def maker(type_name: str, paths: Mapping[str, Path]) -> Callable[[], Sequence[Provider[Any]]]:
         def make() -> Sequence[Provider[Any]]:
-            made: list[Provider[Any]] = list(builtin[type_name]()) if type_name in builtin else []
+            providers: list[Provider[Any]] = list(builtin[type_name]()) if type_name in builtin else []
             for name, path in paths.items():
                 try:
-                    made.append(_provider(name, path, type_name))
+                    providers.append(_provider(name, path, type_name))
                 except ConfigError as err:
                     if broken is None:
                         raise
                     broken(f"{type_name}/{name}", err)
-                    made.append(_unusable(types[type_name], name, err))
-            return made
+                    providers.append(_unusable(types[type_name], name, err))
+            return providers
 
         return make
 
@@ -108,10 +108,10 @@ def _provider(name: str, path: Path, type_name: str) -> Provider[Any]:
 
 def _unusable(serves: type[Type], name: str, err: ConfigError) -> Provider[Any]:
     """Return a stand-in for a provider that cannot be loaded: it fits nowhere."""
-    made: Provider[Any] = Provider()
-    made.serves, made.name = serves, name  # type: ignore[misc]  # of this one instance
-    made.confine = (Confine(f"its file to be loaded: {err}", lambda platform: False),)  # type: ignore[misc]
-    return made
+    stand_in: Provider[Any] = Provider()
+    stand_in.serves, stand_in.name = serves, name  # type: ignore[misc]  # of this one instance
+    stand_in.confine = (Confine(f"its file to be loaded: {err}", lambda platform: False),)  # type: ignore[misc]
+    return stand_in
 
 
 class _Files(MetaPathFinder):
@@ -151,9 +151,9 @@ def _python(folder: Path, pattern: str) -> Iterator[Path]:
     return (path for path in sorted(folder.glob(pattern)) if path.stem.isidentifier())
 
 
-def _load(path: Path, name: str, what: str) -> ModuleType:
+def _load(path: Path, name: str, label: str) -> ModuleType:
     """Return the module in a file; a module that another file has imported already is returned as it is."""
-    return sys.modules[name] if name in sys.modules else pluginfiles.load(path, name, what, beside=_beside(path))
+    return sys.modules[name] if name in sys.modules else pluginfiles.load(path, name, label, beside=_beside(path))
 
 
 def _beside(path: Path) -> Path:

@@ -28,10 +28,10 @@ class Platform:
     @classmethod
     def here(cls, facts: Mapping[str, Any]) -> Platform:
         """Return this machine's platform: its facts and the features that can be seen without running anything."""
-        found = {"posix"} | ({"root"} if os.geteuid() == 0 else set())
+        features = {"posix"} | ({"root"} if os.geteuid() == 0 else set())
         if Path("/sys/fs/selinux/enforce").exists():
-            found.add("selinux")
-        return cls(facts, frozenset(found))
+            features.add("selinux")
+        return cls(facts, frozenset(features))
 
     def fact(self, name: str) -> Any:
         """Return a fact by its name, or by a dotted path into a structured one (`os.family`); None: no such fact."""
@@ -133,10 +133,10 @@ class Provider(Generic[R]):
 
     async def retrieve(self, resource: R) -> State | None:
         """Return the state of one resource; None: absent. By default a prefetch of this one alone."""
-        found = await self.prefetch({resource.key: resource})
-        if resource.key not in found:
+        states = await self.prefetch({resource.key: resource})
+        if resource.key not in states:
             raise Unsupported(f"The {self.serves.declaration.name} provider '{self.name}' cannot read {resource.ref}")
-        return found[resource.key]
+        return states[resource.key]
 
     async def read_ahead(self, resources: Sequence[R]) -> None:
         """
@@ -292,10 +292,10 @@ class Providers:
     def default(self, type_name: str) -> tuple[Provider[Any] | None, str]:
         """Return the default provider of a type, or None when none fits, and a warning or ''. A choice, once made, stays."""
         if type_name not in self._defaults:
-            found = self._choose(type_name)
-            if found[0] is None:
-                return found
-            self._defaults[type_name] = found
+            choice = self._choose(type_name)
+            if choice[0] is None:
+                return choice
+            self._defaults[type_name] = choice
         return self._defaults[type_name]
 
     def _choose(self, type_name: str) -> tuple[Provider[Any] | None, str]:

@@ -35,7 +35,7 @@ class Ref:
     @classmethod
     def parse(cls, text: str) -> Ref:
         """Return the reference that `text` writes; BadData when it is none."""
-        found = _REFERENCE.fullmatch(text)
-        if not found:
+        match = _REFERENCE.fullmatch(text)
+        if not match:
             raise BadData(f"Could not understand the resource reference {text[:200]!r}", hint="References look like File[/etc/motd].")
-        return cls(found[1], found[2])
+        return cls(match[1], match[2])

@@ -44,14 +44,14 @@ _TYPES: Mapping[str, str] = {
 
 class _Builtin(Mapping[str, type[Type]]):
     def __init__(self) -> None:
-        self._met: dict[str, type[Type]] = {}
+        self._loaded: dict[str, type[Type]] = {}
 
     def __getitem__(self, name: str) -> type[Type]:
-        found = self._met.get(name)
-        if found is None:
+        loaded = self._loaded.get(name)
+        if loaded is None:
             module, _, cls = _TYPES[name].partition(".")
-            found = self._met[name] = getattr(import_module(f".{module}", __name__), cls)
-        return found
+            loaded = self._loaded[name] = getattr(import_module(f".{module}", __name__), cls)
+        return loaded
 
     def __contains__(self, name: object) -> bool:
         return name in _TYPES

@@ -43,14 +43,14 @@ def options(value: Any) -> None:
         plain(value)
 
 
-def joined(given: list[Any]) -> list[str]:
+def option_arguments(options: list[Any]) -> list[str]:
     """Return options as arguments: a hash gives `key=value`, sorted by key. Source: resource layer reference 7.1."""
-    found: list[str] = []
-    for argument in given:
+    arguments: list[str] = []
+    for argument in options:
         if isinstance(argument, Mapping):
-            found += [f"{key}={text_of(argument[key])}" for key in sorted(argument)]
+            arguments += [f"{key}={text_of(argument[key])}" for key in sorted(argument)]
         elif isinstance(argument, list | tuple):
-            found += joined(list(argument))
+            arguments += option_arguments(list(argument))
         else:
-            found.append(text_of(argument))
-    return found
+            arguments.append(text_of(argument))
+    return arguments

@@ -41,16 +41,16 @@ class CronTimes(Property[list[str]]):
             return text
         number = self._number(text)
         if number is None:
-            shown = f'"{text}"' if isinstance(value, str) else text
-            raise ValueError(f"Munging failed for value {shown} in class {self.name}: {text} is not a valid {self.name}")
+            quoted = f'"{text}"' if isinstance(value, str) else text
+            raise ValueError(f"Munging failed for value {quoted} in class {self.name}: {text} is not a valid {self.name}")
         return number
 
     def _number(self, text: str) -> str | None:
         if text.isascii() and text.isdigit():
             return text if self.lowest <= int(text) <= self.highest else None
         low = text.lower()
-        found = next((i for i, name in enumerate(self.names) if name and low in (name, name[:3])), None)
-        return None if found is None else str(found)
+        position = next((i for i, name in enumerate(self.names) if name and low in (name, name[:3])), None)
+        return None if position is None else str(position)
 
     def insync(self, resource: Resource, state: State, desired: list[Any]) -> bool:
         current = state.get(self.name, ABSENT)

@@ -61,8 +61,8 @@ class ExecCheck(Param[Any]):
     """One or more commands that decide; in an array, an inner array is a command with its arguments."""
 
     def accept(self, resource: Type, raw: Any) -> list[Words]:
-        given = raw if isinstance(raw, list | tuple) else [raw]
-        commands: list[Words] = [[text_of(w) for w in value] if isinstance(value, list | tuple) else text_of(value) for value in given]
+        values = raw if isinstance(raw, list | tuple) else [raw]
+        commands: list[Words] = [[text_of(w) for w in value] if isinstance(value, list | tuple) else text_of(value) for value in values]
         for command in commands:
             _qualified(resource, command)
         return commands
@@ -79,28 +79,28 @@ class ExecCreates(Param[Any]):
     """One or more absolute paths."""
 
     def accept(self, resource: Type, raw: Any) -> list[str]:
-        given = raw if isinstance(raw, list | tuple) else [raw]
-        for value in given:
+        values = raw if isinstance(raw, list | tuple) else [raw]
+        for value in values:
             if not text_of(value).startswith("/"):
                 raise ValueError(f"{self.name} must be a fully qualified path")
-        return [text_of(value) for value in given]
+        return [text_of(value) for value in values]
 
 
 class ExecPath(Param[Any]):
     """Folders, as a list or joined by colons."""
 
     def accept(self, resource: Type, raw: Any) -> list[str]:
-        given = raw if isinstance(raw, list | tuple) else [raw]
-        return [folder for value in given for folder in text_of(value).split(":") if folder]
+        values = raw if isinstance(raw, list | tuple) else [raw]
+        return [folder for value in values for folder in text_of(value).split(":") if folder]
 
 
 class ExecEnvironment(Param[Any]):
     def accept(self, resource: Type, raw: Any) -> list[str]:
-        given = [text_of(value) for value in (raw if isinstance(raw, list | tuple) else [raw])]
-        for setting in given:
+        values = [text_of(value) for value in (raw if isinstance(raw, list | tuple) else [raw])]
+        for setting in values:
             if not re.search(r"\w+=", setting):
                 raise ValueError(f"Invalid environment setting '{setting}'")
-        return given
+        return values
 
 
 def _cwd(value: Any) -> None:
@@ -111,8 +111,8 @@ def _cwd(value: Any) -> None:
 def _umask(value: Any) -> int:
     text = text_of(value)
     if not re.fullmatch(r"0?[0-7]{1,4}", text):
-        shown = f'"{text}"' if isinstance(value, str) else text
-        raise ValueError(f"The umask specification is invalid: {shown}")
+        quoted = f'"{text}"' if isinstance(value, str) else text
+        raise ValueError(f"The umask specification is invalid: {quoted}")
     return int(text, 8)
 
 
@@ -125,8 +125,8 @@ class ExecNumber(Param[Any]):
         try:
             return self.number(value)
         except ValueError as err:
-            shown = f'"{value}"' if isinstance(value, str) else text_of(value)
-            raise ValueError(f"Munging failed for value {shown} in class {self.name}: {err}") from err
+            quoted = f'"{value}"' if isinstance(value, str) else text_of(value)
+            raise ValueError(f"Munging failed for value {quoted} in class {self.name}: {err}") from err
 
     def number(self, value: Any) -> Any:
         raise NotImplementedError

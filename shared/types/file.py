@@ -302,10 +302,10 @@ class File(Type, name="file", features={"manages_symlinks": "The provider can ma
 
     def _settle_content(self) -> None:
         """Replace the content by its checksum; a text that is a checksum refers to a file in the bucket."""
-        given = self.wanted("content")
-        if not given:
+        contents = self.wanted("content")
+        if not contents:
             return
-        last = given[-1]
+        last = contents[-1]
         if isinstance(last, str) and checksums.looks_like_checksum(last):
             try:
                 self.expect(Checksum.parse(last))
@@ -352,12 +352,12 @@ class File(Type, name="file", features={"manages_symlinks": "The provider can ma
 
     def child_at(self, relative: str) -> File:
         """Return the resource for a path below this directory, with the attributes that a manifest sets for the directory."""
-        given = {name: value for name, value in self.given.items() if name not in _NOT_FOR_CHILDREN}
-        if "backup" in given:
-            given["backup"] = self.backup or False  # as a manifest says that there are none
-        made = self.child(f"{self.path.rstrip('/')}/{relative}", given)
-        assert isinstance(made, File)
-        return made
+        attributes = {name: value for name, value in self.given.items() if name not in _NOT_FOR_CHILDREN}
+        if "backup" in attributes:
+            attributes["backup"] = self.backup or False  # as a manifest says that there are none
+        child = self.child(f"{self.path.rstrip('/')}/{relative}", attributes)
+        assert isinstance(child, File)
+        return child
 
     def is_sensitive(self, attribute: str) -> bool:
         hidden = self.origin.sensitive

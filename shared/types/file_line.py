@@ -22,12 +22,12 @@ class FileLinePattern(Param[Regexp | None]):
     """A regular expression of Ruby's, as text."""
 
     def accept(self, resource: Resource, raw: Any) -> Regexp:
-        found = Regexp(text_of(raw))
+        pattern = Regexp(text_of(raw))
         try:
-            _ = found.pattern
+            _ = pattern.pattern
         except EvaluationError as err:
             raise ValueError(err.message) from err
-        return found
+        return pattern
 
 
 class FileLineText(Property[str]):

@@ -20,10 +20,10 @@ class IniSettingValue(Property[str]):
     """A value that logs show only as far as `show_diff` (of the resource, and the setting of that name) allows."""
 
     def should_text(self, resource: Resource, value: Any) -> str:
-        how = resource.value_of("show_diff") if getattr(resource, "diffs", False) else "false"
-        if how == "true":
+        policy = resource.value_of("show_diff") if getattr(resource, "diffs", False) else "false"
+        if policy == "true":
             return text_of(value)
-        if how == "md5":
+        if policy == "md5":
             return "{md5}" + hashlib.md5(text_of(value).encode(), usedforsecurity=False).hexdigest()
         return "[redacted sensitive information]"
 

@@ -95,9 +95,9 @@ class PackageOptions(Param[list[Any]]):
     """Options of a command: texts, and hashes that become `key=value`."""
 
     def accept(self, resource: Type, raw: Any) -> list[Any]:
-        given = list(raw) if isinstance(raw, list | tuple) else [raw]
-        arguments.options(given)
-        return given
+        values = list(raw) if isinstance(raw, list | tuple) else [raw]
+        arguments.options(values)
+        return values
 
 
 class Package(Type, name="package", refreshable=True, features=FEATURES):

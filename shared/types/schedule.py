@@ -53,9 +53,9 @@ class ScheduleRepeat(Param[int]):
     def validate(self, resource: Type, value: Any) -> None:
         if not isinstance(value, int) and not re.fullmatch(r"\d+", str(value)):
             raise ValueError("Repeat must be a number")
-        how = resource.value_of("periodmatch")
-        if how not in (None, "distance") and int(value) != 1:
-            raise ValueError(f"Repeat must be 1 unless periodmatch is 'distance', not '{how}'")
+        policy = resource.value_of("periodmatch")
+        if policy not in (None, "distance") and int(value) != 1:
+            raise ValueError(f"Repeat must be 1 unless periodmatch is 'distance', not '{policy}'")
         if int(value) < 1:
             raise ValueError("Repeat must be at least 1")
 

@@ -36,10 +36,10 @@ class ServicePath(Param[list[str]]):
     """Folders, as a list or joined by colons."""
 
     def accept(self, resource: Type, raw: Any) -> list[str]:
-        given = raw if isinstance(raw, list | tuple) else [raw]
-        for value in given:
+        values = raw if isinstance(raw, list | tuple) else [raw]
+        for value in values:
             arguments.plain(value)
-        return [folder for value in given for folder in text_of(value).split(":") if folder]
+        return [folder for value in values for folder in text_of(value).split(":") if folder]
 
 
 def _seconds(value: Any) -> int:

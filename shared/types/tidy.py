@@ -14,13 +14,13 @@ _SIZES = {"b": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
 
 
 def _amount(value: Any, units: dict[str, int], default: str, word: str) -> int:
-    found = re.fullmatch(r"([0-9]+)(?:(\w)\w*)?", value) if isinstance(value, str) else None
-    if not found:
+    match = re.fullmatch(r"([0-9]+)(?:(\w)\w*)?", value) if isinstance(value, str) else None
+    if not match:
         raise ValueError(f"Invalid tidy {word} {text_of(value)}")
-    unit = (found[2] or default).lower()
+    unit = (match[2] or default).lower()
     if unit not in units:
         raise ValueError(f"Invalid {word} unit '{unit}'")
-    return int(found[1]) * units[unit]
+    return int(match[1]) * units[unit]
 
 
 def _recurse(value: Any) -> bool | int:
@@ -54,7 +54,7 @@ class Tidy(Type, name="tidy", isomorphic=False, depth_first=True, providers=Fals
     type = Param(str, values=("atime", "mtime", "ctime"), default="atime", doc="Which time the age is measured by.")
     rmdirs = Param(bool, default=False, doc="Whether directories that are empty then are removed too.")
 
-    def reached(self, *, seconds: float, size: int) -> bool:
+    def has_reached(self, *, seconds: float, size: int) -> bool:
         """Return whether a file of that age and size is to go."""
         if self.age is None and self.size is None:
             return True

@@ -41,10 +41,10 @@ def _password(value: Any) -> None:
         raise ValueError("Passwords cannot include control characters")
 
 
-def _days(what: str) -> Any:
+def _days(label: str) -> Any:
     def check(value: Any) -> None:
         if not re.fullmatch(r"-?\d+", text_of(value)):
-            raise ValueError(f"{what} must be provided as a number.")
+            raise ValueError(f"{label} must be provided as a number.")
 
     return check
 
@@ -65,11 +65,11 @@ def _expiry(value: Any) -> None:
         raise ValueError('Expiry dates must be YYYY-MM-DD or the string "absent"')
 
 
-def _no_number(what: str) -> Any:
+def _no_number(label: str) -> Any:
     def check(value: Any) -> None:
         arguments.name(value)
         if re.fullmatch(r"\d+", text_of(value)):
-            raise ValueError(f"{what} names must be provided, not numbers")
+            raise ValueError(f"{label} names must be provided, not numbers")
 
     return check
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from shared.errors import ResourceError
-from shared.ral.commands import execute, keeping_secret
+from shared.ral.commands import execute, keep_secret
 from tests.support.command_line import Puppet
 
 
@@ -41,7 +41,7 @@ def test_debug_says_which_provider_serves_a_type_and_what_the_others_lack(puppet
 
 async def test_what_is_secret_stands_in_no_line_about_a_command(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG", "puppet")
-    with keeping_secret(["s3cr3t", "s3cr3t-longer", ""]), pytest.raises(ResourceError) as caught:
+    with keep_secret(["s3cr3t", "s3cr3t-longer", ""]), pytest.raises(ResourceError) as caught:
         await execute(["/bin/sh", "-c", "echo s3cr3t; exit 4", "s3cr3t-longer"])
     assert str(caught.value) == "Execution of '/bin/sh -c echo [redacted]; exit 4 [redacted]' returned 4: [redacted]"
     assert "s3cr3t" not in caplog.text and "Executing: '/bin/sh -c echo [redacted]" in caplog.text

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from agent.process.agent import RunOptions
-from agent.providers.augeas.commands import compared
-from agent.providers.file_line.ruby import is_there
+from agent.providers.augeas.commands import compare_values
+from agent.providers.file_line.ruby import is_in_sync
 from agent.providers.service.base import parse_processes
 from bunraku.commands.agent import resolver
 from master.environments.directories import Environments, EnvironmentSettings
@@ -65,9 +65,9 @@ class Titled(Type, name="titled_of_row"):
 
 
 AT_THE_AGENT: dict[str, Callable[[], object]] = {
-    "the lines of a file": lambda: is_there(FileLine("x", {"path": "/x", "line": "y", "match": RUNAWAY}), [LONG]),
+    "the lines of a file": lambda: is_in_sync(FileLine("x", {"path": "/x", "line": "y", "match": RUNAWAY}), [LONG]),
     "a pattern of processes": lambda: parse_processes(f"{LONG} 10", f"{RUNAWAY[:-1]} $", own=1),
-    "a comparison of augeas": lambda: compared(LONG, "=~", RUNAWAY),
+    "a comparison of augeas": lambda: compare_values(LONG, "=~", RUNAWAY),
     "a value that a type checks": lambda: Zone("x", {"word": LONG}),
     "a title that a type splits": lambda: Titled(LONG, {}),
 }

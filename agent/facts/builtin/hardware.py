@@ -12,15 +12,15 @@ from .sizes import capacity, human
 def parse_memory(meminfo: str) -> dict[str, Any]:
     """Return the fact memory, from /proc/meminfo. Source: facts reference 2.1."""
     kib = {name: int(number) * 1024 for name, number in re.findall(r"^([\w()]+):\s+(\d+)", meminfo, re.M)}
-    found = {}
+    memory = {}
     total = kib.get("MemTotal", 0)
     if total:
         available = kib.get("MemAvailable", kib.get("MemFree", 0) + kib.get("Buffers", 0) + kib.get("Cached", 0))
-        found["system"] = _amounts(total, available)
+        memory["system"] = _amounts(total, available)
     swap = kib.get("SwapTotal", 0)
     if swap:
-        found["swap"] = _amounts(swap, kib.get("SwapFree", 0))
-    return found
+        memory["swap"] = _amounts(swap, kib.get("SwapFree", 0))
+    return memory
 
 
 def _amounts(total: int, available: int) -> dict[str, Any]:
@@ -51,19 +51,19 @@ def parse_processors(cpuinfo: str) -> dict[str, Any]:
     sockets = {block["physical id"] for block in logical if "physical id" in block}
     cores = int(logical[0].get("cpu cores", 0)) if logical[0].get("cpu cores", "").isdigit() else 0
     siblings = int(logical[0].get("siblings", 0)) if logical[0].get("siblings", "").isdigit() else 0
-    found: dict[str, Any] = {
+    processors: dict[str, Any] = {
         "count": len(logical),
         "physicalcount": len(sockets) or len(logical),
         "models": [model for model in models if model],
         "isa": "unknown",
     }
     if cores:
-        found["cores"] = cores
-        found["threads"] = max(1, siblings // cores)
+        processors["cores"] = cores
+        processors["threads"] = max(1, siblings // cores)
     speed = next((float(block["cpu MHz"]) for block in logical if re.fullmatch(r"[\d.]+", block.get("cpu MHz", ""))), 0.0)
     if speed:
-        found["speed"] = frequency(speed * 1e6)
-    return found
+        processors["speed"] = frequency(speed * 1e6)
+    return processors
 
 
 def frequency(hertz: float) -> str:
@@ -76,12 +76,12 @@ def frequency(hertz: float) -> str:
 
 
 def resolve_processors(host: Host) -> dict[str, Any]:
-    found = parse_processors(host.read("/proc/cpuinfo"))
-    if found:
-        most = host.read("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq").strip()
-        if most.isdigit():
-            found["speed"] = frequency(int(most) * 1000)
-    return {"processors": found} if found else {}
+    processors = parse_processors(host.read("/proc/cpuinfo"))
+    if processors:
+        max_frequency = host.read("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq").strip()
+        if max_frequency.isdigit():
+            processors["speed"] = frequency(int(max_frequency) * 1000)
+    return {"processors": processors} if processors else {}
 
 
 def parse_load(loadavg: str) -> dict[str, float]:
@@ -159,14 +159,14 @@ def resolve_dmi(host: Host) -> dict[str, Any]:
         "chassis": {"asset_tag": "chassis_asset_tag"},
         "product": {"name": "product_name", "serial_number": "product_serial", "uuid": "product_uuid"},
     }
-    found: dict[str, Any] = {}
+    dmi: dict[str, Any] = {}
     for group, names in layout.items():
         values = {name: value for name, file in names.items() if (value := read(file))}
         if values:
-            found[group] = values
+            dmi[group] = values
     kind = read("chassis_type")
     if kind.isdigit() and 0 < int(kind) <= len(CHASSIS) and CHASSIS[int(kind) - 1]:
-        found.setdefault("chassis", {})["type"] = CHASSIS[int(kind) - 1]
+        dmi.setdefault("chassis", {})["type"] = CHASSIS[int(kind) - 1]
     if manufacturer := read("sys_vendor"):
-        found["manufacturer"] = manufacturer
-    return {"dmi": found} if found else {}
+        dmi["manufacturer"] = manufacturer
+    return {"dmi": dmi} if dmi else {}

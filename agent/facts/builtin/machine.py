@@ -15,16 +15,16 @@ from .host import Host
 def resolve_identity(host: Host) -> dict[str, Any]:
     """Return the fact identity: the user and group that this process runs as."""
     uid, gid = os.getuid(), os.getgid()
-    found: dict[str, Any] = {"uid": uid, "gid": gid, "privileged": uid == 0}
+    identity: dict[str, Any] = {"uid": uid, "gid": gid, "privileged": uid == 0}
     try:
-        found["user"] = pwd.getpwuid(uid).pw_name
+        identity["user"] = pwd.getpwuid(uid).pw_name
     except KeyError:
         pass
     try:
-        found["group"] = grp.getgrgid(gid).gr_name
+        identity["group"] = grp.getgrgid(gid).gr_name
     except KeyError:
         pass
-    return {"identity": found}
+    return {"identity": identity}
 
 
 def resolve_path(host: Host) -> dict[str, Any]:
@@ -38,13 +38,13 @@ def parse_uptime(text: str) -> dict[str, Any]:
         return {}
     seconds = int(match[0])
     hours, days = seconds // 3600, seconds // 86400
-    shown = f"{days} days" if days > 1 else "1 day" if days else f"{hours}:{seconds % 3600 // 60:02d} hours"
-    return {"days": days, "hours": hours, "seconds": seconds, "uptime": shown}
+    text_for_people = f"{days} days" if days > 1 else "1 day" if days else f"{hours}:{seconds % 3600 // 60:02d} hours"
+    return {"days": days, "hours": hours, "seconds": seconds, "uptime": text_for_people}
 
 
 def resolve_uptime(host: Host) -> dict[str, Any]:
-    found = parse_uptime(host.read("/proc/uptime"))
-    return {"system_uptime": found} if found else {}
+    uptime = parse_uptime(host.read("/proc/uptime"))
+    return {"system_uptime": uptime} if uptime else {}
 
 
 def resolve_timezone(host: Host) -> dict[str, Any]:

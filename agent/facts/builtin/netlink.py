@@ -62,14 +62,14 @@ def messages(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 def attributes(data: bytes) -> dict[int, bytes]:
     """Return the attributes (rtattr) at the end of a message: type → payload."""
-    found: dict[int, bytes] = {}
+    payloads: dict[int, bytes] = {}
     while len(data) >= 4:
         length, kind = struct.unpack_from("=HH", data)
         if length < 4 or length > len(data):
             break
-        found[kind & 0x3FFF] = data[4:length]
+        payloads[kind & 0x3FFF] = data[4:length]
         data = data[(length + 3) & ~3 :]
-    return found
+    return payloads
 
 
 _STATES = ("unknown", "notpresent", "down", "lowerlayerdown", "testing", "dormant", "up")
@@ -80,12 +80,12 @@ def parse_link(payload: bytes) -> Link | None:
     if len(payload) < 16:
         return None
     index = struct.unpack_from("=i", payload, 4)[0]
-    found = attributes(payload[16:])
-    name = found.get(3, b"").rstrip(b"\0").decode("utf-8", "replace")
-    hardware = found.get(1, b"")
+    fields = attributes(payload[16:])
+    name = fields.get(3, b"").rstrip(b"\0").decode("utf-8", "replace")
+    hardware = fields.get(1, b"")
     mac = ":".join(f"{octet:02x}" for octet in hardware) if len(hardware) == 6 and any(hardware) else ""
-    mtu = struct.unpack("=I", found[4])[0] if len(found.get(4, b"")) == 4 else None
-    operational = found.get(16, b"\0")[0]
+    mtu = struct.unpack("=I", fields[4])[0] if len(fields.get(4, b"")) == 4 else None
+    operational = fields.get(16, b"\0")[0]
     return Link(index, name, mtu, mac, _STATES[operational] if operational < len(_STATES) else "unknown") if name else None
 
 
@@ -94,12 +94,12 @@ def parse_address(payload: bytes) -> Address | None:
     if len(payload) < 8:
         return None
     family, prefix, flags, scope, index = struct.unpack_from("=BBBBI", payload)
-    found = attributes(payload[8:])
-    raw = found.get(2) or found.get(1)  # the local address; IFA_ADDRESS is the peer's on a point-to-point link
+    fields = attributes(payload[8:])
+    raw = fields.get(2) or fields.get(1)  # the local address; IFA_ADDRESS is the peer's on a point-to-point link
     if family not in (socket.AF_INET, socket.AF_INET6) or raw is None:
         return None
-    if len(found.get(8, b"")) == 4:
-        flags = struct.unpack("=I", found[8])[0]
+    if len(fields.get(8, b"")) == 4:
+        flags = struct.unpack("=I", fields[8])[0]
     names = tuple(name for bit, name in _FLAGS if flags & bit)
     return Address(index, str(ip_address(raw)), prefix, SCOPES.get(scope, str(scope)), names)
 
@@ -117,20 +117,20 @@ def parse_default_route(text: str) -> str:
 
 def dump(kind: int) -> list[bytes]:
     """Return the payloads of all messages of an rtnetlink dump; OSError when the kernel refuses."""
-    found: list[bytes] = []
+    payloads: list[bytes] = []
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE) as channel:
         channel.settimeout(5)
         body = struct.pack("=Bxxx", socket.AF_UNSPEC) + bytes(12)
         channel.send(_HEADER.pack(_HEADER.size + len(body), kind, _REQUEST_DUMP, 1, 0) + body)
-        while len(found) < _MAX_MESSAGES:
+        while len(payloads) < _MAX_MESSAGES:
             for number, payload in messages(channel.recv(1 << 18)):
                 if number == _DONE:
-                    return found
+                    return payloads
                 if number == _ERROR:
                     code = -struct.unpack_from("=i", payload)[0]
                     raise OSError(code, "rtnetlink")
-                found.append(payload)
-    return found
+                payloads.append(payload)
+    return payloads
 
 
 def links() -> list[Link]:

@@ -24,8 +24,8 @@ def parse_names(hostname: str, canonical: str, resolv_conf: str) -> dict[str, st
     if not domain and canonical.startswith(f"{host}."):
         domain = canonical[len(host) + 1 :]
     if not domain:
-        found = dict(re.findall(r"^\s*(domain|search)\s+(\S+)", resolv_conf, re.M))
-        domain = found.get("domain") or found.get("search", "")
+        settings = dict(re.findall(r"^\s*(domain|search)\s+(\S+)", resolv_conf, re.M))
+        domain = settings.get("domain") or settings.get("search", "")
     domain = domain.strip(".")
     names = {"hostname": host, "fqdn": f"{host}.{domain}" if domain else host}
     return names | ({"domain": domain} if domain else {})
@@ -33,14 +33,14 @@ def parse_names(hostname: str, canonical: str, resolv_conf: str) -> dict[str, st
 
 def _binding(address: Address) -> dict[str, Any]:
     interface = ip_interface(f"{address.text}/{address.prefix}")
-    found: dict[str, Any] = {
+    binding: dict[str, Any] = {
         "address": address.text,
         "netmask": str(interface.netmask),
         "network": str(interface.network.network_address),
     }
     if address.version == 6:
-        found |= {"scope6": address.scope, "flags": list(address.flags)}
-    return found
+        binding |= {"scope6": address.scope, "flags": list(address.flags)}
+    return binding
 
 
 _IGNORED = [ip_network(text) for text in ("127.0.0.0/8", "169.254.0.0/16", "::1/128", "fe80::/10")]
@@ -53,21 +53,21 @@ def _usable(text: str) -> bool:
 
 def interface_of(link: Link, addresses: Sequence[Address]) -> dict[str, Any]:
     """Return one entry of networking.interfaces. The main binding is the first that is reachable from outside, else the first."""
-    found: dict[str, Any] = {}
+    interface: dict[str, Any] = {}
     for version, key, suffix in ((4, "bindings", ""), (6, "bindings6", "6")):
         bindings = [_binding(address) for address in addresses if address.version == version]
         if not bindings:
             continue
         main = next((binding for binding in bindings if _usable(binding["address"])), bindings[0])
-        found[key] = bindings
-        found |= {f"ip{suffix}": main["address"], f"netmask{suffix}": main["netmask"], f"network{suffix}": main["network"]}
+        interface[key] = bindings
+        interface |= {f"ip{suffix}": main["address"], f"netmask{suffix}": main["netmask"], f"network{suffix}": main["network"]}
         if suffix:
-            found["scope6"] = main["scope6"]
+            interface["scope6"] = main["scope6"]
     if link.mac:
-        found["mac"] = link.mac
+        interface["mac"] = link.mac
     if link.mtu is not None:
-        found["mtu"] = link.mtu
-    return found
+        interface["mtu"] = link.mtu
+    return interface
 
 
 def primary_of(route: str, interfaces: dict[str, dict[str, Any]]) -> str:
@@ -87,26 +87,26 @@ def networking(
         if name in interfaces:
             interfaces[name]["dhcp"] = server
     primary = primary_of(default_route, interfaces)
-    found: dict[str, Any] = {**names, "interfaces": interfaces}
+    fact: dict[str, Any] = {**names, "interfaces": interfaces}
     if primary:
         copied = ("ip", "ip6", "mac", "mtu", "netmask", "netmask6", "network", "network6", "scope6", "dhcp")
-        found |= {"primary": primary} | {key: interfaces[primary][key] for key in copied if key in interfaces[primary]}
-    return found
+        fact |= {"primary": primary} | {key: interfaces[primary][key] for key in copied if key in interfaces[primary]}
+    return fact
 
 
 def parse_lease(text: str) -> str:
     """Return the server in a lease of systemd-networkd or dhclient, '' without one; the last lease counts."""
-    found = re.findall(r"(?:^SERVER_ADDRESS=|dhcp-server-identifier )([\d.]+)", text, re.M)
-    return found[-1] if found else ""
+    servers = re.findall(r"(?:^SERVER_ADDRESS=|dhcp-server-identifier )([\d.]+)", text, re.M)
+    return servers[-1] if servers else ""
 
 
 def _leases(host: Host, links: Sequence[Link]) -> dict[str, str]:
-    found = {}
+    servers = {}
     for link in links:
         for path in (f"/run/systemd/netif/leases/{link.index}", f"/var/lib/dhcp/dhclient.{link.name}.leases"):
             if server := parse_lease(host.read(path)):
-                found[link.name] = server
-    return found
+                servers[link.name] = server
+    return servers
 
 
 def _canonical(hostname: str) -> str:

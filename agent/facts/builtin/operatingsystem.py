@@ -22,15 +22,15 @@ _RHEL = {"rhel", "centos", "fedora", "rocky", "almalinux", "ol", "amzn", "scient
 
 def parse_os_release(text: str) -> dict[str, str]:
     """Return the variables of an os-release file, quotes removed."""
-    found = {}
+    variables = {}
     for line in text.splitlines():
         name, separator, value = line.strip().partition("=")
         if separator and re.fullmatch(r"[A-Z0-9_]+", name):
             try:
-                found[name] = "".join(shlex.split(value)) if not any(c in value for c in " \t") else " ".join(shlex.split(value))
+                variables[name] = "".join(shlex.split(value)) if not any(c in value for c in " \t") else " ".join(shlex.split(value))
             except ValueError:
-                found[name] = value.strip("\"'")
-    return found
+                variables[name] = value.strip("\"'")
+    return variables
 
 
 def name_of(release: dict[str, str]) -> str:
@@ -72,10 +72,10 @@ def release_of(release: dict[str, str], debian_version: str, redhat_release: str
 
 def _split(full: str) -> dict[str, str]:
     parts = full.split(".")
-    found = {"full": full, "major": parts[0]}
+    release = {"full": full, "major": parts[0]}
     if len(parts) > 1:
-        found["minor"] = parts[1].lstrip("0") or "0"
-    return found
+        release["minor"] = parts[1].lstrip("0") or "0"
+    return release
 
 
 def architecture_of(hardware: str, family: str) -> str:
@@ -95,12 +95,12 @@ def parse_lsb(release: dict[str, str], numbers: dict[str, str], redhat_release: 
             "description": redhat_release.strip(),
             "codename": codename[1] if codename else "",
         }
-    found: dict[str, Any] = {"id": identity, "release": numbers}
+    distro: dict[str, Any] = {"id": identity, "release": numbers}
     if codename_text := release.get("VERSION_CODENAME"):
-        found["codename"] = codename_text
+        distro["codename"] = codename_text
     if description := release.get("PRETTY_NAME"):
-        found["description"] = description
-    return found
+        distro["description"] = description
+    return distro
 
 
 def parse_selinux(enforce: str, config: str, policy_version: str) -> dict[str, Any]:
@@ -127,7 +127,7 @@ def resolve_os(host: Host) -> dict[str, Any]:
     family = family_of(release)
     hardware = host.uname().machine
     selinux = parse_selinux(host.read("/sys/fs/selinux/enforce"), host.read("/etc/selinux/config"), host.read("/sys/fs/selinux/policyvers"))
-    found: dict[str, Any] = {
+    fact: dict[str, Any] = {
         "architecture": architecture_of(hardware, family),
         "family": family,
         "hardware": hardware,
@@ -135,9 +135,9 @@ def resolve_os(host: Host) -> dict[str, Any]:
         "selinux": selinux,
     }
     if numbers:
-        found["release"] = numbers
-        found["distro"] = parse_lsb(release, numbers, redhat)
-    return {"os": found}
+        fact["release"] = numbers
+        fact["distro"] = parse_lsb(release, numbers, redhat)
+    return {"os": fact}
 
 
 def parse_kernel(sysname: str, release: str) -> dict[str, str]:

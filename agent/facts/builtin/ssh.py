@@ -32,8 +32,8 @@ def parse_key(text: str) -> dict[str, Any]:
 
 def resolve_ssh(host: Host) -> dict[str, Any]:
     """Return the fact ssh; of two keys of one kind the last folder's counts, as in Facter."""
-    found: dict[str, Any] = {}
+    keys: dict[str, Any] = {}
     for folder in _FOLDERS:
         for kind in ("rsa", "dsa", "ecdsa", "ed25519"):
-            found |= parse_key(host.read(f"{folder}/ssh_host_{kind}_key.pub"))
-    return {"ssh": found} if found else {}
+            keys |= parse_key(host.read(f"{folder}/ssh_host_{kind}_key.pub"))
+    return {"ssh": keys} if keys else {}

@@ -21,7 +21,7 @@ Sizes = tuple[int, int, int]  # bytes in all, free for users, used
 
 def parse_mounts(text: str, cmdline: str) -> list[Mount]:
     """Return the entries of /proc/self/mounts that are facts: device, filesystem, path and options. Source: facts reference 2.1."""
-    found = []
+    mounts = []
     for line in text.splitlines():
         fields = [_unescaped(field) for field in line.split(" ")]
         if len(fields) < 4:
@@ -32,8 +32,8 @@ def parse_mounts(text: str, cmdline: str) -> list[Mount]:
         if device == "/dev/root":
             root = re.search(r"(?:^|\s)root=(\S+)", cmdline)
             device = root[1] if root else device
-        found.append({"device": device, "filesystem": filesystem, "path": path, "options": options.split(",")})
-    return found
+        mounts.append({"device": device, "filesystem": filesystem, "path": path, "options": options.split(",")})
+    return mounts
 
 
 def _unescaped(field: str) -> str:
@@ -61,42 +61,42 @@ def mountpoint(mount: Mount, sizes: Sizes) -> dict[str, Any]:
 def sizes_of(path: str) -> Sizes:
     """Return the sizes of the filesystem at `path`; zeros when they cannot be read."""
     try:
-        told = os.statvfs(path)
+        info = os.statvfs(path)
     except OSError:
         return (0, 0, 0)
-    return (told.f_blocks * told.f_frsize, told.f_bavail * told.f_frsize, (told.f_blocks - told.f_bfree) * told.f_frsize)
+    return (info.f_blocks * info.f_frsize, info.f_bavail * info.f_frsize, (info.f_blocks - info.f_bfree) * info.f_frsize)
 
 
 def all_sizes(mounts: Sequence[Mount], ask: Callable[[str], Sizes] = sizes_of, seconds: float = STATVFS_SECONDS) -> dict[str, Sizes]:
     """Return the sizes of all mounts by path. A thread asks network filesystems; when it hangs, it is left behind and they get zeros."""
-    found = {mount["path"]: ask(mount["path"]) for mount in mounts if not _NETWORK.match(mount["filesystem"])}
-    distant = [mount["path"] for mount in mounts if mount["path"] not in found]
-    if distant:
+    sizes = {mount["path"]: ask(mount["path"]) for mount in mounts if not _NETWORK.match(mount["filesystem"])}
+    network_paths = [mount["path"] for mount in mounts if mount["path"] not in sizes]
+    if network_paths:
         answers: dict[str, Sizes] = {}
-        thread = threading.Thread(target=lambda: answers.update((path, ask(path)) for path in distant), name="statvfs", daemon=True)
+        thread = threading.Thread(target=lambda: answers.update((path, ask(path)) for path in network_paths), name="statvfs", daemon=True)
         thread.start()
         thread.join(seconds)
-        found |= dict(answers)
-    return found
+        sizes |= dict(answers)
+    return sizes
 
 
 def resolve_storage(host: Host) -> dict[str, Any]:
     """Return the facts mountpoints, disks and partitions."""
     mounts = parse_mounts(host.read("/proc/self/mounts"), host.read("/proc/cmdline"))
     sizes = all_sizes(mounts)
-    found: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
     if mounts:
-        found["mountpoints"] = {mount["path"]: mountpoint(mount, sizes.get(mount["path"], (0, 0, 0))) for mount in mounts}
-    if found_disks := disks(host):
-        found["disks"] = found_disks
+        facts["mountpoints"] = {mount["path"]: mountpoint(mount, sizes.get(mount["path"], (0, 0, 0))) for mount in mounts}
+    if disks_fact := disks(host):
+        facts["disks"] = disks_fact
     if host.entries("/sys/block"):
-        found["partitions"] = partitions(host, mounts)
-    return found
+        facts["partitions"] = partitions(host, mounts)
+    return facts
 
 
 def disks(host: Host) -> dict[str, Any]:
     """Return the fact disks, from /sys/block: those that have a device behind them."""
-    found = {}
+    disks_by_name = {}
     for name in host.entries("/sys/block"):
         base = f"/sys/block/{name}"
         if not host.exists(f"{base}/device"):
@@ -112,8 +112,8 @@ def disks(host: Host) -> dict[str, Any]:
         udev = udev_of(host, base)
         serial = udev.get("ID_SERIAL_SHORT") or host.read(f"{base}/device/serial").strip()
         wwn = udev.get("ID_WWN_WITH_EXTENSION") or udev.get("ID_WWN") or ""
-        found[name] = disk | ({"serial": serial} if serial else {}) | ({"wwn": wwn} if wwn else {})
-    return found
+        disks_by_name[name] = disk | ({"serial": serial} if serial else {}) | ({"wwn": wwn} if wwn else {})
+    return disks_by_name
 
 
 def udev_of(host: Host, device: str) -> dict[str, str]:
@@ -134,25 +134,25 @@ def parse_blkid(text: str) -> dict[str, dict[str, str]]:
 
 def partitions(host: Host, mounts: Sequence[Mount]) -> dict[str, Any]:
     """Return the fact partitions: parts of disks, device mapper and loop devices that are in use."""
-    found: dict[str, Any] = {}
-    unknown: list[str] = []
-    for device, place, more in _parts(host):
-        sectors = host.read(f"{place}/size").strip()
+    partitions_by_device: dict[str, Any] = {}
+    unidentified: list[str] = []
+    for device, folder, more in _parts(host):
+        sectors = host.read(f"{folder}/size").strip()
         size = int(sectors) * SECTOR if sectors.isdigit() else 0
-        told = udev_of(host, place)
+        told = udev_of(host, folder)
         known = {name: _plain(told[f"ID_{key}"]) for name, key in _UDEV.items() if told.get(f"ID_{key}")}
         if not known and size:
-            unknown.append(device)
-        found[device] = {"size_bytes": size, "size": human(size), **more, **known}
-    if unknown:
-        told_by_blkid = parse_blkid(host.run(["blkid"]))
-        for device in unknown:
-            told = told_by_blkid.get(device, {})
-            found[device] |= {name: told[key] for name, key in _BLKID.items() if told.get(key)}
+            unidentified.append(device)
+        partitions_by_device[device] = {"size_bytes": size, "size": human(size), **more, **known}
+    if unidentified:
+        blkid_values = parse_blkid(host.run(["blkid"]))
+        for device in unidentified:
+            told = blkid_values.get(device, {})
+            partitions_by_device[device] |= {name: told[key] for name, key in _BLKID.items() if told.get(key)}
     for mount in reversed(mounts):
-        if mount["device"] in found:
-            found[mount["device"]]["mount"] = mount["path"]
-    return found
+        if mount["device"] in partitions_by_device:
+            partitions_by_device[mount["device"]]["mount"] = mount["path"]
+    return partitions_by_device
 
 
 def _plain(text: str) -> str:

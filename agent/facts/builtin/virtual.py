@@ -40,10 +40,10 @@ def parse_container(cgroup: str, environment: str) -> tuple[str, str]:
     if docker:
         return "docker", docker[1].removesuffix(".scope")
     lxc = re.search(r":/lxc/([^/\n]+)", cgroup)
-    told = re.search(r"(?:^|\0)container=([^\0]*)", environment)
-    if lxc or (told and told[1] == "lxc"):
+    match = re.search(r"(?:^|\0)container=([^\0]*)", environment)
+    if lxc or (match and match[1] == "lxc"):
         return "lxc", lxc[1] if lxc else ""
-    return (told[1].replace("-", "_"), "") if told else ("", "")
+    return (match[1].replace("-", "_"), "") if match else ("", "")
 
 
 def parse_firmware(product: str, vendor: str, bios_vendor: str) -> str:
@@ -52,8 +52,8 @@ def parse_firmware(product: str, vendor: str, bios_vendor: str) -> str:
         return "gce"
     if "Amazon EC2" in bios_vendor:
         return "kvm"
-    found = next((name for word, name in _PRODUCTS.items() if word in product), "")
-    return found or ("kvm" if vendor == "QEMU" else "")
+    hypervisor = next((name for word, name in _PRODUCTS.items() if word in product), "")
+    return hypervisor or ("kvm" if vendor == "QEMU" else "")
 
 
 def parse_pci(text: str) -> str:
@@ -77,13 +77,13 @@ def parse_virt_what(text: str) -> str:
 
 def parse_openvz(status: str) -> tuple[str, str]:
     """Return openvzhn (the host) or openvzve (a container of OpenVZ) and its number, from /proc/self/status; ('', '') without OpenVZ."""
-    found = re.search(r"^envID:\s+(\d+)$", status, re.M)
-    return ("openvzhn" if found[1] == "0" else "openvzve", found[1]) if found else ("", "")
+    match = re.search(r"^envID:\s+(\d+)$", status, re.M)
+    return ("openvzhn" if match[1] == "0" else "openvzve", match[1]) if match else ("", "")
 
 
 def parse_vserver(status: str) -> str:
-    found = re.search(r"^(?:s_context|VxID):\s+(\d+)$", status, re.M)
-    return ("vserver_host" if found[1] == "0" else "vserver") if found else ""
+    match = re.search(r"^(?:s_context|VxID):\s+(\d+)$", status, re.M)
+    return ("vserver_host" if match[1] == "0" else "vserver") if match else ""
 
 
 def resolve_virtual(host: Host) -> dict[str, Any]:
@@ -97,27 +97,27 @@ def resolve_virtual(host: Host) -> dict[str, Any]:
     status = host.read("/proc/self/status")
     openvz, number = parse_openvz(status) if host.entries("/proc/vz") and not host.exists("/proc/lve/list") else ("", "")
     xen = "xen0" if host.exists("/dev/xen/evtchn") else "xenu" if host.exists("/proc/xen") or host.exists("/dev/xvda1") else ""
-    found = container or ("gce" if "Google" in dmi["bios_vendor"] else "")
-    what = "" if found else parse_virt_what(host.run(["virt-what"]))
-    found = found or what or openvz or parse_vserver(status) or xen
-    found = found or parse_firmware(dmi["product_name"], dmi["sys_vendor"], dmi["bios_vendor"])
-    pci = "" if found else parse_pci(host.run(["lspci"]))
-    found = found or pci
-    if not found and re.search(r"^flags\s*:.*\bhypervisor\b", host.read("/proc/cpuinfo"), re.M):
+    hypervisor = container or ("gce" if "Google" in dmi["bios_vendor"] else "")
+    virt_what = "" if hypervisor else parse_virt_what(host.run(["virt-what"]))
+    hypervisor = hypervisor or virt_what or openvz or parse_vserver(status) or xen
+    hypervisor = hypervisor or parse_firmware(dmi["product_name"], dmi["sys_vendor"], dmi["bios_vendor"])
+    pci = "" if hypervisor else parse_pci(host.run(["lspci"]))
+    hypervisor = hypervisor or pci
+    if not hypervisor and re.search(r"^flags\s*:.*\bhypervisor\b", host.read("/proc/cpuinfo"), re.M):
         # The kernel runs as a guest, but nothing says whose.
-        found = "kvm" if host.entries("/sys/bus/virtio/devices") else "vm_other"
-    virtual = found or "physical"
+        hypervisor = "kvm" if host.entries("/sys/bus/virtio/devices") else "vm_other"
+    virtual = hypervisor or "physical"
     facts: dict[str, Any] = {"virtual": virtual, "is_virtual": virtual not in _PHYSICAL}
-    told = hypervisors(virtual, {what, pci}, dmi)
+    entries = hypervisors(virtual, {virt_what, pci}, dmi)
     if container in ("docker", "lxc", "systemd_nspawn"):
-        told[container] = {"name" if container == "lxc" else "id": identity} if identity else {}
+        entries[container] = {"name" if container == "lxc" else "id": identity} if identity else {}
     if openvz:
-        told["openvz"] = {"id": int(number), "host": openvz == "openvzhn"}
+        entries["openvz"] = {"id": int(number), "host": openvz == "openvzhn"}
     if "xen" in virtual:
         privileged = host.read("/proc/xen/capabilities").strip() == "control_d" or virtual == "xen0"
-        told["xen"] = {"context": "hvm" if virtual == "xenhvm" else "pv", "privileged": privileged}
-    if told:
-        facts["hypervisors"] = told
+        entries["xen"] = {"context": "hvm" if virtual == "xenhvm" else "pv", "privileged": privileged}
+    if entries:
+        facts["hypervisors"] = entries
     if virtual == "xen0":
         facts["xen"] = {"domains": xen_domains(host)}
     return facts
@@ -126,18 +126,18 @@ def resolve_virtual(host: Host) -> dict[str, Any]:
 def hypervisors(virtual: str, tools: set[str], dmi: Mapping[str, str]) -> dict[str, Any]:
     """Return the entries of the fact hypervisors that firmware and tools name. `tools`: the answers of virt-what and lspci."""
     product, vendor, bios = dmi["product_name"], dmi["sys_vendor"], dmi["bios_vendor"]
-    found: dict[str, Any] = {}
+    entries: dict[str, Any] = {}
     if "Microsoft" in vendor or product == "Virtual Machine":
-        found["hyperv"] = {}
+        entries["hyperv"] = {}
     kvm = "kvm" in tools or virtual == "kvm" or "Amazon EC2" in bios or "Google" in bios or "OpenStack" in product
     if kvm and not any(word in product for word in ("VirtualBox", "Parallels")):
-        named = {"Google": "google", "OpenStack": "openstack", "Amazon": "amazon"}
-        found["kvm"] = next(({name: True} for word, name in named.items() if vendor.startswith(word)), {})
+        vendors = {"Google": "google", "OpenStack": "openstack", "Amazon": "amazon"}
+        entries["kvm"] = next(({name: True} for word, name in vendors.items() if vendor.startswith(word)), {})
     if product == "VirtualBox" or "virtualbox" in tools:
-        found["virtualbox"] = {}
+        entries["virtualbox"] = {}
     if vendor == "VMware, Inc." or product == "VMware" or "vmware" in tools:
-        found["vmware"] = {}
-    return found
+        entries["vmware"] = {}
+    return entries
 
 
 def xen_domains(host: Host) -> list[str]:

@@ -19,13 +19,13 @@ from ...state.runlog import RunLog
 from ..file.path_entries import open_entry, remove
 from ..parsed.storage import open_file
 from . import library
-from .commands import Command, answered, compared, parse
+from .commands import Command, compare_values, parse, satisfies_clause
 from .library import AugeasTree
 
 _FUNCTIONS = {"mv": "mv", "move": "mv", "rename": "rename", "setm": "setm", "defvar": "defvar"}
 
 
-def installed() -> Confine:
+def library_confine() -> Confine:
     """Fits where the library is, which a package of the same run may bring."""
     return Confine("the library libaugeas", lambda platform: library.available())
 
@@ -40,7 +40,9 @@ class AugeasContext:
     lenses: tuple[str, ...] = ()
 
 
-class AugeasLibrary(Provider[Augeas], type=Augeas, name="augeas", confine=[installed()], features=("parse_commands", "execute_changes")):
+class AugeasLibrary(
+    Provider[Augeas], type=Augeas, name="augeas", confine=[library_confine()], features=("parse_commands", "execute_changes")
+):
     """A tree for each resource, in a thread; it is loaded anew for the real change, so that nothing of the trial is left in it."""
 
     def __init__(self, context: AugeasContext) -> None:
@@ -88,7 +90,7 @@ class AugeasLibrary(Provider[Augeas], type=Augeas, name="augeas", confine=[insta
 
     def _needed(self, resource: Augeas) -> bool:
         with self._opened(resource) as tree:
-            if resource.onlyif and not self._asked(tree, parse([resource.onlyif], resource.prefix)[0], resource):
+            if resource.onlyif and not self._condition_holds(tree, parse([resource.onlyif], resource.prefix)[0], resource):
                 return False
             if resource.force:
                 return True
@@ -124,20 +126,20 @@ class AugeasLibrary(Provider[Augeas], type=Augeas, name="augeas", confine=[insta
 
     # --- commands
 
-    def _asked(self, tree: AugeasTree, command: Command, resource: Augeas) -> bool:
+    def _condition_holds(self, tree: AugeasTree, command: Command, resource: Augeas) -> bool:
         name = command[0]
         if name == "get":
-            return compared(tree.get(command[1]) or "", command[2], command[3])
+            return compare_values(tree.get(command[1]) or "", command[2], command[3])
         if name in ("match", "values"):
-            found = tree.match(command[1])
+            paths = tree.match(command[1])
             clause = parse([command[2]], "")[0]
-            return answered(tree.values(found) if name == "values" else found, clause)
+            return satisfies_clause(tree.values(paths) if name == "values" else paths, clause)
         raise ResourceError(f"onlyif cannot ask '{name}'", hint="It begins with get, match or values.")
 
     def _apply(self, tree: AugeasTree, resource: Augeas) -> None:
         for command in parse(resource.changes, resource.prefix):
             name, arguments = command[0], command[1:]
-            if _done(tree, name, arguments) < 0:
+            if _execute(tree, name, arguments) < 0:
                 raise ResourceError(f"Error sending command '{name}' with params {arguments}: {tree.problem()}")
 
     # --- telling
@@ -157,16 +159,16 @@ class AugeasLibrary(Provider[Augeas], type=Augeas, name="augeas", confine=[insta
 def _difference(differ: Differ, old: str, new: str) -> str:
     """Return the difference of two files, of which the old one may not be there."""
     with ExitStack() as stack:
-        found = []
+        lines = []
         for path in (old, new):
             fd = open_file(path)
             fd = os.open(os.devnull, os.O_RDONLY) if fd is None else fd
             stack.callback(os.close, fd)
-            found.append(fd)
-        return differ.compare(found[0], found[1], labels=(old, new)).decode("utf-8", "replace")
+            lines.append(fd)
+        return differ.compare(lines[0], lines[1], labels=(old, new)).decode("utf-8", "replace")
 
 
-def _done(tree: AugeasTree, name: str, arguments: list[Any]) -> int:
+def _execute(tree: AugeasTree, name: str, arguments: list[Any]) -> int:
     """Carry out one command; return a negative number when it failed."""
     if name == "set":
         return tree.call("set", *arguments)

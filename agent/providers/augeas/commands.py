@@ -40,8 +40,8 @@ class _Reader:
         self.at = 0
 
     def command(self) -> Command:
-        found = _NAME.match(self.line)
-        name = found[0] if found else self.line.split()[0]
+        match = _NAME.match(self.line)
+        name = match[0] if match else self.line.split()[0]
         if name not in _ARGUMENTS:
             raise ResourceError(f"Unknown command {name}")
         self.at = len(name)
@@ -83,28 +83,28 @@ class _Reader:
         return text if text[:1] in ("$", "/") else self.prefix + text
 
     def text(self) -> str | None:
-        found = _STRING.match(self.line, self.at)
-        if not found:
+        match = _STRING.match(self.line, self.at)
+        if not match:
             return None
-        self.at = found.end()
-        return found[3] if found[3] is not None else found[2].replace(f"\\{found[1]}", found[1])
+        self.at = match.end()
+        return match[3] if match[3] is not None else match[2].replace(f"\\{match[1]}", match[1])
 
     def comparator(self) -> str | None:
-        found = _COMPARATOR.match(self.line, self.at)
-        self.at = found.end() if found else self.at
-        return found[0] if found else None
+        match = _COMPARATOR.match(self.line, self.at)
+        self.at = match.end() if match else self.at
+        return match[0] if match else None
 
     def number(self) -> int | None:
-        found = re.compile(r"\d+").match(self.line, self.at)
-        self.at = found.end() if found else self.at
-        return int(found[0]) if found else None
+        match = re.compile(r"\d+").match(self.line, self.at)
+        self.at = match.end() if match else self.at
+        return int(match[0]) if match else None
 
     def rest(self) -> str:
         text, self.at = self.line[self.at :], len(self.line)
         return text
 
 
-def listed(text: str) -> list[str]:
+def parse_list(text: str) -> list[str]:
     """Return an array of quoted strings, as `['a', "b"]`; ResourceError when it is none."""
     try:
         value = ast.literal_eval(text.strip())
@@ -115,41 +115,46 @@ def listed(text: str) -> list[str]:
     return value
 
 
-def compared(found: str, comparator: str, desired: str) -> bool:
+def compare_values(value: str, comparator: str, desired: str) -> bool:
     """Return whether a value satisfies a comparison: as numbers when both are."""
     if comparator == "=~":
         try:
-            return Regexp(desired).search(found) is not None
+            return Regexp(desired).search(value) is not None
         except EvaluationError as err:
             raise ResourceError(f"Invalid regular expression {desired}: {err.message}", hint=err.hint) from err
-    left: Any = found
+    operand: Any = value
     right: Any = desired
-    if comparator in ("<", "<=", ">", ">=") and _is_number(found) and _is_number(desired):
-        left, right = float(found), float(desired)
-    return _ordered(left, comparator, right)
+    if comparator in ("<", "<=", ">", ">=") and _is_number(value) and _is_number(desired):
+        operand, right = float(value), float(desired)
+    return _compare(operand, comparator, right)
 
 
 def _is_number(text: str) -> bool:
     return re.fullmatch(r"[+-]?\d+(\.\d+)?", text, re.ASCII) is not None
 
 
-def _ordered(left: Any, comparator: str, right: Any) -> bool:
+def _compare(first: Any, comparator: str, second: Any) -> bool:
     return bool(
-        {"==": left == right, "!=": left != right, "<": left < right, "<=": left <= right, ">": left > right, ">=": left >= right}[
-            comparator
-        ]
+        {
+            "==": first == second,
+            "!=": first != second,
+            "<": first < second,
+            "<=": first <= second,
+            ">": first > second,
+            ">=": first >= second,
+        }[comparator]
     )
 
 
-def answered(found: Sequence[str | None], clause: Command) -> bool:
+def satisfies_clause(values: Sequence[str | None], clause: Command) -> bool:
     """Return whether paths or values satisfy `size`, `include`, `not_include`, `==` or `!=`."""
     verb = clause[0]
     if verb == "size":
         if clause[1] == "=~":
             raise ResourceError("A size cannot be compared by =~")
-        return _ordered(len(found), clause[1], clause[2])
+        return _compare(len(values), clause[1], clause[2])
     if verb in ("include", "not_include"):
-        return (clause[1] in found) is (verb == "include")
+        return (clause[1] in values) is (verb == "include")
     if verb in ("==", "!="):
-        return (list(found) == listed(clause[1])) is (verb == "==")
+        return (list(values) == parse_list(clause[1])) is (verb == "==")
     raise ResourceError(f"Unknown clause {verb}")

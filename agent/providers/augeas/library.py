@@ -82,8 +82,8 @@ class AugeasTree:
 
     def call(self, function: str, *arguments: str | int | None) -> int:
         """Call `aug_<function>`; what it returns, below zero when it failed."""
-        given = [_bytes(argument) if isinstance(argument, str) or argument is None else argument for argument in arguments]
-        return int(getattr(self._library, f"aug_{function}")(self._handle, *given))
+        converted = [_bytes(argument) if isinstance(argument, str) or argument is None else argument for argument in arguments]
+        return int(getattr(self._library, f"aug_{function}")(self._handle, *converted))
 
     def problem(self) -> str:
         """Return the description of the last failure."""
@@ -93,24 +93,24 @@ class AugeasTree:
     def get(self, path: str) -> str | None:
         """Return a node's value; None: no value, or no such node."""
         value = _TEXT()
-        found = self._library.aug_get(self._handle, _bytes(path), ctypes.byref(value))
-        if found < 0:
+        status = self._library.aug_get(self._handle, _bytes(path), ctypes.byref(value))
+        if status < 0:
             raise ResourceError(f"Augeas could not read {path}: {self.problem()}")
         return value.value.decode("utf-8", "surrogateescape") if value.value is not None else None
 
     def match(self, path: str) -> list[str]:
         """Return the paths of all nodes that match."""
-        found = _LIST()
-        count = self._library.aug_match(self._handle, _bytes(path), ctypes.byref(found))
+        nodes = _LIST()
+        count = self._library.aug_match(self._handle, _bytes(path), ctypes.byref(nodes))
         if count < 0:
             raise ResourceError(f"Error trying to match path '{path}': {self.problem()}")
         paths = []
         for number in range(count):
-            pointer = found[number]
+            pointer = nodes[number]
             paths.append((ctypes.cast(pointer, _TEXT).value or b"").decode("utf-8", "surrogateescape"))
             self._free(pointer)
         if count:
-            self._free(ctypes.cast(found, ctypes.c_void_p))
+            self._free(ctypes.cast(nodes, ctypes.c_void_p))
         return paths
 
     def values(self, paths: Sequence[str]) -> list[str | None]:

@@ -13,7 +13,7 @@ from shared.types.concat_file import PASSED_ON, ConcatFile, ConcatFragment
 from shared.types.file import File
 
 from ...servers.sources import FileSources
-from .pieces import Piece, merged
+from .pieces import Piece, merge_pieces
 
 MAX_PIECE = 64 * 2**20  # bytes of a piece's source
 _META = ("noop", "schedule", "audit", "loglevel")
@@ -29,12 +29,12 @@ class Concat(Provider[ConcatFile], type=ConcatFile, name=""):
         return {"ensure": resource.value_of("ensure")}
 
     async def generate(self, resource: ConcatFile) -> Sequence[Type]:
-        given: dict[str, Any] = {"path": resource.path, "ensure": "absent" if resource.ensure == "absent" else "file"}
+        parameters: dict[str, Any] = {"path": resource.path, "ensure": "absent" if resource.ensure == "absent" else "file"}
         for attribute in (*PASSED_ON, *_META):
             value = resource.value_of(attribute)
             if value is not None and (attribute not in _META or resource.is_given(attribute)):
-                given[attribute] = value
-        return [resource.child(str(resource.path), given, type=File)]
+                parameters[attribute] = value
+        return [resource.child(str(resource.path), parameters, type=File)]
 
     async def eval_generate(self, resource: ConcatFile) -> Sequence[Type]:
         file = resource.find(Ref("file", str(resource.path)))
@@ -42,18 +42,18 @@ class Concat(Provider[ConcatFile], type=ConcatFile, name=""):
             return ()
         if resource.ensure != "absent":
             pieces = [Piece(fragment.order, fragment.name, await self._text(resource, fragment)) for fragment in resource.fragments]
-            text = merged(pieces, order=resource.order, form=resource.format, force=resource.force)
+            text = merge_pieces(pieces, order=resource.order, form=resource.format, force=resource.force)
             if any(fragment.is_sensitive("content") or fragment.is_sensitive("source") for fragment in resource.fragments):
                 file.origin = replace(file.origin, sensitive=file.origin.sensitive | {"content"})
             file.hold(text.encode("utf-8", "surrogateescape"))
         return [file]
 
     async def _text(self, resource: ConcatFile, piece: ConcatFragment) -> str:
-        found = piece.content if piece.content is not None else await self._fetched(piece)
-        text = found.decode("utf-8", "surrogateescape") if isinstance(found, bytes) else str(found)
+        content = piece.content if piece.content is not None else await self._fetch(piece)
+        text = content.decode("utf-8", "surrogateescape") if isinstance(content, bytes) else str(content)
         return f"{text}\n" if resource.ensure_newline and not text.endswith("\n") else text
 
-    async def _fetched(self, piece: ConcatFragment) -> bytes:
+    async def _fetch(self, piece: ConcatFragment) -> bytes:
         sources = self.sources
         for url in piece.source or ():
             metadata = await sources.metadata(url, MetadataOptions(links="follow"))

@@ -18,18 +18,18 @@ class Piece:
     text: str
 
 
-def merged(pieces: Sequence[Piece], *, order: str, form: str, force: bool = False) -> str:
+def merge_pieces(pieces: Sequence[Piece], *, order: str, form: str, force: bool = False) -> str:
     """Return the file's text; ResourceError when pieces do not fit together."""
     ordered = sorted(pieces, key=_numeric if order == "numeric" else lambda piece: (piece.order, piece.name))
     if form == "plain":
         return "".join(piece.text for piece in ordered)
-    read = [_read(piece, form) for piece in ordered]
+    values = [_read(piece, form) for piece in ordered]
     if form in ("json-array", "json-array-pretty"):
-        return _json(read, pretty=form.endswith("pretty"))
-    together: Any = {}
-    for value in read:
-        together = _merge(together, value, force)
-    return yamlwriter.write(together) if form == "yaml" else _json(together, pretty=form.endswith("pretty"))
+        return _json(values, pretty=form.endswith("pretty"))
+    merged: Any = {}
+    for value in values:
+        merged = _merge(merged, value, force)
+    return yamlwriter.write(merged) if form == "yaml" else _json(merged, pretty=form.endswith("pretty"))
 
 
 def _numeric(piece: Piece) -> tuple[Any, ...]:
@@ -53,8 +53,8 @@ def _merge(first: Any, second: Any, force: bool) -> Any:
     if not first:
         return second
     if isinstance(first, list) and isinstance(second, list):
-        together = first + second
-        return [piece for number, piece in enumerate(together) if piece not in together[:number]]
+        joined = first + second
+        return [piece for number, piece in enumerate(joined) if piece not in joined[:number]]
     if not isinstance(first, Mapping) or not isinstance(second, Mapping):
         raise ResourceError("Pieces that are merged have to be all hashes or all arrays")
     result = dict(first)

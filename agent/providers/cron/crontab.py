@@ -71,10 +71,10 @@ class CrontabFormat(LineFormat):
                 records.append(record)
                 name, heading = None, []
                 continue
-            named = _NAME.fullmatch(record.text)
-            if named:
+            match = _NAME.fullmatch(record.text)
+            if match:
                 records += heading
-                name, heading = named[1], [record]
+                name, heading = match[1], [record]
             elif name is not None and _SETTING.match(record.text):
                 heading.append(record)
             else:
@@ -120,12 +120,12 @@ class Crontabs:
     async def read(self, target: str) -> str:
         if await asyncio.to_thread(_uid, target) is None:
             return ""  # the same run may make that user
-        done = await self.command(*_as(target), "-l", seconds=SECONDS, fail=False)
-        if done.code and re.search(r"no crontab for|are not allowed to", done.text):
+        output = await self.command(*_as(target), "-l", seconds=SECONDS, fail=False)
+        if output.code and re.search(r"no crontab for|are not allowed to", output.text):
             return ""
-        if done.code:
-            raise ResourceError(f"Could not read crontab for {target}: {done.text.strip()}")
-        return done.text
+        if output.code:
+            raise ResourceError(f"Could not read crontab for {target}: {output.text.strip()}")
+        return output.text
 
     async def back_up(self, target: str) -> None:
         """Do nothing: crontabs are not files that a bucket could keep."""

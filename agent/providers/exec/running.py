@@ -109,7 +109,7 @@ def _run(argv: Sequence[str], program: str, options: RunOptions, stop: threading
             raise ResourceError(f"Could not execute '{argv[0]}': {err.strerror}") from err
         except OSError as err:
             raise ResourceError(f"Could not execute '{argv[0]}': {err.strerror} - {err.filename}") from err
-        output.started()
+        output.close_writer()
         try:
             if not _wait_for(child, options.seconds, stop, output):
                 raise CommandTimeout

@@ -102,8 +102,8 @@ def adopt_metadata(resource: File, metadata: FileMetadata, *, root: bool) -> Non
 
 
 def _take_permissions(resource: File, metadata: FileMetadata, *, root: bool) -> None:
-    how = resource.source_permissions
-    if how == "ignore" or (how == "use_when_creating" and os.path.lexists(Path(resource.path))):
+    policy = resource.source_permissions
+    if policy == "ignore" or (policy == "use_when_creating" and os.path.lexists(Path(resource.path))):
         return
     if root:
         for attribute, number in (("owner", metadata.owner), ("group", metadata.group)):

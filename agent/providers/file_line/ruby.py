@@ -23,11 +23,11 @@ def _bare(line: str) -> str:
     return line.removesuffix("\n").removesuffix("\r")
 
 
-def _ended(line: str) -> str:
+def _with_newline(line: str) -> str:
     return line if line.endswith("\n") else f"{line}\n"
 
 
-def _matching(resource: FileLine, lines: Sequence[str]) -> int:
+def _count_matching(resource: FileLine, lines: Sequence[str]) -> int:
     """Return how many lines `match` speaks of."""
     pattern = resource.match
     if pattern is None:
@@ -36,34 +36,34 @@ def _matching(resource: FileLine, lines: Sequence[str]) -> int:
     return sum(1 for line in lines if pattern.search(line) and not (others and _bare(line) == resource.line))
 
 
-def is_there(resource: FileLine, lines: Sequence[str]) -> bool:
+def is_in_sync(resource: FileLine, lines: Sequence[str]) -> bool:
     """Return whether the file is as if the line was in it."""
-    found = any(_bare(line) == resource.line for line in lines)
+    present = any(_bare(line) == resource.line for line in lines)
     if resource.match is None:
-        return found
-    matching = _matching(resource, lines)
+        return present
+    matching = _count_matching(resource, lines)
     if resource.ensure == "absent":
-        return found or (matching > 0 and bool(resource.match_for_absence))
+        return present or (matching > 0 and bool(resource.match_for_absence))
     if matching == 0:
-        return found or not resource.append_on_no_match
+        return present or not resource.append_on_no_match
     if resource.replace_all_matches_not_matching_line:
         return False
-    return found or not resource.replace
+    return present or not resource.replace
 
 
 def with_line(resource: FileLine, lines: Sequence[str]) -> list[str]:
     """Return the lines with the wanted one; ResourceError when more of them match than may."""
     new = f"{resource.line}\n"
-    ended = [_ended(line) for line in lines]
+    terminated = [_with_newline(line) for line in lines]
     after = resource.after
     if resource.match is not None:
-        match, matching = resource.match, _matching(resource, lines)
+        match, matching = resource.match, _count_matching(resource, lines)
         if matching > 1 and not resource.multiple:
             raise ResourceError(f"More than one line in file '{resource.path}' matches pattern '{match.source}'")
         if matching:
-            return [new if match.search(line) else line for line in ended]
+            return [new if match.search(line) else line for line in terminated]
         at = next((i for i, line in enumerate(lines) if after and after.search(line)), None)
-        return [*ended, new] if at is None else [*ended[: at + 1], new, *ended[at + 1 :]]
+        return [*terminated, new] if at is None else [*terminated[: at + 1], new, *terminated[at + 1 :]]
     if after is not None:
         count = sum(1 for line in lines if after.search(line))
         if count > 1 and not resource.multiple:
@@ -71,8 +71,8 @@ def with_line(resource: FileLine, lines: Sequence[str]) -> list[str]:
                 f"{count} lines match pattern '{after.source}' in file '{resource.path}'. One or no line must match the pattern."
             )
         if count:
-            return [copy for line in ended for copy in ([line, new] if after.search(line) else [line])]
-    return [*ended, new]
+            return [copy for line in terminated for copy in ([line, new] if after.search(line) else [line])]
+    return [*terminated, new]
 
 
 def without_line(resource: FileLine, lines: Sequence[str]) -> list[str]:
@@ -80,7 +80,7 @@ def without_line(resource: FileLine, lines: Sequence[str]) -> list[str]:
     if not (resource.match_for_absence and resource.match):
         return [line for line in lines if _bare(line) != resource.line]
     match = resource.match
-    if _matching(resource, lines) > 1 and not resource.multiple:
+    if _count_matching(resource, lines) > 1 and not resource.multiple:
         raise ResourceError(f"More than one line in file '{resource.path}' matches pattern '{match.source}'")
     return [line for line in lines if not match.search(line)]
 
@@ -89,11 +89,11 @@ class FileLineRuby(Provider[FileLine], type=FileLine, name="ruby"):
     """Reads the file for each resource, and replaces it whole."""
 
     async def retrieve(self, resource: FileLine) -> State | None:
-        return {"line": resource.line} if is_there(resource, await self._lines(resource)) else None
+        return {"line": resource.line} if is_in_sync(resource, await self._lines(resource)) else None
 
     async def create(self, resource: FileLine, state: State | None) -> None:
         lines = await self._lines(resource)
-        if resource.replace or not _matching(resource, lines):
+        if resource.replace or not _count_matching(resource, lines):
             await self._write(resource, with_line(resource, lines))
 
     async def destroy(self, resource: FileLine, state: State | None) -> None:

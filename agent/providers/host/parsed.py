@@ -19,10 +19,10 @@ class HostsFormat(LineFormat):
     """Address, name, aliases, comment."""
 
     def values_of(self, line: str) -> dict[str, Any] | None:
-        found = _LINE.fullmatch(line)
-        if line.startswith("#") or not found:
+        match = _LINE.fullmatch(line)
+        if line.startswith("#") or not match:
             return None
-        address, name, aliases, comment = found.groups()
+        address, name, aliases, comment = match.groups()
         values: dict[str, Any] = {"ip": address, "name": name, "comment": comment or ""}
         if aliases:
             values["host_aliases"] = aliases.split()

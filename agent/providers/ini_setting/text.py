@@ -43,9 +43,9 @@ class IniText:
         if not lines[-1]:
             lines.pop()
         for line in lines:
-            found = header.fullmatch(line)
-            if found:
-                self.sections.append(Section(found[1], line))
+            match = header.fullmatch(line)
+            if match:
+                self.sections.append(Section(match[1], line))
             else:
                 self.sections[-1].lines.append(line)
 
@@ -63,34 +63,34 @@ class IniText:
 
     def names(self, section: str) -> list[str]:
         """Return the settings of a section."""
-        found = (self._setting.fullmatch(line) for part in self._called(section) for line in part.lines)
-        return list(dict.fromkeys(match[2] for match in found if match))
+        matches = (self._setting.fullmatch(line) for part in self._sections_named(section) for line in part.lines)
+        return list(dict.fromkeys(match[2] for match in matches if match))
 
     def get(self, section: str, setting: str) -> str | None:
         """Return a setting's value; the last one counts. None: there is none."""
         value = None
-        for part in self._called(section):
+        for part in self._sections_named(section):
             for line in part.lines:
-                found = self._setting.fullmatch(line)
-                if found and found[2] == setting:
-                    value = found[4]
+                match = self._setting.fullmatch(line)
+                if match and match[2] == setting:
+                    value = match[4]
         return value
 
-    def _called(self, name: str) -> list[Section]:
+    def _sections_named(self, name: str) -> list[Section]:
         return [section for section in self.sections if section.name == name]
 
     # --- changing
 
     def set(self, section: str, setting: str, value: str) -> None:
         """Give a setting a value: where it stands, else below where it is commented out, else at its section's end."""
-        found = False
-        for part in self._called(section):
+        changed = False
+        for part in self._sections_named(section):
             for number, line in enumerate(part.lines):
                 match = self._setting.fullmatch(line)
                 if match and match[2] == setting:
                     part.lines[number] = f"{match[1]}{match[2]}{match[3]}{value}"
-                    found = True
-        if not found:
+                    changed = True
+        if not changed:
             self._insert(self.add_section(section), setting, value)
 
     def _insert(self, section: Section, setting: str, value: str) -> None:
@@ -117,9 +117,9 @@ class IniText:
 
     def add_section(self, name: str) -> Section:
         """Return the section of that name, new at the end if there is none."""
-        called = self._called(name)
-        if called:
-            return called[0]
+        sections = self._sections_named(name)
+        if sections:
+            return sections[0]
         if len(self.sections) > 1 or self.sections[0].lines:
             self.sections[-1].lines.append("")
         self.sections.append(Section(name, f"{self.style.prefix}{name}{self.style.suffix}"))
@@ -127,11 +127,11 @@ class IniText:
 
     def remove(self, section: str, setting: str) -> None:
         """Remove a setting; a section that is empty then goes too."""
-        for part in self._called(section):
-            kept = [line for line in part.lines if not ((match := self._setting.fullmatch(line)) and match[2] == setting)]
-            if kept != part.lines:
-                part.lines = kept
-                if not kept and part.header is not None:
+        for part in self._sections_named(section):
+            remaining = [line for line in part.lines if not ((match := self._setting.fullmatch(line)) and match[2] == setting)]
+            if remaining != part.lines:
+                part.lines = remaining
+                if not remaining and part.header is not None:
                     self.sections.remove(part)
 
     def remove_section(self, name: str) -> None:

@@ -52,8 +52,8 @@ class Words:
         elif where == "index":
             at = min(int(reference) if reference.isdigit() else 0, at)
         elif where in ("before", "after"):
-            found = self._index(reference)
-            at = at if found is None else found + (where == "after")
+            position = self._index(reference)
+            at = at if position is None else position + (where == "after")
         self.items.insert(at, new)
 
     def remove(self, name: str) -> None:

@@ -30,11 +30,11 @@ class K5loginFiles(Provider[K5login], type=K5login, name="k5login"):
         await self._write(resource)
 
     async def destroy(self, resource: K5login, state: State | None) -> None:
-        def gone() -> None:
+        def remove_file() -> None:
             with open_entry(str(resource.path)) as entry:
                 remove(entry)
 
-        await asyncio.to_thread(gone)
+        await asyncio.to_thread(remove_file)
 
     async def set_principals(self, resource: K5login, desired: list[str], state: State | None) -> None:
         await self._write(resource)
@@ -64,7 +64,7 @@ def _state(path: str) -> State | None:
 
 def _put(path: str, data: bytes, mode: int) -> None:
     with open_entry(path) as entry:
-        found = entry.lstat()
-        info = found if found is not None and stat.S_ISREG(found.st_mode) else os.fstat(entry.folder)
+        old = entry.lstat()
+        info = old if old is not None and stat.S_ISREG(old.st_mode) else os.fstat(entry.folder)
     own = info.st_uid == os.geteuid()
     replace_file(path, data, rights=Rights(-1 if own else info.st_uid, -1 if own else info.st_gid, mode))

@@ -39,21 +39,21 @@ class FstabFormat(LineFormat):
                 raise ResourceError(f"Field '{field}' is required")
         if not values.get("fstype") and "_more" not in values:
             raise ResourceError(f"Mount[{values['name']}]: Field 'fstype' is required")
-        filled = {"options": "defaults", "dump": "0", "pass": "0"} | {k: v for k, v in values.items() if v is not None}
-        words = [str(filled[field]) for field in FIELDS if field in filled]
+        complete = {"options": "defaults", "dump": "0", "pass": "0"} | {k: v for k, v in values.items() if v is not None}
+        words = [str(complete[field]) for field in FIELDS if field in complete]
         words[:2] = [word.replace(" ", "\\040").replace("\t", "\\011") for word in words[:2]]
         return "\t".join([*words, *values.get("_more", ())])
 
 
-def mounted_in(output: str) -> list[str]:
+def mount_points_in(output: str) -> list[str]:
     """Return the mount points that `mount` lists."""
-    found = []
+    paths = []
     for line in output.splitlines():
         match = _MOUNTED.fullmatch(line)
         if not match:
             raise ResourceError(f"Could not understand line {line} from mount output")
-        found.append(match[1])
-    return found
+        paths.append(match[1])
+    return paths
 
 
 class Fstab(ParsedFile[MountPoint], type=MountPoint, name="parsed", features=("refreshable",)):
@@ -75,7 +75,7 @@ class Fstab(ParsedFile[MountPoint], type=MountPoint, name="parsed", features=("r
 
     async def _mounts(self) -> set[str]:
         if self._mounted is None:
-            self._mounted = set(mounted_in((await self.mount()).text))
+            self._mounted = set(mount_points_in((await self.mount()).text))
         return self._mounted
 
     def state_of(self, target: str, record: ParsedRecord) -> dict[str, Any]:
@@ -84,8 +84,8 @@ class Fstab(ParsedFile[MountPoint], type=MountPoint, name="parsed", features=("r
 
     async def prefetch(self, resources: Mapping[str, MountPoint]) -> Mapping[str, State | None]:
         mounted = await self._mounts()
-        found = await super().prefetch(resources)
-        return {key: {"ensure": "ghost"} if state is None and key in mounted else state for key, state in found.items()}
+        states = await super().prefetch(resources)
+        return {key: {"ensure": "ghost"} if state is None and key in mounted else state for key, state in states.items()}
 
     async def retrieve(self, resource: MountPoint) -> State | None:
         mounted = await self._mounts()
@@ -94,8 +94,8 @@ class Fstab(ParsedFile[MountPoint], type=MountPoint, name="parsed", features=("r
 
     async def instances(self) -> Mapping[str, State]:
         mounted = await self._mounts()
-        found = dict(await super().instances())
-        return found | {name: {"ensure": "ghost"} for name in mounted if name not in found}
+        states = dict(await super().instances())
+        return states | {name: {"ensure": "ghost"} for name in mounted if name not in states}
 
     # --- changing
 
@@ -126,10 +126,10 @@ class Fstab(ParsedFile[MountPoint], type=MountPoint, name="parsed", features=("r
         await super().destroy(resource, state)
 
     async def flush(self, resource: MountPoint, now: State | None) -> None:
-        desired = resource.key in self._to_mount
+        to_mount = resource.key in self._to_mount
         self._to_mount.discard(resource.key)
         await super().flush(resource, now)
-        if desired:
+        if to_mount:
             await self._mount(resource)
 
     async def refresh(self, resource: MountPoint) -> None:
@@ -151,4 +151,4 @@ class Fstab(ParsedFile[MountPoint], type=MountPoint, name="parsed", features=("r
         (await self._mounts()).discard(resource.key)
 
 
-__all__ = ["Fstab", "FstabFormat", "mounted_in"]
+__all__ = ["Fstab", "FstabFormat", "mount_points_in"]

@@ -62,10 +62,10 @@ class Apk(
 
     async def install_together(self, resources: Sequence[Package]) -> None:
         newer = ["--upgrade"] if resources[0].value_of("ensure") == "latest" else []
-        what = [await self._what(resource) for resource in resources]
-        await self.apk("--no-progress", "add", *newer, *self.install_options(resources[0]), *what)
+        words = [await self._package_word(resource) for resource in resources]
+        await self.apk("--no-progress", "add", *newer, *self.install_options(resources[0]), *words)
 
-    async def _what(self, resource: Package) -> str:
+    async def _package_word(self, resource: Package) -> str:
         version = self.version_wanted(resource)
         desired = f"{resource.name}={await self.chosen_version(resource, version)}" if version else resource.name
         return resource.source or desired

@@ -20,8 +20,8 @@ LOCK_SECONDS = 120  # how long apt waits for another one to be done
 
 def parse_policy(text: str) -> str | None:
     """Return the candidate in the output of `apt-cache policy`; None: there is none."""
-    found = re.search(r"Candidate:\s+(\S+)", text)
-    return found[1] if found and found[1] != "(none)" else None
+    match = re.search(r"Candidate:\s+(\S+)", text)
+    return match[1] if match and match[1] != "(none)" else None
 
 
 def parse_madison(text: str) -> list[str]:
@@ -59,7 +59,7 @@ class Apt(Dpkg, name="apt", features=("versionable", "version_ranges", "install_
         version = self.version_wanted(resource)
         # Puppet gives --force-yes, which also installs what nobody has signed.
         down = ["--allow-downgrades"] if version is not None and not resource.source else []
-        words = [*self._how(resource), *down, *self.install_options(resource), "install", "--", await self._what(resource)]
+        words = [*self._options(resource), *down, *self.install_options(resource), "install", "--", await self._package_word(resource)]
         await self.held_back(resource, state, lambda: self.apt_get(*words))
         if resource.source and version is not None:
             await self._check_version(resource, version)
@@ -74,15 +74,15 @@ class Apt(Dpkg, name="apt", features=("versionable", "version_ranges", "install_
     async def install_together(self, resources: Sequence[Package]) -> None:
         # Without --allow-downgrades, which would hold for all that comes along: what needs it is installed by itself.
         await asyncio.to_thread(self._refuse_cdrom, resources[0])
-        what = [await self._what(resource) for resource in resources]
-        await self.apt_get(*self._how(resources[0]), *self.install_options(resources[0]), "install", "--", *what)
+        words = [await self._package_word(resource) for resource in resources]
+        await self.apt_get(*self._options(resources[0]), *self.install_options(resources[0]), "install", "--", *words)
         await self.apt_mark("manual", "--", *(resource.name for resource in resources), fail=False)
 
-    def _how(self, resource: Package) -> list[str]:
-        kept = "--force-confold" if resource.configfiles == "keep" else "--force-confnew"
-        return ["-q", "-y", "-o", f"DPkg::Options::={kept}", "-o", f"DPkg::Lock::Timeout={LOCK_SECONDS}"]
+    def _options(self, resource: Package) -> list[str]:
+        configuration = "--force-confold" if resource.configfiles == "keep" else "--force-confnew"
+        return ["-q", "-y", "-o", f"DPkg::Options::={configuration}", "-o", f"DPkg::Lock::Timeout={LOCK_SECONDS}"]
 
-    async def _what(self, resource: Package) -> str:
+    async def _package_word(self, resource: Package) -> str:
         """Return the word that names a package to apt: its file, or its name and the desired version."""
         version = self.version_wanted(resource)
         if resource.source or version is None:

@@ -21,15 +21,15 @@ _CHOSEN = re.compile(r"\[[eix]\][, ]")  # enabled, installed, disabled
 
 def parse(text: str) -> dict[str, State]:
     """Return the modules with a chosen stream in the output of `dnf module list`: the stream or `disabled`, and the installed profile."""
-    found: dict[str, State] = {}
+    states: dict[str, State] = {}
     for line in text.splitlines():
         if not _CHOSEN.search(line):
             continue
         line = line.replace("[d]", "")
         words = line.split()
         before = line.partition("[i]")[0].split() if "[i]" in line else []
-        found.setdefault(words[0], {"ensure": "disabled" if "[x]" in line else words[1], "flavor": before[-1] if before else ABSENT})
-    return found
+        states.setdefault(words[0], {"ensure": "disabled" if "[x]" in line else words[1], "flavor": before[-1] if before else ABSENT})
+    return states
 
 
 class DnfModule(PackageProvider, name="dnfmodule", features=("versionable", "purgeable", "disableable", "supports_flavors")):
@@ -59,22 +59,22 @@ class DnfModule(PackageProvider, name="dnfmodule", features=("versionable", "pur
     async def install(self, resource: Package, state: State | None) -> None:
         if (state or {}).get("ensure", ABSENT) not in NOT_INSTALLED:
             await self.uninstall(resource, state)  # two streams cannot be chosen at once
-        what = resource.name
+        module = resource.name
         if stream := self.version_wanted(resource):
-            what += f":{stream}"
+            module += f":{stream}"
         if resource.flavor:
-            what += f"/{resource.flavor}"
+            module += f"/{resource.flavor}"
         if resource.enable_only:
-            await self._module("enable", what)
+            await self._module("enable", module)
             return
         try:
-            await self._module("install", what)
+            await self._module("install", module)
         except ResourceError as err:
             # dnf up to 4.2.7 takes a module without a default profile for none.
             missing = rf"^(?:missing|broken) groups or modules: {re.escape(resource.name)}(?::\S+)?$"
             if resource.flavor or not re.search(missing, err.message, re.MULTILINE):
                 raise
-            await self._module("enable", what)
+            await self._module("enable", module)
 
     async def uninstall(self, resource: Package, state: State | None) -> None:
         await self._module("remove", resource.name)
@@ -91,5 +91,5 @@ class DnfModule(PackageProvider, name="dnfmodule", features=("versionable", "pur
         else:
             await super().set(resource, attribute, desired, state)
 
-    async def _module(self, action: str, what: str) -> None:
-        await self.manager("module", action, *QUIET, "-y", what)
+    async def _module(self, action: str, module: str) -> None:
+        await self.manager("module", action, *QUIET, "-y", module)

@@ -22,10 +22,10 @@ NONINTERACTIVE = {"DEBIAN_FRONTEND": "noninteractive", "APT_LISTBUGS_FRONTEND": 
 
 def parse_line(line: str) -> dict[str, Any] | None:
     """Return one line of `dpkg-query -W` in FORMAT as name, ensure, mark and error; None: it is none."""
-    found = _LINE.fullmatch(line.strip("'"))
-    if found is None:
+    match = _LINE.fullmatch(line.strip("'"))
+    if match is None:
         return None
-    desired, error, status, name, version, _ = found.groups()
+    desired, error, status, name, version, _ = match.groups()
     ensure = version
     if status == "not-installed":
         ensure = "purged"
@@ -36,15 +36,15 @@ def parse_line(line: str) -> dict[str, Any] | None:
 
 def parse(text: str) -> dict[str, dict[str, Any]]:
     """Return all packages of a listing, by name."""
-    return {found["name"]: found for found in map(parse_line, text.splitlines()) if found is not None}
+    return {package["name"]: package for package in map(parse_line, text.splitlines()) if package is not None}
 
 
 def provided(text: str, name: str) -> str | None:
     """Return which installed package of a listing with provides is or provides `name`."""
     for line in text.splitlines():
-        found = _LINE.fullmatch(line.strip("'"))
-        if found and (found[4] == name or name in re.split(r"[ ,]+", found[6] or "")):
-            return found[4]
+        match = _LINE.fullmatch(line.strip("'"))
+        if match and (match[4] == name or name in re.split(r"[ ,]+", match[6] or "")):
+            return match[4]
     return None
 
 
@@ -57,17 +57,17 @@ class Dpkg(PackageProvider, name="dpkg", features=("holdable", "purgeable", "vir
 
     async def instances(self) -> Mapping[str, State]:
         output = await self.dpkg_query("-W", "--showformat", FORMAT)
-        return {name: found for name, found in parse(output.text).items() if found["error"] == "ok"}
+        return {name: package for name, package in parse(output.text).items() if package["error"] == "ok"}
 
     async def query(self, resource: Package) -> State | None:
         name = await self._real_name(resource)
         output = await query_output(self.dpkg_query, "-W", "--showformat", FORMAT, "--", name)
-        found = next((line for line in map(parse_line, output.text.splitlines()) if line), None) if output else None
-        if output is not None and found is None:
+        package = next((line for line in map(parse_line, output.text.splitlines()) if line), None) if output else None
+        if output is not None and package is None:
             return {"ensure": "absent", "mark": "none"}
-        if found is not None and found["error"] != "ok":
-            raise ResourceError(f"Package {found['name']}, version {found['version']} is in error state: {found['error']}")
-        return found or {"ensure": "purged", "mark": "none"}
+        if package is not None and package["error"] != "ok":
+            raise ResourceError(f"Package {package['name']}, version {package['version']} is in error state: {package['error']}")
+        return package or {"ensure": "purged", "mark": "none"}
 
     async def _real_name(self, resource: Package) -> str:
         """Return the package to ask for; with allow_virtual that may be one that provides the name."""

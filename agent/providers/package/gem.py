@@ -38,7 +38,7 @@ class Gems(Targeted, name="gems", features=("version_ranges", "uninstall_options
     order: Order | None = staticmethod(gem)
 
     async def instances(self) -> Mapping[str, State]:
-        output = await self.asked(None, "list", "--local")
+        output = await self.run_manager(None, "list", "--local")
         return {name: {"ensure": versions} for name, versions in parse(output.text).items()}
 
     async def query(self, resource: Package) -> State | None:
@@ -47,7 +47,7 @@ class Gems(Targeted, name="gems", features=("version_ranges", "uninstall_options
 
     async def _list(self, resource: Package, *where: str) -> list[str]:
         try:
-            output = await self.asked(resource, "list", *where, rf"\A{re.escape(resource.name)}\z")
+            output = await self.run_manager(resource, "list", *where, rf"\A{re.escape(resource.name)}\z")
         except ResourceError as err:
             raise ResourceError(f"Could not list gems: {err.message}") from err
         return parse(output.text).get(resource.name, [])
@@ -75,7 +75,7 @@ class Gems(Targeted, name="gems", features=("version_ranges", "uninstall_options
         self._check("install", output)
 
     async def _undocumented(self, resource: Package) -> list[str]:
-        own = (await self.asked(resource, "--version")).text.strip()
+        own = (await self.run_manager(resource, "--version")).text.strip()
         return ["--no-document"] if _newer(own) else ["--no-rdoc", "--no-ri"]
 
     def _requirement(self, version: str) -> str:
@@ -100,9 +100,9 @@ class Gems(Targeted, name="gems", features=("version_ranges", "uninstall_options
         output = await self.run(resource, "uninstall", "--executables", "--all", resource.name, *self.uninstall_options(resource))
         self._check("uninstall", output)
 
-    def _check(self, what: str, output: Output) -> None:
+    def _check(self, action: str, output: Output) -> None:
         if "ERROR" in output.text:
-            raise ResourceError(f"Could not {what}: {output.text.strip()}")
+            raise ResourceError(f"Could not {action}: {output.text.strip()}")
 
 
 class Gem(Gems, name="gem", confine=[one_of("gem")]):
@@ -143,14 +143,14 @@ class PuppetserverGem(OwnGems, name="puppetserver_gem", confine=[program(PUPPETS
     async def run(self, resource: Package | None, *words: str, seconds: float | None = None, fail: bool = True) -> Output:
         return await super().run(resource, "gem", *words, seconds=seconds, fail=fail)
 
-    async def asked(self, resource: Package | None, *words: str, fail: bool = True) -> Output:
+    async def run_manager(self, resource: Package | None, *words: str, fail: bool = True) -> Output:
         if words[:2] != ("list", "--local"):
-            return await super().asked(resource, *words, fail=fail)
+            return await super().run_manager(resource, *words, fail=fail)
         if which(self.lister) is None:
-            output = await super().asked(resource, *words, fail=fail)
+            output = await super().run_manager(resource, *words, fail=fail)
         else:
-            places = await asyncio.to_thread(gem_places, self.configuration)
-            output = await execute([self.lister, *words], environment=places, seconds=LISTING_SECONDS, fail=fail)
+            variables = await asyncio.to_thread(gem_places, self.configuration)
+            output = await execute([self.lister, *words], environment=variables, seconds=LISTING_SECONDS, fail=fail)
         return replace(output, text="".join(line for line in output.text.splitlines(keepends=True) if "(default: " not in line))
 
     async def _undocumented(self, resource: Package) -> list[str]:
@@ -177,13 +177,13 @@ def gem_places(configuration: Path) -> dict[str, str]:
 
 def pessimistic(term: str) -> str:
     """Return a term of RubyGems as one or two of ours: `~> 1.2.3` is `>=1.2.3 <1.3`."""
-    found = re.fullmatch(r"\s*~>\s*([0-9]+(?:\.[0-9]+)*)\s*", term)
-    if found is None:
+    match = re.fullmatch(r"\s*~>\s*([0-9]+(?:\.[0-9]+)*)\s*", term)
+    if match is None:
         return re.sub(r"^=\s*", "", re.sub(r"([<>=]+)\s+", r"\1", term.strip()))
-    numbers = [int(n) for n in found[1].split(".")]
+    numbers = [int(n) for n in match[1].split(".")]
     upper = numbers[:-1] if len(numbers) > 1 else numbers
     upper = [*upper[:-1], upper[-1] + 1]
-    return f">={found[1]} <{'.'.join(map(str, upper))}"
+    return f">={match[1]} <{'.'.join(map(str, upper))}"
 
 
 def _newer(own: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 
 from shared.errors import ResourceError, Unsupported
 from shared.ral import Provider, State
-from shared.types.arguments import joined
+from shared.types.arguments import option_arguments
 from shared.types.package import PURGED, Package
 
 from .versions import Order, Range, range_of
@@ -88,7 +88,7 @@ class PackageManager(Provider[Package], type=Package, features=EVERYWHERE):
     # --- words for commands
 
     def install_options(self, resource: Package) -> list[str]:
-        return joined(resource.install_options or [])
+        return option_arguments(resource.install_options or [])
 
     def uninstall_options(self, resource: Package) -> list[str]:
-        return joined(resource.uninstall_options or [])
+        return option_arguments(resource.uninstall_options or [])

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from shared.errors import ResourceError
 from shared.ral import State
-from shared.types.arguments import joined
+from shared.types.arguments import option_arguments
 from shared.types.package import Package
 
 from .targeted import Targeted, one_of
@@ -33,7 +33,7 @@ class Npm(Targeted, name="npm", features=("uninstall_options",), confine=[one_of
 
     async def _all(self, resource: Package | None) -> dict[str, State]:
         # It ends with an error for any package that misses another; the list is complete all the same.
-        output = await self.asked(resource, "list", "--json", "--global", "--depth=0", fail=False)
+        output = await self.run_manager(resource, "list", "--json", "--global", "--depth=0", fail=False)
         return {name: {"ensure": version} for name, version in parse(output.text).items()}
 
     async def instances(self) -> Mapping[str, State]:
@@ -43,7 +43,7 @@ class Npm(Targeted, name="npm", features=("uninstall_options",), confine=[one_of
         return (await self._all(resource)).get(resource.name)
 
     async def latest(self, resource: Package, state: State) -> str | None:
-        output = await self.asked(resource, "view", resource.name, "version")
+        output = await self.run_manager(resource, "view", resource.name, "version")
         return output.text.strip().splitlines()[-1] if output.text.strip() else None
 
     async def install(self, resource: Package, state: State | None) -> None:
@@ -55,4 +55,4 @@ class Npm(Targeted, name="npm", features=("uninstall_options",), confine=[one_of
         await self.run(resource, "uninstall", "--global", *self._words(resource.uninstall_options), resource.name)
 
     def _words(self, options: Sequence[object] | None) -> list[str]:
-        return joined(list(options or ()))
+        return option_arguments(list(options or ()))

@@ -82,8 +82,8 @@ class Pacman(
         return bool(output and output.text.strip())
 
     async def latest(self, resource: Package, state: State) -> str | None:
-        shown = "%n %v" if await self._is_group(resource) else "%v"
-        output = await self.pacman("-Sp", "--print-format", shown, "--", resource.name, seconds=LISTING_SECONDS)
+        format_ = "%n %v" if await self._is_group(resource) else "%v"
+        output = await self.pacman("-Sp", "--print-format", format_, "--", resource.name, seconds=LISTING_SECONDS)
         return ", ".join(sorted(line.strip() for line in output.text.splitlines() if line.strip()))
 
     async def install(self, resource: Package, state: State | None) -> None:
@@ -102,10 +102,10 @@ class Pacman(
         words = ["--noconfirm", "--needed", "--noprogressbar", *self.install_options(resources[0]), "-S", "--"]
         await self.pacman(*words, *(resource.name for resource in resources))
 
-    async def _refuse_group(self, resource: Package, what: str) -> bool:
+    async def _refuse_group(self, resource: Package, action: str) -> bool:
         group = await self._is_group(resource)
         if group and resource.allow_virtual is False:
-            raise ResourceError(f"Refusing to {what} package group {resource.name}, because allow_virtual is false.")
+            raise ResourceError(f"Refusing to {action} package group {resource.name}, because allow_virtual is false.")
         return group
 
     async def uninstall(self, resource: Package, state: State | None) -> None:

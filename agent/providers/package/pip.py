@@ -26,21 +26,21 @@ def normal(name: str) -> str:
 def parse_freeze(text: str) -> dict[str, str]:
     """Return versions by normal name, from the output of `pip freeze`; what was not installed from an index has none."""
     matches = (_FREEZE.fullmatch(line.strip()) for line in text.splitlines())
-    return {normal(found[1]): found[2] for found in matches if found}
+    return {normal(match[1]): match[2] for match in matches if match}
 
 
 def parse_version(text: str) -> str:
     """Return pip's own version."""
-    found = re.match(r"pip (\d+(?:\.\d+)*)", text.strip())
-    return found[1] if found else "0"
+    match = re.match(r"pip (\d+(?:\.\d+)*)", text.strip())
+    return match[1] if match else "0"
 
 
 def parse_versions(text: str) -> list[str]:
     """Return the versions in pip's complaint that there is none of the one it was asked for; oldest first."""
-    found = re.search(r"\(from versions: ([^)]*)\)", text)
-    named = [part.strip() for part in found[1].split(",")] if found else []
+    match = re.search(r"\(from versions: ([^)]*)\)", text)
+    versions = [part.strip() for part in match[1].split(",")] if match else []
     valid = []
-    for version in named:
+    for version in versions:
         try:
             pep440(version, version)
         except ValueError:
@@ -58,18 +58,18 @@ class Projects(Targeted, name="projects", features=("version_ranges",)):
         return await self._frozen(None)
 
     async def _frozen(self, resource: Package | None) -> dict[str, State]:
-        output = await self.asked(resource, "freeze", "--all")
+        output = await self.run_manager(resource, "freeze", "--all")
         return {name: {"ensure": version} for name, version in parse_freeze(output.text).items()}
 
     async def query(self, resource: Package) -> State | None:
         return (await self._frozen(resource)).get(normal(resource.name))
 
     async def available(self, resource: Package) -> Sequence[str]:
-        version = parse_version((await self.asked(resource, "--version")).text)
+        version = parse_version((await self.run_manager(resource, "--version")).text)
         words = ["install", *self.install_options(resource)]
         if pep440(version, _LEGACY_RESOLVER[0]) > 0 and pep440(version, _LEGACY_RESOLVER[1]) < 0:
             words.append("--use-deprecated=legacy-resolver")
-        output = await self.asked(resource, *words, "--", f"{resource.name}==versionplease", fail=False)
+        output = await self.run_manager(resource, *words, "--", f"{resource.name}==versionplease", fail=False)
         versions = parse_versions(output.text)
         # As pip itself: what is not final is taken only where there is nothing else.
         return [version for version in versions if not re.search(r"[a-z]", version.partition("+")[0].replace("post", ""))] or versions
@@ -83,13 +83,13 @@ class Projects(Targeted, name="projects", features=("version_ranges",)):
         words = ["install", "-q", *self.install_options(resource)]
         if resource.source:
             at = f"@{version}" if version else ""
-            what = f"{resource.source}{at}#egg={resource.name}"
+            requirement = f"{resource.source}{at}#egg={resource.name}"
         elif resource.value_of("ensure") == "latest":
             words.append("--upgrade")
-            what = resource.name
+            requirement = resource.name
         else:
-            what = f"{resource.name}=={await self.chosen_version(resource, version)}" if version else resource.name
-        await self.run(resource, *words, "--", what)
+            requirement = f"{resource.name}=={await self.chosen_version(resource, version)}" if version else resource.name
+        await self.run(resource, *words, "--", requirement)
 
     async def uninstall(self, resource: Package, state: State | None) -> None:
         await self.run(resource, "uninstall", "-y", "-q", "--", resource.name)

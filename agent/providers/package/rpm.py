@@ -21,17 +21,17 @@ _LINE = re.compile(r"'?(\S+) (\S+) (\S+) (\S+) (\S+)")
 
 def parse(text: str) -> dict[str, dict[str, Any]]:
     """Return the packages of a listing in FORMAT by name; the versions of one that is there several times are joined."""
-    found: dict[str, dict[str, Any]] = {}
+    packages: dict[str, dict[str, Any]] = {}
     for line in text.splitlines():
         match = _LINE.fullmatch(line.strip())
         if match is None:
             continue
         name, epoch, version, release, arch = match.groups()
         full = f"{version}-{release}" if epoch == "0" else f"{epoch}:{version}-{release}"
-        known = found.setdefault(name, {"name": name, "version": version, "release": release, "arch": arch, "ensure": full})
+        known = packages.setdefault(name, {"name": name, "version": version, "release": release, "arch": arch, "ensure": full})
         if full not in known["ensure"].split(SEPARATOR):
             known["ensure"] += SEPARATOR + full
-    return found
+    return packages
 
 
 class Rpm(
@@ -68,18 +68,18 @@ class Rpm(
 
     async def latest(self, resource: Package, state: State) -> str | None:
         output = await self.rpm("-q", "--qf", FORMAT, "-p", "--", self._source(resource), seconds=LISTING_SECONDS)
-        found = next(iter(parse(output.text).values()), None)
-        return found["ensure"] if found else None
+        package = next(iter(parse(output.text).values()), None)
+        return package["ensure"] if package else None
 
     async def install(self, resource: Package, state: State | None) -> None:
         source = self._source(resource)
-        there = (state or {}).get("ensure") not in NOT_INSTALLED
-        flags = ["-U", "--oldpackage"] if there else ["-i"]
+        is_installed = (state or {}).get("ensure") not in NOT_INSTALLED
+        flags = ["-U", "--oldpackage"] if is_installed else ["-i"]
         await self.rpm(*flags, *self.install_options(resource), "--", source)
 
     async def uninstall(self, resource: Package, state: State | None) -> None:
-        found = await self.query(resource)
-        names = self._identifiers(resource, found) if found else [resource.name]
+        state_now = await self.query(resource)
+        names = self._identifiers(resource, state_now) if state_now else [resource.name]
         await self.rpm("-e", *self.uninstall_options(resource), "--", *names)
 
     def _identifiers(self, resource: Package, state: State) -> list[str]:

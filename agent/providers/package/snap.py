@@ -38,8 +38,8 @@ class Snap(PackageProvider, name="snap", features=("purgeable", "install_options
         await self.snap("install", *self.install_options(resource), resource.source or resource.name)
 
     async def update(self, resource: Package, state: State | None) -> None:
-        there = (state or {}).get("ensure") not in ("absent", "purged", None)
-        await self.snap("refresh" if there else "install", *self.install_options(resource), resource.name)
+        is_installed = (state or {}).get("ensure") not in ("absent", "purged", None)
+        await self.snap("refresh" if is_installed else "install", *self.install_options(resource), resource.name)
 
     async def uninstall(self, resource: Package, state: State | None) -> None:
         await self.snap("remove", *self.uninstall_options(resource), resource.name)

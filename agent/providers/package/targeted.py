@@ -37,21 +37,21 @@ class Targeted(PackageProvider, name="targeted", features=("versionable", "insta
         home = {"HOME": os.environ["HOME"]} if "HOME" in os.environ else {}
         return await execute([program, *words], environment={**home, **self.environment}, seconds=seconds, fail=fail)
 
-    async def asked(self, resource: Package | None, *words: str, fail: bool = True) -> Output:
+    async def run_manager(self, resource: Package | None, *words: str, fail: bool = True) -> Output:
         """Return the same for a question, which may not take long."""
         return await self.run(resource, *words, seconds=LISTING_SECONDS, fail=fail)
 
     def _program(self, resource: Package | None) -> str:
         own: str | None = resource.value_of("command") if resource else None
         if own:
-            found = which(own) if own.startswith("/") and Path(own).name else None
-            if found is None:
+            program = which(own) if own.startswith("/") and Path(own).name else None
+            if program is None:
                 raise ResourceError(f"Provider {self.name} package command '{own}' does not exist on this host")
-            return found
+            return program
         for name in self.programs:
-            found = which(name)
-            if found:
-                return found
+            program = which(name)
+            if program:
+                return program
         raise ResourceError(
             f"Provider {self.name} package command is not functional on this host", hint=f"It needs: {', '.join(self.programs)}"
         )

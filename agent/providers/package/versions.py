@@ -54,10 +54,10 @@ def range_of(text: str, order: Order) -> Range | None:
     """Return the range that a wanted version is; None when it can only be meant literally."""
     terms = []
     for word in text.split():
-        found = _TERM.fullmatch(word)
-        if found is None or found[1] not in _TESTS:
+        match = _TERM.fullmatch(word)
+        if match is None or match[1] not in _TESTS:
             return None
-        terms.append((found[1], found[2]))
+        terms.append((match[1], match[2]))
     if not 1 <= len(terms) <= 2 or (len(terms) == 2 and any(operator == "" for operator, _ in terms)):
         return None
     try:
@@ -75,11 +75,11 @@ _DEBIAN = re.compile(r"(?:(\d+):)?(\d[A-Za-z0-9.+~:-]*?)(?:-([A-Za-z0-9.+~]+))?"
 
 def debian(one: str, other: str) -> int:
     """Compare by Debian's order: epoch, upstream version, revision."""
-    left, right = _DEBIAN.fullmatch(one), _DEBIAN.fullmatch(other)
-    if left is None or right is None:
-        raise ValueError(f"not a Debian version: {one if left is None else other}")
-    way = int(left[1] or 0) - int(right[1] or 0)
-    return way or _debian_part(left[2], right[2]) or _debian_part(left[3] or "0", right[3] or "0")
+    first, second = _DEBIAN.fullmatch(one), _DEBIAN.fullmatch(other)
+    if first is None or second is None:
+        raise ValueError(f"not a Debian version: {one if first is None else other}")
+    way = int(first[1] or 0) - int(second[1] or 0)
+    return way or _debian_part(first[2], second[2]) or _debian_part(first[3] or "0", second[3] or "0")
 
 
 def _debian_part(one: str, other: str) -> int:
@@ -96,7 +96,7 @@ def _debian_part(one: str, other: str) -> int:
 
 def _runs(text: str) -> list[tuple[str, str]]:
     """Return alternating runs of non-digits and digits."""
-    return [(found[1], found[2]) for found in re.finditer(r"([^0-9]*)([0-9]*)", text) if found[0]]
+    return [(match[1], match[2]) for match in re.finditer(r"([^0-9]*)([0-9]*)", text) if match[0]]
 
 
 def _weight(c: str) -> int:
@@ -113,8 +113,8 @@ def _weight(c: str) -> int:
 
 def rpm_part(one: str, other: str) -> int:
     """Return the order of one part (a version, a release), as rpm has it."""
-    left, right = _segments(one), _segments(other)
-    for a, b in zip_longest(left, right, fillvalue=""):
+    first, second = _segments(one), _segments(other)
+    for a, b in zip_longest(first, second, fillvalue=""):
         if a == b:
             continue
         if "~" in (a, b):
@@ -150,11 +150,11 @@ def rpm(version: str, desired: str) -> int:
     """Compare a version with a desired one by rpm's order; epoch and release count only where the desired one has them."""
     if not version or not desired:
         raise ValueError("not a version")
-    left, right = evr(version), evr(desired)
-    way = int(left[0] or 0) - int(right[0]) if right[0] is not None else 0
-    way = way or rpm_part(left[1], right[1])
-    if not way and left[2] is not None and right[2] is not None:
-        way = rpm_part(left[2], right[2])
+    first, second = evr(version), evr(desired)
+    way = int(first[0] or 0) - int(second[0]) if second[0] is not None else 0
+    way = way or rpm_part(first[1], second[1])
+    if not way and first[2] is not None and second[2] is not None:
+        way = rpm_part(first[2], second[2])
     return way
 
 
@@ -170,15 +170,15 @@ _STAGES = {"alpha": "a", "beta": "b", "c": "rc", "pre": "rc", "preview": "rc"}
 
 def pep440(one: str, other: str) -> int:
     """Compare by Python's order."""
-    left, right = _pep440(one), _pep440(other)
-    return (left > right) - (left < right)
+    first, second = _pep440(one), _pep440(other)
+    return (first > second) - (first < second)
 
 
 def _pep440(text: str) -> tuple[object, ...]:
-    found = _PEP440.fullmatch(text.strip())
-    if found is None:
+    match = _PEP440.fullmatch(text.strip())
+    if match is None:
         raise ValueError(f"not a Python version: {text}")
-    epoch, release, stage, stage_number, post_bare, post, post_number, dev, dev_number, local = found.groups()
+    epoch, release, stage, stage_number, post_bare, post, post_number, dev, dev_number, local = match.groups()
     numbers = [int(n) for n in release.split(".")]
     while len(numbers) > 1 and numbers[-1] == 0:
         numbers.pop()
@@ -197,8 +197,8 @@ def _pep440(text: str) -> tuple[object, ...]:
 
 def gem(one: str, other: str) -> int:
     """Compare by RubyGems' order: letters make it a pre-release."""
-    left, right = _gem(one), _gem(other)
-    for a, b in zip_longest(left, right, fillvalue=0):
+    first, second = _gem(one), _gem(other)
+    for a, b in zip_longest(first, second, fillvalue=0):
         if a == b:
             continue
         if isinstance(a, str) != isinstance(b, str):

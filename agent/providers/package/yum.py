@@ -24,7 +24,7 @@ UPDATES = 100  # the exit code of check-update that says that there are some
 
 def parse_updates(text: str) -> dict[str, str]:
     """Return `epoch:version-release` by name and by name.arch, from the output of `check-update`: words in threes, over several lines."""
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     body = re.split(r"^(?:Obsoleting|Security:|Update)", text, maxsplit=1, flags=re.MULTILINE)[0]
     for block in re.split(r"^\s*\n", body, flags=re.MULTILINE):
         words = block.split()
@@ -33,9 +33,9 @@ def parse_updates(text: str) -> dict[str, str]:
             name, dot, _arch = package.rpartition(".")
             if match and dot and name:
                 full = f"{match[1] or '0'}:{match[2]}-{match[3]}"
-                found.setdefault(name, full)
-                found.setdefault(package, full)
-    return found
+                versions.setdefault(name, full)
+                versions.setdefault(package, full)
+    return versions
 
 
 def parse_available(text: str) -> list[str]:
@@ -118,8 +118,8 @@ class Yum(
         return tuple(self.install_options(resource))
 
     async def install_together(self, resources: Sequence[Package]) -> None:
-        what = [(await self._what(resource, {}))[1] for resource in resources]
-        await self.manager(*self._how(resources[0]), "install", *what)
+        words = [(await self._what(resource, {}))[1] for resource in resources]
+        await self.manager(*self._how(resources[0]), "install", *words)
 
     async def _what(self, resource: Package, state: Mapping[str, Any]) -> tuple[str, str, str | None]:
         """Return the operation, its argument, and the version that must be installed afterwards."""

@@ -86,9 +86,9 @@ class Zypper(
         words += ["--no-confirm", *(option for option in options if option not in _BEFORE_INSTALL)]
         if own[0] >= 1 and resource.allow_virtual is False and not version:
             words.append("--name")
-        await self.zypper(*words, *[await self._what(resource) for resource in resources])
+        await self.zypper(*words, *[await self._package_word(resource) for resource in resources])
 
-    async def _what(self, resource: Package) -> str:
+    async def _package_word(self, resource: Package) -> str:
         version = self.version_wanted(resource)
         return f"{resource.name}-{(await self.chosen_version(resource, version)).removeprefix('0:')}" if version else resource.name
 

@@ -138,8 +138,8 @@ def open_file(path: str) -> int | None:
         return None
     if foreign or not stat.S_ISREG(info.st_mode):
         os.close(fd)
-        what = "a hard link to another user's file" if foreign else "not a regular file"
-        raise ResourceError(f"{path} is {what}")
+        kind = "a hard link to another user's file" if foreign else "not a regular file"
+        raise ResourceError(f"{path} is {kind}")
     return fd
 
 

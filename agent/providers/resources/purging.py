@@ -41,18 +41,18 @@ class ResourcesPurge(Provider[ResourcesMetatype], type=ResourcesMetatype, name="
         if provider is None:
             raise ResourceError(f"Could not find a suitable provider for {resource.name}")
         existing = await provider.instances()
-        passed = {name: value for name, value in resource.given.items() if name in _PASSED_ON}
-        made: list[Type] = []
+        inherited = {name: value for name, value in resource.given.items() if name in _PASSED_ON}
+        removals: list[Type] = []
         # By what they are called on the system: a title may be another, and a reference does not find every one of them.
         managed = {other.key for other in resource.managed(resource.name)}
         watched = {"audit": ["uid"]} if resource.name == "user" else {}  # whose files stay behind, the log then says
         for name, state in existing.items():
             if resource.find(Ref(resource.name, name)) is None and name not in managed and self._may_go(resource, name, state):
-                given = {"ensure": "absent", **provider.identity(state), **watched, **passed}
-                gone = resource.child(name, given, type=self.types[resource.name])
-                gone.origin = replace(gone.origin, purging=True)
-                made.append(gone)
-        return made
+                parameters = {"ensure": "absent", **provider.identity(state), **watched, **inherited}
+                removal = resource.child(name, parameters, type=self.types[resource.name])
+                removal.origin = replace(removal.origin, purging=True)
+                removals.append(removal)
+        return removals
 
     def _may_go(self, resource: ResourcesMetatype, name: str, state: Mapping[str, Any]) -> bool:
         if resource.name != "user":

@@ -17,7 +17,7 @@ SECONDS = 600.0
 _MAGIC = 0xF97CFF8F
 
 
-def listed(output: str) -> dict[str, str]:
+def parse_list(output: str) -> dict[str, str]:
     """Return module → version ('' where semodule prints none), from the output of `semodule --list`."""
     return {words[0]: words[1] if len(words) > 1 else "" for line in output.splitlines() if (words := line.split())}
 
@@ -48,7 +48,7 @@ class Semodule(Provider[Selmodule], type=Selmodule, name="semodule"):
     semodule = Command("/usr/sbin/semodule")
 
     async def prefetch(self, resources: Mapping[str, Selmodule]) -> Mapping[str, State | None]:
-        loaded = listed((await self.semodule("--list", seconds=SECONDS)).text)
+        loaded = parse_list((await self.semodule("--list", seconds=SECONDS)).text)
         return {key: await self._state(resource, loaded) for key, resource in resources.items()}
 
     async def _state(self, resource: Selmodule, loaded: Mapping[str, str]) -> State | None:
@@ -70,8 +70,8 @@ class Semodule(Provider[Selmodule], type=Selmodule, name="semodule"):
     async def set_syncversion(self, resource: Selmodule, desired: Any, state: State | None) -> None:
         await self._run("upgrade", "--upgrade", resource.file)
 
-    async def _run(self, what: str, *arguments: str) -> None:
+    async def _run(self, action: str, *arguments: str) -> None:
         try:
             await self.semodule(*arguments, seconds=SECONDS)
         except ResourceError as err:
-            raise ResourceError(f"Could not {what} policy module: {err.message}") from err
+            raise ResourceError(f"Could not {action} policy module: {err.message}") from err

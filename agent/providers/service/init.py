@@ -46,10 +46,10 @@ class Scripts(ServiceProvider, name="scripts"):
 
         if "/" in resource.name or resource.name in (".", ".."):
             raise ResourceError(f"'{resource.name}' is not the name of a service")
-        found = await asyncio.to_thread(search)
-        if found is None:
+        script_path = await asyncio.to_thread(search)
+        if script_path is None:
             raise ResourceError(f"Could not find init script for '{resource.name}'")
-        return found
+        return script_path
 
     async def command(self, resource: Service, action: str) -> Words | None:
         if (action == "restart" and not resource.hasrestart) or (action == "status" and not resource.hasstatus):
@@ -74,14 +74,14 @@ def scripts_in(folder: Path) -> list[str]:
     """Return the names of the init scripts in a folder, sorted."""
     if not folder.is_dir():
         return []
-    found = []
+    names = []
     for path in sorted(folder.iterdir()):
         if path.name.startswith(".") or path.name in NOT_SERVICES or path.is_dir() or not os.access(path, os.X_OK):
             continue
         if path.is_symlink() and str(path.readlink()) == "/lib/init/upstart-job":
             continue
-        found.append(path.name)
-    return found
+        names.append(path.name)
+    return names
 
 
 class Init(Scripts, name="init", confine=[Confine("a system without a provider of its own for init scripts", _no_better_one)]):

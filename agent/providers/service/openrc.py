@@ -20,15 +20,15 @@ def parse_status(text: str) -> dict[str, bool]:
 
     Below `Runlevel: …` are those that are, below `Dynamic Runlevel: …` those that only happen to be there.
     """
-    found: dict[str, bool] = {}
+    enabled: dict[str, bool] = {}
     in_runlevel = False
     for line in text.splitlines():
         match = _LINE.fullmatch(line)
         if match:
-            found.setdefault(match[1], in_runlevel)
+            enabled.setdefault(match[1], in_runlevel)
         elif line[:1].strip():
             in_runlevel = line.startswith("Runlevel: ")
-    return found
+    return enabled
 
 
 class Openrc(
@@ -57,11 +57,11 @@ class Openrc(
     async def instances(self) -> Mapping[str, State]:
         names = (await self.rc_service("-C", "--list", seconds=STATUS_SECONDS)).text.split()
         levels = await self._levels()
-        found: dict[str, State] = {}
+        states: dict[str, State] = {}
         for name in names:
             output = await self.rc_service(name, "status", seconds=STATUS_SECONDS, fail=False)
-            found[name] = {"ensure": "stopped" if output.code else "running", "enable": "true" if levels.get(name) else "false"}
-        return found
+            states[name] = {"ensure": "stopped" if output.code else "running", "enable": "true" if levels.get(name) else "false"}
+        return states
 
     async def set_enable(self, resource: Service, desired: str, state: State | None) -> None:
         await self.rc_update("-C", "add" if desired == "true" else "del", resource.name)

@@ -32,7 +32,7 @@ def is_systemd(comm: Path = Path("/proc/1/comm")) -> bool:
 
 def parse_units(text: str) -> list[str]:
     """Return the units in the output of `systemctl list-unit-files`."""
-    return [found[1] for found in _UNIT.finditer(text)]
+    return [match[1] for match in _UNIT.finditer(text)]
 
 
 def enabled_of(resource_wants: str | None, output: str, code: int) -> str | None:
@@ -108,13 +108,13 @@ class Systemd(
         return ahead if ahead is not None else await super().retrieve(resource)
 
     async def enabled(self, resource: Service) -> dict[str, Any]:
-        said = self._unit_files.get(resource)
-        if said is None:
-            said = await self.systemctl("is-enabled", "--", resource.name, seconds=STATUS_SECONDS, fail=False)
-            self._unit_files[resource] = said
-        output = said.text.strip()
+        enablement = self._unit_files.get(resource)
+        if enablement is None:
+            enablement = await self.systemctl("is-enabled", "--", resource.name, seconds=STATUS_SECONDS, fail=False)
+            self._unit_files[resource] = enablement
+        output = enablement.text.strip()
         desired = resource.wanted("enable") or [None]
-        value = enabled_of(desired[0], output, said.code)
+        value = enabled_of(desired[0], output, enablement.code)
         return {"enable": value or "false", "unit_file_state": output}
 
     async def instances(self) -> Mapping[str, State]:
@@ -157,14 +157,14 @@ class Systemd(
         await self._reload(resource)
         if not resource.value_of("start"):
             await self._unit(resource, "unmask")
-        await self._told(resource, "start", super().start(resource))
+        await self._with_journal(resource, "start", super().start(resource))
 
     async def stop(self, resource: Service) -> None:
-        await self._told(resource, "stop", super().stop(resource))
+        await self._with_journal(resource, "stop", super().stop(resource))
 
     async def restart(self, resource: Service) -> None:
         await self._reload(resource)
-        await self._told(resource, "restart", super().restart(resource))
+        await self._with_journal(resource, "restart", super().restart(resource))
 
     async def _reload(self, resource: Service) -> None:
         """Let systemd read files of units that changed since it read them."""
@@ -172,7 +172,7 @@ class Systemd(
         if output.text.strip().rpartition("=")[2] == "yes":
             await self.systemctl("daemon-reload", fail=False)
 
-    async def _told(self, resource: Service, action: str, doing: Any) -> None:
+    async def _with_journal(self, resource: Service, action: str, doing: Any) -> None:
         try:
             await doing
         except ResourceError as err:

@@ -27,20 +27,20 @@ MANUAL_SINCE, OVERRIDE_SINCE = (0, 6, 7), (0, 9, 0)
 
 def parse_version(text: str) -> tuple[int, ...]:
     """Return upstart's version, from the output of `initctl --version`."""
-    found = re.search(r"initctl \(upstart ([^)]*)\)", text)
-    return tuple(int(n) for n in re.findall(r"\d+", found[1])[:3]) if found else ()
+    match = re.search(r"initctl \(upstart ([^)]*)\)", text)
+    return tuple(int(n) for n in re.findall(r"\d+", match[1])[:3]) if match else ()
 
 
 def parse_list(text: str) -> list[str]:
     """Return the jobs in the output of `initctl list`; those with instances by the variable that tells them apart."""
-    found = []
+    jobs = []
     for line in text.splitlines():
         match = _INSTANCE.match(line)
         if match:
-            found.append(f"{match[1]} {'JOB' if match[1].endswith('security') else 'INTERFACE'}={match[2]}")
+            jobs.append(f"{match[1]} {'JOB' if match[1].endswith('security') else 'INTERFACE'}={match[2]}")
         elif line.strip():
-            found.append(line.split()[0])
-    return found
+            jobs.append(line.split()[0])
+    return jobs
 
 
 def starts(text: str, *, manual: bool = True, before: bool = False) -> bool:
@@ -55,17 +55,17 @@ def starts(text: str, *, manual: bool = True, before: bool = False) -> bool:
 
 def start_block(text: str) -> str:
     """Return the `start on` stanza, which may go over several lines in parentheses."""
-    return "".join(line for line, inside in _marked(text, _START_ON, _without_comment) if inside)
+    return "".join(line for line, inside in _mark_stanza(text, _START_ON, _without_comment) if inside)
 
 
 def commented(text: str) -> str:
     """Return the same file with its `start on` stanza commented out."""
-    return "".join(f"#{line}" if inside else line for line, inside in _marked(text, _START_ON, _without_comment))
+    return "".join(f"#{line}" if inside else line for line, inside in _mark_stanza(text, _START_ON, _without_comment))
 
 
 def uncommented(text: str) -> str:
     """Return the same file with its commented `start on` stanza in effect."""
-    marked = _marked(text, _COMMENTED, lambda line: re.sub(r"^(\s*#+\s*[^#]*).*", r"\1", line))
+    marked = _mark_stanza(text, _COMMENTED, lambda line: re.sub(r"^(\s*#+\s*[^#]*).*", r"\1", line))
     return "".join(re.sub(r"^(\s*)#+", r"\1", line) if inside else line for line, inside in marked)
 
 
@@ -73,16 +73,16 @@ def _without_comment(line: str) -> str:
     return line.partition("#")[0]
 
 
-def _marked(text: str, start: re.Pattern[str], bare: Any) -> list[tuple[str, bool]]:
+def _mark_stanza(text: str, start: re.Pattern[str], bare: Any) -> list[tuple[str, bool]]:
     """Return each line, and whether it is part of a stanza that begins with `start`; parentheses have to be closed."""
-    found, depth = [], 0
+    marked, depth = [], 0
     for line in text.splitlines(keepends=True):
         inside = bool(start.match(line)) or depth > 0
         if inside:
             words = bare(line)
             depth += words.count("(") - words.count(")")
-        found.append((line, inside))
-    return found
+        marked.append((line, inside))
+    return marked
 
 
 def enabled_text(text: str, version: tuple[int, ...]) -> str:
@@ -150,11 +150,11 @@ class Upstart(
 
     async def instances(self) -> Mapping[str, State]:
         output = await self.initctl("list", seconds=STATUS_SECONDS)
-        found: dict[str, State] = {}
+        states: dict[str, State] = {}
         for name in parse_list(output.text):
             resource = Service(name, {})
-            found[name] = {"ensure": await self.status(resource), **await self.enabled(resource)}
-        return found
+            states[name] = {"ensure": await self.status(resource), **await self.enabled(resource)}
+        return states
 
     async def _version(self) -> tuple[int, ...]:
         return parse_version((await self.initctl("--version", seconds=STATUS_SECONDS)).text)

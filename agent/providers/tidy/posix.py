@@ -30,49 +30,49 @@ class TidyFinder(Provider[Tidy], type=Tidy, name=""):
         return {}
 
     async def generate(self, resource: Tidy) -> Sequence[Type]:
-        found = await asyncio.to_thread(self._found, resource)
-        paths = sorted((path for path in found if self._goes(resource, path, found[path])), reverse=True)
+        candidates = await asyncio.to_thread(self._candidates, resource)
+        paths = sorted((path for path in candidates if self._must_go(resource, path, candidates[path])), reverse=True)
         if paths:
             resource.log("notice", f"Tidying {len(paths)} files")
-        made = {path: resource.child(path, self._removal(resource, path), type=File) for path in paths}
+        removals = {path: resource.child(path, self._removal(resource, path), type=File) for path in paths}
         if resource.rmdirs:
-            for path, file in made.items():
-                folder = made.get(path.rpartition("/")[0])
+            for path, file in removals.items():
+                folder = removals.get(path.rpartition("/")[0])
                 if folder is not None:
                     folder.assign("require", [*folder.require, file.ref])
-        return list(made.values())
+        return list(removals.values())
 
     def _removal(self, resource: Tidy, path: str) -> dict[str, Any]:
-        passed = {name: value for name, value in resource.given.items() if name in _PASSED_ON}
-        return {"path": path, "backup": resource.backup, "ensure": "absent", "force": True} | passed
+        inherited = {name: value for name, value in resource.given.items() if name in _PASSED_ON}
+        return {"path": path, "backup": resource.backup, "ensure": "absent", "force": True} | inherited
 
-    def _goes(self, resource: Tidy, path: str, info: os.stat_result) -> bool:
+    def _must_go(self, resource: Tidy, path: str, info: os.stat_result) -> bool:
         if resource.find(Ref("file", path)) is not None or (stat.S_ISDIR(info.st_mode) and not resource.rmdirs):
             return False
         if resource.matches and not any(Glob(pattern, dots=True).matches(path.rpartition("/")[2]) for pattern in resource.matches):
             resource.log("debug", f"No specified patterns match {path}, not tidying")
             return False
         when: float = getattr(info, f"st_{resource.type}")
-        return resource.reached(seconds=int(self.now()) - int(when), size=info.st_size)
+        return resource.has_reached(seconds=int(self.now()) - int(when), size=info.st_size)
 
-    def _found(self, resource: Tidy) -> dict[str, os.stat_result]:
+    def _candidates(self, resource: Tidy) -> dict[str, os.stat_result]:
         """Return every path that may have to be removed, with its status. Blocks."""
-        found: dict[str, os.stat_result] = {}
+        candidates: dict[str, os.stat_result] = {}
         points = [f"{resource.path.rstrip('/')}/{point}" for point in mount_points_below(resource.path) if point != "."]
         for path, info in _walk(resource.path, _depth(resource), frozenset(points)):
-            found[path] = info
-            if resource.max_files and len(found) > resource.max_files:
+            candidates[path] = info
+            if resource.max_files and len(candidates) > resource.max_files:
                 raise ResourceError(
                     f"The directory '{resource.path}' contains more than {resource.max_files} entries, which exceeds max_files",
                     hint="Raise max_files, or tidy a smaller directory.",
                 )
-        if not resource.max_files and len(found) > MANY:
+        if not resource.max_files and len(candidates) > MANY:
             resource.log(
                 "warning",
-                f"The directory '{resource.path}' contains {len(found)} entries, more than the {MANY} above which a warning is given; "
+                f"The directory '{resource.path}' contains {len(candidates)} entries, more than the {MANY} above which a warning is given; "
                 "max_files sets a limit",
             )
-        return found
+        return candidates
 
 
 def _depth(resource: Tidy) -> int | None:

@@ -42,41 +42,39 @@ class Inifile(Provider[Yumrepo], type=Yumrepo, name="inifile"):
     # --- reading
 
     async def prefetch(self, resources: Mapping[str, Yumrepo]) -> Mapping[str, State | None]:
-        await self._loaded()
+        await self._load()
         return {key: self._state(key) for key in resources}
 
     async def instances(self) -> Mapping[str, State]:
-        names = [
-            s.name for file in (await self._loaded()).values() for s in file.text.sections if s.header is not None and s.name != "main"
-        ]
+        names = [s.name for file in (await self._load()).values() for s in file.text.sections if s.header is not None and s.name != "main"]
         return {name: state for name in dict.fromkeys(names) if (state := self._state(name)) is not None}
 
-    async def _loaded(self) -> dict[str, _File]:
+    async def _load(self) -> dict[str, _File]:
         if self._files is None:
             self._files = await asyncio.to_thread(self._read)
         return self._files
 
     def _read(self) -> dict[str, _File]:
-        paths = [self.conf, *(path for folder in self._places() for path in sorted(folder.glob("*.repo")))]
-        found = {}
+        paths = [self.conf, *(path for folder in self._repo_folders() for path in sorted(folder.glob("*.repo")))]
+        files = {}
         for path in paths:
             data = read_file(str(path))
             if data is not None:
-                found[str(path)] = _File(IniText(data.decode("utf-8", "surrogateescape"), STYLE))
-        return found
+                files[str(path)] = _File(IniText(data.decode("utf-8", "surrogateescape"), STYLE))
+        return files
 
-    def _places(self) -> list[Path]:
+    def _repo_folders(self) -> list[Path]:
         """Return the folders of repositories, by yum's own setting or the usual ones; those that exist."""
         data = read_file(str(self.conf))
         output = IniText((data or b"").decode("utf-8", "replace"), STYLE).get("main", "reposdir")
         folders = [Path(part) for part in output.replace(",", " ").split()] if output else list(self.folders)
         return [folder for folder in folders if folder.is_dir()]
 
-    def _holding(self, name: str) -> str | None:
+    def _path_of(self, name: str) -> str | None:
         return next((path for path, file in (self._files or {}).items() if file.text.has_section(name)), None)
 
     def _state(self, name: str) -> State | None:
-        path = self._holding(name)
+        path = self._path_of(name)
         if path is None or self._files is None:
             return None
         text = self._files[path].text
@@ -86,10 +84,10 @@ class Inifile(Provider[Yumrepo], type=Yumrepo, name="inifile"):
     # --- changing
 
     async def create(self, resource: Yumrepo, state: State | None) -> None:
-        files = await self._loaded()
-        path = self._holding(resource.name)
+        files = await self._load()
+        path = self._path_of(resource.name)
         if path is None:
-            folders = await asyncio.to_thread(self._places)
+            folders = await asyncio.to_thread(self._repo_folders)
             path = str((folders[-1] if folders else self.folders[0]) / f"{resource.name}.repo")
             files.setdefault(path, _File(IniText("", STYLE)))
         files[path].text.add_section(resource.name)
@@ -100,17 +98,17 @@ class Inifile(Provider[Yumrepo], type=Yumrepo, name="inifile"):
                 await self.set(resource, attribute, desired[0], state)
 
     async def destroy(self, resource: Yumrepo, state: State | None) -> None:
-        path = self._holding(resource.name)
+        path = self._path_of(resource.name)
         if path is not None:
-            file = (await self._loaded())[path]
+            file = (await self._load())[path]
             file.text.sections = [section for section in file.text.sections if section.name != resource.name or section.header is None]
             file.modified = True
 
     async def set(self, resource: Yumrepo, attribute: str, desired: Any, state: State | None) -> None:
-        path = self._holding(resource.name)
+        path = self._path_of(resource.name)
         if path is None:
             return
-        file = (await self._loaded())[path]
+        file = (await self._load())[path]
         key = Yumrepo.section_keys()[attribute]
         if desired == ABSENT:
             file.text.remove(resource.name, key)
@@ -120,7 +118,7 @@ class Inifile(Provider[Yumrepo], type=Yumrepo, name="inifile"):
         file.modified = True
 
     async def flush(self, resource: Yumrepo, now: State | None) -> None:
-        for path, file in list((await self._loaded()).items()):
+        for path, file in list((await self._load()).items()):
             if file.modified:
                 await asyncio.to_thread(self._write, path, str(file.text))
                 file.modified = False

@@ -11,7 +11,7 @@ import pytest
 from agent.providers.cron.crontab import Crontab, CrontabFormat
 from agent.providers.host.parsed import HostsFormat
 from agent.providers.mailalias.aliases import AliasesFormat
-from agent.providers.mount.parsed import FstabFormat, mounted_in
+from agent.providers.mount.parsed import FstabFormat, mount_points_in
 from agent.providers.parsed.base import local_now
 from agent.providers.ssh_authorized_key.parsed import AuthorizedKeysFormat, options_of
 from agent.providers.sshkey.parsed import KnownHostsFormat
@@ -232,9 +232,9 @@ def test_options_of_keys_are_told_apart_outside_of_quotes(text, expected):
 
 
 def test_mount_points_are_read_from_what_mount_prints():
-    assert mounted_in("tmpfs on /a b type tmpfs (rw)\nproc on /proc type proc (rw)\n") == ["/a b", "/proc"]
+    assert mount_points_in("tmpfs on /a b type tmpfs (rw)\nproc on /proc type proc (rw)\n") == ["/a b", "/proc"]
     with pytest.raises(ResourceError, match="Could not understand"):
-        mounted_in("what is this")
+        mount_points_in("what is this")
 
 
 @pytest.mark.parametrize("name", ["--bind", "-a", "/x\x1b[2J"])

@@ -7,14 +7,14 @@ import struct
 import pytest
 
 from agent.providers.augeas import library
-from agent.providers.augeas.commands import answered, compared, listed, parse
-from agent.providers.concat_file.pieces import Piece, merged
-from agent.providers.file_line.ruby import is_there, split, with_line, without_line
+from agent.providers.augeas.commands import compare_values, parse, parse_list, satisfies_clause
+from agent.providers.concat_file.pieces import Piece, merge_pieces
+from agent.providers.file_line.ruby import is_in_sync, split, with_line, without_line
 from agent.providers.ini_setting.text import IniStyle, IniText
 from agent.providers.ini_subsetting.words import Words
 from agent.providers.k5login.k5login import K5loginFiles
 from agent.providers.selboolean.getsetsebool import Getsetsebool, value_in
-from agent.providers.selmodule.semodule import listed as modules
+from agent.providers.selmodule.semodule import parse_list as modules
 from agent.providers.selmodule.semodule import version_in
 from agent.providers.yumrepo.inifile import Inifile
 from shared.errors import ResourceError
@@ -105,7 +105,7 @@ LINES = [
 def test_a_line_is_put_where_it_belongs(given, text, missing, after):
     resource = FileLine("x", {"path": "/x", **given})
     lines = split(text)
-    assert is_there(resource, lines) is not missing
+    assert is_in_sync(resource, lines) is not missing
     if missing:
         assert "".join(with_line(resource, lines)) == after
 
@@ -128,17 +128,17 @@ PIECES = [Piece("10", "b", '{"l": [1], "h": {"x": 1}}'), Piece("9", "a", '{"l": 
 
 
 def test_pieces_are_ordered_by_number_or_by_text():
-    assert merged(PIECES, order="numeric", form="plain").startswith(PIECES[1].text)
-    assert merged(PIECES, order="alpha", form="plain").startswith(PIECES[0].text)
+    assert merge_pieces(PIECES, order="numeric", form="plain").startswith(PIECES[1].text)
+    assert merge_pieces(PIECES, order="alpha", form="plain").startswith(PIECES[0].text)
 
 
 def test_pieces_are_merged_by_format():
-    assert merged(PIECES, order="numeric", form="json") == '{"l":[1,2],"h":{"y":2,"x":1}}'
-    assert merged(PIECES, order="numeric", form="yaml") == '---\nl:\n- 1\n- 2\nh:\n  "y": 2\n  x: 1\n'
+    assert merge_pieces(PIECES, order="numeric", form="json") == '{"l":[1,2],"h":{"y":2,"x":1}}'
+    assert merge_pieces(PIECES, order="numeric", form="yaml") == '---\nl:\n- 1\n- 2\nh:\n  "y": 2\n  x: 1\n'
     with pytest.raises(ResourceError, match="Duplicate key 'a'"):
-        merged([Piece("1", "a", '{"a": 1}'), Piece("2", "b", '{"a": 2}')], order="numeric", form="json")
+        merge_pieces([Piece("1", "a", '{"a": 1}'), Piece("2", "b", '{"a": 2}')], order="numeric", form="json")
     with pytest.raises(ResourceError, match="The piece a is not JSON"):
-        merged([Piece("1", "a", "{")], order="numeric", form="json")
+        merge_pieces([Piece("1", "a", "{")], order="numeric", form="json")
 
 
 # --- augeas
@@ -166,17 +166,17 @@ def test_what_is_no_command_is_refused(line):
 
 
 def test_values_are_compared_as_numbers_when_both_are():
-    assert compared("10", ">", "9")
-    assert not compared("10", ">", "9x")
-    assert compared("abc", "=~", "b.$")
-    assert answered(["a", "b"], ["size", "==", 2])
-    assert answered(["a", "b"], ["not_include", "c"])
-    assert answered(["a"], ["==", "['a']"])
+    assert compare_values("10", ">", "9")
+    assert not compare_values("10", ">", "9x")
+    assert compare_values("abc", "=~", "b.$")
+    assert satisfies_clause(["a", "b"], ["size", "==", 2])
+    assert satisfies_clause(["a", "b"], ["not_include", "c"])
+    assert satisfies_clause(["a"], ["==", "['a']"])
 
 
 def test_an_array_is_not_evaluated():
     with pytest.raises(ResourceError, match="Invalid array"):
-        listed("__import__('os').getcwd()")
+        parse_list("__import__('os').getcwd()")
 
 
 @pytest.mark.skipif(not library.available(), reason="needs libaugeas")
