@@ -12,7 +12,7 @@ from agent.facts.builtin import augeas, hardware, machine, networking, operating
 from agent.facts.builtin.host import Host
 from agent.facts.builtin.netlink import Address, Link, parse_default_route
 from agent.facts.builtin.sizes import capacity, human
-from agent.facts.legacy import legacy_facts, ruby_inspect, stringify
+from agent.facts.legacy import facts_as_text, legacy_facts, ruby_inspect
 
 DEBIAN = {"ID": "debian", "NAME": "Debian GNU/Linux", "VERSION_ID": "12", "VERSION_CODENAME": "bookworm"}
 UBUNTU = {"ID": "ubuntu", "NAME": "Ubuntu", "ID_LIKE": "debian", "VERSION_ID": "22.04"}
@@ -322,7 +322,7 @@ def test_legacy_names_follow_the_structured_facts() -> None:
 
 def test_stringified_facts_are_what_a_3x_agent_sends() -> None:
     values = {"a": True, "b": 3, "c": {"x": [1, None, 'q"#{']}, "d": "text", "e": None, "f": 1.5}
-    assert stringify(values) == {"a": "true", "b": "3", "c": '{"x"=>[1, nil, "q\\"\\#{"]}', "d": "text", "e": "", "f": "1.5"}
+    assert facts_as_text(values) == {"a": "true", "b": "3", "c": '{"x"=>[1, nil, "q\\"\\#{"]}', "d": "text", "e": "", "f": "1.5"}
     assert ruby_inspect([]) == "[]"
 
 
