@@ -88,7 +88,7 @@ def test_resources_of_a_type_that_is_not_isomorphic_may_share_a_name() -> None:
         ({"size": "x"}, 'Parameter size failed on Thing[a]: Invalid value "x".'),
         ({"colour": 1}, "no parameter named 'colour'"),
         ({"text": {"__ptype": "Pcore::IntegerType"}}, "Rich data of the kind 'Pcore::IntegerType' cannot be applied"),
-        ({"text": {"__ptype": "WireDeferred", "name": "f"}}, "Deferred values cannot be resolved by this agent"),
+        ({"text": {"__ptype": "Deferred", "name": "f"}}, "Deferred values cannot be resolved by this agent"),
     ],
 )
 def test_a_catalog_with_a_wrong_resource_is_refused_whole(parameters: dict[str, Any], message: str) -> None:
@@ -139,8 +139,8 @@ def test_deferred_values_are_resolved_inside_out() -> None:
     def resolve(call: WireDeferred) -> Any:
         return f"{call.name}({', '.join(map(str, call.arguments))})"
 
-    inner = {"__ptype": "WireDeferred", "name": "g", "arguments": [1]}
-    deferred = {"__ptype": "Sensitive", "__pvalue": {"__ptype": "WireDeferred", "name": "f", "arguments": [inner, "x"]}}
+    inner = {"__ptype": "Deferred", "name": "g", "arguments": [1]}
+    deferred = {"__ptype": "Sensitive", "__pvalue": {"__ptype": "Deferred", "name": "f", "arguments": [inner, "x"]}}
     (found,) = made(thing("a", text=deferred), resolve=resolve).order
     assert found.value_of("text") == "f(g(1), x)" and found.is_sensitive("text")
 
