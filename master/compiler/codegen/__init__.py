@@ -24,7 +24,7 @@ __all__ = [
     "parameters_code",
 ]
 
-CODE_VERSION = 4
+CODE_VERSION = 5
 """To be raised whenever the same manifest would give other code or headers: what is cached on disk is then not used any more."""
 
 _MODULES = (expressions, texts, control, calls, declarations, definitions)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from shared.errors import Unsupported
 
 from ..syntax import nodes as n
-from .writer import Writer, text
+from .writer import Writer, load, text
 
 Attributes = Sequence[n.Attribute | n.AttributeSplat]
 _FORMS = {"": 0, "@": 1, "@@": 2}
@@ -36,11 +36,11 @@ def resource(writer: Writer, node: n.Node) -> ast.expr:
     bodies: list[ast.expr] = []
     for body in node.bodies:
         title = next(values)
-        given = [next(values) for _ in body.attributes]
-        attributes = _attributes(writer, body.attributes, given, node)
+        attribute_values = [next(values) for _ in body.attributes]
+        attributes = _attributes(writer, body.attributes, attribute_values, node)
         bodies.append(writer.at(body, ast.Tuple([title, attributes, _lines(writer, body.attributes)], ast.Load())))
     line = text(writer.source.line(node.at))
-    return writer.at(node, writer.run("_declare", writer.scope(), type_, text(_FORMS[node.form]), line, *bodies))
+    return writer.at(node, writer.run("_declare", writer.scope(), type_, text(_FORMS[node.form]), load("_file"), line, *bodies))
 
 
 def _attributes(writer: Writer, attributes: Attributes, values: Sequence[ast.expr], node: n.Node, runtime: str = "_attributes") -> ast.expr:
@@ -77,7 +77,7 @@ def defaults(writer: Writer, node: n.Node) -> ast.expr:
     attributes = _attributes(writer, node.attributes, values[1:], node, "_override_attributes")
     line = text(writer.source.line(node.at))
     lines = _lines(writer, node.attributes)
-    return writer.at(node, writer.run("_set_defaults", writer.scope(), values[0], line, attributes, lines))
+    return writer.at(node, writer.run("_set_defaults", writer.scope(), values[0], load("_file"), line, attributes, lines))
 
 
 def override(writer: Writer, node: n.Node) -> ast.expr:
@@ -88,7 +88,7 @@ def override(writer: Writer, node: n.Node) -> ast.expr:
     attributes = _attributes(writer, node.attributes, values[1:], node, "_override_attributes")
     line = text(writer.source.line(node.at))
     lines, appended = _lines(writer, node.attributes), _appended(node.attributes)
-    return writer.at(node, writer.run("_override", writer.scope(), values[0], line, attributes, lines, appended))
+    return writer.at(node, writer.run("_override", writer.scope(), values[0], load("_file"), line, attributes, lines, appended))
 
 
 # --- collectors ---------------------------------------------------------------------------------------------------
@@ -109,7 +109,7 @@ def collector(writer: Writer, node: n.Node) -> ast.expr:
         attributes = _attributes(writer, node.attributes, values, node, "_override_attributes")
     line = text(writer.source.line(node.at))
     lines, appended = _lines(writer, node.attributes), _appended(node.attributes)
-    made = writer.run("_collect", writer.scope(), text(type_), text(node.exported), query, attributes, line, lines, appended)
+    made = writer.run("_collect", writer.scope(), text(type_), text(node.exported), query, attributes, load("_file"), line, lines, appended)
     return writer.at(node, made)
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from shared.errors import EvaluationError, Location
 from shared.suggestions import did_you_mean
@@ -14,7 +13,6 @@ from ..catalog.definitions import Definition, class_title
 from ..catalog.overrides import DUPLICATE
 from ..catalog.resources import DeclaredResource, Override, ResourceAttribute, capitalized_type, check_tags, flat_tags
 from ..errors.issues import LanguageError, OperandError
-from ..errors.locations import UNIT
 from ..types.attribute_references import as_attribute
 from ..types.infer import infer
 from ..types.references import ClassType, ResourceType
@@ -42,6 +40,7 @@ __all__ = [
 
 
 def splat(value: Value) -> dict[str, Value]:
+    """Return the hash after `* =>`; raise LanguageError for another value, EvaluationError for a key that is no string."""
     if not isinstance(value, dict):
         raise LanguageError(f"Expected value of type Hash, got {infer(value).generalized()}", operand="value")
     for key, _ in entries(value):
@@ -51,28 +50,39 @@ def splat(value: Value) -> dict[str, Value]:
 
 
 def attributes(*pairs: tuple[str | None, Value]) -> dict[str, Value]:
-    """The attributes of one body; a pair without a name is a splat."""
-    found: dict[str, Value] = {}
+    """Return the attributes of one body by name; a pair without a name is a splat. Raise LanguageError when one comes twice."""
+    values: dict[str, Value] = {}
     for name, value in pairs:
-        given = value.items() if name is None else ((name, value),)
-        for each, item in given:
-            if each in found:
-                raise LanguageError(f"The attribute '{each}' has already been set")
-            found[each] = item
-    return found
+        for attribute, item in value.items() if name is None else ((name, value),):
+            if attribute in values:
+                raise LanguageError(f"The attribute '{attribute}' has already been set")
+            values[attribute] = item
+    return values
 
 
 def override_attributes(*pairs: tuple[str | None, Value]) -> dict[str, Value]:
-    """The attributes of an override, collector or defaults; one that comes twice is an error of the resource that would get it."""
-    found: dict[str, Value] = {}
+    """
+    Return the attributes of an override, collector or defaults by name.
+
+    One that comes twice has the value DUPLICATE: it is an error of the resource that would get it.
+    """
+    values: dict[str, Value] = {}
     for name, value in pairs:
-        for each, item in value.items() if name is None else ((name, value),):
-            found[each] = DUPLICATE if each in found else item
-    return found
+        for attribute, item in value.items() if name is None else ((name, value),):
+            values[attribute] = DUPLICATE if attribute in values else item
+    return values
 
 
 def declarable(value: Value, acceptable: bool) -> str:
-    """The name of the type to declare, of the value of the expression that says it."""
+    """
+    Return the name of the type that a resource expression declares.
+
+    Args:
+        value: what the expression in front of the brace evaluates to.
+        acceptable: whether that expression is the name of a type, and may be one with brackets.
+    Raises:
+        LanguageError: the value is no type of resources.
+    """
     if acceptable:
         if isinstance(value, ClassType) and value.class_name is None:
             return "class"
@@ -84,10 +94,19 @@ def declarable(value: Value, acceptable: bool) -> str:
 
 
 def _titles(value: Value, index: int, seen: set[str]) -> list[str]:
+    """
+    Return the titles of a body, with '' for `default`.
+
+    Args:
+        index: the body's, for the place of an error.
+        seen: the titles of the bodies before it; those of this one are added.
+    Raises:
+        LanguageError: a title that is missing, empty, no string or used before.
+    """
     operand = f"title {index}"
     if value is None:
         raise LanguageError("Missing title. The title expression resulted in undef", operand=operand)
-    found: list[str] = []
+    titles: list[str] = []
     for position, title in enumerate(_flat(value)):
         if title is None:
             raise LanguageError(f"Missing title at index {position}. The title expression resulted in an undef title", operand=operand)
@@ -96,7 +115,7 @@ def _titles(value: Value, index: int, seen: set[str]) -> list[str]:
             if name in seen:
                 raise LanguageError(f"The title '{name}' has already been used in this resource expression")
             seen.add(name)
-            found.append("")
+            titles.append("")
             continue
         if not isinstance(title, str):
             actual = infer(title).generalized()
@@ -106,8 +125,8 @@ def _titles(value: Value, index: int, seen: set[str]) -> list[str]:
         if title in seen:
             raise LanguageError(f"The title '{title}' has already been used in this resource expression")
         seen.add(title)
-        found.append(title)
-    return found
+        titles.append(title)
+    return titles
 
 
 def _flat(value: Value) -> Iterable[Value]:
@@ -119,13 +138,20 @@ def _flat(value: Value) -> Iterable[Value]:
 
 
 Lines = tuple[tuple[str, int], ...]
+"""Attributes' names and their lines; `*` is that of a splat."""
 
 
-def declare(scope: Scope, type_name: str, form: int, line: int, *bodies: tuple[Value, dict[str, Value], Lines]) -> list[Value]:
+def declare(
+    scope: Scope, type_name: str, form: int, file: str | None, line: int, *bodies: tuple[Value, dict[str, Value], Lines]
+) -> list[Value]:
     """
-    A resource expression: every body's resources, in order; gives references to them.
+    Declare the resources of a resource expression, body by body, and return references to them.
 
-    `form` is 0, 1 (virtual) or 2 (exported). Source: language reference 4.1 to 4.4.
+    Args:
+        form: 0, 1 (virtual) or 2 (exported).
+        file, line: where the expression is written.
+        bodies: of each body the titles, the attributes, and the lines of the attributes.
+    Source: language reference 4.1 to 4.4.
     """
     compilation = scope.compilation
     if form == 2 and not compilation.storeconfigs:
@@ -138,15 +164,14 @@ def declare(scope: Scope, type_name: str, form: int, line: int, *bodies: tuple[V
     for body_titles, values, (_, _, lines) in zip(titles, attributes, bodies, strict=True):
         if "" in body_titles:
             defaults, default_lines = values, lines
-    file = _file()
-    made: list[Value] = []
+    references: list[Value] = []
     for body_titles, values, (_, _, lines) in zip(titles, attributes, bodies, strict=True):
         if defaults and values is not defaults:
             values, lines = {**defaults, **values}, (*default_lines, *lines)
-        made += create_resources(
+        references += create_resources(
             scope, type_name, [title for title in body_titles if title], values, form=form, file=file, line=line, lines=lines
         )
-    return made
+    return references
 
 
 def _as_attributes(values: dict[str, Value]) -> dict[str, Value]:
@@ -154,7 +179,7 @@ def _as_attributes(values: dict[str, Value]) -> dict[str, Value]:
     Return values as attributes hold them, by name.
 
     Raises:
-        Refused: no attribute can hold a value; the place is that of the attribute.
+        OperandError: no attribute can hold a value; the place is that of the attribute.
     """
     attributes: dict[str, Value] = {}
     for name, value in values.items():
@@ -163,15 +188,6 @@ def _as_attributes(values: dict[str, Value]) -> dict[str, Value]:
         except EvaluationError as error:
             raise OperandError(error.message, operand=f"attribute {name}", label="a '=>' expression") from None
     return attributes
-
-
-def _file() -> str | None:
-    frame: Any = sys._getframe(2)
-    unit = frame.f_globals.get(UNIT)
-    while unit is None and frame.f_back is not None:
-        frame = frame.f_back
-        unit = frame.f_globals.get(UNIT)
-    return None if unit is None else unit.source.file
 
 
 def create_resources(
@@ -187,7 +203,7 @@ def create_resources(
     number: float | None = None,
 ) -> list[Value]:
     """
-    Declare one resource per title; gives references to them.
+    Declare one resource per title, and return references to them.
 
     Args:
         values: as attributes hold them (`as_attribute`).
@@ -196,14 +212,14 @@ def create_resources(
     Raises:
         EvaluationError: an unknown type, or a resource that is there already.
     """
-    type_, kind, native, definition = _resolved(scope.compilation, type_name)
+    type_, kind, native, definition = _resolve_type(scope.compilation, type_name)
     defaults = scope.default_attributes(type_)
-    made: list[Value] = []
+    references: list[Value] = []
     for title in titles:
         if type_ == "Class":
             definition = scope.compilation.definitions.find_class(title)
             if definition is None:
-                raise EvaluationError(f"Could not find declared class {title}", hint=_similar_class(scope.compilation, title))
+                raise EvaluationError(f"Could not find declared class {title}", hint=_class_hint(scope.compilation, title))
             title = class_title(definition.name)
         resource = DeclaredResource(
             type_,
@@ -231,12 +247,12 @@ def create_resources(
         scope.compilation.catalog.declare(resource)
         if type_ == "Class":
             scope.compilation.evaluate(resource)
-        made.append(resource.reference())
-    return made
+        references.append(resource.reference())
+    return references
 
 
-def _resolved(compilation: Compilation, type_name: str) -> tuple[str, str, NativeType | None, Definition | None]:
-    """The type as catalogs write it, its kind on the wire, and what implements it."""
+def _resolve_type(compilation: Compilation, type_name: str) -> tuple[str, str, NativeType | None, Definition | None]:
+    """Return the type as catalogs write it, its kind on the wire, and the native type or the define that implements it."""
     lower = type_name.lower()
     if lower == "class":
         return "Class", "class", None, None
@@ -246,11 +262,11 @@ def _resolved(compilation: Compilation, type_name: str) -> tuple[str, str, Nativ
     lower = lower.removeprefix("::")
     definition = compilation.definitions.find_define(lower)
     if definition is None:
-        raise EvaluationError(f"Unknown resource type: '{type_name}'", hint=_similar_type(compilation, lower))
+        raise EvaluationError(f"Unknown resource type: '{type_name}'", hint=_type_hint(compilation, lower))
     return capitalized_type(lower), "defined_type", None, definition
 
 
-def _similar_class(compilation: Compilation, name: str) -> str:
+def _class_hint(compilation: Compilation, name: str) -> str:
     return did_you_mean(name, compilation.loader.classes, form="'{}'", otherwise="No module of this environment defines it.")
 
 
@@ -262,13 +278,15 @@ def _tag(resource: DeclaredResource, value: Value) -> None:
         raise
 
 
-def _similar_type(compilation: Compilation, name: str) -> str:
+def _type_hint(compilation: Compilation, name: str) -> str:
     otherwise = "It is neither a built-in type nor a define in a module of this environment."
     return did_you_mean(name, compilation.loader.defines, form="'{}'", otherwise=otherwise)
 
 
-def _given(scope: Scope, values: dict[str, Value], line: int, lines: Lines, appended: Sequence[str] = ()) -> dict[str, ResourceAttribute]:
-    file = _file()
+def _resource_attributes(
+    scope: Scope, values: dict[str, Value], file: str | None, line: int, lines: Lines, appended: Sequence[str] = ()
+) -> dict[str, ResourceAttribute]:
+    """Return the attributes with the places where they are written; those in `appended` were written with `+>`."""
     places = dict(lines)
     return {
         name: ResourceAttribute(value, scope.source, file, places.get(name, line), name in appended)
@@ -276,15 +294,15 @@ def _given(scope: Scope, values: dict[str, Value], line: int, lines: Lines, appe
     }
 
 
-def set_defaults(scope: Scope, type_: Value, line: int, values: dict[str, Value], lines: Lines) -> Value:
-    """`Type { attribute => value }`; gives the type."""
+def set_defaults(scope: Scope, type_: Value, file: str | None, line: int, values: dict[str, Value], lines: Lines) -> Value:
+    """Set the resource defaults of `Type { attribute => value }` in the scope, and return the type."""
     if not (isinstance(type_, ResourceType) and type_.type_name is not None and type_.title is None):
         actual = infer(type_).generalized()
         message = f"Illegal Resource Type expression, expected result to be a type name, or untitled Resource, got {actual}"
         raise LanguageError(message, operand="type")
     name = capitalized_type(type_.type_name)
     table = scope.defaults.setdefault(name, {})
-    for attribute_name, attribute in _given(scope, values, line, lines).items():
+    for attribute_name, attribute in _resource_attributes(scope, values, file, line, lines).items():
         if attribute_name in table or attribute.value is DUPLICATE:
             raise EvaluationError(
                 f"Default already defined for {name} {{ {attribute_name} }}; cannot redefine",
@@ -295,16 +313,18 @@ def set_defaults(scope: Scope, type_: Value, line: int, values: dict[str, Value]
     return type_
 
 
-def override(scope: Scope, references: Value, line: int, values: dict[str, Value], lines: Lines, appended: Sequence[str]) -> Value:
-    """`Type['title'] { attribute => value }`; gives the reference(s)."""
-    given = _given(scope, values, line, lines, appended)
+def override(
+    scope: Scope, references: Value, file: str | None, line: int, values: dict[str, Value], lines: Lines, appended: Sequence[str]
+) -> Value:
+    """Override the attributes of `Type['title'] { attribute => value }`, and return the references."""
+    attributes = _resource_attributes(scope, values, file, line, lines, appended)
     for reference in _flat(references):
         if not isinstance(reference, ResourceType) or reference.type_name is None or reference.title is None:
             raise LanguageError(f"Resource Override can only operate on resources, got: {label(reference)}")
         key = (capitalized_type(reference.type_name), reference.title)
-        if "tag" in given:
-            check_tags(flat_tags(given["tag"].value), Location(_file(), line))
-        scope.compilation.add_override(Override(key, given, scope.source, _file(), line))
+        if "tag" in attributes:
+            check_tags(flat_tags(attributes["tag"].value), Location(file, line))
+        scope.compilation.add_override(Override(key, attributes, scope.source, file, line))
     return references
 
 
@@ -314,11 +334,12 @@ def collect(
     exported: bool,
     test: ResourceTest | None,
     values: dict[str, Value] | None,
+    file: str | None,
     line: int,
     lines: Lines,
     appended: Sequence[str],
 ) -> ResourceCollector:
-    """A collector; it is evaluated again and again until the catalog is done."""
+    """Add a collector to the compilation, which evaluates it again and again until the catalog is done; return it."""
     compilation = scope.compilation
     lower = type_name.lower().removeprefix("::")
     if exported and not compilation.storeconfigs:
@@ -327,11 +348,12 @@ def collect(
         raise EvaluationError("Classes cannot be collected")
     if compilation.host.types.find(lower) is None and compilation.definitions.find_define(lower) is None:
         raise EvaluationError(f"Resource type {type_name.lower()} doesn't exist")
-    given = _given(scope, values, line, lines, appended) if values else None
-    made = ResourceCollector(scope, capitalized_type(lower), test, exported=exported, attributes=given, file=_file(), line=line)
-    compilation.pending.collectors.append(made)
-    return made
+    attributes = _resource_attributes(scope, values, file, line, lines, appended) if values else None
+    collector = ResourceCollector(scope, capitalized_type(lower), test, exported=exported, attributes=attributes, file=file, line=line)
+    compilation.pending.collectors.append(collector)
+    return collector
 
 
-def illegal_query(what: str) -> ResourceTest:
-    raise EvaluationError(f"{what} cannot be used in a query", hint="Queries compare attributes with values, by == and !=.")
+def illegal_query(construct: str) -> ResourceTest:
+    """Raise EvaluationError for a construct that is no comparison."""
+    raise EvaluationError(f"{construct} cannot be used in a query", hint="Queries compare attributes with values, by == and !=.")

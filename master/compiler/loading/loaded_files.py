@@ -49,7 +49,7 @@ class LoadedFile:
         code = self.unit.code(index, part, self.source)
         if not known:
             self.changed(self.unit)
-        names = {**self.runtime, UNIT: self}
+        names = {**self.runtime, UNIT: self, "_file": self.source.file}
         exec(code, names)  # noqa: S102 -- code that this compiler made of a manifest
         return names
 
