@@ -26,7 +26,7 @@ from master.environments.config_version import version_of
 from master.environments.directories import Environment, Environments, EnvironmentSettings, read_environment
 from master.environments.directory_environment import DirectoryEnvironment
 from master.files.code_files import DiskFiles
-from master.ruby import RubyProgram, RubySettings, installed
+from master.ruby import RubyProgram, RubySettings, find_ruby
 from shared.data.richdata import WireDeferred
 from shared.errors import ConfigError, NotFound, PuppetError
 from shared.indirector import Request, Terminus
@@ -165,7 +165,7 @@ def _text(value: Any) -> str:
 
 def ruby_of(settings: MasterSettings) -> RubyProgram | None:
     """Who runs templates and functions in Ruby; None: nobody."""
-    program = installed(settings.ruby)
+    program = find_ruby(settings.ruby)
     return RubyProgram(RubySettings(program, settings.ruby_timeout, settings.ruby_answer)) if program else None
 
 

@@ -6,7 +6,7 @@ from shared.data.durations import ttl
 from shared.settings import MasterSettings
 
 from ..ca.storage.store import CaFiles
-from ..ruby import installed
+from ..ruby import find_ruby
 from .directories import EnvironmentSettings
 
 __all__ = ["environment_settings"]
@@ -21,7 +21,7 @@ def environment_settings(settings: MasterSettings) -> EnvironmentSettings:
         read_roots=tuple(map(str, settings.compile_read_roots)),
         hidden=tuple(map(str, (settings.privatekeydir, CaFiles.at(settings.cadir).cakey, settings.cadir / "private"))),
         programs=settings.compile_programs,
-        ruby=installed(settings.ruby, narrowed=bool(settings.compile_read_roots) or not settings.compile_programs),
+        ruby=find_ruby(settings.ruby, restricted=bool(settings.compile_read_roots) or not settings.compile_programs),
         ruby_timeout=settings.ruby_timeout,
         ruby_answer=settings.ruby_answer,
         compiler={

@@ -1,4 +1,4 @@
-"""The process that runs Ruby: started, asked in frames, ended. Whatever it does wrong ends it, and is one clear error."""
+"""The process that runs Ruby and the frames exchanged with it. Whatever it does wrong ends it and raises one clear error."""
 
 from __future__ import annotations
 
@@ -17,25 +17,27 @@ from typing import Any
 from shared.data import plainjson
 from shared.errors import BadData, EvaluationError
 
-__all__ = ["Child", "RubyProgram", "RubySettings", "installed"]
+__all__ = ["RubyChild", "RubyProgram", "RubySettings", "find_ruby"]
 
 HOST = Path(__file__).with_name("host.rb")
 SEARCH = "/usr/bin:/bin"
 ENVIRON = {"PATH": f"/opt/puppetlabs/bin:/usr/sbin:{SEARCH}", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "HOME": "/"}
 HEAD = struct.Struct(">I")
-DYING = 0.5
+EXIT_TIMEOUT = 0.5
 """Seconds for a process that closed its socket to end by itself."""
-MAX_RUNNING = 4
-"""Children of one compiling process: one an environment, as Ruby's classes are not told apart by environment."""
+MAX_CHILDREN = 4
+"""Children of one compiling process. Each environment has its own, because Ruby has only one namespace for classes."""
 
 
 @dataclass(frozen=True, slots=True)
 class RubySettings:
     """
-    What the settings say of Ruby.
+    The settings about Ruby.
 
     Attributes:
-        program: its path; '' for none. timeout: seconds that it may be silent. answer: bytes of one thing that it says.
+        program: the path of the program; '' for none.
+        timeout: seconds that it may take for one answer.
+        answer: the most bytes of one message from it.
     """
 
     program: str = ""
@@ -43,41 +45,42 @@ class RubySettings:
     answer: int = 64 << 20
 
 
-def installed(named: str, *, narrowed: bool = False) -> str:
+def find_ruby(setting: str, *, restricted: bool = False) -> str:
     """
-    The program's path for the setting `ruby`; '' for none.
+    Return the program's path for the setting `ruby`; '' for none.
 
-    `narrowed`: what manifests may do on this host is narrowed. Nothing narrows Ruby, so it has to be named then.
+    Args:
+        restricted: manifests may not do everything on this host. Ruby cannot be restricted, so `auto` then finds none.
     """
-    if named == "auto":
-        return "" if narrowed else shutil.which("ruby", path=SEARCH) or ""
-    return named
+    if setting == "auto":
+        return "" if restricted else shutil.which("ruby", path=SEARCH) or ""
+    return setting
 
 
 class RubyProgram:
-    """The program, and the children of it that this process has: the one that was used longest ago ends first."""
+    """The program, and its children of this process; when there are too many, the least recently used one is ended."""
 
     def __init__(self, settings: RubySettings) -> None:
         self.settings = settings
-        self._running: list[Child] = []
+        self._children: list[RubyChild] = []
 
-    def start(self) -> Child:
-        """A new child; EvaluationError when there is none to be had."""
-        self._running = [child for child in self._running if child.alive]
-        while len(self._running) >= MAX_RUNNING:
-            self._running.pop(0).end()
-        child = Child(self.settings)
-        self._running.append(child)
+    def start(self) -> RubyChild:
+        """Return a new child; raise EvaluationError when the program cannot be started."""
+        self._children = [child for child in self._children if child.alive]
+        while len(self._children) >= MAX_CHILDREN:
+            self._children.pop(0).end()
+        child = RubyChild(self.settings)
+        self._children.append(child)
         return child
 
-    def used(self, child: Child) -> None:
-        """Note that it is used now."""
-        if self._running[-1] is not child and child in self._running:
-            self._running.remove(child)
-            self._running.append(child)
+    def mark_used(self, child: RubyChild) -> None:
+        """Make a child the most recently used one."""
+        if self._children[-1] is not child and child in self._children:
+            self._children.remove(child)
+            self._children.append(child)
 
 
-class Child:
+class RubyChild:
     """One process of Ruby."""
 
     def __init__(self, settings: RubySettings) -> None:
@@ -101,33 +104,33 @@ class Child:
         finally:
             theirs.close()
         self._socket = ours
-        self._end = weakref.finalize(self, _ended, self._process, ours)
+        self._end = weakref.finalize(self, _kill, self._process, ours)
 
     @property
     def alive(self) -> bool:
-        """Whether it can be asked."""
+        """Whether messages can be sent to it."""
         return not self._ended and self._process.poll() is None
 
     def end(self) -> None:
-        """End it for certain."""
+        """Kill the process and wait for it."""
         self._ended = True
         self._end()
 
     def send(self, message: dict[str, Any]) -> None:
-        """Say something to it; EvaluationError when it has ended."""
+        """Send a message; raise EvaluationError when the process has ended."""
         body = plainjson.dumps(message)
-        with self._in_time():
+        with self._deadline():
             self._socket.sendall(HEAD.pack(len(body)) + body)
 
     def receive(self) -> dict[str, Any]:
-        """What it says next; EvaluationError when that is nothing, nonsense or too much. It is ended then."""
-        with self._in_time() as left:
-            (size,) = HEAD.unpack(self._exactly(HEAD.size, left))
+        """Return the next message; end the process and raise EvaluationError when there is none, or it is malformed or too long."""
+        with self._deadline() as remaining:
+            (size,) = HEAD.unpack(self._receive_exactly(HEAD.size, remaining))
             if size > self.settings.answer:
                 raise EvaluationError(
                     f"Ruby answered {size} bytes, more than ruby_answer allows ({self.settings.answer})", hint="Raise it, or render less."
                 )
-            body = self._exactly(size, left)
+            body = self._receive_exactly(size, remaining)
             try:
                 message = plainjson.loads(body)
             except BadData as error:
@@ -136,10 +139,10 @@ class Child:
                 raise EvaluationError("Ruby answered nonsense", hint="Something wrote into its socket.")
             return message
 
-    def _exactly(self, size: int, left: Callable[[], float]) -> bytes:
+    def _receive_exactly(self, size: int, remaining: Callable[[], float]) -> bytes:
         parts: list[bytes] = []
         while size:
-            self._socket.settimeout(left())
+            self._socket.settimeout(remaining())
             part = self._socket.recv(min(size, 1 << 20))
             if not part:
                 raise ConnectionResetError
@@ -148,19 +151,23 @@ class Child:
         return b"".join(parts)
 
     @contextmanager
-    def _in_time(self) -> Iterator[Callable[[], float]]:
-        """Whatever goes wrong inside, also from outside such as compile_timeout, leaves it in the middle of a frame: it is ended."""
+    def _deadline(self) -> Iterator[Callable[[], float]]:
+        """
+        Yield a function that returns the seconds that remain of the timeout.
+
+        Any exception in the block, compile_timeout included, may come in the middle of a frame. So each ends the process.
+        """
         end = time.monotonic() + self.settings.timeout
 
-        def left() -> float:
-            rest = end - time.monotonic()
-            if rest <= 0:
+        def remaining() -> float:
+            seconds = end - time.monotonic()
+            if seconds <= 0:
                 raise TimeoutError
-            return rest
+            return seconds
 
         try:
             self._socket.settimeout(self.settings.timeout)
-            yield left
+            yield remaining
         except TimeoutError:
             self.end()
             raise EvaluationError(
@@ -169,23 +176,23 @@ class Child:
             ) from None
         except OSError:
             try:
-                self._process.wait(DYING)  # so that its exit code is its own
+                self._process.wait(EXIT_TIMEOUT)  # so that its exit code is its own
             except subprocess.TimeoutExpired:
                 pass
             self.end()
             raise EvaluationError(
-                f"Ruby has ended {_how(self._process.returncode)}", hint="It is started again when it is needed."
+                f"Ruby has ended {_describe_exit(self._process.returncode)}", hint="It is started again when it is needed."
             ) from None
         except BaseException:
             self.end()
             raise
 
 
-def _how(code: int | None) -> str:
+def _describe_exit(code: int | None) -> str:
     return f"by signal {-code}" if code is not None and code < 0 else f"with exit code {code}"
 
 
-def _ended(process: subprocess.Popen[bytes], ours: socket.socket) -> None:
+def _kill(process: subprocess.Popen[bytes], ours: socket.socket) -> None:
     ours.close()
     process.kill()
     process.wait()

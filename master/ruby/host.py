@@ -1,4 +1,4 @@
-"""Ruby as one environment's compiles use it: templates are rendered, functions loaded and called, and what they ask is answered."""
+"""Ruby as the compiles of one environment use it: renders templates, loads and calls functions, and answers the questions they ask."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ..compiler.evaluation.scope import MISSING
 from ..compiler.functions.api import Closure, Context, Dispatch, Function, LegacyFunction
 from ..compiler.syntax.source import Source
 from ..compiler.values.core import Value
-from .child import Child, RubyProgram
-from .wire import dumped, loaded, of_first_kind
+from .child import RubyChild, RubyProgram
+from .wire import dump_value, load_value, old_api_value
 
 if TYPE_CHECKING:
     from ..compiler.catalog.resources import DeclaredResource
@@ -26,28 +26,28 @@ if TYPE_CHECKING:
 
 __all__ = ["RubyHost"]
 
-_NAMED = re.compile(r"@(\w+)")
-_ANY = re.compile(r"instance_variable|binding|eval|instance_exec")
-"""What may read variables that the template does not name."""
-_ODD = re.compile(r"\W")
+_INSTANCE_VARIABLE = re.compile(r"@(\w+)")
+_DYNAMIC = re.compile(r"instance_variable|binding|eval|instance_exec")
+"""Words of templates that may read variables without naming them."""
+_NOT_WORD = re.compile(r"\W")
 MAX_TEMPLATES = 2000
-"""Templates that are kept; a site that puts facts into the text of inline_template() has no end of them."""
+"""Templates in the cache; a site that puts facts into the text of inline_template() has no end of them."""
 NONSENSE = "Ruby answered nonsense"
-VERSION = "7.23.0"  # of the language that modules find here
+VERSION = "7.23.0"  # the version of Puppet that modules see
 
 
-class _Failed(Exception):
-    """Ruby raised an error: what it said of it."""
+class _RubyError(Exception):
+    """Ruby raised an error; `lacks` names what only Puppet's own Ruby has."""
 
-    def __init__(self, said: dict[str, Any]) -> None:
-        super().__init__(said.get("message"))
-        self.message = str(said.get("message"))
-        self.file = said.get("file")
-        self.line = said.get("line")
-        self.lacks = said.get("lacks")
+    def __init__(self, report: dict[str, Any]) -> None:
+        super().__init__(report.get("message"))
+        self.message = str(report.get("message"))
+        self.file = report.get("file")
+        self.line = report.get("line")
+        self.lacks = report.get("lacks")
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         return f"{self.file}:{self.line}" if self.file else "unknown"
 
 
@@ -55,21 +55,23 @@ class RubyHost:
     """
     One environment's Ruby; its child is started when it is first needed, and again after it has ended.
 
-    `libraries` gives the folders lib/ of the modules. `note` is told of their files that Ruby read by itself.
+    Args:
+        libraries: returns the folders lib/ of the modules.
+        note: is called with each of their files that Ruby read by itself.
     """
 
     def __init__(self, program: RubyProgram, libraries: Callable[[], Sequence[str]], note: Callable[[str], object]) -> None:
         self.program = program
         self.libraries = libraries
         self.note = note
-        self._child: Child | None = None
+        self._child: RubyChild | None = None
         self._templates: dict[tuple[str | None, str], _Template] = {}
-        self._known: set[int] = set()  # numbers of templates and functions that the child has
+        self._loaded: set[int] = set()  # numbers of the templates and functions that the child has
         self._numbers = 0
-        self._scopes: list[Any] = []  # who asks, innermost last
-        self._held: dict[int, tuple[Value, int]] = {}  # what Ruby set, by identity, and Ruby's number of its own object
-        self._compiler: Callable[[], Any] = lambda: None  # whose catalog that is for
-        self._kept: dict[int, Any] = {}  # what Ruby knows by a number only, until the outermost question is answered
+        self._scopes: list[Any] = []  # the scopes of the running questions, innermost last
+        self._ruby_objects: dict[int, tuple[Value, int]] = {}  # by identity: values that Ruby set, and its numbers for its own objects
+        self._compilation: Callable[[], Any] = lambda: None  # the one that these objects belong to, weakly
+        self._registered: dict[int, Any] = {}  # values that Ruby knows by a number, until the outermost question is answered
 
     def close(self) -> None:
         """End the child; the next question starts one."""
@@ -80,35 +82,38 @@ class RubyHost:
 
     def erb(self, scope: Scope, text: str, name: str | None, file: str | None) -> str:
         """
-        The text of a template; without `name` it was given as text.
+        Return the text that a template renders.
+
+        Args:
+            name: None when the template is the text given to inline_template().
 
         Raises:
-            EvaluationError: in the reference's words.
+            EvaluationError: rendering failed; the message has the reference's words.
         """
         scope.mark_uncacheable("a template in Ruby is rendered")
         try:
             template = self._template(scope, text, file)
-            self._have(scope, template.number, "template", text, file)
-            found = self._ask(scope, "render", template.number, template.variables(scope))
-        except _Failed as failed:
-            what = f"The template {name}" if name is not None else "The text given to inline_template()"
-            self._refuse_lacking(failed, what)
+            self._load(scope, template.number, "template", text, file)
+            rendered = self._ask(scope, "render", template.number, template.variables(scope))
+        except _RubyError as error:
+            subject = f"The template {name}" if name is not None else "The text given to inline_template()"
+            self._refuse_lacking(error, subject)
             if name is None:
-                raise EvaluationError(f"Failed to parse inline template: {failed.message}") from failed
+                raise EvaluationError(f"Failed to parse inline template: {error.message}") from error
             raise EvaluationError(
-                f"Failed to parse template {name}:\n  Filepath: {failed.file or file}\n  Line: {failed.line}\n  Detail: {failed.message}\n"
-            ) from failed
-        if not isinstance(found, str):
+                f"Failed to parse template {name}:\n  Filepath: {error.file or file}\n  Line: {error.line}\n  Detail: {error.message}\n"
+            ) from error
+        if not isinstance(rendered, str):
             raise EvaluationError(NONSENSE)
-        return found
+        return rendered
 
     def _template(self, scope: Scope, text: str, file: str | None) -> _Template:
         template = self._templates.get((file, text))
         if template is None:
             if len(self._templates) >= MAX_TEMPLATES:
-                self._known.difference_update(each.number for each in self._templates.values())
+                self._loaded.difference_update(template.number for template in self._templates.values())
                 self._templates.clear()
-                self._running(scope)
+                self._live_child(scope)
                 self._ask(scope, "forget_templates")
             self._numbers += 1
             template = self._templates[file, text] = _Template(self._numbers, text)
@@ -118,117 +123,118 @@ class RubyHost:
 
     def function(self, name: str, source: Source) -> Function:
         """
-        The function that a file defines.
+        Return the function that a file defines.
 
         Raises:
-            EvaluationError: it does not, or cannot be read.
+            EvaluationError: it defines none, or cannot be read.
         """
         self._numbers += 1
         number = self._numbers
         arguments = (name, source.text, source.file)
 
-        def called(context: Context, index: int, args: Sequence[Value], block: Closure | None) -> Value:
-            where: Any = context
+        def call(context: Context, index: int, args: Sequence[Value], block: Closure | None) -> Value:
+            scope: Any = context
             try:
-                self._have(where, number, "load", *arguments)
-                return self._ask(where, "call", number, index, list(args), block)
-            except _Failed as failed:
-                self._refuse_lacking(failed, f"The function '{name}'")
-                raise EvaluationError(failed.message, hint=f"Raised in Ruby: {failed.place}") from failed
+                self._load(scope, number, "load", *arguments)
+                return self._ask(scope, "call", number, index, list(args), block)
+            except _RubyError as error:
+                self._refuse_lacking(error, f"The function '{name}'")
+                raise EvaluationError(error.message, hint=f"Raised in Ruby: {error.location}") from error
 
         try:
-            said = self._have(None, number, "load", *arguments)
-        except _Failed as failed:
-            self._refuse_lacking(failed, f"The function '{name}'")
-            raise EvaluationError(f"Could not load the function '{name}': {failed.message}", hint=f"It is at {failed.place}") from failed
-        if not isinstance(said, dict):
+            definition = self._load(None, number, "load", *arguments)
+        except _RubyError as error:
+            self._refuse_lacking(error, f"The function '{name}'")
+            raise EvaluationError(f"Could not load the function '{name}': {error.message}", hint=f"It is at {error.location}") from error
+        if not isinstance(definition, dict):
             raise EvaluationError(NONSENSE)
-        if "arity" in said:
+        if "arity" in definition:
             return LegacyFunction(
                 name,
-                said["arity"],
-                lambda context, *args: called(context, 0, [of_first_kind(arg) for arg in args], None),
-                statement=said["statement"],
+                definition["arity"],
+                lambda context, *args: call(context, 0, [old_api_value(arg) for arg in args], None),
+                statement=definition["statement"],
                 pure=False,
             )
-        made = Function(name, pure=False, aliases=said["aliases"])
+        function = Function(name, pure=False, aliases=definition["aliases"])
 
-        def dispatched(index: int, method: str, context: Context, *args: Value, block: Closure | None = None) -> Value:
-            value = called(context, index, args, block)
-            return made.dispatches[index].signature(context.types).check_return(method, value)
+        def call_dispatch(index: int, method: str, context: Context, *args: Value, block: Closure | None = None) -> Value:
+            value = call(context, index, args, block)
+            return function.dispatches[index].signature(context.types).check_return(method, value)
 
-        for index, each in enumerate(said["dispatches"]):
-            made.dispatches.append(
+        for index, dispatch in enumerate(definition["dispatches"]):
+            function.dispatches.append(
                 Dispatch(
-                    each["parameters"],
-                    partial(dispatched, index, f"function '{each['method']}'"),
-                    each.get("returns"),
-                    mismatch=each["mismatch"],
-                    aliases=said["aliases"],
+                    dispatch["parameters"],
+                    partial(call_dispatch, index, f"function '{dispatch['method']}'"),
+                    dispatch.get("returns"),
+                    mismatch=dispatch["mismatch"],
+                    aliases=definition["aliases"],
                 )
             )
-        return made
+        return function
 
-    def _refuse_lacking(self, failed: _Failed, what: str) -> None:
-        if failed.lacks:
+    def _refuse_lacking(self, error: _RubyError, subject: str) -> None:
+        if error.lacks:
             raise Unsupported(
-                f"{what} uses {failed.lacks}, which only Puppet's own Ruby has ({failed.place})",
+                f"{subject} uses {error.lacks}, which only Puppet's own Ruby has ({error.location})",
                 hint="Functions of the language, scope and Ruby's library are here. A function can be written in Python instead.",
-            ) from failed
+            ) from error
 
     # --- questions to Ruby ---
 
-    def _have(self, scope: Scope | None, number: int, op: str, *args: Any) -> Any:
-        """Have a template or function in the child, as `op` tells it; what it says of it, None when it was there."""
-        child = self._running(scope)
-        if number in self._known:
+    def _load(self, scope: Scope | None, number: int, op: str, *args: Any) -> Any:
+        """Send a template or function to the child by the operation `op`; return what Ruby answers, None when the child had it already."""
+        child = self._live_child(scope)
+        if number in self._loaded:
             return None
-        said = self._ask(scope, op, number, *args)
+        answer = self._ask(scope, op, number, *args)
         if child is self._child:
-            self._known.add(number)
-        return said
+            self._loaded.add(number)
+        return answer
 
-    def _running(self, scope: Scope | None) -> Child:
+    def _live_child(self, scope: Scope | None) -> RubyChild:
+        """Return the child, started if there is none; it forgets the objects of an earlier compilation."""
         child = self._child
         if child is None or not child.alive:
             if self._scopes:
                 raise EvaluationError("Ruby has ended while it was asked")
             child = self._child = self.program.start()
-            self._known = set()
-            self._held.clear()
+            self._loaded = set()
+            self._ruby_objects.clear()
             self._ask(scope, "setup", list(self.libraries()))
-        self.program.used(child)
-        if self._held and scope is not None and scope.compilation is not self._compiler():
-            self._held.clear()
+        self.program.mark_used(child)
+        if self._ruby_objects and scope is not None and scope.compilation is not self._compilation():
+            self._ruby_objects.clear()
             self._ask(scope, "release")
         return child
 
     def _ask(self, scope: Scope | None, op: str, *args: Any) -> Any:
-        """What Ruby gives; _Failed when it raises, and whatever was raised here when that came through."""
+        """Return what Ruby answers; raise _RubyError when it raises, or the error of this process that passed through it."""
         child = self._child
         assert child is not None
         self._scopes.append(scope)
         try:
-            message = self._exchange(child, {"op": op, "args": dumped(list(args), self._keep)})
-            for each in message.get("libraries", ()):
-                self.note(each)
+            message = self._exchange(child, {"op": op, "args": dump_value(list(args), self._register)})
+            for path in message.get("libraries", ()):
+                self.note(path)
             if "value" in message:
-                return loaded(message["value"], self._found)
+                return load_value(message["value"], self._registered_value)
             if "passing" in message:
-                raise self._kept[message["passing"]]
-            said = message.get("error")
-            if not isinstance(said, dict):
+                raise self._registered[message["passing"]]
+            report = message.get("error")
+            if not isinstance(report, dict):
                 raise EvaluationError(NONSENSE)
-            if said.get("origin") in self._kept:
-                raise self._kept[said["origin"]]
-            raise _Failed(said)
+            if report.get("origin") in self._registered:
+                raise self._registered[report["origin"]]
+            raise _RubyError(report)
         finally:
             self._scopes.pop()
             if not self._scopes:
-                self._kept.clear()
+                self._registered.clear()
 
-    def _exchange(self, child: Child, question: dict[str, Any]) -> dict[str, Any]:
-        """The last message for a question. Whatever is raised in the middle leaves both sides out of step: the child is ended."""
+    def _exchange(self, child: RubyChild, question: dict[str, Any]) -> dict[str, Any]:
+        """Return the last message for a question. An exception in the middle would leave both sides out of step, so it ends the child."""
         try:
             child.send(question)
             message = child.receive()
@@ -240,78 +246,79 @@ class RubyHost:
             child.end()
             raise
 
-    def _keep(self, value: Any) -> int:
+    def _register(self, value: Any) -> int:
+        """Return a number by which Ruby can refer to a value."""
         self._numbers += 1
-        self._kept[self._numbers] = value
+        self._registered[self._numbers] = value
         return self._numbers
 
-    def _found(self, number: int) -> Any:
+    def _registered_value(self, number: int) -> Any:
         if number < 0:
-            return self._block(-number)
-        if number not in self._kept:
+            return self._block_maker(-number)
+        if number not in self._registered:
             raise EvaluationError("Ruby gave a value that it was given in an earlier call", hint="It may not keep it.")
-        return self._kept[number]
+        return self._registered[number]
 
-    def _block(self, number: int) -> Callable[[int, bool], Closure]:
-        """What makes a block of Ruby's a lambda of so many parameters, and a rest."""
+    def _block_maker(self, number: int) -> Callable[[int, bool], Closure]:
+        """Return a function that makes a lambda of a block of Ruby's, from the number of its parameters and whether it takes a rest."""
         scope = self._scopes[-1]
 
-        def called(*args: Value) -> Value:
+        def call(*args: Value) -> Value:
             try:
                 return self._ask(scope, "yield", number, list(args))
-            except _Failed as failed:
-                raise EvaluationError(failed.message, hint=f"Raised in Ruby: {failed.place}") from failed
+            except _RubyError as error:
+                raise EvaluationError(error.message, hint=f"Raised in Ruby: {error.location}") from error
 
-        def made(parameters: int, rest: bool) -> Closure:
-            named = [Parameter(f"arg{index}") for index in range(parameters)]
-            return Closure(called, Signature([*named, Parameter("args", splat=True)] if rest else named))
+        def make(parameters: int, rest: bool) -> Closure:
+            positional = [Parameter(f"arg{index}") for index in range(parameters)]
+            return Closure(call, Signature([*positional, Parameter("args", splat=True)] if rest else positional))
 
-        return made
+        return make
 
     # --- questions of Ruby's ---
 
-    def _answer(self, child: Child, message: dict[str, Any]) -> dict[str, Any]:
-        """The answer to what Ruby asks. Errors pass through Ruby; what ends a compile is raised."""
+    def _answer(self, child: RubyChild, message: dict[str, Any]) -> dict[str, Any]:
+        """Return the answer to a question of Ruby's. Errors pass through Ruby; what ends a compile is raised."""
         scope: Scope | None = self._scopes[-1]
         try:
             if scope is None:
                 raise EvaluationError("A function asks for something while it is only defined", hint="It may when it is called.")
-            args = loaded(message["args"], self._found)
+            args = load_value(message["args"], self._registered_value)
             if message.get("top"):
                 scope = scope.global_scope()
-            answer = getattr(self, f"_on_{message['ask'].rstrip('?')}", None)
-            if answer is None:
+            method = getattr(self, f"_on_{message['ask'].rstrip('?')}", None)
+            if method is None:
                 raise EvaluationError("Ruby asked nonsense", hint=f"There is no {message['ask']}.")
-            found = answer(scope, *args)
-            held = self._held.get(id(found))
-            return {"value": {"$": "held", "id": held[1]} if held is not None else dumped(found, self._keep)}
+            value = method(scope, *args)
+            ruby_object = self._ruby_objects.get(id(value))
+            return {"value": {"$": "held", "id": ruby_object[1]} if ruby_object is not None else dump_value(value, self._register)}
         except PuppetError as error:
             if not child.alive:
                 raise
-            return {"raised": self._keep(error), "message": str(error)}
+            return {"raised": self._register(error), "message": str(error)}
         except MemoryError:
             raise
         except Exception as error:
             if not child.alive:
                 raise
-            return {"passing": self._keep(error)}
+            return {"passing": self._register(error)}
 
     def _on_variable(self, scope: Scope, name: str) -> Value:
         return scope.compilation.data.context_for(scope).variable(name)
 
     def _on_peek(self, scope: Scope, name: str) -> Value:
-        found = scope.find(name)
-        return None if found is MISSING else found
+        value = scope.find(name)
+        return None if value is MISSING else value
 
     def _on_set(self, scope: Scope, name: str, number: int, value: Value) -> None:
         scope.set(name, value)
         if isinstance(value, list | dict):
-            self._held[id(value)] = (value, number)
-            self._compiler = weakref.ref(scope.compilation)
+            self._ruby_objects[id(value)] = (value, number)
+            self._compilation = weakref.ref(scope.compilation)
 
     def _on_defaults(self, scope: Scope, type_name: str) -> Value:
-        found = scope.default_attributes(capitalized_type(type_name)) or {}
-        return {name: attribute.value for name, attribute in found.items()}
+        defaults = scope.default_attributes(capitalized_type(type_name)) or {}
+        return {name: attribute.value for name, attribute in defaults.items()}
 
     def _on_find(self, scope: Scope, name: str, kind: str) -> str | None:
         return scope.compilation.host.find_file(name, kind)
@@ -335,7 +342,7 @@ class RubyHost:
         return call_method(scope, name, block, value, *args)
 
     def _on_block(self, scope: Scope, number: int, args: list[Value]) -> Value:
-        return self._found(number)(*args)
+        return self._registered_value(number)(*args)
 
     def _on_log(self, scope: Scope, level: str, text: str) -> None:
         scope.log(level, text)
@@ -360,41 +367,46 @@ class RubyHost:
 
     def _on_resource(self, scope: Scope, type_name: str, title: str) -> Value:
         type_name = capitalized_type(type_name)
-        return _shown(scope.compilation.catalog.find(type_name, capitalized_type(title) if type_name == "Class" else title))
+        return _resource_data(scope.compilation.catalog.find(type_name, capitalized_type(title) if type_name == "Class" else title))
 
     def _on_own_resource(self, scope: Scope) -> Value:
-        return _shown(scope.resource)
+        return _resource_data(scope.resource)
 
 
-def _shown(resource: DeclaredResource | None) -> Value:
-    """What Ruby sees of a resource."""
+def _resource_data(resource: DeclaredResource | None) -> Value:
+    """Return the data of a resource that Ruby sees; None for no resource."""
     if resource is None:
         return None
     return {"type": resource.type, "title": resource.title, "parameters": dict(resource.values)}
 
 
 class _Template:
-    """A template that the child has by a number, with the variables that it needs."""
+    """
+    A template that the child knows by a number.
+
+    Attributes:
+        names: of the instance variables that it names; None when it may read any.
+    """
 
     __slots__ = ("names", "number")
 
     def __init__(self, number: int, text: str) -> None:
         self.number = number
-        self.names = None if _ANY.search(text) else frozenset(_NAMED.findall(text))
+        self.names = None if _DYNAMIC.search(text) else frozenset(_INSTANCE_VARIABLE.findall(text))
 
     def variables(self, scope: Scope) -> dict[str, Value]:
-        """Of `scope`, by the names of Ruby's instance variables; what is undef is not there."""
+        """Return the variables of `scope` that the template needs, by the names of instance variables; without those that are undef."""
         if self.names is None:
-            seen = scope.variables()
-            return {_ODD.sub("_", name): value for name, value in seen.items() if value is not None and not name[:1].isdecimal()}
-        found: dict[str, Value] = {}
-        odd: dict[str, Value] | None = None
+            variables = scope.variables()
+            return {_NOT_WORD.sub("_", name): value for name, value in variables.items() if value is not None and not name[:1].isdecimal()}
+        values: dict[str, Value] = {}
+        renamed: dict[str, Value] | None = None  # variables whose names are no names in Ruby
         for name in self.names:
             value = scope.find(name)
             if value is MISSING and "_" in name:
-                if odd is None:
-                    odd = {_ODD.sub("_", each): held for each, held in scope.variables().items() if _ODD.search(each)}
-                value = odd.get(name)
+                if renamed is None:
+                    renamed = {_NOT_WORD.sub("_", other): item for other, item in scope.variables().items() if _NOT_WORD.search(other)}
+                value = renamed.get(name)
             if value is not None and value is not MISSING:
-                found[name] = value
-        return found
+                values[name] = value
+        return values

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from master.environments.directory_environment import DirectoryEnvironment
 from master.files.code_files import DiskFiles
-from master.ruby import RubyProgram, RubySettings, installed
+from master.ruby import RubyProgram, RubySettings, find_ruby
 from tests.support.compiling import compiled
 
 RENDERS = 2000
@@ -62,7 +62,7 @@ def theirs(modules: Path, code: str) -> float:
 
 
 def main() -> int:
-    program = installed("auto")
+    program = find_ruby("auto")
     if not program:
         print("There is no ruby", file=sys.stderr)
         return 1

@@ -29,7 +29,7 @@ from master.compiler.log import LogEntry
 from master.environments.directories import EnvironmentSettings, read_environment
 from master.environments.directory_environment import DirectoryEnvironment
 from master.files.code_files import MemoryFiles
-from master.ruby import RubyProgram, RubySettings, installed
+from master.ruby import RubyProgram, RubySettings, find_ruby
 from shared.errors import PuppetError
 
 FACTS: dict[str, Any] = {
@@ -52,7 +52,7 @@ FACTS: dict[str, Any] = {
     "is_virtual": True,
 }
 ROOT = "/<env>"
-RUBY = RubyProgram(RubySettings(installed("auto"))) if installed("auto") else None
+RUBY = RubyProgram(RubySettings(find_ruby("auto"))) if find_ruby("auto") else None
 LEVELS = ("debug", "info", "notice", "warning", "err", "alert", "emerg", "crit")
 
 

@@ -9,11 +9,11 @@ import pytest
 
 from master.environments.directory_environment import DirectoryEnvironment
 from master.files.code_files import MemoryFiles
-from master.ruby import RubyProgram, RubySettings, installed
+from master.ruby import RubyProgram, RubySettings, find_ruby
 from tests.support.compiling import Compiled, compiled
 
-PROGRAM = installed("auto")
-needs_ruby = pytest.mark.skipif(not PROGRAM, reason="no ruby is installed")
+PROGRAM = find_ruby("auto")
+needs_ruby = pytest.mark.skipif(not PROGRAM, reason="no ruby is find_ruby")
 
 
 Facts = Mapping[str, Any] | None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from master.ruby import RubyProgram, RubySettings, installed
+from master.ruby import RubyProgram, RubySettings, find_ruby
 from shared.errors import CompileError
 from tests.master.ruby.site import PROGRAM, compile_with, in_world, needs_ruby, world
 
@@ -102,6 +102,6 @@ def test_a_program_that_is_not_there_is_named_with_the_setting() -> None:
 
 
 def test_where_manifests_are_narrowed_ruby_has_to_be_named() -> None:
-    assert installed("auto", narrowed=True) == ""
-    assert installed("/usr/bin/ruby3.1", narrowed=True) == "/usr/bin/ruby3.1"
-    assert installed("") == ""
+    assert find_ruby("auto", restricted=True) == ""
+    assert find_ruby("/usr/bin/ruby3.1", restricted=True) == "/usr/bin/ruby3.1"
+    assert find_ruby("") == ""

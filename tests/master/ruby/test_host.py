@@ -209,5 +209,5 @@ def test_environments_do_not_see_each_other_s_ruby(tmp_path: Path) -> None:
     for _ in range(2):
         assert [title(loaded, name) for name in names] == list(names)
     assert loaded._ruby is not None
-    assert len(loaded._ruby._running) == 4  # each process of Ruby takes memory: that of the environment used longest ago has ended
+    assert len(loaded._ruby._children) == 4  # each process of Ruby takes memory: that of the environment used longest ago has ended
     loaded.forget()
