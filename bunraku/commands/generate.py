@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from master.files.code_files import DiskFiles
-from master.module_types.generated import FOLDER, written
+from master.module_types.generated import FOLDER, generated_manifest
 from master.module_types.models import DeclaredAttribute, DeclaredType
 from master.module_types.ruby_types import read_ruby_type
 from shared.errors import PuppetError, Unsupported
@@ -89,7 +89,7 @@ def generate(modules: Sequence[Path], target: Path, *, force: bool, now: datetim
             continue
         declared = _with_provider(read_ruby_type(name, str(path), files.read, libs, docs=True), modules)
         try:
-            text = written(declared, now)
+            text = generated_manifest(declared, now)
         except ValueError as err:
             failed += 1
             output.unlink(missing_ok=True)  # of an older source, it would be believed

@@ -17,7 +17,7 @@ from ..compiler.values.core import Value
 from ..files.code_files import CodeFiles
 from ..files.manifest_access import ManifestAccess
 from ..hiera import DataLayers, DataSources, detached_context, look_up
-from ..module_types.registry import ModuleTypes, RubyTypes
+from ..module_types.registry import ModuleTypes, RubyTypeCache
 from ..ruby import RubyHost, RubyProgram
 
 __all__ = ["DirectoryEnvironment"]
@@ -50,7 +50,7 @@ class DirectoryEnvironment:
         types: NativeTypeLookup | None = None,
         live: CodeFiles | None = None,
         clock: Callable[[], int] = time.time_ns,
-        ruby_types: RubyTypes | None = None,
+        ruby_types: RubyTypeCache | None = None,
         note: Callable[[str], None] = lambda text: None,
         data_provider: str = "",
         access: ManifestAccess | None = None,

@@ -19,7 +19,7 @@ from ..compiler.loading.loader import Loader
 from ..compiler.syntax.checker import Diagnostic
 from ..files.code_files import TrackedFiles
 from ..files.manifest_access import ManifestAccess
-from ..module_types.registry import RubyTypes
+from ..module_types.registry import RubyTypeCache
 from ..ruby import RubyProgram, RubySettings
 from .config_version import version_of
 from .directories import Environment, Environments, EnvironmentSettings
@@ -80,7 +80,7 @@ class LoadedEnvironments:
         self.now = now
         self._loaded: dict[str, LoadedEnvironment] = {}
         self.functions = all_functions()
-        self._ruby_types = RubyTypes()
+        self._ruby_types = RubyTypeCache()
         self._ruby = RubyProgram(RubySettings(settings.ruby, settings.ruby_timeout, settings.ruby_answer)) if settings.ruby else None
 
     def get(self, name: str) -> LoadedEnvironment:

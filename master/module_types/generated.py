@@ -1,7 +1,7 @@
 """
 Resource types as `puppet generate types` writes them: a manifest that holds one `Puppet::Resource::ResourceType3.new(…)`.
 
-Real masters read them instead of the Ruby source, so that environments do not see each other's types; so do we.
+Puppet's own masters read them instead of the Ruby source, so that environments do not see each other's types. So does this one.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from ..compiler.syntax.parser import parse
 from ..compiler.syntax.source import Source
 from .models import DeclaredAttribute, DeclaredType, TitlePattern
 
-__all__ = ["FOLDER", "read_generated", "written"]
+__all__ = ["FOLDER", "generated_manifest", "read_generated"]
 
 FOLDER = ".resource_types"
-"""Below an environment."""
+"""The folder of generated types in an environment."""
 _TYPE, _PARAM = "Puppet::Resource::ResourceType3", "Puppet::Resource::Param"
 _BOOLEAN = {"true", "false"}
 
 
 def read_generated(name: str, text: str, path: str) -> DeclaredType:
     """
-    The type `name` that the text declares.
+    Return the type `name` that the text declares.
 
     Raises:
-        ParseError: it is not what `puppet generate types` writes, or declares another type.
+        ParseError: the text is not what `puppet generate types` writes, or declares another type.
     """
     source = Source(text, path)
     call = parse(source).body
@@ -38,97 +38,97 @@ def read_generated(name: str, text: str, path: str) -> DeclaredType:
     if not (
         isinstance(call, n.MethodCall) and call.name == "new" and isinstance(call.receiver, n.TypeName) and call.receiver.value == _TYPE
     ):
-        raise _odd(source, call, f"Not a declaration of a resource type; wanted {_TYPE}.new(…)")
-    given = list(call.arguments)
-    if not given or not isinstance(given[0], n.String) or given[0].value.lower() != name:
-        raise _odd(source, call, f"The file declares another type than {name}")
-    isomorphic = given[4].value if len(given) > 4 and isinstance(given[4], n.Boolean) else True
+        raise _error(source, call, f"Not a declaration of a resource type; wanted {_TYPE}.new(…)")
+    arguments = list(call.arguments)
+    if not arguments or not isinstance(arguments[0], n.String) or arguments[0].value.lower() != name:
+        raise _error(source, call, f"The file declares another type than {name}")
+    isomorphic = arguments[4].value if len(arguments) > 4 and isinstance(arguments[4], n.Boolean) else True
     return DeclaredType(
         name,
-        tuple(_attributes(source, given[1:2])),
-        tuple(_attributes(source, given[2:3])),
-        tuple(_patterns(source, given[3:4])),
+        tuple(_attributes(source, arguments[1:2])),
+        tuple(_attributes(source, arguments[2:3])),
+        tuple(_patterns(source, arguments[3:4])),
         isomorphic,
-        flagged=True,
+        explicit_namevars=True,
     )
 
 
-def _odd(source: Source, node: n.Node, message: str) -> ParseError:
+def _error(source: Source, node: n.Node, message: str) -> ParseError:
     return ParseError(message, where=source.locate(node.at), hint="Write it anew: puppet generate types --force")
 
 
 def _attributes(source: Source, lists: Sequence[n.Node]) -> Iterator[DeclaredAttribute]:
-    for each in lists:
-        if not isinstance(each, n.Array):
-            raise _odd(source, each, "A resource type's properties and parameters are lists")
-        for call in each.values:
+    for array in lists:
+        if not isinstance(array, n.Array):
+            raise _error(source, array, "A resource type's properties and parameters are lists")
+        for call in array.values:
             functor = call.functor if isinstance(call, n.Call) else None
             if not isinstance(call, n.Call) or not isinstance(functor, n.TypeName) or functor.value != _PARAM or len(call.arguments) < 2:
-                raise _odd(source, call, f"Not an attribute of a resource type; wanted {_PARAM}(TYPE, NAME)")
+                raise _error(source, call, f"Not an attribute of a resource type; wanted {_PARAM}(TYPE, NAME)")
             name = call.arguments[1]
             if not isinstance(name, n.String):
-                raise _odd(source, name, "An attribute's name is text")
+                raise _error(source, name, "An attribute's name is text")
             flag = call.arguments[2] if len(call.arguments) > 2 else None
             yield DeclaredAttribute(name.value, isinstance(flag, n.Boolean) and flag.value)
 
 
 def _patterns(source: Source, hashes: Sequence[n.Node]) -> Iterator[TitlePattern]:
-    for each in hashes:
-        if not isinstance(each, n.Hash):
-            raise _odd(source, each, "A resource type's title patterns are a hash")
-        for entry in each.entries:
+    for hash_node in hashes:
+        if not isinstance(hash_node, n.Hash):
+            raise _error(source, hash_node, "A resource type's title patterns are a hash")
+        for entry in hash_node.entries:
             names = entry.value.values if isinstance(entry.value, n.Array) else ()
             if not isinstance(entry.key, n.Regex) or not names:
-                raise _odd(source, entry, "A title pattern is a regular expression and a list of names")
+                raise _error(source, entry, "A title pattern is a regular expression and a list of names")
             yield entry.key.source, tuple(name.value for name in names if isinstance(name, n.String))
 
 
-def written(declared: DeclaredType, now: datetime) -> str:
+def generated_manifest(type_: DeclaredType, now: datetime) -> str:
     """
-    The manifest that declares the type.
+    Return the manifest that declares a type.
 
     Raises:
         ValueError: the type is open, or its titles could not be read.
     """
-    patterns = declared.patterns()
-    if declared.open or patterns is None:
-        raise ValueError(declared.open or "its title patterns cannot be read")
+    patterns = type_.patterns()
+    if type_.open or patterns is None:
+        raise ValueError(type_.open or "its title patterns cannot be read")
     lines = [
         f"# This file was automatically generated on {now:%Y-%m-%d %H:%M:%S %z}.",
         "# Use the 'puppet generate types' command to regenerate this file.",
         "",
-        *_comment(declared.doc, ""),
+        *_comment(type_.doc, ""),
         f"{_TYPE}.new(",
-        f"  {_quoted(declared.name)},",
+        f"  {_quoted(type_.name)},",
         "  [",
-        *_listed(declared.properties, ()),
+        *_attribute_lines(type_.properties, ()),
         "  ],",
         "  [",
-        *_listed(declared.parameters, declared.namevars),
+        *_attribute_lines(type_.parameters, type_.namevars),
         "  ],",
         "  {",
         *(
-            f"    {_delimited(source)} => [{', '.join(map(_quoted, names))}]{',' if at < len(patterns) else ''}"
-            for at, (source, names) in enumerate(patterns, 1)
+            f"    {_delimited(source)} => [{', '.join(map(_quoted, names))}]{',' if index < len(patterns) else ''}"
+            for index, (source, names) in enumerate(patterns, 1)
         ),
         "  },",
-        f"  {str(declared.isomorphic).lower()},",
+        f"  {str(type_.isomorphic).lower()},",
         "  false)",
     ]
     return "\n".join(lines) + "\n"
 
 
-def _listed(attributes: Sequence[DeclaredAttribute], namevars: Sequence[str]) -> Iterator[str]:
-    for at, each in enumerate(attributes, 1):
-        yield from _comment(each.doc, "    ")
-        flag = ", true" if each.namevar or each.name in namevars else ""
-        yield f"    {_PARAM}({_type(each)}, {_quoted(each.name)}{flag}){',' if at < len(attributes) else ''}"
-        if at < len(attributes):
+def _attribute_lines(attributes: Sequence[DeclaredAttribute], namevars: Sequence[str]) -> Iterator[str]:
+    for index, attribute in enumerate(attributes, 1):
+        yield from _comment(attribute.doc, "    ")
+        flag = ", true" if attribute.namevar or attribute.name in namevars else ""
+        yield f"    {_PARAM}({_value_type(attribute)}, {_quoted(attribute.name)}{flag}){',' if index < len(attributes) else ''}"
+        if index < len(attributes):
             yield ""
 
 
-def _type(attribute: DeclaredAttribute) -> str:
-    """The values it takes as a type of the language; words for true and false are booleans too."""
+def _value_type(attribute: DeclaredAttribute) -> str:
+    """Return the type of the language that has the attribute's values; when true and false are among them, booleans too."""
     kinds: list[str] = []
     if _BOOLEAN & set(attribute.values):
         kinds.append("Boolean")
@@ -152,14 +152,14 @@ def _quoted(text: str) -> str:
 
 
 def _delimited(source: str) -> str:
-    """Between slashes; a slash inside that is not escaped yet is."""
-    out: list[str] = []
-    at = 0
-    while at < len(source):
-        if source[at] == "\\" and at + 1 < len(source):
-            out.append(source[at : at + 2])
-            at += 2
+    """Return a regular expression between slashes, with each unescaped slash inside escaped."""
+    parts: list[str] = []
+    offset = 0
+    while offset < len(source):
+        if source[offset] == "\\" and offset + 1 < len(source):
+            parts.append(source[offset : offset + 2])
+            offset += 2
             continue
-        out.append("\\/" if source[at] == "/" else source[at])
-        at += 1
-    return "/" + "".join(out) + "/"
+        parts.append("\\/" if source[offset] == "/" else source[offset])
+        offset += 1
+    return "/" + "".join(parts) + "/"

@@ -1,4 +1,4 @@
-"""What is declared of a resource type: the same, whichever file it was read from."""
+"""The declaration of a resource type, independent of the kind of file that it was read from."""
 
 from __future__ import annotations
 
@@ -12,13 +12,19 @@ from ..compiler.host import AnyAttribute, NativeType
 __all__ = ["DeclaredAttribute", "DeclaredType", "TitlePattern"]
 
 TitlePattern = tuple[str, tuple[str, ...]]
-"""A regular expression in Ruby's flavour, and the attributes that its groups are."""
+"""A regular expression in Ruby's syntax, and the attributes that its groups set."""
 WHOLE_TITLE = "(?m-ix:(.*))"
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredAttribute:
-    """A parameter or a property. `values`: the words it takes, `patterns`: the expressions; neither: it takes anything."""
+    """
+    A parameter or a property.
+
+    Attributes:
+        values: the words that it accepts.
+        patterns: the regular expressions of what it accepts; without values and patterns it accepts anything.
+    """
 
     name: str
     namevar: bool = False
@@ -33,8 +39,9 @@ class DeclaredType:
     A resource type.
 
     Attributes:
-        title_patterns: None: they could not be read.
-        open: why its attributes are not all known, so that every name is taken for one; '' when they are.
+        title_patterns: None when they could not be read.
+        open: why not all attributes are known, so that every name is accepted; '' when they are.
+        explicit_namevars: only attributes marked so are namevars, properties too, and the name `name` means nothing special.
     """
 
     name: str
@@ -44,32 +51,34 @@ class DeclaredType:
     isomorphic: bool = True
     doc: str = ""
     open: str = ""
-    flagged: bool = False  # namevars are those that say so, properties too, and `name` is nothing special
+    explicit_namevars: bool = False
 
     @property
     def namevars(self) -> tuple[str, ...]:
-        """The attributes that make a resource the one it is, in the order of their declaration."""
-        if self.flagged:
-            return tuple(each.name for each in (*self.properties, *self.parameters) if each.namevar)
-        return tuple(each.name for each in self.parameters if each.namevar or each.name == "name")
+        """The attributes that identify a resource, in the order of their declaration."""
+        if self.explicit_namevars:
+            return tuple(attribute.name for attribute in (*self.properties, *self.parameters) if attribute.namevar)
+        return tuple(attribute.name for attribute in self.parameters if attribute.namevar or attribute.name == "name")
 
     def patterns(self) -> tuple[TitlePattern, ...] | None:
-        """How a title is taken apart; None when that is not known."""
+        """Return the patterns that split a title into namevars; None when they are unknown."""
         if self.title_patterns:
             return self.title_patterns
         if self.title_patterns is None or len(self.namevars) > 1:
             return None
         return ((WHOLE_TITLE, self.namevars),) if self.namevars else ()
 
-    def known(self) -> NativeType:
-        """What the compiler needs of it."""
-        names = {each.name for each in (*self.properties, *self.parameters)}
+    def to_native_type(self) -> NativeType:
+        """Return the type as the compiler needs it."""
+        names = {attribute.name for attribute in (*self.properties, *self.parameters)}
         attributes = AnyAttribute() if self.open else frozenset(names | {"provider"})
         patterns = self.patterns()
-        # Of a type whose titles cannot be read, no two resources are said to be the same.
+        # When the title patterns are unknown, no two resources are reported as the same.
         isomorphic = self.isomorphic and not self.open and patterns is not None
-        return NativeType(self.name, attributes, self.namevars or ("name",), isomorphic, title_patterns=tuple(_compiled(patterns or ())))
+        return NativeType(
+            self.name, attributes, self.namevars or ("name",), isomorphic, title_patterns=tuple(_compile_patterns(patterns or ()))
+        )
 
 
-def _compiled(patterns: tuple[TitlePattern, ...]) -> list[tuple[Any, tuple[str, ...]]]:
+def _compile_patterns(patterns: tuple[TitlePattern, ...]) -> list[tuple[Any, tuple[str, ...]]]:
     return [(Regexp(source), names) for source, names in patterns if source != WHOLE_TITLE]

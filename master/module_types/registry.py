@@ -1,8 +1,8 @@
 """
-The resource types of an environment: Puppet's own, what `puppet generate types` wrote, what modules bring in Python and in Ruby.
+The resource types of an environment: Puppet's own, those that `puppet generate types` wrote, and those of modules in Python and Ruby.
 
-A type is looked for when a manifest first names it. Ruby is read, not run; what of it cannot be read makes the type open: each
-attribute is taken, and the agent, which has the type, checks them.
+A type is searched when a manifest first names it. Ruby is read, not run. A type that cannot be read completely is open: each
+attribute is accepted, and the agent, which has the type, checks them.
 """
 
 from __future__ import annotations
@@ -22,40 +22,40 @@ from .generated import FOLDER, read_generated
 from .models import DeclaredType
 from .ruby_types import read_ruby_type
 
-__all__ = ["ModuleTypes", "RubyTypes"]
+__all__ = ["ModuleTypes", "RubyTypeCache"]
 
 _NAME = re.compile(r"[a-z]\w*", re.ASCII)
-MAX_KEPT = 10_000
-"""Types in Ruby that are kept."""
+MAX_CACHED = 10_000
+"""Types in Ruby in the cache."""
 
 
-class RubyTypes:
-    """Types in Ruby, kept until one of the files changes that were read for them."""
+class RubyTypeCache:
+    """A cache of types in Ruby; an entry is valid until one of the files changes that were read for it."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, _Kept] = {}
+        self._cached: dict[str, _CachedType] = {}
 
     def get(self, name: str, path: str, files: CodeFiles, libs: Sequence[str]) -> DeclaredType:
-        """The type that the file at `path` declares; `libs` are the folders in which required files are looked for."""
-        kept = self._kept.get(path)
-        if kept is not None and all(_digest(files.read(each)) == digest for each, digest in kept.digests.items()):
-            return kept.type
+        """Return the type that the file at `path` declares; required files are searched in the folders `libs`."""
+        cached = self._cached.get(path)
+        if cached is not None and all(_digest(files.read(dependency)) == digest for dependency, digest in cached.digests.items()):
+            return cached.type
         digests: dict[str, bytes | None] = {}
 
-        def read(each: str) -> bytes | None:
-            data = files.read(each)
-            digests[each] = _digest(data)
+        def read(dependency: str) -> bytes | None:
+            data = files.read(dependency)
+            digests[dependency] = _digest(data)
             return data
 
-        found = read_ruby_type(name, path, read, libs)
-        if len(self._kept) >= MAX_KEPT:
-            self._kept.clear()
-        self._kept[path] = _Kept(found, digests)
-        return found
+        declared_type = read_ruby_type(name, path, read, libs)
+        if len(self._cached) >= MAX_CACHED:
+            self._cached.clear()
+        self._cached[path] = _CachedType(declared_type, digests)
+        return declared_type
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _CachedType:
     type: DeclaredType
     digests: dict[str, bytes | None] = field(default_factory=dict)
 
@@ -71,7 +71,7 @@ class ModuleTypes:
     Args:
         environment: the environment's folder, where generated types are.
         libdirs: further folders like a module's `lib`, after those of the modules.
-        note: is told which file makes a type open.
+        note: is called with a message for each file that makes a type open.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class ModuleTypes:
         *,
         environment: str | None = None,
         libdirs: Sequence[str] = (),
-        ruby: RubyTypes | None = None,
+        ruby: RubyTypeCache | None = None,
         note: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.files = files
@@ -89,40 +89,41 @@ class ModuleTypes:
         self.libs = [*(f"{root}/lib" for root in roots), *libdirs]
         self.note = note
         self._native = NativeTypes()
-        self._ruby = ruby or RubyTypes()
+        self._ruby = ruby or RubyTypeCache()
         self._python: dict[str, NativeType] | None = None
-        self._found: dict[str, NativeType | None] = {}
+        self._types: dict[str, NativeType | None] = {}
 
     def find(self, name: str) -> NativeType | None:
-        if name not in self._found:
-            self._found[name] = self._find(name)
-        return self._found[name]
+        if name not in self._types:
+            self._types[name] = self._find(name)
+        return self._types[name]
 
     def _find(self, name: str) -> NativeType | None:
-        """Types that left Puppet for modules of their own are a module's first, if there is such a module."""
+        """Return a type; types that left Puppet for modules of their own are first searched in modules."""
         if self._native.is_core(name) or _NAME.fullmatch(name) is None:
             return self._native.find(name)
-        return self._generated(name) or self._brought(name) or self._native.find(name)
+        return self._find_generated(name) or self._find_in_modules(name) or self._native.find(name)
 
-    def _generated(self, name: str) -> NativeType | None:
+    def _find_generated(self, name: str) -> NativeType | None:
         path = f"{self.environment}/{FOLDER}/{name}.pp"
         data = self.files.read(path) if self.environment is not None else None
-        return None if data is None else read_generated(name, data.decode("utf-8", "replace"), path).known()
+        return None if data is None else read_generated(name, data.decode("utf-8", "replace"), path).to_native_type()
 
-    def _brought(self, name: str) -> NativeType | None:
+    def _find_in_modules(self, name: str) -> NativeType | None:
         for lib in self.libs:
             if self.files.exists(f"{lib}/puppet/type/{name}.py"):
-                return self._in_python().get(name)
+                return self._python_types().get(name)
             path = f"{lib}/puppet/type/{name}.rb"
             if self.files.exists(path):
-                found = self._ruby.get(name, path, self.files, self.libs)
-                if found.open:
-                    self.note(f"The attributes of {name} are not checked: {path} cannot be read without running it: {found.open}")
-                return found.known()
+                declared_type = self._ruby.get(name, path, self.files, self.libs)
+                if declared_type.open:
+                    reason = f"{path} cannot be read without running it: {declared_type.open}"
+                    self.note(f"The attributes of {name} are not checked: {reason}")
+                return declared_type.to_native_type()
         return None
 
-    def _in_python(self) -> dict[str, NativeType]:
+    def _python_types(self) -> dict[str, NativeType]:
         if self._python is None:
-            found = plugin_types([Path(lib) for lib in self.libs])
-            self._python = {name: known_type(name, cls.declaration) for name, cls in found.items()}
+            classes = plugin_types([Path(lib) for lib in self.libs])
+            self._python = {name: known_type(name, cls.declaration) for name, cls in classes.items()}
         return self._python

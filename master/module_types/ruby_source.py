@@ -1,4 +1,4 @@
-"""Ruby source read without running it: a syntax tree, and the values of expressions that can be told from the text."""
+"""Reads Ruby source without running it: syntax trees, and the values of expressions that follow from the text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-__all__ = ["Expressions", "Method", "RubyFile", "RubyRegexp", "Unreadable", "is_block", "method_body", "named"]
+__all__ = ["RubyExpressions", "RubyFile", "RubyMethod", "RubyRegexp", "Unreadable", "called_name", "is_block", "method_body"]
 
 MAX_STEPS = 20_000
 """Expressions evaluated for one type."""
@@ -23,7 +23,7 @@ _IGNORECASE, _EXTENDED, _MULTILINE = 1, 2, 4
 
 
 class Unreadable(Exception):
-    """What an expression is cannot be told from the text."""
+    """The value of an expression does not follow from the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,28 +35,28 @@ class RubyRegexp:
 
     @property
     def embedded(self) -> str:
-        """With its options, as it stands inside another one or in the Puppet language."""
+        """The source with its options, as it stands inside another regular expression or in the Puppet language."""
         on = "".join(letter for letter, bit in (("m", _MULTILINE), ("i", _IGNORECASE), ("x", _EXTENDED)) if self.options & bit)
         off = "".join(letter for letter in "mix" if letter not in on)
         return f"(?{on}{'-' + off if off else ''}:{self.source})"
 
     @property
     def plain(self) -> str:
-        """Its source; with options as it would be embedded."""
+        """The source; in the embedded form when there are options."""
         return self.embedded if self.options else self.source
 
 
 @dataclass(frozen=True)
 class RubyFile:
-    """One file and its tree; every node that is passed around belongs to the file that it came with."""
+    """One file and its tree. A node is always passed together with its file."""
 
     path: str
     data: bytes
     root: Node
 
     @classmethod
-    def parsed(cls, path: str, data: bytes) -> RubyFile:
-        # Late: only a process that compiles, and that meets a type in Ruby, pays for it.
+    def parse(cls, path: str, data: bytes) -> RubyFile:
+        # Imported here so that only a compiling process that meets a type in Ruby pays for it.
         import tree_sitter_ruby
         from tree_sitter import Language, Parser
 
@@ -66,47 +66,47 @@ class RubyFile:
         return self.data[node.start_byte : node.end_byte].decode("utf-8", "replace")
 
     def walk(self, node: Node | None = None) -> Iterator[Node]:
-        """Every node below `node`, in the order of the text."""
+        """Yield `node` and every node below it, in the order of the text."""
         pending = [node or self.root]
         while pending:
-            each = pending.pop()
-            yield each
-            pending.extend(reversed(each.children))
+            current = pending.pop()
+            yield current
+            pending.extend(reversed(current.children))
 
     def heredoc(self, beginning: Node) -> str:
-        """The text that a heredoc's beginning announces."""
-        all_of = list(self.walk())
-        begun = [each.start_byte for each in all_of if each.type == "heredoc_beginning"]
-        bodies = [each for each in all_of if each.type == "heredoc_body"]
-        at = begun.index(beginning.start_byte)
-        if at >= len(bodies):
+        """Return the text of the heredoc that begins at a node; raise Unreadable when it has expressions."""
+        nodes = list(self.walk())
+        beginnings = [node.start_byte for node in nodes if node.type == "heredoc_beginning"]
+        bodies = [node for node in nodes if node.type == "heredoc_body"]
+        index = beginnings.index(beginning.start_byte)
+        if index >= len(bodies):
             raise Unreadable("a heredoc without an end")
-        if any(each.type == "interpolation" for each in bodies[at].children):
+        if any(node.type == "interpolation" for node in bodies[index].children):
             raise Unreadable("a heredoc with expressions in it")
-        lines = self.text(bodies[at]).rstrip().splitlines()[:-1]
+        lines = self.text(bodies[index]).rstrip().splitlines()[:-1]
         return "\n".join(lines)
 
     def required(self) -> Iterator[tuple[str, bool]]:
-        """The files it requires: a path without `.rb`, and whether it is found below the libraries (else it is absolute)."""
+        """Yield the required files: a path without `.rb`, and whether it is relative to the libraries (else it is absolute)."""
         for call in self.walk():
-            if call.type != "call" or named(self, call) not in _REQUIRES:
+            if call.type != "call" or called_name(self, call) not in _REQUIRES:
                 continue
             arguments = call.child_by_field_name("arguments")
-            parts = [self.text(each) for each in self.walk(arguments) if each.type == "string_content"] if arguments else []
+            parts = [self.text(node) for node in self.walk(arguments) if node.type == "string_content"] if arguments else []
             if not parts or arguments is None:
                 continue
-            path, shown = posixpath.join(*parts), self.text(arguments)
-            if "__FILE__" in shown or "__dir__" in shown:
-                base = self.path if "dirname" not in shown and "__dir__" not in shown else posixpath.dirname(self.path)
+            path, arguments_text = posixpath.join(*parts), self.text(arguments)
+            if "__FILE__" in arguments_text or "__dir__" in arguments_text:
+                base = self.path if "dirname" not in arguments_text and "__dir__" not in arguments_text else posixpath.dirname(self.path)
                 yield posixpath.normpath(posixpath.join(base, path)).removesuffix(".rb"), False
-            elif named(self, call) == "require_relative":
+            elif called_name(self, call) == "require_relative":
                 yield posixpath.normpath(posixpath.join(posixpath.dirname(self.path), path)).removesuffix(".rb"), False
             else:
                 yield path.removesuffix(".rb"), True
 
 
-def named(file: RubyFile, call: Node) -> str:
-    """The name of the method that a call (or a bare name) calls."""
+def called_name(file: RubyFile, call: Node) -> str:
+    """Return the name of the method that a call, or a bare name, calls."""
     if call.type == "identifier":
         return file.text(call)
     name = call.child_by_field_name("method")
@@ -118,55 +118,57 @@ def is_block(node: Node | None) -> bool:
 
 
 def method_body(node: Node) -> list[Node]:
-    """The statements of a block, method, class or module."""
+    """Return the statements of a block, method, class or module."""
     body = node.child_by_field_name("body")
     return [] if body is None else list(body.named_children)
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
-    """A method's definition and the file it stands in."""
+class RubyMethod:
+    """The definition of a method and its file."""
 
     file: RubyFile
     node: Node
 
     def signature(self) -> list[tuple[str, Node | None, bool]]:
-        """Its positional parameters: name, default, whether it takes the rest. Unreadable for other kinds."""
-        given = self.node.child_by_field_name("parameters")
-        found: list[tuple[str, Node | None, bool]] = []
-        for each in given.named_children if given is not None else ():
-            name = each.child_by_field_name("name")
-            if each.type == "identifier":
-                found.append((self.file.text(each), None, False))
-            elif each.type in ("optional_parameter", "splat_parameter") and name is not None:
-                found.append((self.file.text(name), each.child_by_field_name("value"), each.type == "splat_parameter"))
-            elif each.type != "block_parameter":
-                raise Unreadable(f"parameters of the kind {each.type}")
-        return found
+        """Return the positional parameters: name, default, and whether it takes the rest; raise Unreadable for other kinds."""
+        parameters = self.node.child_by_field_name("parameters")
+        signature: list[tuple[str, Node | None, bool]] = []
+        for parameter in parameters.named_children if parameters is not None else ():
+            name = parameter.child_by_field_name("name")
+            if parameter.type == "identifier":
+                signature.append((self.file.text(parameter), None, False))
+            elif parameter.type in ("optional_parameter", "splat_parameter") and name is not None:
+                signature.append((self.file.text(name), parameter.child_by_field_name("value"), parameter.type == "splat_parameter"))
+            elif parameter.type != "block_parameter":
+                raise Unreadable(f"parameters of the kind {parameter.type}")
+        return signature
 
     def parameters(self) -> list[str]:
-        """The names of its positional parameters."""
+        """Return the names of the positional parameters."""
         return [name for name, _, _ in self.signature()]
 
 
 Names = Mapping[str, Any]
 
 
-class Expressions:
+class RubyExpressions:
     """
-    Values of expressions. Symbols and strings are both text.
+    Evaluates expressions. Symbols and strings are both text.
 
-    `constants` and `methods` are what names stand for; modules' functions are found by their own name.
+    Args:
+        constants: by name, the file and the expression.
+        methods: by name; functions of modules too, without the module.
     """
 
-    def __init__(self, constants: Mapping[str, tuple[RubyFile, Node]], methods: Mapping[str, Method]) -> None:
+    def __init__(self, constants: Mapping[str, tuple[RubyFile, Node]], methods: Mapping[str, RubyMethod]) -> None:
         self.constants = constants
         self.methods = methods
         self.steps = 0
         self.depth = 0
 
     def value(self, file: RubyFile, node: Node, names: Names) -> Any:
-        """Text, number, boolean, None, RubyRegexp, list or dict. Raises: Unreadable."""
+        """Return text, a number, boolean, None, RubyRegexp, list or dict; raise Unreadable when the value does not follow from the text."""
         self.steps += 1
         if self.steps > MAX_STEPS or self.depth > MAX_DEPTH:
             raise Unreadable("too much to evaluate")
@@ -183,9 +185,9 @@ class Expressions:
             case "hash_key_symbol":
                 return file.text(node).strip("\"'")
             case "string" | "delimited_symbol" | "bare_string" | "bare_symbol":
-                return self._text(file, node, names)
+                return self._string(file, node, names)
             case "chained_string":
-                return "".join(str(self.value(file, each, names)) for each in node.named_children)
+                return "".join(str(self.value(file, child, names)) for child in node.named_children)
             case "heredoc_beginning":
                 return file.heredoc(node)
             case "integer":
@@ -203,7 +205,7 @@ class Expressions:
             case "regex":
                 return self._regexp(file, node, names)
             case "identifier":
-                return self._name(file, node, names)
+                return self._named_value(file, node, names)
             case "constant" | "scope_resolution":
                 return self._constant(file.text(node).rsplit("::", 1)[-1])
             case "parenthesized_statements" if len(node.named_children) == 1:
@@ -215,55 +217,55 @@ class Expressions:
         raise Unreadable(f"an expression of the kind {node.type}: {file.text(node)[:60]!r}")
 
     def values(self, file: RubyFile, nodes: Sequence[Node], names: Names) -> list[Any]:
-        """The values of a list of arguments or elements; splats are laid out."""
-        found: list[Any] = []
-        for each in nodes:
-            if each.type in ("comment", "pair", "block_argument"):
+        """Return the values of arguments or elements; splats are expanded."""
+        values: list[Any] = []
+        for node in nodes:
+            if node.type in ("comment", "pair", "block_argument"):
                 continue
-            if each.type == "splat_argument":
-                inner = self.value(file, each.named_children[0], names)
-                found += inner if isinstance(inner, list) else [inner]
+            if node.type == "splat_argument":
+                inner = self.value(file, node.named_children[0], names)
+                values += inner if isinstance(inner, list) else [inner]
             else:
-                found.append(self.value(file, each, names))
-        return found
+                values.append(self.value(file, node, names))
+        return values
 
     def pairs(self, file: RubyFile, node: Node, names: Names) -> dict[Any, Any]:
-        """A hash, or the `key => value` of an argument list; Unreadable values are left out of the latter."""
-        found: dict[Any, Any] = {}
-        for each in node.named_children:
-            if each.type != "pair":
+        """Return a hash, or the `key => value` pairs of an argument list without those that cannot be read."""
+        values_by_key: dict[Any, Any] = {}
+        for pair in node.named_children:
+            if pair.type != "pair":
                 continue
-            key, value = each.child_by_field_name("key"), each.child_by_field_name("value")
+            key, value = pair.child_by_field_name("key"), pair.child_by_field_name("value")
             if key is None or value is None:
                 continue
             try:
-                found[self.value(file, key, names)] = self.value(file, value, names)
+                values_by_key[self.value(file, key, names)] = self.value(file, value, names)
             except Unreadable:
                 if node.type == "hash":
                     raise
-        return found
+        return values_by_key
 
-    def _text(self, file: RubyFile, node: Node, names: Names) -> str:
+    def _string(self, file: RubyFile, node: Node, names: Names) -> str:
         parts: list[str] = []
-        for each in node.children:
-            if each.type == "string_content":
-                parts.append(file.text(each))
-            elif each.type == "escape_sequence":
-                shown = file.text(each)
-                parts.append(_ESCAPES.get(shown) or shown[1:])
-            elif each.type == "interpolation":
-                value = self.value(file, each.named_children[0], names)
+        for child in node.children:
+            if child.type == "string_content":
+                parts.append(file.text(child))
+            elif child.type == "escape_sequence":
+                escape = file.text(child)
+                parts.append(_ESCAPES.get(escape) or escape[1:])
+            elif child.type == "interpolation":
+                value = self.value(file, child.named_children[0], names)
                 parts.append(value.embedded if isinstance(value, RubyRegexp) else str(value))
         return "".join(parts)
 
     def _regexp(self, file: RubyFile, node: Node, names: Names) -> RubyRegexp:
         parts: list[str] = []
-        for each in node.children[1:-1]:
-            if each.type == "interpolation":
-                value = self.value(file, each.named_children[0], names)
+        for child in node.children[1:-1]:
+            if child.type == "interpolation":
+                value = self.value(file, child.named_children[0], names)
                 parts.append(value.embedded if isinstance(value, RubyRegexp) else str(value))
             else:
-                parts.append(file.text(each))
+                parts.append(file.text(child))
         flags = re.sub(r"[^imx]", "", file.text(node.children[-1])[1:])
         options = sum({"i": _IGNORECASE, "x": _EXTENDED, "m": _MULTILINE}[flag] for flag in set(flags))
         source = "".join(parts)
@@ -271,20 +273,20 @@ class Expressions:
             source = source.replace("\\/", "/")
         return RubyRegexp(source, options)
 
-    def _name(self, file: RubyFile, node: Node, names: Names) -> Any:
+    def _named_value(self, file: RubyFile, node: Node, names: Names) -> Any:
         name = file.text(node)
         if name in names:
             if isinstance(names[name], Unreadable):
                 raise names[name]
             return names[name]
         if name in self.methods:
-            return self._result(self.methods[name], [])
+            return self._method_result(self.methods[name], [])
         raise Unreadable(f"what {name} is")
 
     def _element(self, file: RubyFile, node: Node, names: Names) -> Any:
-        of, *keys = (self.value(file, each, names) for each in node.named_children)
+        collection, *keys = (self.value(file, child, names) for child in node.named_children)
         try:
-            return of[keys[0]] if isinstance(of, list | dict) and len(keys) == 1 else None
+            return collection[keys[0]] if isinstance(collection, list | dict) and len(keys) == 1 else None
         except (LookupError, TypeError) as err:
             raise Unreadable(f"what {file.text(node)[:60]!r} is") from err
 
@@ -295,90 +297,92 @@ class Expressions:
         return self.value(file, node, {})
 
     def _binary(self, file: RubyFile, node: Node, names: Names) -> Any:
-        left, right, operator = (node.child_by_field_name(each) for each in ("left", "right", "operator"))
+        left, right, operator = (node.child_by_field_name(field) for field in ("left", "right", "operator"))
         assert left is not None and right is not None and operator is not None
-        one, two = self.value(file, left, names), self.value(file, right, names)
-        if isinstance(one, list) and isinstance(two, list):
+        left_value, right_value = self.value(file, left, names), self.value(file, right, names)
+        if isinstance(left_value, list) and isinstance(right_value, list):
             match file.text(operator):
                 case "+":
-                    return one + two
+                    return left_value + right_value
                 case "|":
-                    return one + [each for each in two if each not in one]
+                    return left_value + [item for item in right_value if item not in left_value]
                 case "-":
-                    return [each for each in one if each not in two]
-        if isinstance(one, str) and isinstance(two, str) and file.text(operator) == "+":
-            return one + two
+                    return [item for item in left_value if item not in right_value]
+        if isinstance(left_value, str) and isinstance(right_value, str) and file.text(operator) == "+":
+            return left_value + right_value
         match file.text(operator):
             case "==" | "!=":
-                return (one == two) == (file.text(operator) == "==")
+                return (left_value == right_value) == (file.text(operator) == "==")
             case "and" | "&&":
-                return two if one not in (None, False) else one
+                return right_value if left_value not in (None, False) else left_value
             case "or" | "||":
-                return one if one not in (None, False) else two
+                return left_value if left_value not in (None, False) else right_value
         raise Unreadable(f"what {file.text(node)[:60]!r} is")
 
     def _call(self, file: RubyFile, node: Node, names: Names) -> Any:
-        receiver, name, given = node.child_by_field_name("receiver"), named(file, node), node.child_by_field_name("arguments")
-        if receiver is not None and name == "new" and file.text(receiver) == "Regexp" and given is not None:
-            pattern = self.values(file, given.named_children, names)[0]
+        receiver, name, arguments = node.child_by_field_name("receiver"), called_name(file, node), node.child_by_field_name("arguments")
+        if receiver is not None and name == "new" and file.text(receiver) == "Regexp" and arguments is not None:
+            pattern = self.values(file, arguments.named_children, names)[0]
             return pattern if isinstance(pattern, RubyRegexp) else RubyRegexp(str(pattern))
-        module = receiver is not None and receiver.type in ("self", "constant", "scope_resolution")
-        if (receiver is None or module) and name in self.methods:
-            return self._result(self.methods[name], self.values(file, given.named_children, names) if given is not None else [])
+        is_function = receiver is not None and receiver.type in ("self", "constant", "scope_resolution")
+        if (receiver is None or is_function) and name in self.methods:
+            return self._method_result(
+                self.methods[name], self.values(file, arguments.named_children, names) if arguments is not None else []
+            )
         if receiver is None or node.child_by_field_name("block") is not None:
             raise Unreadable(f"what {name} gives")
-        return _asked(self.value(file, receiver, names), name, file.text(given) if given is not None else "")
+        return _call_on_value(self.value(file, receiver, names), name, file.text(arguments) if arguments is not None else "")
 
-    def _result(self, method: Method, given: list[Any]) -> Any:
-        """What a method gives that assigns names, and chooses, before its last expression."""
+    def _method_result(self, method: RubyMethod, arguments: list[Any]) -> Any:
+        """Return the result of a method whose statements are assignments, conditions and a last expression."""
         names: dict[str, Any] = {}
-        left = list(given)
+        remaining = list(arguments)
         for name, default, splat in method.signature():
             if splat:
-                names[name], left = left, []
-            elif left:
-                names[name] = left.pop(0)
+                names[name], remaining = remaining, []
+            elif remaining:
+                names[name] = remaining.pop(0)
             elif default is not None:
                 names[name] = self.value(method.file, default, names)
-        if left:
+        if remaining:
             raise Unreadable("more arguments than parameters")
-        return self._last(method.file, method_body(method.node), names)
+        return self._last_value(method.file, method_body(method.node), names)
 
-    def _last(self, file: RubyFile, statements: Sequence[Node], names: dict[str, Any]) -> Any:
-        """The value of the last of the statements."""
+    def _last_value(self, file: RubyFile, statements: Sequence[Node], names: dict[str, Any]) -> Any:
+        """Return the value of the last statement."""
         result: Any = None
-        for each in statements:
-            match each.type:
+        for statement in statements:
+            match statement.type:
                 case "comment":
                     continue
                 case "assignment" | "operator_assignment":
-                    left, right = each.child_by_field_name("left"), each.child_by_field_name("right")
+                    left, right = statement.child_by_field_name("left"), statement.child_by_field_name("right")
                     assert left is not None and right is not None
                     result = self.value(file, right, names)
-                    if each.type == "operator_assignment":
-                        before = names.get(file.text(left))
-                        if "+=" not in file.text(each) or not isinstance(before, list) or not isinstance(result, list):
+                    if statement.type == "operator_assignment":
+                        old_value = names.get(file.text(left))
+                        if "+=" not in file.text(statement) or not isinstance(old_value, list) or not isinstance(result, list):
                             raise Unreadable("an assignment that computes")
-                        result = before + result
+                        result = old_value + result
                     names[file.text(left)] = result
                 case "if" | "unless":
-                    result = self._last(file, self._chosen(file, each, names), names)
-                case "return" if each.named_children and each == statements[-1]:
-                    return self.value(file, each.named_children[0].named_children[0], names)
+                    result = self._last_value(file, self._chosen_branch(file, statement, names), names)
+                case "return" if statement.named_children and statement == statements[-1]:
+                    return self.value(file, statement.named_children[0].named_children[0], names)
                 case _:
-                    result = self.value(file, each, names)
+                    result = self.value(file, statement, names)
         return result
 
-    def _chosen(self, file: RubyFile, node: Node, names: dict[str, Any]) -> list[Node]:
+    def _chosen_branch(self, file: RubyFile, node: Node, names: dict[str, Any]) -> list[Node]:
         condition = node.child_by_field_name("condition")
         assert condition is not None
-        true = self.value(file, condition, names) not in (None, False)
-        branch = node.child_by_field_name("consequence" if true == (node.type == "if") else "alternative")
+        is_true = self.value(file, condition, names) not in (None, False)
+        branch = node.child_by_field_name("consequence" if is_true == (node.type == "if") else "alternative")
         return list(branch.named_children) if branch is not None else []
 
 
-def _asked(value: Any, name: str, arguments: str) -> Any:
-    """The methods of text, lists and hashes that declarations use."""
+def _call_on_value(value: Any, name: str, arguments: str) -> Any:
+    """Return the result of a method of a text, list or hash; only those that declarations use are known."""
     if name in ("freeze", "dup", "to_a"):
         return value
     if isinstance(value, str) and not arguments:
@@ -393,12 +397,12 @@ def _asked(value: Any, name: str, arguments: str) -> Any:
         return not value if name == "empty?" else len(value)
     if isinstance(value, list):
         if name == "map" and arguments in ("(&:to_sym)", "(&:to_s)", "(&:intern)"):
-            return [str(each) for each in value]
+            return [str(item) for item in value]
         if name in ("uniq", "flatten", "compact", "sort", "reverse") and not arguments:
-            flat = [inner for each in value for inner in (each if isinstance(each, list) and name == "flatten" else [each])]
+            items = [inner for item in value for inner in (item if isinstance(item, list) and name == "flatten" else [item])]
             if name == "sort":
-                return sorted(map(str, flat))
+                return sorted(map(str, items))
             if name == "reverse":
-                return flat[::-1]
-            return [each for at, each in enumerate(flat) if name != "uniq" or each not in flat[:at]]
+                return items[::-1]
+            return [item for index, item in enumerate(items) if name != "uniq" or item not in items[:index]]
     raise Unreadable(f"what .{name} gives")

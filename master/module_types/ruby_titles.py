@@ -1,4 +1,4 @@
-"""How types in Ruby take their titles apart (`title_patterns`), where that is written out."""
+"""Reads the title patterns of types in Ruby (`title_patterns`) where they are literals."""
 
 from __future__ import annotations
 
@@ -7,21 +7,24 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .models import TitlePattern
-from .ruby_source import Expressions, RubyFile, RubyRegexp, Unreadable
+from .ruby_source import RubyExpressions, RubyFile, RubyRegexp, Unreadable
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 
-def literal_patterns(expressions: Expressions, file: RubyFile, statements: Sequence[Node]) -> list[tuple[RubyRegexp, tuple[str, ...]]]:
+def literal_patterns(expressions: RubyExpressions, file: RubyFile, statements: Sequence[Node]) -> list[tuple[RubyRegexp, tuple[str, ...]]]:
     """
-    `[[regexp, [[name], [name, proc]]], …]` at a method's end.
+    Return the value `[[regexp, [[name], [name, proc]]], …]` at the end of a method: the regexps with their names.
 
-    A proc that hands on what it is given is no proc; with another one the pattern is Unreadable.
+    A proc that returns its argument is ignored.
+
+    Raises:
+        Unreadable: a pattern has another proc, or is computed.
     """
     names: dict[str, Any] = {}
-    for each in statements[:-1]:
-        left, right = each.child_by_field_name("left"), each.child_by_field_name("right")
+    for child in statements[:-1]:
+        left, right = child.child_by_field_name("left"), child.child_by_field_name("right")
         if left is None or right is None:
             raise Unreadable("title patterns that are computed")
         text = file.text(right)
@@ -30,35 +33,37 @@ def literal_patterns(expressions: Expressions, file: RubyFile, statements: Seque
     if last.type == "return":
         last = last.named_children[0].named_children[0]
     if last.type != "array":
-        return [(one, tuple(str(each[0]) for each in two)) for one, two in expressions.value(file, last, names)]
-    found: list[tuple[RubyRegexp, tuple[str, ...]]] = []
-    for entry in (each for each in last.named_children if each.type != "comment"):
-        regexp_node, list_node = (each for each in entry.named_children if each.type != "comment")
+        return [
+            (pattern, tuple(str(child[0]) for child in attributes_of)) for pattern, attributes_of in expressions.value(file, last, names)
+        ]
+    patterns: list[tuple[RubyRegexp, tuple[str, ...]]] = []
+    for entry in (child for child in last.named_children if child.type != "comment"):
+        regexp_node, list_node = (child for child in entry.named_children if child.type != "comment")
         regexp = expressions.value(file, regexp_node, names)
         if not isinstance(regexp, RubyRegexp):
             raise Unreadable("a title pattern that is no regular expression")
         attributes: list[str] = []
-        for one in (each for each in list_node.named_children if each.type != "comment"):
-            parts = [each for each in one.named_children if each.type != "comment"] if one.type == "array" else [one]
+        for pattern in (child for child in list_node.named_children if child.type != "comment"):
+            parts = [child for child in pattern.named_children if child.type != "comment"] if pattern.type == "array" else [pattern]
             if len(parts) > 1 and not _is_identity(file.text(parts[1])) and names.get(file.text(parts[1]), "") is not None:
                 raise Unreadable("a title pattern with a function")
             attributes.append(str(expressions.value(file, parts[0], names)))
-        found.append((regexp, tuple(attributes)))
-    return found
+        patterns.append((regexp, tuple(attributes)))
+    return patterns
 
 
-def named_patterns(expressions: Expressions, file: RubyFile, node: Node) -> tuple[TitlePattern, ...] | None:
-    """The resource API's: `[{pattern: /…(?<name>…)…/, desc: '…'}, …]`."""
-    found: list[TitlePattern] = []
+def named_patterns(expressions: RubyExpressions, file: RubyFile, node: Node) -> tuple[TitlePattern, ...] | None:
+    """Return the title patterns of the resource API, `[{pattern: /…(?<name>…)…/, desc: '…'}, …]`; None when they cannot be read."""
+    patterns: list[TitlePattern] = []
     try:
-        for each in expressions.value(file, node, {}):
-            regexp = each["pattern"]
-            found.append((regexp.plain, tuple(re.findall(r"\(\?<(\w+)>", regexp.source))))
+        for entry in expressions.value(file, node, {}):
+            regexp = entry["pattern"]
+            patterns.append((regexp.plain, tuple(re.findall(r"\(\?<(\w+)>", regexp.source))))
     except (Unreadable, KeyError, TypeError, AttributeError):
         return None
-    return tuple(found)
+    return tuple(patterns)
 
 
 def _is_identity(text: str) -> bool:
-    squeezed = "".join(text.split()).replace("(", "").replace(")", "")
-    return squeezed in ("lambda{|x|x}", "->x{x}", "proc{|x|x}", "Proc.new{|x|x}", "lambdado|x|xend")
+    compact = "".join(text.split()).replace("(", "").replace(")", "")
+    return compact in ("lambda{|x|x}", "->x{x}", "proc{|x|x}", "Proc.new{|x|x}", "lambdado|x|xend")

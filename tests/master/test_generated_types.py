@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from master.files.code_files import MemoryFiles
-from master.module_types.generated import read_generated, written
+from master.module_types.generated import generated_manifest, read_generated
 from master.module_types.models import DeclaredAttribute, DeclaredType
 from master.module_types.registry import ModuleTypes
 from shared.errors import ParseError
@@ -52,7 +52,7 @@ Puppet::Resource::ResourceType3.new(
 
 
 def test_a_type_is_written_as_puppet_writes_it() -> None:
-    assert written(DECLARED, NOW) == TEXT
+    assert generated_manifest(DECLARED, NOW) == TEXT
 
 
 def test_what_was_written_is_read_again() -> None:
@@ -64,7 +64,7 @@ def test_what_was_written_is_read_again() -> None:
 
 def test_an_open_type_is_not_written() -> None:
     with pytest.raises(ValueError, match="line 3"):
-        written(DeclaredType("x", open="line 3: a name that is computed"), NOW)
+        generated_manifest(DeclaredType("x", open="line 3: a name that is computed"), NOW)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from master.files.code_files import MemoryFiles
 from master.module_types.models import DeclaredType
-from master.module_types.registry import ModuleTypes, RubyTypes
+from master.module_types.registry import ModuleTypes, RubyTypeCache
 from master.module_types.ruby_types import read_ruby_type
 
 
@@ -67,8 +67,8 @@ def test_what_cannot_be_read_leaves_the_type_open(body: str) -> None:
     declared = read(body)
 
     assert declared.open
-    assert "whatever" in declared.known().attributes
-    assert not declared.known().isomorphic
+    assert "whatever" in declared.to_native_type().attributes
+    assert not declared.to_native_type().isomorphic
 
 
 def test_a_helper_is_found_in_the_module_that_the_file_requires() -> None:
@@ -117,7 +117,7 @@ def test_title_patterns_are_read_when_they_are_literal(patterns: str, wanted: ob
     declared = titled(patterns)
 
     assert declared.title_patterns == wanted
-    assert declared.known().isomorphic == (wanted is not None)
+    assert declared.to_native_type().isomorphic == (wanted is not None)
 
 
 def test_title_patterns_of_a_function_in_another_file_are_evaluated() -> None:
@@ -180,7 +180,7 @@ def test_a_type_is_read_again_when_a_file_changes_that_it_requires() -> None:
             "/m/lib/puppet_x/s.rb": "module PuppetX\n module S\n  def more\n   newparam(:a)\n  end\n end\nend",
         }
     )
-    kept = RubyTypes()
+    kept = RubyTypeCache()
 
     def attributes() -> set[str]:
         found = ModuleTypes(files, ["/m"], ruby=kept).find("x")

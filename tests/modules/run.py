@@ -42,7 +42,7 @@ from master.compiler.syntax.parser import parse
 from master.compiler.syntax.source import Source
 from master.environments.directory_environment import DirectoryEnvironment
 from master.files.code_files import DiskFiles
-from master.module_types.registry import RubyTypes
+from master.module_types.registry import RubyTypeCache
 from master.ruby import RubyProgram, RubySettings
 from shared.errors import PuppetError
 
@@ -145,7 +145,7 @@ def by_reference(roots: Mapping[str, Path], facts: Mapping[str, Mapping[str, Any
     return {each["id"]: each for each in answers}
 
 
-def by_us(root: Path, facts: Mapping[str, Any], cache: CodeCache, types: RubyTypes) -> tuple[dict[str, Any], tuple[str, ...]]:
+def by_us(root: Path, facts: Mapping[str, Any], cache: CodeCache, types: RubyTypeCache) -> tuple[dict[str, Any], tuple[str, ...]]:
     """What we make of an environment, and what it takes of Ruby."""
     logs: list[list[str]] = []
     settings = {"strict": "warning", "strict_variables": False, "storeconfigs": False, "server": "puppet", "manifest": f"{root}/manifests"}
@@ -365,7 +365,7 @@ def main() -> int:
         roots = {module: use.lay_out(Path(folder)) for module, use in chosen.items()}
         facts = {module: known | dict(use.facts) for module, use in chosen.items()}
         theirs = by_reference(roots, facts)
-        cache, types = CodeCache(), RubyTypes()
+        cache, types = CodeCache(), RubyTypeCache()
         for module, root in roots.items():
             got, ruby = by_us(root, facts[module], cache, types)
             wanted = theirs.get(module, {"error": "no answer"})
