@@ -1,4 +1,4 @@
-"""The access log: one escaped line a request."""
+"""The access log: one escaped line for each request."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MAX_PATH = 200  # characters; keys of a filebucket hold whole paths
 
 
 def format_line(*, address: str, name: str, method: str, target: str, status: int, size: int, seconds: float) -> str:
-    """`<address> <certname or -> "<method> <target>" <status> <bytes> <seconds>`, printable ASCII only, parameters left out."""
+    """Return `<address> <certname or -> "<method> <path>" <status> <bytes> <seconds>`, in printable ASCII, without the query."""
     path = target.partition("?")[0]
     cut = path if len(path) <= MAX_PATH else path[:MAX_PATH] + "..."
     return f'{address or "-"} {name or "-"} "{_escaped(method)} {_escaped(cut)}" {status} {size} {seconds:.3f}'
@@ -21,7 +21,7 @@ def _escaped(text: str) -> str:
 
 
 def log_request(*, address: str, name: str, method: str, target: str, status: int, size: int, seconds: float) -> None:
-    """Log a request; destinations of objects get its parts by name."""
+    """Log a request; destinations that take objects get its parts by name."""
     if not log.isEnabledFor(logging.INFO):
         return
     text = format_line(address=address, name=name, method=method, target=target, status=status, size=size, seconds=seconds)

@@ -1,8 +1,8 @@
 """
 Conditional requests: whether the copy that a client has is certainly the current one. Source: RFC 9110 8.8 and 13.1.
 
-Agents of Puppet send the time of their own clock at their last refresh as If-Modified-Since, not the Last-Modified that they were given.
-A date says "unchanged" therefore only with a tolerance for their clocks. When in doubt the whole body is sent.
+Puppet's agents send the time of their own clock at their last refresh as If-Modified-Since, not the Last-Modified of the response.
+A date therefore counts only with a tolerance for their clocks. When in doubt the body is sent.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _TAG = re.compile(r'(?:W/)?("[^"]*")')
 @dataclass(frozen=True, slots=True)
 class Validators:
     """
-    What identifies a body.
+    The validators of a body: its tag and its date.
 
     Attributes:
-        etag: of the contents; weak, as the body may be compressed on its way.
-        modified: the first whole second since the epoch in which the body was certainly the current one; None while a second write
-            in the same second could still follow, or when the file's time is not of this machine's past.
+        etag: A hash of the contents; weak, as the body may be compressed on its way.
+        modified: The first whole second since the epoch in which the body was certainly the current one; None while a second write
+            in the same second could still follow, or when the file's time is not in this machine's past.
     """
 
     etag: str
@@ -35,23 +35,23 @@ class Validators:
 
     @classmethod
     def of(cls, body: bytes, written: float, now: float) -> Validators:
-        """`written`: when the file was; `now`: by this machine's clock; both in seconds since the epoch."""
+        """Return the validators of `body`, whose file was written at `written`; both times are seconds since the epoch by our clock."""
         settled = now - written >= SETTLED_AFTER
         return cls(f'W/"{hashlib.sha256(body).hexdigest()}"', int(written) + 1 if settled else None)
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers for an answer, also for 304."""
+        """The headers of a response with this body, and of a 304."""
         if self.modified is None:
             return {"ETag": self.etag}
         return {"ETag": self.etag, "Last-Modified": format_datetime(datetime.fromtimestamp(self.modified, UTC), usegmt=True)}
 
     def match(self, request: Mapping[str, str], now: float) -> bool:
         """
-        Whether a request with these headers is answered with 304: If-None-Match alone counts where there is one.
+        Return whether a request with these headers is answered with 304.
 
-        A date counts when it is the one that was given out, or when it is past by our clock and so much later than the last
-        change that no agent's clock is to blame.
+        If-None-Match alone counts when there is one. A date counts when it is the one that we sent, or when it is past by our clock
+        and so much later than the last change that an agent's fast clock cannot explain it.
         """
         tags = request.get("If-None-Match")
         if tags is not None:
@@ -63,7 +63,7 @@ class Validators:
 
 
 def _timestamp(header: str) -> float | None:
-    """The time of an HTTP date in seconds since the epoch, None for anything else."""
+    """Return an HTTP date in seconds since the epoch, None for anything else."""
     if not header:
         return None
     try:

@@ -250,13 +250,13 @@ class ConnectionServer(web.Server):
         return request
 
     @property
-    def all(self) -> list[Connection]:
+    def open_connections(self) -> list[Connection]:
         """The open connections."""
         return [connection for connection in self.connections if isinstance(connection, Connection)]
 
     def close_idle(self) -> None:
         """Close the connections that wait for a request; the others close after their answer."""
-        for connection in self.all:
+        for connection in self.open_connections:
             if connection.busy:
                 connection.close()
             else:

@@ -1,8 +1,9 @@
 """
-TLS handshakes, computed in threads of their own: a signature takes milliseconds, and a thousand agents come at once.
+TLS handshakes, computed in threads of their own: a signature takes milliseconds, and a thousand agents may connect at once.
 
-asyncio and uvloop compute them on the event loop, all that are ready in one turn, and close the connection of a peer that is refused
-without telling it why. So each is spoken here, on the accepted socket, and handed over to a transport of the loop when it is done.
+asyncio and uvloop compute handshakes on the event loop, all that are ready in one iteration, and close the connection of a refused peer
+without telling it why. Each handshake is therefore performed here, on the accepted socket, and its session is then handed over to a
+transport of the loop.
 """
 
 from __future__ import annotations
@@ -16,17 +17,16 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextvars import ContextVar
 
-_HEARD = 16 * 1024  # bytes read at once; all that a peer has to say is a few thousand
-_HELLO = 64  # bytes; no ClientHello is shorter
-_BYTES_RECEIVED = 128  # its place in the kernel's tcp_info
+_RECEIVE_SIZE = 16 * 1024  # bytes read at once; a peer's part of a handshake is a few thousand
+_LEAST_HELLO = 64  # bytes; no ClientHello is shorter
+_BYTES_RECEIVED_OFFSET = 128  # the offset of tcpi_bytes_received in the kernel's tcp_info
 
 
 class Session:
     """
-    What a transport takes for an ssl.SSLObject, after the handshake.
+    The session after a handshake, with the methods of an ssl.SSLObject that transports use.
 
-    OpenSSL goes on with the buffers that it began with. A transport has its own, `incoming` and `outgoing`, so that what is in
-    them is carried over.
+    OpenSSL keeps the buffers that it began with. A transport has its own, `incoming` and `outgoing`; each method copies their bytes.
     """
 
     incoming: ssl.MemoryBIO
@@ -41,28 +41,28 @@ class Session:
         self.compression = tls.compression
 
     def do_handshake(self) -> None:
-        """It is done, but for what is still to be sent."""
-        with self._carried():
+        """Send the last bytes of the handshake, which is done already."""
+        with self._buffers_carried():
             pass
 
     def pending(self) -> int:
-        """Bytes that can be read, or at least tried to; uvloop does not ask for more when there are none."""
+        """Return the bytes that can be read, or at least tried to; uvloop does not ask for more when there are none."""
         return self._tls.pending() + self._received.pending
 
     def read(self, size: int, buffer: bytearray | None = None) -> int | bytes:
-        with self._carried():
+        with self._buffers_carried():
             return self._tls.read(size) if buffer is None else self._tls.read(size, buffer)
 
     def write(self, data: bytes) -> int:
-        with self._carried():
+        with self._buffers_carried():
             return self._tls.write(data)
 
     def unwrap(self) -> None:
-        with self._carried():
+        with self._buffers_carried():
             self._tls.unwrap()
 
     @contextlib.contextmanager
-    def _carried(self) -> Iterator[None]:
+    def _buffers_carried(self) -> Iterator[None]:
         if self.incoming.pending:
             self._received.write(self.incoming.read())
         try:
@@ -72,12 +72,12 @@ class Session:
                 self.outgoing.write(self._sent.read())
 
 
-handed_over: ContextVar[Session | None] = ContextVar("handed over", default=None)
-"""The session for the transport that the current task is about to make."""
+session_for_transport: ContextVar[Session | None] = ContextVar("session for transport", default=None)
+"""The session for the transport that the current task is about to make; None: the transport begins a handshake itself."""
 
 
 class ServedContext(ssl.SSLContext):
-    """An SSLContext that gives transports the session in `handed_over`; without one it begins a handshake, as others do."""
+    """An SSLContext that gives transports the session in `session_for_transport`; without one it begins a handshake as usual."""
 
     def wrap_bio(
         self,
@@ -87,20 +87,20 @@ class ServedContext(ssl.SSLContext):
         server_hostname: str | bytes | None = None,
         session: ssl.SSLSession | None = None,
     ) -> ssl.SSLObject:
-        done = handed_over.get()
-        if done is None:
+        handed_over = session_for_transport.get()
+        if handed_over is None:
             return super().wrap_bio(incoming, outgoing, server_side, server_hostname, session)
-        done.incoming, done.outgoing = incoming, outgoing
-        return done  # type: ignore[return-value]  # it has what transports use
+        handed_over.incoming, handed_over.outgoing = incoming, outgoing
+        return handed_over  # type: ignore[return-value]  # it has the methods that transports use
 
 
 class Handshake:
     """
-    One with a peer at a socket that does not block.
+    The handshake with a peer at a non-blocking socket.
 
     Args:
-        patience: seconds that the peer may take for its part, all in all.
-        turn: a clock, by which `waited` counts.
+        patience: Seconds that the peer may take for its part, all in all.
+        turn: Returns the present turn of the clock that `turns_waited` counts by.
     """
 
     def __init__(self, peer: socket.socket, patience: float, turn: Callable[[], int]) -> None:
@@ -109,64 +109,66 @@ class Handshake:
         self._turn = turn
         self._waited = 0
         self._since: int | None = turn()  # when we began to wait for the peer; None: it waits for us
-        self.has_heard = False  # anything of the peer
-        self.has_answered = False  # with our certificate, as a rule
+        self.has_received = False  # any byte of the peer
+        self.has_answered = False  # we did, with our certificate as a rule
 
     @property
-    def waited(self) -> int:
-        """How many turns the peer has taken for its part."""
+    def turns_waited(self) -> int:
+        """The number of turns that the peer has taken for its part."""
         return self._waited + (0 if self._since is None else self._turn() - self._since)
 
     @property
-    def silent(self) -> bool:
+    def is_silent(self) -> bool:
         """Whether the peer has not even begun; False where the kernel does not tell."""
         try:
-            told = self.peer.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _BYTES_RECEIVED + 8)
+            info = self.peer.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _BYTES_RECEIVED_OFFSET + 8)
         except OSError:
             return False
-        return len(told) == _BYTES_RECEIVED + 8 and int(struct.unpack_from("=Q", told, _BYTES_RECEIVED)[0]) < _HELLO
+        return len(info) == _BYTES_RECEIVED_OFFSET + 8 and int(struct.unpack_from("=Q", info, _BYTES_RECEIVED_OFFSET)[0]) < _LEAST_HELLO
 
-    async def done(self, context: Callable[[], ssl.SSLContext], threads: Executor) -> Session:
+    async def perform(self, context: Callable[[], ssl.SSLContext], threads: Executor) -> Session:
         """
-        The session. The context is asked for when the peer has begun.
+        Return the session. `context` is called when the peer has begun.
 
         Raises:
-            ssl.SSLError: the peer is refused, and was told why. OSError: it has gone. TimeoutError: it took too long.
+            ssl.SSLError: The peer is refused, and was told why.
+            OSError: The peer has left.
+            TimeoutError: The peer took too long.
         """
         received, sent = ssl.MemoryBIO(), ssl.MemoryBIO()
-        received.write(await self._answer_to(b""))
+        received.write(await self._exchange(b""))
         tls = context().wrap_bio(received, sent, server_side=True)
         while True:
             try:
-                with self._our_part():
+                with self._without_waiting():
                     await asyncio.get_running_loop().run_in_executor(threads, tls.do_handshake)
             except ssl.SSLWantReadError:
-                received.write(await self._answer_to(sent.read()))
+                received.write(await self._exchange(sent.read()))
             except ssl.SSLError:
-                with contextlib.suppress(OSError):  # who has gone, or reads nothing, is not told
+                with contextlib.suppress(OSError):  # a peer that has left, or reads nothing, is not told
                     self.peer.send(sent.read())
                 raise
             else:
                 return Session(tls, received, sent)
 
     @contextlib.contextmanager
-    def _our_part(self) -> Iterator[None]:
-        self._waited, self._since = self.waited, None
+    def _without_waiting(self) -> Iterator[None]:
+        self._waited, self._since = self.turns_waited, None
         try:
             yield
         finally:
             self._since = self._turn()
 
-    async def _answer_to(self, said: bytes) -> bytes:
-        """What the peer says then."""
+    async def _exchange(self, message: bytes) -> bytes:
+        """Send `message` and return the peer's answer to it; raise ConnectionResetError when it has left."""
         loop = asyncio.get_running_loop()
-        began = loop.time()
+        started = loop.time()
         async with asyncio.timeout(max(self._patience, 0.001)):
-            await loop.sock_sendall(self.peer, said)
-            self.has_answered = self.has_answered or bool(said)
-            heard = await loop.sock_recv(self.peer, _HEARD)
-        self._patience -= loop.time() - began
-        if not heard:
-            raise ConnectionResetError("The peer has gone")
-        self.has_heard = True
-        return heard
+            await loop.sock_sendall(self.peer, message)
+            self.has_answered = self.has_answered or bool(message)
+            received = await loop.sock_recv(self.peer, _RECEIVE_SIZE)
+        self._patience -= loop.time() - started
+        if not received:
+            raise ConnectionResetError("The peer has left")
+        self.has_received = True
+        return received

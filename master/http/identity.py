@@ -1,4 +1,4 @@
-"""Who is asking: the verified client certificate of the connection, or, behind a configured proxy, the one it passes on."""
+"""The identity of a client: the verified certificate of its connection, or the one that a configured proxy passes on."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MAX_HEADER_CERTIFICATE = 16 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A connection's other end. `problem`: why its certificate, though verified, names nobody."""
+    """A connection's other end. `problem` says why its certificate, though verified, names nobody."""
 
     client: Client
     certificate: x509.Certificate | None = None
@@ -43,7 +43,7 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class ProxyRules:
-    """Whose identity headers count. Without `networks` nobody's do; header names are lower case with dashes."""
+    """The proxies whose identity headers count; without `networks` there are none. Header names are lower case with dashes."""
 
     networks: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...] = ()
     dn_header: str = "x-client-dn"
@@ -52,7 +52,7 @@ class ProxyRules:
 
     @classmethod
     def of(cls, *, switched_on: bool, addresses: Iterable[str], dn: str, verify: str) -> ProxyRules:
-        """From the settings, where headers are named as CGI variables (`HTTP_X_CLIENT_DN`); ConfigError for a bad address."""
+        """Return the rules of the settings, which have CGI's names of headers (`HTTP_X_CLIENT_DN`); ConfigError for a bad address."""
         networks = []
         for address in addresses if switched_on else ():
             try:
@@ -62,7 +62,7 @@ class ProxyRules:
         return cls(tuple(networks), dn_header=_header(dn), verify_header=_header(verify))
 
     def trusts(self, address: str) -> bool:
-        """Whether headers of this peer count."""
+        """Return whether the identity headers of the peer at `address` count."""
         if not self.networks or not address:
             return False
         peer = ipaddress.ip_address(address)
@@ -74,7 +74,7 @@ def _header(variable: str) -> str:
 
 
 def address_of(peername: object) -> str:
-    """The address in what a socket says about its peer; an IPv4 address even when it came in over IPv6."""
+    """Return the address in a socket's name of its peer, as IPv4 also when the peer connected over IPv6; '' when there is none."""
     if not isinstance(peername, Sequence) or not peername:
         return ""
     text = str(peername[0]).split("%")[0]
@@ -87,7 +87,7 @@ def address_of(peername: object) -> str:
 
 
 def peer_of(der: bytes | None, address: str, names: OidNames) -> Peer:
-    """The peer with this certificate (DER, verified by TLS), or without one."""
+    """Return the peer with a certificate (DER, verified by TLS), or without one."""
     anonymous = Client(name=address, address=address, authenticated=False)
     if der is None:
         return Peer(anonymous)
@@ -111,10 +111,10 @@ def peer_of(der: bytes | None, address: str, names: OidNames) -> Peer:
 
 def still_valid(peer: Peer, revocations: Revocations, now: datetime) -> Client:
     """
-    The client, when its certificate holds now: asked for each request, since a connection may outlive a revocation.
+    Return the client of `peer` if its certificate is valid now; called for each request, since a connection may outlive a revocation.
 
     Raises:
-        Denied: revoked, ended since the handshake, or it names nobody.
+        Denied: The certificate is revoked, has ended since the handshake, or names nobody.
     """
     if peer.problem:
         raise Denied(f"The client certificate cannot be used: {peer.problem}")
@@ -128,7 +128,7 @@ def still_valid(peer: Peer, revocations: Revocations, now: datetime) -> Client:
 
 
 def identity_headers(headers: Iterable[str]) -> list[str]:
-    """Those header names that claim an identity, in whatever spelling."""
+    """Return the header names that claim an identity, in whatever spelling."""
     return [name for name in headers if _IDENTITY_HEADER.fullmatch(name.replace("_", "-").lower())]
 
 
@@ -136,19 +136,19 @@ def peer_behind_proxy(
     headers: Sequence[tuple[str, str]], rules: ProxyRules, trust: ServerTrust, address: str, names: OidNames, now: datetime
 ) -> Peer:
     """
-    The peer that a trusted proxy speaks for; anonymous when the proxy says that nothing was verified.
+    Return the peer that a trusted proxy speaks for; it is anonymous when the proxy says that no certificate was verified.
 
-    The full certificate decides, verified again against our CA and CRLs; the DN text must not contradict it.
+    The certificate itself decides, verified again against our CA and CRLs; the DN in its header must not contradict it.
 
     Raises:
-        Denied: a header twice, a certificate that is missing or does not verify, or a DN that is not its subject.
+        Denied: A header stands twice, the certificate is missing or does not verify, or the DN is not its subject.
     """
     values = {}
     for name in (rules.dn_header, rules.verify_header, rules.certificate_header):
-        found = [value for key, value in headers if key.replace("_", "-").lower() == name]
-        if len(found) > 1:
+        matching = [value for key, value in headers if key.replace("_", "-").lower() == name]
+        if len(matching) > 1:
             raise Denied(f"The header {name} stands more than once")
-        values[name] = found[0] if found else ""
+        values[name] = matching[0] if matching else ""
     if values[rules.verify_header] != "SUCCESS":
         return peer_of(None, address, names)
     text = unquote(values[rules.certificate_header])
@@ -160,15 +160,15 @@ def peer_behind_proxy(
     except (BadData, PeerNotTrusted) as err:
         raise Denied(f"The certificate that the proxy passed on is not trusted: {err}") from err
     peer = peer_of(certificate.public_bytes(Encoding.DER), address, names)
-    claimed = values[rules.dn_header]
-    if claimed:
-        match = _CN_ONLY.fullmatch(claimed.strip())
+    dn = values[rules.dn_header]
+    if dn:
+        match = _CN_ONLY.fullmatch(dn.strip())
         if match is None or match[1] != peer.client.name:
-            raise Denied(f"The name {quoted_for_log(claimed)} does not agree with the certificate of {peer.client.name}")
+            raise Denied(f"The name {quoted_for_log(dn)} does not agree with the certificate of {peer.client.name}")
     return peer
 
 
 def _restore_line_ends(text: str) -> str:
-    """PEM as proxies send it: its line ends may have become spaces or tabs."""
+    """Return PEM with its line ends, which proxies may have made into spaces or tabs."""
     body = re.sub(r"[\t ]+", "\n", text.replace("-----BEGIN CERTIFICATE-----", "").replace("-----END CERTIFICATE-----", "").strip())
     return f"-----BEGIN CERTIFICATE-----\n{body}\n-----END CERTIFICATE-----\n"

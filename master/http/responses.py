@@ -68,7 +68,7 @@ def incident_response(number: str) -> Response:
 
 
 def negotiate_coding(accept_encoding: str) -> str:
-    """The packing a client asks for: `gzip`, `deflate`, or '' for none; `q` only counts when it is 0."""
+    """Return the coding a client asks for: `gzip`, `deflate`, or '' for none; `q` counts only when it is 0."""
     accepted = {}
     for item in accept_encoding.lower().split(","):
         name, _, parameter = item.partition(";")
@@ -80,13 +80,13 @@ def negotiate_coding(accept_encoding: str) -> str:
 
 
 def compress(body: bytes, coding: str) -> bytes:
-    """`body` in the coding `gzip` or `deflate` (zlib's form, which is what Ruby's clients read)."""
+    """Return `body` in the coding `gzip` or `deflate` (zlib's form, which Ruby's clients read)."""
     return gzip.compress(body, _LEVEL, mtime=0) if coding == "gzip" else zlib.compress(body, _LEVEL)
 
 
 async def send(request: HttpRequest, response: Response) -> tuple[web.StreamResponse, int]:
     """
-    Write `response`; gives aiohttp's response and the number of body bytes.
+    Write `response`; return it in the form of aiohttp, and the number of body bytes.
 
     A long body that breaks off cuts the connection: the client must never take a part for the whole.
     """
@@ -109,7 +109,7 @@ async def send(request: HttpRequest, response: Response) -> tuple[web.StreamResp
 
 
 async def _send_stream(request: HttpRequest, response: Response, headers: dict[str, str]) -> tuple[web.StreamResponse, int]:
-    """The first piece is asked for before anything is written: what fails there can still be told."""
+    """Write a long body; its first piece is read before anything is written, so that an error there can still be a response."""
     assert response.chunks is not None
     chunks = response.chunks()
     try:
@@ -133,7 +133,7 @@ async def _send_stream(request: HttpRequest, response: Response, headers: dict[s
 
 
 async def _send_chunks(written: web.StreamResponse, first: bytes | None, chunks: AsyncIterator[bytes], size: int | None) -> int:
-    """Write all pieces; their number of bytes. ConnectionError when it is not `size`, since the length is announced already."""
+    """Write all pieces and return their number of bytes; raise ConnectionError when it is not `size`, which is announced already."""
     sent, chunk = 0, first
     while chunk is not None:
         sent += len(chunk)
@@ -142,7 +142,7 @@ async def _send_chunks(written: web.StreamResponse, first: bytes | None, chunks:
         await written.write(chunk)
         chunk = await anext(chunks, None)
     if size is not None and sent != size:
-        log.warning("A body of %d bytes has become another while it was sent; the connection is cut", size)
+        log.warning("A body of %d bytes has changed while it was sent; the connection is cut", size)
         raise ConnectionError("The body is not as long as announced")
     return sent
 

@@ -44,7 +44,7 @@ class HttpServer:
     @property
     def open_connections(self) -> int:
         """The number of connections, those in their handshakes included."""
-        return self.listener.open if self.listener is not None else 0
+        return self.listener.open_count if self.listener is not None else 0
 
     @property
     def is_idle(self) -> bool:

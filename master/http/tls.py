@@ -1,4 +1,4 @@
-"""The listening side of TLS: a context of our CA only, a snapshot of what is revoked, both renewed when their files change."""
+"""The server's side of TLS: a context that trusts our CA only, and the revoked serials, both loaded again when their files change."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20:DHE+AESGCM:DHE+CHACHA20:ECDHE+AES:DHE+AES
 
 @dataclass(frozen=True, slots=True)
 class TrustFiles:
-    """Where the server's own certificate and key, the CA bundle and the CRLs lie, all PEM."""
+    """The paths of the server's own certificate and key, of the CA bundle and of the CRLs, all PEM."""
 
     certificate: Path
     key: Path
@@ -42,26 +42,26 @@ class TrustFiles:
 
 @dataclass(frozen=True, slots=True)
 class Revocations:
-    """What is revoked: for the DER of an issuer's name, the serials. Immutable, so that a request sees one state of it."""
+    """The revoked serials by the DER of their issuer's name. Immutable, so that a request sees one state of them."""
 
     serials: Mapping[bytes, frozenset[int]] = field(default_factory=dict)
 
     def revoked(self, certificate: x509.Certificate) -> bool:
-        """Whether the issuer of `certificate` has revoked it."""
+        """Return whether the issuer of `certificate` has revoked it."""
         return certificate.serial_number in self.serials.get(certificate.issuer.public_bytes(), frozenset())
 
     @classmethod
     def of(cls, crls: Iterable[x509.CertificateRevocationList]) -> Revocations:
-        found: dict[bytes, frozenset[int]] = {}
+        serials: dict[bytes, frozenset[int]] = {}
         for crl in crls:
             issuer = crl.issuer.public_bytes()
-            found[issuer] = found.get(issuer, frozenset()) | {entry.serial_number for entry in crl}
-        return cls(found)
+            serials[issuer] = serials.get(issuer, frozenset()) | {entry.serial_number for entry in crl}
+        return cls(serials)
 
 
 @dataclass(frozen=True, slots=True)
 class ServerTrust:
-    """One loaded state of the files. `next_update`: when the first of the CRLs ends, None: never."""
+    """One loaded state of the files. `next_update` is when the first of the CRLs ends; None: never."""
 
     context: ssl.SSLContext
     revocations: Revocations
@@ -72,11 +72,11 @@ class ServerTrust:
 
 def load(files: TrustFiles) -> ServerTrust:
     """
-    The state of `files` now. Blocks: call it in a thread.
+    Return the state of `files` now. Blocks: call it in a thread.
 
     Raises:
-        ConfigError: a file is missing or damaged, key and certificate do not belong together, or a CA has no CRL.
-            Without a CRL nothing starts: revocation that is not checked is worse than a master that is down.
+        ConfigError: A file is missing or damaged, key and certificate do not belong together, or a CA has no CRL.
+            Without a CRL nothing starts: revocation that is not checked is worse than a server that is down.
     """
     authorities = bundles.certificates(_read(files.authorities, "CA certificate"))
     crls = _crls(files, authorities)
@@ -85,12 +85,12 @@ def load(files: TrustFiles) -> ServerTrust:
     return ServerTrust(context, Revocations.of(crls), authorities, crls, min(ends, default=None))
 
 
-def _read(path: Path, what: str) -> bytes:
+def _read(path: Path, kind: str) -> bytes:
     try:
         return path.read_bytes()
     except OSError as err:
         raise ConfigError(
-            f"Could not read the {what} {path}: {err.strerror}",
+            f"Could not read the {kind} {path}: {err.strerror}",
             hint="The CA writes it on the master's first start.",
         ) from err
 
@@ -102,18 +102,18 @@ def _crls(files: TrustFiles, authorities: tuple[x509.Certificate, ...]) -> tuple
 def _genuine_crls(
     crls: tuple[x509.CertificateRevocationList, ...], authorities: tuple[x509.Certificate, ...], path: Path
 ) -> tuple[x509.CertificateRevocationList, ...]:
-    """The CRLs that one of the authorities signed; others are left out, loudly."""
-    kept = []
+    """Return the CRLs that one of the authorities signed, and log the others; raise ConfigError when none is left."""
+    genuine = []
     for crl in crls:
         if any(crl.issuer == ca.subject and verify.crl_is_genuine(crl, ca) for ca in authorities):
-            kept.append(crl)
+            genuine.append(crl)
         else:
             log.error("The CRL of %s in %s is not signed by any CA of ours and is ignored", crl.issuer.rfc4514_string(), path)
-    if not kept:
+    if not genuine:
         raise ConfigError(
             f"There is no CRL of our CA in {path}", hint="Copy the CA's ca_crl.pem there; without a CRL no revocation is seen."
         )
-    return tuple(kept)
+    return tuple(genuine)
 
 
 def _context(
@@ -133,7 +133,7 @@ def _context(
 
 
 def _load_own_certificate(context: ssl.SSLContext, files: TrustFiles) -> None:
-    """Have our own certificate shown; ConfigError when it cannot be used."""
+    """Load our own certificate and key into a context; raise ConfigError when they cannot be used."""
     try:
         context.load_cert_chain(files.certificate, files.key, password=_no_password)
     except (OSError, ValueError) as err:
@@ -150,7 +150,7 @@ def _load_trust(
     crls: tuple[x509.CertificateRevocationList, ...],
     path: Path,
 ) -> None:
-    """Have peers verified by these authorities, and by these CRLs if there are any; `path`: where they are from."""
+    """Make a context verify peers by these authorities, and by these CRLs, if any, which are from `path`."""
     context.load_verify_locations(cadata=b"".join(ca.public_bytes(Encoding.DER) for ca in authorities))
     if crls:
         with tempfile.NamedTemporaryFile(prefix="crl") as file:  # OpenSSL takes CRLs from files only; these are the ones just checked
@@ -162,17 +162,17 @@ def _load_trust(
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
 
 
-def client_context(files: TrustFiles, now: datetime, *, known: bool) -> ssl.SSLContext:
+def client_context(files: TrustFiles, now: datetime, *, with_certificate: bool) -> ssl.SSLContext:
     """
-    For asking the CA: it has to show a certificate of our CA for its name. Blocks.
+    Return a context for requests to the CA, which has to show a certificate of our CA for its name. Blocks.
 
-    Its revocation is checked by our CRLs as long as they are current. With one that has ended, or none, nothing would verify any
-    more, not even the CA that has the next one.
+    The CA's own revocation is checked by our CRLs as long as they are current. With one that has ended, or none, nothing would verify
+    any more, not even the CA that has the next one.
 
     Args:
-        known: show our own certificate.
+        with_certificate: Show our own certificate.
     Raises:
-        ConfigError, BadData: a file cannot be used.
+        ConfigError, BadData: A file cannot be used.
     """
     authorities = bundles.certificates(_read(files.authorities, "CA certificate"))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -181,9 +181,9 @@ def client_context(files: TrustFiles, now: datetime, *, known: bool) -> ssl.SSLC
         crls = _crls(files, authorities)
     except PuppetError:
         crls = ()
-    current = all(each.next_update_utc is None or each.next_update_utc > now for each in crls)
+    current = all(crl.next_update_utc is None or crl.next_update_utc > now for crl in crls)
     _load_trust(context, authorities, crls if current else (), files.crl)
-    if known:
+    if with_certificate:
         _load_own_certificate(context, files)
     return context
 
@@ -204,10 +204,10 @@ def _crl_flag(authorities: tuple[x509.Certificate, ...], crls: tuple[x509.Certif
 
 class ServerTls:
     """
-    The current trust, for handshakes (`context`) and for each request (`revocations`).
+    The trust in force, for handshakes (`context`) and for each request (`revocations`).
 
-    `watch` reloads when one of the files changes; what cannot be loaded is logged and the old state stays. An ended CRL refuses
-    every certificate, so `on_expired` is asked (the CA service signs it anew) and an error is logged again and again.
+    `watch` reloads when one of the files changes; files that cannot be loaded are logged and the old state stays. An ended CRL makes
+    TLS refuse every certificate, so `on_expired` is awaited (the CA service signs it anew) and an error is logged once a minute.
     """
 
     def __init__(
@@ -223,10 +223,10 @@ class ServerTls:
         self.on_expired = on_expired
         self.now = now
         self._trust: ServerTrust | None = None
-        self._seen: tuple[object, ...] = ()
-        self._loaded = b""  # a sum of what the files held
+        self._loaded_stamps: tuple[object, ...] = ()
+        self._loaded_digest = b""  # of the files' contents
         self._loading = asyncio.Lock()
-        self._complained: datetime | None = None
+        self._last_complaint: datetime | None = None
 
     @property
     def trust(self) -> ServerTrust:
@@ -244,7 +244,7 @@ class ServerTls:
         return self.trust.revocations
 
     async def start(self) -> None:
-        """Load the files; ConfigError or BadData when they do not allow a start."""
+        """Load the files; raise ConfigError or BadData when they do not allow a start."""
         await self.reload()
 
     async def reload(self) -> None:
@@ -252,47 +252,47 @@ class ServerTls:
         Load the files now; the CA service calls this after a revocation.
 
         Raises:
-            ConfigError: something cannot be loaded. The old state stays, but for what is revoked: that counts at once if the
-                CRL itself can be read, whatever is wrong with the other files.
+            ConfigError: A file cannot be loaded. The old state stays, except for revocations: they count at once if the CRL
+                itself can be read, whatever is wrong with the other files.
         """
         async with self._loading:
-            seen = await asyncio.to_thread(self._stamps)
+            stamps = await asyncio.to_thread(self._stamps)
             try:
-                self._loaded = await asyncio.to_thread(self._contents)
+                self._loaded_digest = await asyncio.to_thread(self._digest)
                 self._trust = await asyncio.to_thread(load, self.files)
             except PuppetError:
                 if self._trust is not None:
                     crls = await asyncio.to_thread(_crls, self.files, self._trust.authorities)
                     self._trust = replace(self._trust, revocations=Revocations.of(crls), crls=crls)
                 raise
-            self._seen = seen
+            self._loaded_stamps = stamps
         await self._check_dates()
 
     async def watch(self) -> None:
-        """Runs until cancelled: reload on change, complain about an ended CRL."""
+        """Run until cancelled: reload when files change, log an error while the CRL has ended."""
         while True:
             await asyncio.sleep(self.interval)
             try:
-                if (seen := await asyncio.to_thread(self._stamps)) == self._seen:
+                if (stamps := await asyncio.to_thread(self._stamps)) == self._loaded_stamps:
                     await self._check_dates()
-                elif await asyncio.to_thread(self._contents) == self._loaded:
-                    self._seen = seen  # a refresh that brought nothing new
+                elif await asyncio.to_thread(self._digest) == self._loaded_digest:
+                    self._loaded_stamps = stamps  # a refresh that changed nothing
                 else:
                     await self.reload()
                     log.info("Loaded the certificates and CRLs anew")
             except (PuppetError, OSError, ssl.SSLError, ValueError) as err:
-                self._seen = await asyncio.to_thread(self._stamps)  # complain once a change
+                self._loaded_stamps = await asyncio.to_thread(self._stamps)  # one error for each change
                 log.error("Could not load the certificates or CRLs anew, the old ones stay in force: %s", err)
 
-    def _contents(self) -> bytes:
-        """A sum over all files; of one that cannot be read, over why not."""
-        found = hashlib.sha256()
+    def _digest(self) -> bytes:
+        """Return a digest of all files; of one that cannot be read, of the reason."""
+        digest = hashlib.sha256()
         for path in self.files.all:
             try:
-                found.update(hashlib.sha256(path.read_bytes()).digest())
+                digest.update(hashlib.sha256(path.read_bytes()).digest())
             except OSError as err:
-                found.update(f"error {err.errno}".encode())
-        return found.digest()
+                digest.update(f"error {err.errno}".encode())
+        return digest.digest()
 
     def _stamps(self) -> tuple[object, ...]:
         stamps: list[object] = []
@@ -306,11 +306,11 @@ class ServerTls:
     async def _check_dates(self) -> None:
         end, now = self.trust.next_update, self.now()
         if end is None or end > now:
-            self._complained = None
+            self._last_complaint = None
             return
-        if self._complained is not None and (now - self._complained).total_seconds() < 60:
+        if self._last_complaint is not None and (now - self._last_complaint).total_seconds() < 60:
             return
-        self._complained = now
+        self._last_complaint = now
         log.error("The CRL in %s ended on %s: every agent's certificate is refused until there is a new one", self.files.crl, end)
         if self.on_expired is not None:
             await self.on_expired()

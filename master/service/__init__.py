@@ -1,1 +1,1 @@
-"""The master as a long-running process: its signals, tasks, metrics and health."""
+"""What a master does beside its requests: conditions and expiry checks, revocation lists, folders, the audit of refusals, the hard end."""

@@ -1,4 +1,4 @@
-"""What the services of a master need: compiling processes, a CA's folder, revocation lists that are in force, room on disks."""
+"""The conditions that a master's services need: compiling processes, a CA's folder, revocation lists in force, space on disks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LEAST_FILES = 16
 
 
 def conditions(settings: MasterSettings, workers: CompilePool, trust: Callable[[], ServerTrust]) -> Iterable[Condition]:
-    """All of them, for these settings; `trust`: the revocation lists in force."""
+    """Yield the conditions for these settings; `trust` returns the revocation lists in force."""
     yield Condition(CompilePool.CONDITION, "No catalog can be compiled", COMPILING, _self_test(workers))
     yield Condition("revocation-lists", "The revocation list has ended", ("ca", *COMPILING), _lists_in_force(trust))
     stores = {"yaml": settings.yamldir / "facts", "json": settings.server_datadir / "facts"}
@@ -64,8 +64,8 @@ def _writable(*folders: Path) -> Callable[[], Awaitable[str]]:
 
 
 def write_problem(folder: Path) -> str:
-    """Why this process cannot write a file into a folder, which may have to be made first; '' when it can. Blocks."""
-    nearest = next(each for each in (folder, *folder.parents) if each.exists())
+    """Return why this process cannot write into a folder, which may not exist yet; '' when it can. Blocks."""
+    nearest = next(path for path in (folder, *folder.parents) if path.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK, effective_ids=True):
         return f"{nearest} may not be written to by the account of the master, or is read-only"
     room = os.statvfs(nearest)

@@ -1,9 +1,8 @@
 """
-The revocation lists of a master that is no CA, kept as fresh as the CA's.
+The revocation lists of a master that is not the CA, kept as fresh as the CA's.
 
-They are asked for at ca_server now and then, over TLS that believes the CA alone, and take the place of those on disk only when
-the CA has signed them and they are not older. The listener notices the changed file (see `http.tls`), as it does when somebody
-copies one there.
+They are fetched from ca_server at intervals, over TLS that trusts the CA alone, and replace those on disk only when the CA has signed
+them and they are not older. The server notices the changed file (see `http.tls`), as it does when somebody copies one there.
 """
 
 from __future__ import annotations
@@ -40,17 +39,18 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("puppet.crl")
 
-SPREAD = 0.1  # of the interval, either way: masters that were started together do not ask together
-REPEATED = timedelta(hours=1)  # a failure that stays the same is said again
+SPREAD = 0.1  # of the interval, either way, so that masters that were started together do not ask together
+LOG_AGAIN_AFTER = timedelta(hours=1)  # a failure that stays the same is logged again
 LATE = 3  # intervals after which the lists count as out of date
 LEAST_LATE = timedelta(hours=1)
 
-# How it is asked for, the first that is answered: CAs of 4 and later answer anybody, or any certificate; one of 3.x in its own scheme.
+# The ways to ask, with our certificate or without; the first that is answered counts. CAs of Puppet 4 and later answer anybody, or any
+# certificate; one of 3.x answers in its own scheme.
 WAYS: Final[tuple[tuple[Dialect, bool], ...]] = ((MODERN, False), (MODERN, True), (LEGACY, True))
 
 
 class CrlSource:
-    """The CA, as it is asked for its revocation lists."""
+    """The CA as a source of revocation lists."""
 
     def __init__(self, settings: MasterSettings, files: TrustFiles, *, now: Callable[[], datetime]) -> None:
         self.settings = settings
@@ -62,27 +62,28 @@ class CrlSource:
 
     async def fetch(self) -> bytes:
         """
-        What the CA gives out now, PEM.
+        Return the lists that the CA gives out now, PEM.
 
         Raises:
-            PeerUnreachable, PeerNotTrusted, PeerAnswered, TooLarge; ConfigError: our own files cannot be used.
+            PeerUnreachable, PeerNotTrusted, PeerAnswered, TooLarge: The CA did not give them.
+            ConfigError: Our own files cannot be used.
         """
         refusals = []
-        for dialect, known in WAYS:
+        for dialect, with_certificate in WAYS:
             try:
-                return await self._asked(dialect, known=known)
+                return await self._fetch_by(dialect, with_certificate=with_certificate)
             except PeerAnswered as err:
                 refusals.append(err)
         raise refusals[0]
 
-    async def _asked(self, dialect: Dialect, *, known: bool) -> bytes:
-        """`known`: with our certificate. One that is revoked could not even ask with it."""
+    async def _fetch_by(self, dialect: Dialect, *, with_certificate: bool) -> bytes:
+        """Fetch the lists in one way; a certificate of ours that is revoked could not even ask."""
         import aiohttp
 
         indirection: Indirection[Any] = CERTIFICATE_REVOCATION_LIST
         request: Request[Any] = Request("ca", self.settings.environment)
         target = paths.build("find", indirection, request, dialect, prefix="puppet-ca").target
-        context = await asyncio.to_thread(tls.client_context, self.files, self.now(), known=known)
+        context = await asyncio.to_thread(tls.client_context, self.files, self.now(), with_certificate=with_certificate)
         host = f"[{self.settings.ca_server}]" if ":" in self.settings.ca_server else self.settings.ca_server
         headers = {"Accept": "s" if dialect is LEGACY else "text/plain", "Accept-Encoding": "identity"}
         limit = aiohttp.ClientTimeout(total=self.settings.crl_refresh_timeout)
@@ -90,14 +91,14 @@ class CrlSource:
         try:
             async with (
                 aiohttp.ClientSession(timeout=limit, auto_decompress=False) as session,
-                session.get(url, ssl=context, headers=headers, allow_redirects=False) as answer,
+                session.get(url, ssl=context, headers=headers, allow_redirects=False) as response,
             ):
-                if answer.status != 200:
-                    said = " ".join((await answer.content.read(2000)).decode("utf-8", "replace").split())
+                if response.status != 200:
+                    message = " ".join((await response.content.read(2000)).decode("utf-8", "replace").split())
                     its = "Is that the CA? Its name and port are ca_server and ca_port."
-                    hint = its if answer.status < 500 else "The CA's log says why."
-                    raise PeerAnswered(f"{self} answered {answer.status}: {said}", code=answer.status, hint=hint)
-                return await self._body(answer.content)
+                    hint = its if response.status < 500 else "The CA's log says why."
+                    raise PeerAnswered(f"{self} answered {response.status}: {message}", code=response.status, hint=hint)
+                return await self._body(response.content)
         except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as err:
             hint = (
                 f"It has to show a certificate of the CA in {self.files.authorities}, not revoked, with '{self.settings.ca_server}' in it."
@@ -108,12 +109,12 @@ class CrlSource:
             raise PeerUnreachable(f"{self} could not be asked: {why}", hint="Its name and port are ca_server and ca_port.") from err
 
     async def _body(self, content: aiohttp.StreamReader) -> bytes:
-        limit, found = self.settings.max_crl_body, bytearray()
+        limit, body = self.settings.max_crl_body, bytearray()
         async for piece in content.iter_any():
-            found += piece
-            if len(found) > limit:
+            body += piece
+            if len(body) > limit:
                 raise TooLarge(f"The CRL of {self} is over the limit of {limit} bytes", hint="The limit is max_crl_body.")
-        return bytes(found)
+        return bytes(body)
 
 
 class CrlRefresh:
@@ -121,8 +122,8 @@ class CrlRefresh:
     Keeps the file of revocation lists up to date.
 
     Args:
-        fetch: gives the CA's lists, PEM; raises PuppetError, OSError.
-        source: the CA, as it is named in the log.
+        fetch: Returns the CA's lists, PEM; raises PuppetError, OSError.
+        source: The CA, as the log names it.
     """
 
     def __init__(
@@ -137,13 +138,13 @@ class CrlRefresh:
         self.fetch = fetch
         self.source = source
         self.now = now
-        self.refreshed: datetime | None = None  # when the CA was last heard
-        self._complaint = ""
-        self._complained: datetime | None = None
+        self.refreshed: datetime | None = None  # when the CA last answered
+        self._last_error = ""
+        self._logged_at: datetime | None = None
 
     @classmethod
     def of(cls, settings: MasterSettings, files: TrustFiles) -> CrlRefresh | None:
-        """As the settings want it; None for a master that is the CA, and where it is switched off."""
+        """Return the refresh that the settings ask for; None for a master that is the CA, and when it is switched off."""
         if settings.ca or not settings.crl_refresh_interval:
             return None
         source = CrlSource(settings, files, now=lambda: datetime.now(UTC))
@@ -151,10 +152,11 @@ class CrlRefresh:
 
     async def refresh(self) -> None:
         """
-        Ask the CA once, and keep what it says.
+        Fetch the CA's lists once and store them.
 
         Raises:
-            PeerError, TooLarge, BadData: what is on disk stays as it was. OSError: it cannot be written.
+            PeerError, TooLarge, BadData: The lists on disk stay as they were.
+            OSError: The lists cannot be written.
         """
         pem = await self.fetch()
         if await asyncio.to_thread(store_crls, self.files, pem, self.now()):
@@ -162,29 +164,30 @@ class CrlRefresh:
         self.refreshed = self.now()
 
     async def attempt(self) -> None:
-        """Refresh; a failure is logged with what to do, again only when it is another one or an hour has passed."""
+        """Refresh; log a failure with a hint, again only when it is another one or an hour has passed."""
         try:
             await self.refresh()
         except (PuppetError, OSError, ValueError) as err:  # a list whose extensions do not parse is a ValueError
             text, now = str(err), self.now()
-            if text == self._complaint and self._complained is not None and now - self._complained < REPEATED:
+            if text == self._last_error and self._logged_at is not None and now - self._logged_at < LOG_AGAIN_AFTER:
                 return
-            self._complaint, self._complained = text, now
+            self._last_error, self._logged_at = text, now
             log.error("Could not refresh the CRL, so that revocations are not seen: %s", text)
             if hint := getattr(err, "hint", ""):
                 log.error("%s", hint)
             return
-        if self._complaint:
-            self._complaint = ""
+        if self._last_error:
+            self._last_error = ""
             log.log(NOTICE, "The CRL is refreshed again")
 
     async def keep_fresh(self, interval: float, *, chance: Callable[[], float] = random.random) -> None:
-        """Runs until cancelled: one attempt at once, then one each `interval` seconds, more or less."""
+        """Run until cancelled: attempt a refresh at once, then each `interval` seconds, more or less."""
         while True:
             await self.attempt()
             await asyncio.sleep(interval * (1 - SPREAD + 2 * SPREAD * chance()))
 
     def describe(self, metrics: Metrics) -> None:
+        """Add the time of the last refresh to the metrics."""
         metrics.read(
             "puppet_crl_refreshed_seconds",
             "gauge",
@@ -195,30 +198,32 @@ class CrlRefresh:
 
 def store_crls(files: TrustFiles, pem: bytes, now: datetime) -> bool:
     """
-    Put the CA's lists into the place of those on disk; whether they are others. Blocks.
+    Replace the lists on disk by the CA's; return whether they differ. Blocks.
 
-    The file gets the time of now in any case, which tells `--check` when the CA was last heard. A list that was not sent stays:
-    that of a CA above an intermediate, say, which somebody has copied there.
+    The file gets the present time in any case, which tells `--check` when the CA last answered. A list that was not sent stays:
+    that of a CA above an intermediate, for example, which somebody has copied there.
 
     Raises:
-        PeerNotTrusted: of another CA, not genuine, older, not valid now. BadData, TooLarge: not a list. OSError.
+        PeerNotTrusted: A list is of another CA, not genuine, older, or not valid now.
+        BadData, TooLarge: `pem` holds no lists.
+        OSError: The file cannot be written.
     """
     authorities = bundles.certificates(files.authorities.read_bytes())
     before = files.crl.read_bytes() if files.crl.exists() else b""
-    known = _known(files.crl, before)
-    taken = crl.accept_newer(bundles.revocation_lists(pem), known, authorities)
-    for each in taken:
-        name = each.issuer.rfc4514_string()
-        if crl.is_delta(each):
+    stored = _stored_crls(files.crl, before)
+    accepted = crl.accept_newer(bundles.revocation_lists(pem), stored, authorities)
+    for issued in accepted:
+        name = issued.issuer.rfc4514_string()
+        if crl.is_delta(issued):
             raise PeerNotTrusted(f"The CRL issued by '{name}' is a difference to another one only")
-        if each.last_update_utc > now + CRL_FROM_THE_FUTURE or (each.next_update_utc is not None and each.next_update_utc <= now):
+        if issued.last_update_utc > now + CRL_FROM_THE_FUTURE or (issued.next_update_utc is not None and issued.next_update_utc <= now):
             raise PeerNotTrusted(
-                f"The CRL issued by '{name}' is valid from {each.last_update_utc} to {each.next_update_utc}, which is not now",
+                f"The CRL issued by '{name}' is valid from {issued.last_update_utc} to {issued.next_update_utc}, which is not now",
                 hint="Compare the clocks of this host and of the CA; a CA that runs signs its list again in time.",
             )
-    sent = {each.issuer for each in taken}
-    ours = {each.subject for each in authorities} - sent
-    after = bundles.dump([*taken, *(each for each in known if each.issuer in ours)])
+    sent_issuers = {issued.issuer for issued in accepted}
+    kept_issuers = {authority.subject for authority in authorities} - sent_issuers
+    after = bundles.dump([*accepted, *(known for known in stored if known.issuer in kept_issuers)])
     if after == before:
         os.utime(files.crl)
         return False
@@ -226,8 +231,8 @@ def store_crls(files: TrustFiles, pem: bytes, now: datetime) -> bool:
     return True
 
 
-def _known(path: Path, pem: bytes) -> tuple[x509.CertificateRevocationList, ...]:
-    """The lists on disk; none when they cannot be read, which is no reason to go on without."""
+def _stored_crls(path: Path, pem: bytes) -> tuple[x509.CertificateRevocationList, ...]:
+    """Return the lists on disk; none when they cannot be read, so that they are replaced."""
     try:
         return bundles.revocation_lists(pem) if pem else ()
     except (BadData, TooLarge) as err:
@@ -236,6 +241,6 @@ def _known(path: Path, pem: bytes) -> tuple[x509.CertificateRevocationList, ...]
 
 
 def overdue_since(path: Path, interval: float, now: datetime) -> datetime | None:
-    """When the lists were last refreshed, if that is too long ago for masters that ask each `interval` seconds. Blocks."""
+    """Return when the lists were last refreshed if that is too long ago for a refresh each `interval` seconds, else None. Blocks."""
     refreshed = datetime.fromtimestamp(path.stat().st_mtime, UTC)
     return refreshed if now - refreshed > max(LATE * timedelta(seconds=interval), LEAST_LATE) else None

@@ -1,4 +1,4 @@
-"""The folders that a master writes into, and what a killed one may have left there."""
+"""The folders that a master writes into, and the temporary files that a killed master leaves there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ log = logging.getLogger("puppet.master")
 
 
 def written_folders(settings: MasterSettings) -> list[Path]:
-    """What the master writes into, the outer ones first."""
+    """Return the folders that the master writes into, the outer ones first."""
     return [
         settings.vardir,
         settings.logdir,
@@ -26,7 +26,7 @@ def written_folders(settings: MasterSettings) -> list[Path]:
 
 
 def remove_leftovers(settings: MasterSettings) -> None:
-    """Remove the temporary files that a killed master left among what it stores. Blocks."""
+    """Remove the temporary files that a killed master left in its stores. Blocks."""
     stores = [settings.reportdir, settings.yamldir, settings.server_datadir]
     try:
         swept = sum(sweep(folder) for store in stores if store.is_dir() for folder in store.iterdir() if folder.is_dir())

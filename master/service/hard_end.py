@@ -1,4 +1,4 @@
-"""The end of a master that was told to stop and cannot: a thread that nothing interrupts, a parse that does not return."""
+"""The end of a master that was told to stop and cannot, because of a thread that nothing interrupts or a parse that does not return."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from shared.process.logqueue import LogQueues
 log = logging.getLogger("puppet.master")
 
 GRACE = 5.0  # seconds after drain_timeout: for cutting connections, ending processes, writing logs
-UNHEARD = 3.0  # seconds after that for the thread below; then the kernel ends the process
+KERNEL_GRACE = 3.0  # seconds after that for the thread below, until the kernel ends the process
 OVERDUE = 75  # EX_TEMPFAIL of sysexits.h
 _FLUSH = 1.0  # seconds for the lines that wait
-_SHOWN = 10  # threads in the log line
+_MAX_THREADS = 10  # threads in the log line
 _ROOT = Path(__file__).parents[2]
 _POOL = Path(concurrent.futures.thread.__file__)
 
@@ -31,7 +31,7 @@ class HardEnd:
     Ends the process at a time, whatever its threads do.
 
     Args:
-        log_queues: Are written before the end, within a second.
+        log_queues: The queues that are written out before the end, within a second.
         clean_up: Is called before the end, for example to remove a pid file.
         exit: Ends the process at once.
     """
@@ -40,24 +40,24 @@ class HardEnd:
         self._log_queues = log_queues
         self._clean_up = clean_up
         self._exit = exit
-        self._called_off = threading.Event()
+        self._disarmed = threading.Event()
         self._thread: threading.Thread | None = None
 
     def arm(self, seconds: float) -> None:
-        """End the process in so many seconds; a second call changes the time. To be called in the main thread."""
+        """End the process in so many seconds; a second call changes the time. Must be called in the main thread."""
         self.disarm()
-        self._called_off = threading.Event()
+        self._disarmed = threading.Event()
         # A thread that holds the interpreter's lock lets no other one run. The kernel needs none.
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.setitimer(signal.ITIMER_REAL, seconds + UNHEARD)
-        self._thread = threading.Thread(target=self._wait, args=(seconds, self._called_off), name="hard end", daemon=True)
+        signal.setitimer(signal.ITIMER_REAL, seconds + KERNEL_GRACE)
+        self._thread = threading.Thread(target=self._wait, args=(seconds, self._disarmed), name="hard end", daemon=True)
         self._thread.start()
 
     def disarm(self) -> None:
-        """The process may go on."""
+        """Let the process go on."""
         if self._thread is not None:
             signal.setitimer(signal.ITIMER_REAL, 0)
-            self._called_off.set()
+            self._disarmed.set()
             self._thread.join()
             self._thread = None
 
@@ -72,16 +72,16 @@ class HardEnd:
 
 
 def busy_threads() -> list[str]:
-    """Return what the threads are doing that a process waits for at its end, but for the main one and idle ones."""
+    """Return a description of each thread that a process waits for at its end, except for the main one and idle ones."""
     frames = sys._current_frames()
     threads = [thread for thread in threading.enumerate() if not thread.daemon and thread is not threading.main_thread()]
     places = [(thread.name, _place(frames[thread.ident])) for thread in threads if thread.ident in frames]
-    return [f"{name} in {place}" for name, place in places if place][:_SHOWN]
+    return [f"{name} in {place}" for name, place in places if place][:_MAX_THREADS]
 
 
 def _place(frame: FrameType) -> str:
     """Return the innermost function of a thread and the innermost one of this program, '' for a thread of a pool with nothing to do."""
-    calls = [(Path(each.f_code.co_filename), each.f_code.co_name, line) for each, line in traceback.walk_stack(frame)]
+    calls = [(Path(caller.f_code.co_filename), caller.f_code.co_name, line) for caller, line in traceback.walk_stack(frame)]
     innermost = calls[0]
     if innermost[:2] == (_POOL, "_worker"):
         return ""

@@ -1,4 +1,4 @@
-"""The audit of refused requests: it goes through a queue, as the event loop answers them and must not wait for a disk."""
+"""The audit of refused requests, through a queue, as the event loop must not wait for a disk."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _TrailHandler(logging.Handler):
 
 
 class Refusals:
-    """Takes entries for `trail` without waiting for it; beyond `capacity` that wait, entries are dropped and counted in `queue.dropped`."""
+    """A queue of entries for `trail`. When `capacity` entries wait, further ones are dropped and counted in `queue.dropped`."""
 
     def __init__(self, trail: Audit, *, capacity: int) -> None:
         self.queue = QueuedHandler(_TrailHandler(trail), capacity=capacity)
@@ -36,7 +36,7 @@ class Refusals:
 
 @contextmanager
 def queued_refusals(trail: Audit, *, capacity: int) -> Iterator[Refusals]:
-    """Yield a queue before the trail; at the end what waits is written, within the seconds that logs have for it. Blocks at the end."""
+    """Yield a queue for the trail; at the end, waiting entries are written within the seconds that logs have for it, which blocks."""
     refusals = Refusals(trail, capacity=capacity)
     try:
         yield refusals

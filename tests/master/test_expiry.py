@@ -46,7 +46,7 @@ def test_each_end_is_said_once_a_step() -> None:
     expiries = Expiries(lambda: [Ending("master", "x", START + timedelta(days=40))], now=clock)
     said = []
     for _ in range(42):
-        said.append(len(expiries.look()))
+        said.append(len(expiries.new_warnings()))
         clock.pass_(days=1)
     assert [day for day, count in enumerate(said) if count] == [10, 33, 39, 40]
     assert sum(said) == 4
@@ -55,9 +55,9 @@ def test_each_end_is_said_once_a_step() -> None:
 def test_a_renewed_certificate_is_not_said() -> None:
     clock, ends = Clock(), [Ending("agent", "web1", START + timedelta(days=5))]
     expiries = Expiries(lambda: ends, now=clock)
-    assert len(expiries.look()) == 1
+    assert len(expiries.new_warnings()) == 1
     ends[0] = Ending("agent", "web1", START + timedelta(days=90))
-    assert expiries.look() == []
+    assert expiries.new_warnings() == []
 
 
 def test_what_ends_is_read_from_the_ca_and_the_masters_files(site: Site, pem: Any) -> None:
@@ -78,7 +78,7 @@ def test_the_metrics_have_the_ends() -> None:
     ends = [Ending("agent", "web1", START + timedelta(days=6)), Ending("agent", "web2", START), Ending("ca", "x", START)]
     expiries, metrics = Expiries(lambda: ends, now=Clock()), Metrics()
     expiries.describe(metrics)
-    expiries.look()
+    expiries.new_warnings()
     lines = [line for line in metrics.text().splitlines() if line.startswith(("puppet_certificate", "puppet_agent"))]
     assert lines == [
         f'puppet_certificate_end_seconds{{kind="ca",name="x"}} {START.timestamp():.0f}',

@@ -72,7 +72,7 @@ async def sent_and_left(master: Any, gate: Gate) -> None:
     """It is gone before it has the answer."""
     client = await sent(master, gate)
     client.writer.transport.abort()
-    await until(lambda: all(each.transport is None for each in master.server.listener.server.all))
+    await until(lambda: all(each.transport is None for each in master.server.listener.server.open_connections))
 
 
 async def test_R_13_a_client_that_leaves_does_not_break_off_what_was_begun(start: Start, shelves: Shelves) -> None:
@@ -89,10 +89,10 @@ async def test_R_13_an_answer_that_nobody_takes_is_no_error_in_the_log(
     shelves["facts"] = gate = Gate(shelves["facts"])
     async with start() as master:
         await sent(master, gate)
-        (connection,) = master.server.listener.server.all
+        (connection,) = master.server.listener.server.open_connections
         connection.transport.close()  # the end of the peer has been noticed, and is not yet told
         gate.open.set()
-        await until(lambda: not master.server.listener.server.all)
+        await until(lambda: not master.server.listener.server.open_connections)
         assert "agent1" in gate.instances
         assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
 
@@ -105,7 +105,7 @@ async def test_R_13_a_body_that_breaks_off_is_not_stored(start: Start, shelves: 
             await client.send(head.encode() + b"abc")
             await asyncio.sleep(0.02)
             await client.close()
-        await until(lambda: not master.server.listener.server.all)
+        await until(lambda: not master.server.listener.server.open_connections)
         assert shelves["facts"].instances == {}
         assert shelves["file_bucket_file"].streams == {}
         assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
@@ -129,7 +129,7 @@ async def test_R_15_a_stop_lets_requests_end_and_frees_the_port(start: Start, sh
         answers = await asyncio.gather(*asked)
         assert {(answer.status, answer.headers["connection"]) for answer in answers} == {(200, "close")}
         await asyncio.wait_for(stopping, 2)
-        assert master.server.listener.server.all == []
+        assert master.server.listener.server.open_connections == []
 
 
 @pytest.mark.slow
@@ -187,7 +187,7 @@ async def test_R_22_the_connection_cap_closes_the_idle_and_serves_the_new(start:
     async with start({"max_connections": 16}) as master:
         clients = [await master.client("agent1" if number else None) for number in range(40)]
         assert (await clients[-1].ask("GET", "/status/v1/simple")).text == "running"
-        assert master.server.listener.open <= 17
+        assert master.server.listener.open_count <= 17
         assert await clients[0].ended(1)
 
 

@@ -204,7 +204,7 @@ async def test_TLS_09_connections_that_say_nothing_do_not_stop_an_agent(start: S
         started = time.monotonic()
         assert not await refused(master, ca.context("agent1"))
         assert time.monotonic() - started < 2
-        await eventually(master, lambda: master.server.listener.open == 0, within=4)
+        await eventually(master, lambda: master.server.listener.open_count == 0, within=4)
         for plain in silent:
             plain.close()
 

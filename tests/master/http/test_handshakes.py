@@ -106,15 +106,15 @@ async def test_only_what_the_peer_takes_is_counted(ca: CaFolder) -> None:
     with ours, theirs, Slow(1) as threads:
         ours.setblocking(False)
         handshake = Handshake(ours, 10, lambda: threads.turn)
-        task = asyncio.create_task(handshake.done(lambda: served, threads))
+        task = asyncio.create_task(handshake.perform(lambda: served, threads))
         threads.turn += 3
-        assert handshake.waited == 3
+        assert handshake.turns_waited == 3
         theirs.send(hello.read())
-        await until(lambda: threads.turn > 100 and handshake.waited >= 3)
+        await until(lambda: threads.turn > 100 and handshake.turns_waited >= 3)
         await until(lambda: bool(select.select([theirs], [], [], 0)[0]))
-        assert handshake.waited == 3
+        assert handshake.turns_waited == 3
         threads.turn += 2
-        assert handshake.waited == 5
+        assert handshake.turns_waited == 5
         theirs.close()
         with pytest.raises(OSError):
             await task
@@ -152,7 +152,7 @@ async def test_R_41_a_handshake_that_fails_as_nobody_foresaw_is_logged_and_count
 
     async with serve() as master:
         with monkeypatch.context() as patched:
-            patched.setattr(Handshake, "done", fail)
+            patched.setattr(Handshake, "perform", fail)
             with pytest.raises((OSError, asyncio.IncompleteReadError)):
                 await master.client("agent1")
         assert master.server.supervisor.failures[HANDSHAKE] == 1
