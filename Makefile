@@ -66,6 +66,7 @@ unit: $(VENV)/.installed
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/vulture
 
 types: $(VENV)/.installed
 	$(BIN)/mypy

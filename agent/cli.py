@@ -68,7 +68,6 @@ TEST = {
     "usecacheonfailure": False,
     "detailed_exitcodes": True,
 }
-NO_CLIENT = 43
 
 
 @dataclass(frozen=True, slots=True)

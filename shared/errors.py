@@ -69,21 +69,11 @@ class PuppetError(Exception):
         place = str(self.where) if self.where else ""
         return f"{self.message} {place}" if place else self.message
 
-    def __reduce__(self) -> tuple[object, ...]:
-        # Worker processes send errors back by pickle, which by default would pass only `args`.
-        return (_rebuilt, (type(self), self.message), self.__dict__)
-
 
 def text_with_hint(error: BaseException) -> str:
     """Return an error's text, and its hint on a line of its own: one error is one record of a log."""
     hint = getattr(error, "hint", "")
     return f"{error}\n{hint}" if hint else str(error)
-
-
-def _rebuilt(cls: type[PuppetError], message: str) -> PuppetError:
-    error = cls.__new__(cls)
-    Exception.__init__(error, message)
-    return error
 
 
 class BadRequest(PuppetError):

@@ -222,9 +222,6 @@ class CompilerHost(Protocol):
     def module_root(self, name: str) -> str | None:
         """The folder of a module."""
 
-    def module_of(self, file: str) -> str | None:
-        """The module that owns the file at this path."""
-
     def find_file(self, reference: str, kind: str) -> str | None:
         """The path of `module/path` below the module's `kind` folder (`files`, `templates`), or of an absolute path."""
 

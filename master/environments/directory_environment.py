@@ -154,12 +154,6 @@ class DirectoryEnvironment:
     def environment_file(self, path: str) -> Source | None:
         return self._source(f"{self.root}/{path}")
 
-    def module_of(self, file: str) -> str | None:
-        for folder in self.modulepath:
-            if file.startswith(f"{folder}/"):
-                return file[len(folder) + 1 :].split("/", 1)[0]
-        return None
-
     # --- other files ---
 
     def find_file(self, reference: str, kind: str) -> str | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Literal, Protocol, TypeGuard
@@ -110,14 +109,6 @@ def of_bytes(name: Algorithm, data: bytes) -> str:
     """The hex value for `data`, without prefix; '' for `none` and times."""
     total = new(name)
     total.update(data)
-    return total.hexdigest()
-
-
-def of_stream(name: Algorithm, blocks: Iterable[bytes]) -> str:
-    """The hex value for the concatenation of `blocks`; every block is consumed, also for lite types."""
-    total = new(name)
-    for block in blocks:
-        total.update(block)
     return total.hexdigest()
 
 

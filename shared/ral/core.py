@@ -385,11 +385,6 @@ class Type(Metaparams):
         own: bool | None = self.noop
         return own if own is not None else bool(self.surroundings and self.surroundings.noop)
 
-    @property
-    def path_in_log(self) -> str:
-        """The containment path, as logs show it."""
-        return self.surroundings.path_of(self) if self.surroundings else str(self.ref)
-
     def child(self, title: str, given: Mapping[str, Any], *, origin: Origin | None = None, type: type[Type] | None = None) -> Type:
         """Return a new resource (by default of the same type) with this one's tags, for `generate` and `eval_generate`."""
         origin = origin or Origin(tags=self.origin.tags)

@@ -43,11 +43,6 @@ def mount_points_below(folder: str, *, table: Path | None = None) -> list[str]:
     return sorted(points)
 
 
-def is_in_mount(relative: str, points: Sequence[str]) -> bool:
-    """Return whether a path is a mount point or below one."""
-    return any(relative == point or relative.startswith(f"{point}/") for point in points)
-
-
 def leads_to_mount(relative: str, points: Sequence[str]) -> bool:
     """Return whether a mount point is below a path."""
     return any(point.startswith(f"{relative}/") for point in points)

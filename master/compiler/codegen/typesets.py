@@ -43,10 +43,6 @@ class Member(n.TypeAlias):
 
     __slots__ = ()
 
-    @property
-    def set_name(self) -> str:
-        return self.name.rpartition("::")[0]
-
 
 def _entries(type_: n.Node) -> Mapping[str, n.Entry] | None:
     """The entries of the hash that a type set is made from, by their keys; None: it is no set."""

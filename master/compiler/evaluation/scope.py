@@ -220,11 +220,6 @@ class Scope:
             return self.next.module_name
         return name if isinstance(name, str) else ""
 
-    @property
-    def enclosing(self) -> Scope:
-        """The node's scope, else top scope: where bodies of classes and defines continue to look names up."""
-        return self.compilation.scopes.node or self.compilation.top
-
     def default_attributes(self, type_name: str) -> dict[str, ResourceAttribute] | None:
         """The resource defaults of a type in force here, the innermost winning; None when there are none."""
         if not self.compilation.scopes.has_defaults:

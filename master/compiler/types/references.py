@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Any
 
 from ..values.core import LambdaValue, Value
 from ..values.text import quoted
-from .base import ANY, UNDEF, UNIT, AnyType, Expansion, Guard, PuppetType, Range, UnitType, Wrapper, range_texts
+from .base import ANY, UNDEF, AnyType, Expansion, Guard, PuppetType, UnitType, Wrapper, range_texts
 from .containers import TupleType
 from .scalars import EnumType, IntegerType
 
@@ -147,15 +147,6 @@ def capitalized(type_name: str) -> str:
     if "A" <= type_name[:1] <= "Z":
         return type_name
     return "::".join(segment[:1].upper() + segment[1:].lower() for segment in type_name.split("::"))
-
-
-NO_PARAMETERS: Final = TupleType((), (0, 0))
-
-
-def callable_of(
-    types: Sequence[PuppetType], size: Range | None = None, block: PuppetType | None = None, returns: PuppetType | None = None
-) -> CallableType:
-    return CallableType(TupleType(types, size) if types or size else TupleType((UNIT,), (0, 0)), block, returns)
 
 
 def reference_text(value: ResourceType | ClassType) -> str | None:

@@ -169,25 +169,6 @@ class Timespan:
         sign = "-" if self.nanoseconds < 0 else ""
         return sign + "".join(s if isinstance(s, str) else s.text(size) for s in _segments(format_))
 
-    def as_hash(self) -> dict[str, int | bool]:
-        """Non-zero parts by name; `negative` only when it is."""
-        rest, out = abs(self.nanoseconds), dict[str, int | bool]()
-        for name, unit in (
-            ("days", 86400 * SECOND),
-            ("hours", 3600 * SECOND),
-            ("minutes", 60 * SECOND),
-            ("seconds", SECOND),
-            ("milliseconds", 1_000_000),
-            ("microseconds", 1000),
-            ("nanoseconds", 1),
-        ):
-            value, rest = divmod(rest, unit)
-            if value:
-                out[name] = value
-        if self.nanoseconds < 0:
-            out["negative"] = True
-        return out
-
     def __lt__(self, other: Timespan) -> bool:
         return self.nanoseconds < other.nanoseconds
 
