@@ -8,7 +8,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,7 @@ from ..run.lock import DisabledLock, RunLock
 from ..run.steps import StepObserver as StepObserver
 from ..run.steps import Steps
 from ..servers.srv import Srv
+from ..state.runlog import utc_now
 
 if TYPE_CHECKING:
     from certs.verify import Revocation
@@ -55,10 +56,6 @@ class RunOptions:
     waitforcert: int | None = None
     deferring: Deferring | None = None
     catalog: CatalogSource | None = None
-
-
-def utc_now() -> datetime:
-    return datetime.now(UTC)
 
 
 class Agent:

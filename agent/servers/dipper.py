@@ -1,4 +1,4 @@
-"""Where replaced contents are kept: a local bucket, or a server's over the indirection `file_bucket_file`."""
+"""Filebuckets, which keep replaced contents: local ones, and those of servers over the indirection `file_bucket_file`."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from shared.types.filebucket import Filebucket
 
 
 class Dipper(Protocol):
-    """A bucket, wherever it is."""
+    """A filebucket, local or remote."""
 
     async def keep(self, fd: int, path: str) -> str:
-        """Store the open file `fd`, which came from `path`; the hex value of its checksum."""
+        """Store the content of the open file `fd`, which came from `path`; return the hex value of its checksum."""
 
     def fetch(self, value: str) -> AsyncIterator[bytes]:
-        """The content of that checksum; NotFound when it is not there."""
+        """Yield the content with that checksum; raise NotFound when the bucket does not have it."""
 
 
 RemoteBucket = Callable[[str | None, int | None], Dipper]
@@ -33,7 +33,7 @@ RemoteBucket = Callable[[str | None, int | None], Dipper]
 
 
 class LocalDipper:
-    """A bucket in a folder of this machine."""
+    """A filebucket in a directory of this machine."""
 
     def __init__(self, bucket: Bucket) -> None:
         self.bucket = bucket
@@ -60,10 +60,10 @@ class LocalDipper:
 
 class RemoteDipper:
     """
-    A server's bucket: asked whether it has the content, which is sent only if not.
+    A server's filebucket. Content is sent only when the server says that it does not have it.
 
     Args:
-        algorithm: The digest that the server stores by, or who finds it out.
+        algorithm: The digest that the server stores by, or a function that finds it out.
     """
 
     def __init__(
@@ -107,12 +107,12 @@ def bucket_factory(
     report: Report = lambda level, message: None,
 ) -> Callable[[Filebucket | None], Dipper]:
     """
-    What gives the bucket of a filebucket resource; of None, the default one.
+    Return a function that returns the bucket of a filebucket resource; for None, the default bucket.
 
     Args:
-        folder: Of the default local bucket: the setting clientbucketdir.
+        folder: The directory of the default local bucket, which is the setting clientbucketdir.
         remote: Makes the bucket of a server; None: no server can be reached.
-        report: Gets (level, message) about duplicates and damage in local buckets.
+        report: Receives (level, message) about duplicates and damage in local buckets.
     """
 
     def bucket_of(resource: Filebucket | None) -> Dipper:

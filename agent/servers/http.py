@@ -41,7 +41,7 @@ ERROR_BODY: Final = 64 * 1024  # bytes of an error's text
 
 
 class _Response(aiohttp.ClientResponse):
-    """Remembers over which connection it came."""
+    """A response that knows the number of the connection over which it came."""
 
     connection_number = 0
 
@@ -51,7 +51,7 @@ class _Response(aiohttp.ClientResponse):
 
 
 class _Connector(aiohttp.TCPConnector):
-    """Numbers the connections, and has each new one looked at before anything is sent over it."""
+    """A connector that numbers its connections and has each new one checked before anything is sent over it."""
 
     def __init__(self, checked: Callable[[bytes, str], None] | None, **options: Any) -> None:
         super().__init__(**options)
@@ -79,7 +79,7 @@ class _Connector(aiohttp.TCPConnector):
 
 
 class StreamedAnswer:
-    """An answer whose body is still on its way."""
+    """An answer whose body has not been read yet."""
 
     def __init__(self, response: aiohttp.ClientResponse, client: HttpClient) -> None:
         self._response = response
@@ -88,7 +88,7 @@ class StreamedAnswer:
         self.headers: Mapping[str, str] = {name.lower(): value for name, value in response.headers.items()}
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """The body as it comes; PeerUnreachable when it ends early."""
+        """Yield the body as it arrives; raise PeerUnreachable when it ends early."""
         encoding = self.headers.get("content-encoding", "identity")
         if encoding != "identity":
             self._response.close()
@@ -102,13 +102,13 @@ class StreamedAnswer:
             self._response.close() if not self._response.content.at_eof() else self._response.release()
 
     def _watched_chunks(self, bounds: Bounds) -> AsyncIterator[bytes]:
-        """The body's pieces within the bounds, still packed."""
+        """Yield the pieces of the body, still compressed, as long as they stay within the bounds."""
         return Pace(bounds, f"The answer of {self._response.url.host} for {quoted_for_log(self._response.url.path, 200)}").watch(
             self._response.content.iter_any()
         )
 
     async def read(self) -> bytes:
-        """The whole body, decompressed, within the limit."""
+        """Return the complete body, decompressed; raise TooLarge when it exceeds the limit."""
         limit = self._client.limits.body if self.status < 300 else ERROR_BODY
         try:
             return await self._read(limit)
@@ -135,10 +135,10 @@ class StreamedAnswer:
 
 class HttpClient:
     """
-    One pool of connections with one trust.
+    A pool of connections that share one trust store.
 
-    `verifier` None: nothing is verified, no certificate shown, no connection ever used twice, and nothing can be asked but
-    for the CA's certificate, and whether there is a server at all.
+    With `verifier` None no peer is verified, no certificate is shown and no connection is used twice; then the client only sends requests
+    for the CA's certificate and for a server's status.
     """
 
     def __init__(
@@ -160,7 +160,7 @@ class HttpClient:
         self.limits = limits or HttpLimits()
         self.proxy = proxy or Proxy()
         own_headers = {"User-Agent": user_agent} | ({"X-Puppet-Version": version} if version else {})
-        # What a request says itself stands before these, and what we say of ourselves too.
+        # Headers of a request, and those that name this agent, take precedence over `extra_headers`.
         own_names = {name.lower() for name in own_headers}
         self._headers = {name: value for name, value in (extra_headers or {}).items() if name.lower() not in own_names} | own_headers
         self._source = source
@@ -194,15 +194,10 @@ class HttpClient:
         await self.close()
 
     async def close(self) -> None:
-        """Close all connections; the client may be used again, with the certificates that are then on disk."""
+        """Close all connections. The client may be used again, with the certificates that are on disk by then."""
         if self._session is not None:
             session, self._session, self._connector = self._session, None, None
             await session.close()
-
-    @property
-    def connections(self) -> int:
-        """How many connections this pool has opened."""
-        return self._connector.opened if self._connector else 0
 
     async def _session_and_connector(self) -> tuple[aiohttp.ClientSession, _Connector]:
         async with self._opening:
@@ -249,10 +244,12 @@ class HttpClient:
         compressed: bool = True,
     ) -> StreamedAnswer:
         """
-        One exchange, after waits that the server asks for and redirects within the same origin.
+        Send a request and return its answer; wait as long as the server asks for, and follow redirects within the same origin.
 
         Raises:
-            PeerUnreachable, PeerNotTrusted; PeerAnswered for a redirect elsewhere or one too many.
+            PeerUnreachable: the server does not answer.
+            PeerNotTrusted: the server's certificate is not trusted, or ours is refused.
+            PeerAnswered: the server redirects to another origin, or too often.
         """
         if self.verifier is None and not (method == "GET" and target.partition("?")[0].endswith(_UNVERIFIED)):
             raise PeerNotTrusted(f"Refusing to send {method} {target} to {site}: nobody has verified who that is")
@@ -287,7 +284,7 @@ class HttpClient:
         return wait + self._jitter() * max(1.0, wait / 10)
 
     def _redirect_target(self, site: Site, method: str, target: str, location: str, status: int, hops: int, *, replayable: bool) -> str:
-        """The target of a redirect; PeerAnswered when it may not be followed."""
+        """Return the target of a redirect; raise PeerAnswered when it may not be followed."""
         new = urlsplit(urljoin(f"https://{site}{target}", location))
         try:
             same = (new.scheme, new.hostname, new.port or 443) == ("https", site.host.lower(), site.port)
@@ -347,7 +344,7 @@ class HttpClient:
         return StreamedAnswer(response, self)
 
     def raise_peer_error(self, err: BaseException, where: str) -> NoReturn:
-        """Raise what a person can use instead of a library's error."""
+        """Raise the error that tells a person what to do, in place of a library's error."""
         refused = refusal_of(err)
         if refused:
             raise PeerNotTrusted(f"{where} refused the TLS connection: {refused[0]}", hint=refused[1]) from err
@@ -377,8 +374,8 @@ class HttpClient:
         """
         Raise PeerNotTrusted when `site` does not accept our certificate.
 
-        In TLS 1.3 a server says so only after our side of the handshake is done, and all that is seen of it is a lost connection. A
-        second connection over which nothing is sent makes OpenSSL tell the alert; servers on asyncio close without one.
+        In TLS 1.3 a server refuses a certificate only after our side of the handshake is done, and we see only a lost connection. On a
+        second connection over which nothing is sent, OpenSSL reports the alert; servers on asyncio close it without an alert.
         """
         if self.verifier is None or self.verifier.certificate is None:
             return
@@ -396,7 +393,7 @@ class HttpClient:
             )
 
     async def _distrust(self, site: Site, err: aiohttp.ClientConnectorCertificateError) -> PeerNotTrusted:
-        """What is wrong with the certificate, read from the server once more: OpenSSL's error does not say whose it is."""
+        """Return what is wrong with the server's certificate. It is read once more, as OpenSSL's error does not say whose it is."""
         cause = err.certificate_error
         text = getattr(cause, "verify_message", "") or str(cause)
         fallback = PeerNotTrusted(f"certificate verify failed [{text}] for {site}")
@@ -420,7 +417,7 @@ class HttpClient:
 
 
 def closes_at_once(context: ssl.SSLContext, host: str, port: int) -> bool:
-    """Whether a server closes a connection over which nothing is sent; its alert is raised as ssl.SSLError. Blocks for a few seconds."""
+    """Return whether a server closes a connection over which nothing is sent; raise ssl.SSLError for its alert. Blocks for seconds."""
     with socket.create_connection((host, port), timeout=ALERT_SECONDS) as plain, context.wrap_socket(plain, server_hostname=host) as tls:
         try:
             return not tls.recv(1)
@@ -429,5 +426,5 @@ def closes_at_once(context: ssl.SSLContext, host: str, port: int) -> bool:
 
 
 async def read_answer(answer: StreamedAnswer) -> Answer:
-    """The answer with its body in memory."""
+    """Return the answer with its body in memory."""
     return Answer(answer.status, answer.headers, await answer.read())

@@ -1,4 +1,4 @@
-"""How much a server may send, and how slowly: no body takes a node's disk, or its time, without end."""
+"""Limits of size and of slowness for bodies, so that no server can fill a node's disk or keep it waiting forever."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ HINT = "See http_least_rate and http_body_timeout; the next run tries again."
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """
-    Of one body.
+    The limits of one body.
 
     Attributes:
-        size: Bytes of content that goes to disk.
-        rate: The least bytes a second, over each `window` seconds; 0: any.
-        seconds: The longest that a server may keep us waiting in all; 0: any.
+        size: The most bytes of a content that goes to disk.
+        rate: The least bytes a second, over each `window` seconds; 0: no limit.
+        seconds: The longest time that a server may keep us waiting in all; 0: no limit.
     """
 
     size: int = 16 * 2**30
@@ -30,10 +30,11 @@ class Bounds:
 
 class Pace:
     """
-    Watches one body as it comes. Only the time that we wait for the server counts, not what we do with its bytes.
+    The measured size and speed of one body. Only the time spent waiting for the server counts, not the time that its bytes take to process.
 
     Args:
-        what: The body, for messages. clock: seconds that only ever grow.
+        what: The name of the body in messages.
+        clock: Returns monotonic seconds.
     """
 
     def __init__(self, bounds: Bounds, what: str, clock: Callable[[], float] = time.monotonic) -> None:
@@ -47,10 +48,11 @@ class Pace:
 
     def add(self, size: int, waited: float) -> None:
         """
-        Count `size` bytes that came after `waited` seconds.
+        Count `size` bytes that arrived after `waited` seconds.
 
         Raises:
-            PeerUnreachable: they come too slowly, or took too long in all. TooLarge: more than may come.
+            PeerUnreachable: the body arrives too slowly, or takes too long in all.
+            TooLarge: the body is larger than allowed.
         """
         self._size += size
         self._waited += waited
@@ -70,7 +72,7 @@ class Pace:
             self._window_size, self._window_waited = 0, 0.0
 
     async def watch(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """The same chunks; raises as `add`."""
+        """Yield the same chunks; raise the errors of `add`."""
         while True:
             began = self._clock()
             chunk = await anext(chunks, None)

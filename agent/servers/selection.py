@@ -1,4 +1,4 @@
-"""Which server does what: those that DNS names, those of `server_list`, or those of the settings. Source: protocol reference 6.3, 6.9."""
+"""Selection of each service's server: from DNS, from `server_list`, or from the settings. Source: protocol reference 6.3, 6.9."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ SERVICES = {
     "report": ("report_server", "report_port"),
     "fileserver": ("server", "masterport"),
 }
-CONNECT_SECONDS = 10.0  # for one server of several: there are others
+CONNECT_SECONDS = 10.0  # for one server; short, as there are others
 
 ServerCheck = Callable[[Site], Awaitable[bool]]
 
 
 def parse_server_list(entries: Sequence[str], port: int) -> list[Site]:
-    """The servers of `host[:port]` texts; `port` for those that name none. ConfigError for what is no server."""
+    """Return the servers that `host[:port]` texts name; `port` is the default. Raise ConfigError for a text that names no server."""
     sites = []
     for entry in entries:
         host, colon, text = entry.rpartition(":")
@@ -46,7 +46,11 @@ def parse_server_list(entries: Sequence[str], port: int) -> list[Site]:
 
 
 def readiness_check(client: HttpClient) -> ServerCheck:
-    """Whether a server says that it can serve agents; a master in Ruby, of 3.x to 5.x, has no such page, but its version."""
+    """
+    Return a check whether a server says that it can serve agents.
+
+    A Ruby master of 3.x to 5.x has no status page; it passes when its answer names its version.
+    """
 
     async def answers(site: Site) -> bool:
         try:
@@ -63,7 +67,7 @@ def readiness_check(client: HttpClient) -> ServerCheck:
 
 
 def connection_check(client: HttpClient) -> ServerCheck:
-    """Whether a server answers at all."""
+    """Return a check whether a server answers at all."""
 
     async def answers(site: Site) -> bool:
         try:
@@ -98,11 +102,12 @@ async def _probe(client: HttpClient, site: Site, target: str) -> tuple[int, bool
 
 class ServerSelection:
     """
-    Where each service is, looked for when it is first asked for.
+    The server of each service, selected at its first use.
 
     Args:
-        answers: what a server of `server_list` must pass. reached: what one that DNS names must.
-        srv: the records; by default asked of the system's DNS.
+        answers: The check that a server of `server_list` must pass.
+        reached: The check that a server from DNS must pass; None: the same.
+        srv: Looks up SRV records; None: with the system's DNS.
     """
 
     def __init__(
@@ -118,13 +123,15 @@ class ServerSelection:
 
     @classmethod
     def of(cls, client: HttpClient, settings: AgentSettings, *, srv: Srv | None = None) -> ServerSelection:
-        """By what servers answer over these connections."""
+        """Return a selection that checks servers over the client's connections."""
         return cls(settings, readiness_check(client), reached=connection_check(client), srv=srv)
 
     async def site(self, service: str) -> Site:
         """
-        With `use_srv_records` the first of those that DNS names which answers; else the first of `server_list` that does, for all
-        whose own setting nobody has set; else that of the setting.
+        Return the server of a service (a key of SERVICES).
+
+        With `use_srv_records` it is the first server from DNS that answers; else the first of `server_list` that answers, for services
+        whose own setting is not set; else the server that the setting names.
 
         Raises:
             PeerError: none of server_list answers.
@@ -148,7 +155,7 @@ class ServerSelection:
         return Site(getattr(settings, host), getattr(settings, port))
 
     async def _first_listed(self) -> Site:
-        """The server of `server_list` that is used for everything."""
+        """Return the server of `server_list` that is used for everything."""
         if self._listed is None:
             for site in parse_server_list(self.settings.server_list, self.settings.masterport):
                 if await self._readiness_check(site):
@@ -161,7 +168,7 @@ class ServerSelection:
         return self._listed
 
     async def settings_with_servers(self, services: Iterable[str] = SERVICES) -> AgentSettings:
-        """The settings with the servers to use. PeerError as above."""
+        """Return the settings with the selected servers in them; raise PeerError when none of server_list answers."""
         changes: dict[str, object] = {}
         for service in services:
             if service != "fileserver":  # which no setting names
@@ -172,7 +179,9 @@ class ServerSelection:
 
 async def locate_ca(settings: AgentSettings, *, srv: Srv | None = None) -> Site:
     """
-    Where the CA is, for a host that may have no certificate yet: nothing is shown, and nobody believed before the CA's certificate is here.
+    Return the server of the CA, for a host that may have no certificate yet.
+
+    No certificate is shown, and no server is trusted before the CA's certificate is on disk.
 
     Raises:
         PeerError: none of server_list answers.

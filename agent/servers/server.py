@@ -1,4 +1,4 @@
-"""A server as the indirector's REST termini see it: a site, a pool of connections, and the dialect it speaks."""
+"""A server as REST termini see it: its address, a pool of connections, and the dialect that it speaks."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ Version = tuple[int, ...]
 
 
 def version_of(header: str | None) -> Version | None:
-    """(5, 3, 4) of `5.3.4`; None for anything else."""
+    """Return (5, 3, 4) for `5.3.4`; None for what is not a version."""
     match = re.match(r"(\d{1,4})(?:\.(\d{1,4}))?(?:\.(\d{1,4}))?", header or "")
     return tuple(int(part) for part in match.groups() if part is not None) if match else None
 
 
 def dialect_of(version: Version | None) -> Dialect | None:
-    """What a server of that version speaks; None when it did not say."""
+    """Return the dialect of a server of that version; None when the version is unknown."""
     if version is None:
         return None
     return LEGACY if version[0] < 4 else MODERN
@@ -41,9 +41,10 @@ def dialect_of(version: Version | None) -> Dialect | None:
 @dataclass(slots=True)
 class DialectCache:
     """
-    Which dialect each server speaks: fixed by the setting, else found out and remembered in a file.
+    The dialect of each server: fixed by the setting `scheme`, else learnt and remembered in a file.
 
-    `versions` are those the servers named in this process.
+    Attributes:
+        versions: The versions that servers have named while this process ran.
     """
 
     fixed: Dialect | None = None
@@ -53,7 +54,7 @@ class DialectCache:
 
     @classmethod
     def load(cls, scheme: str, path: Path | None = None) -> DialectCache:
-        """`a`, `b`, or `auto`, which reads and keeps `path`. Blocks."""
+        """Return the cache for a value of the setting `scheme`: `a`, `b`, or `auto`, which reads and writes `path`. Blocks."""
         dialects = cls({"a": LEGACY, "b": MODERN}.get(scheme), path)
         if dialects.fixed is None and path is not None:
             try:
@@ -69,7 +70,7 @@ class DialectCache:
         return self.fixed or self.known.get(str(site))
 
     def learn(self, site: Site, headers: Mapping[str, str]) -> None:
-        """Take note of what an answer says; a server that speaks otherwise than remembered is asked anew the next time."""
+        """Learn a server's version from an answer's headers; forget a remembered dialect that differs, so that it is asked again."""
         version = version_of(headers.get("x-puppet-version"))
         if version is None:
             return
@@ -80,7 +81,7 @@ class DialectCache:
             del self.known[str(site)]
 
     async def remember(self, site: Site, dialect: Dialect) -> Dialect:
-        """Remember what a server speaks."""
+        """Remember the dialect of a server, also in the file; return it."""
         if self.fixed is None and self.known.get(str(site)) is not dialect:
             self.known[str(site)] = dialect
             if self.path is not None:
@@ -93,7 +94,12 @@ class DialectCache:
 
 
 class Server:
-    """The Transport of `shared.indirector.rest` to one site; `environment` gives the one that a probe names."""
+    """
+    The Transport of `shared.indirector.rest` to one site.
+
+    Args:
+        environment: Returns the environment that a probe for the dialect names.
+    """
 
     def __init__(self, site: Site, client: HttpClient, dialects: DialectCache, environment: Callable[[], str]) -> None:
         self.site = site
@@ -104,15 +110,15 @@ class Server:
 
     @property
     def version(self) -> Version | None:
-        """What the server last said about its version."""
+        """The version that the server named last; None when it has named none."""
         return self.dialects.versions.get(str(self.site))
 
     async def dialect(self) -> Dialect:
         """
-        What the server speaks; asked once when neither the setting nor memory says it.
+        Return the dialect of the server; ask the server once when neither the setting nor the cache says it.
 
-        A 3.x master takes `/status` for an environment and answers 404 with its version; later ones know the path. One that
-        says nothing about itself is asked in the words of 3.x.
+        A 3.x master takes `/status` for an environment and answers 404 with its version; later ones know the path. A server that does
+        not name its version gets a request of 3.x.
         """
         async with self._asking:
             known = self.dialects.get(self.site)
@@ -128,13 +134,17 @@ class Server:
             return await self.dialects.remember(self.site, dialect or MODERN)
 
     async def digest(self, configured: str | None) -> Algorithm:
-        """The one digest that its bucket takes: that of a site which has `configured` one, else the usual of its age, md5 before 7."""
+        """
+        Return the one digest that the server's filebucket accepts.
+
+        It is the `configured` one of a site that has set digest_algorithm, else the default of the server's version: md5 before 7.
+        """
         dialect = await self.dialect()
         if dialect is LEGACY:
             return algorithm(LEGACY.digest)
         if configured is not None:
             return algorithm(configured)
-        if self.version is None:  # what it speaks was remembered from another time
+        if self.version is None:  # its dialect was remembered by an earlier process
             await self.send(Outgoing("GET", PROBE), {"Accept": "text/plain, */*"})
         return algorithm(dialect.digest if self.version is None or self.version >= (7,) else "md5")
 
@@ -152,7 +162,7 @@ class Server:
 
 
 def _refuse_html(answer: Answer) -> None:
-    """A page for people under status 200 comes from something that is not a Puppet server."""
+    """Raise PeerAnswered for an HTML page with status 200: it comes from something that is not a Puppet server."""
     if answer.status == 200 and answer.headers.get("content-type", "").startswith("text/html"):
         raise PeerAnswered(
             "The server answered with an HTML page; it is not a Puppet master",

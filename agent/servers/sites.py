@@ -1,4 +1,4 @@
-"""Where servers are, how they are reached, and what is allowed to take how long; plain values of the HTTP client."""
+"""Plain values of the HTTP client: addresses of servers, the proxy, limits, and the record of one exchange."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from shared.settings import AgentSettings
 
 from .pace import Bounds
 
-PROBE = "/status/v1/simple"  # what servers of all ages answer with their version
-# Whether a server can serve agents, which is less than all of its services; those before Puppet 7 know the second alone.
+PROBE = "/status/v1/simple"  # servers of all versions name their version in the answer
+# These say whether a server can serve agents, which takes less than all of its services; servers before Puppet 7 know only the second.
 READY_PROBES = (f"{PROBE}/server", f"{PROBE}/master")
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where a server listens."""
+    """The host and port on which a server listens."""
 
     host: str
     port: int
@@ -35,7 +35,7 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """A proxy for CONNECT, and the hosts that are asked without it."""
+    """A proxy for CONNECT, and the hosts that are reached without it."""
 
     host: str = ""
     port: int = 3128
@@ -45,14 +45,14 @@ class Proxy:
 
     @classmethod
     def of(cls, settings: AgentSettings) -> Proxy:
-        """The proxy of the settings, where `none` is nothing."""
+        """Return the proxy of the settings, in which `none` means that there is none."""
         host, user, password = (
             "" if text == "none" else text for text in (settings.http_proxy_host, settings.http_proxy_user, settings.http_proxy_password)
         )
         return cls(host, settings.http_proxy_port, user, password, settings.no_proxy)
 
     def serves(self, host: str) -> bool:
-        """Whether `host` is asked through the proxy: exceptions are names, suffixes (`.example.com`, `*.example.com`) or `*`."""
+        """Return whether requests to `host` use the proxy. Exceptions are names, suffixes (`.example.com`, `*.example.com`) or `*`."""
         if not self.host:
             return False
         name = host.lower()
@@ -62,7 +62,7 @@ class Proxy:
         return True
 
     def options(self, host: str) -> dict[str, Any]:
-        """What aiohttp must be told of a request to `host`."""
+        """Return aiohttp's keyword arguments for a request to `host`."""
         if not self.serves(host):
             return {}
         options: dict[str, Any] = {"proxy": f"http://{self.host}:{self.port}"}
@@ -74,7 +74,7 @@ class Proxy:
 
 @dataclass(frozen=True, slots=True)
 class HttpLimits:
-    """Seconds, bytes and counts that hold for every exchange."""
+    """The limits of every exchange, in seconds, bytes and counts."""
 
     connect: float = 120.0
     read: float = 600.0  # between two pieces of an answer
@@ -87,7 +87,7 @@ class HttpLimits:
 
     @classmethod
     def of(cls, settings: AgentSettings) -> HttpLimits:
-        """Return the limits that the settings say."""
+        """Return the limits of the settings."""
         return cls(
             connect=settings.http_connect_timeout,
             read=settings.http_read_timeout,
@@ -101,7 +101,7 @@ class HttpLimits:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One request and its answer, for whoever watches."""
+    """One request and its answer, as observers receive it."""
 
     method: str
     target: str

@@ -1,4 +1,4 @@
-"""Where the contents of managed files come from: local files, a master's file server, a static catalog's code."""
+"""Sources of managed files and plugins: local files, a master's file server, web servers, and the code of a static catalog."""
 
 from __future__ import annotations
 
@@ -22,24 +22,25 @@ from shared.names import quoted_for_log
 
 log = logging.getLogger("puppet.file")
 
-StaticContent = Callable[[str, str], AsyncIterator[bytes]]  # (path below the environment, code id) → the bytes
+StaticContent = Callable[[str, str], AsyncIterator[bytes]]
+"""Yields the bytes of a file of code: path below the environment, code id."""
 
 
 class FileSources(Protocol):
-    """What a file resource may ask of its sources. A source is a URL as the type `file` holds it; its path is not percent-encoded."""
+    """The files that a kind of URL leads to. A source is a URL as the type `file` holds it; its path is not percent-encoded."""
 
     async def metadata(self, source: str, wanted: MetadataOptions) -> FileMetadata | None:
-        """What is known of one file; None: there is none."""
+        """Return the metadata of one file; None when it does not exist."""
 
     async def search(self, source: str, wanted: MetadataOptions) -> list[FileMetadata] | None:
-        """What is known of a tree, its root (`.`) first; None: there is none."""
+        """Return the metadata of a tree, its root (`.`) first; None when it does not exist."""
 
     def content(self, source: str, metadata: FileMetadata | None) -> AsyncIterator[bytes]:
-        """The bytes; with `metadata.content_uri`, those of the code that the static catalog was compiled from."""
+        """Yield the bytes of a file; with `metadata.content_uri`, those of the code that the static catalog was compiled from."""
 
 
 class LocalSources:
-    """`file:` URLs: this machine's own files, links followed as the system follows them."""
+    """This machine's own files (`file:` URLs); links are followed as the system follows them."""
 
     async def metadata(self, source: str, wanted: MetadataOptions) -> FileMetadata | None:
         return await asyncio.to_thread(metadata_of, *local_tree(local_path(source)), wanted)
@@ -62,7 +63,7 @@ class LocalSources:
 
 
 def local_path(source: str) -> Path:
-    """The path of a `file:` URL; BadRequest when it names another host."""
+    """Return the path of a `file:` URL; raise BadRequest when it names another host."""
     path = source.removeprefix("file:")
     if path.startswith("//"):
         path = path[2:]

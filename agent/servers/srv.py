@@ -21,7 +21,7 @@ log = logging.getLogger("puppet.agent")
 MAX_RECORDS = 100
 MAX_TTL = 3600.0  # seconds
 LOOKUP_SECONDS = 10.0
-NONE_SECONDS = 60.0  # for which it is believed that there are none
+NONE_SECONDS = 60.0  # how long the answer that there are no records is cached
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +35,10 @@ class SrvRecord:
 
 def sites_in_order(records: Sequence[SrvRecord], chance: Callable[[int, int], int] = random.randint) -> list[Site]:
     """
-    The sites in the order in which to try them: by priority, within one at random by weight.
+    Return the sites in the order in which to try them: by priority, and within one priority at random by weight.
 
     Args:
-        chance: a number from its first to its second argument, both included.
+        chance: Returns a random number from its first to its second argument, both included.
     Source: RFC 2782, "Usage rules".
     """
     sites: list[Site] = []
@@ -57,12 +57,12 @@ def sites_in_order(records: Sequence[SrvRecord], chance: Callable[[int, int], in
 
 
 def own_domain() -> str:
-    """The domain of this host's full name; '' without one. Blocks: the system may ask DNS."""
+    """Return the domain of this host's full name; '' when it has none. Blocks: the system may query DNS."""
     return socket.getfqdn().rstrip(".").partition(".")[2]
 
 
 def system_resolver() -> Resolver:
-    """What /etc/resolv.conf says. Blocks."""
+    """Return a resolver for the servers of /etc/resolv.conf. Blocks."""
     from dns.asyncresolver import Resolver
 
     return Resolver()
@@ -71,10 +71,11 @@ def system_resolver() -> Resolver:
 @dataclass
 class Srv:
     """
-    The records of one domain, kept as long as they may be.
+    A look-up of the SRV records of one domain, which caches them for their time to live.
 
     Args:
-        domain: '' for this host's own. resolver: makes what asks; may raise what dnspython raises.
+        domain: The domain; '' for this host's own.
+        resolver: Makes a resolver; may raise the errors of dnspython.
     """
 
     domain: str = ""
@@ -84,7 +85,7 @@ class Srv:
     _known: dict[str, tuple[float, list[SrvRecord]]] = field(default_factory=dict)
 
     async def sites(self, service: str) -> list[Site]:
-        """Where a service (`puppet`, `ca`, `report`) is, to be tried in this order; one of no records is where `puppet` is."""
+        """Return the sites of a service (`puppet`, `ca`, `report`) in the order to try them; those of `puppet` when it has no records."""
         domain = (self.domain or await asyncio.to_thread(own_domain)).strip(".")
         if not domain:
             log.debug("Domain not known; skipping SRV lookup")
@@ -105,7 +106,7 @@ class Srv:
         return records
 
     async def _query(self, name: str) -> tuple[float, list[SrvRecord]]:
-        """The seconds that an answer holds, and its records: none when there are none, or nobody answers, which is said."""
+        """Return how many seconds an answer holds, and its records; none, with a warning in the log, when DNS does not answer."""
         from dns.exception import DNSException
         from dns.resolver import NXDOMAIN, NoAnswer
 
@@ -120,6 +121,6 @@ class Srv:
         records = []
         for answer_record in list(answer)[:MAX_RECORDS]:
             target = answer_record.target.to_text(omit_final_dot=True).lower()
-            if target and target != "." and answer_record.port:  # a lone dot: the service is decidedly not there
+            if target and target != "." and answer_record.port:  # a lone dot says that the service is not available
                 records.append(SrvRecord(answer_record.priority, answer_record.weight, Site(target, answer_record.port)))
         return min(float(answer.rrset.ttl if answer.rrset is not None else 0), MAX_TTL), records

@@ -1,4 +1,4 @@
-"""What the agent believes of the other end of a connection, and what it shows of itself."""
+"""TLS of the agent: which servers it trusts, and which certificate it shows."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ HANDSHAKE_HINTS = {
 @contextmanager
 def without_system_authorities() -> Iterator[None]:
     """
-    While this lasts, default TLS contexts hold none of the system's CAs.
+    Keep the system's CAs out of default TLS contexts that are made within this block.
 
-    aiohttp makes such a context when it is imported; reading some 140 certificates that this agent
-    never trusts took 30 of the 120 ms of that import.
+    aiohttp makes such a context when it is imported; reading some 140 certificates that this agent never trusts took 30 of the 120 ms of
+    that import.
     """
     name = "SSL_CERT_FILE"
     before = os.environ.get(name)
@@ -46,8 +46,8 @@ def without_system_authorities() -> Iterator[None]:
             os.environ[name] = before
 
 
-# Without DHE: a puppetmaster of 3.x brings a group of 1024 bits, which is refused only after it was chosen. That master has no elliptic
-# curves either, so that plain RSA comes last; whoever has better never gets to it.
+# There is no DHE: a puppetmaster of 3.x brings a group of 1024 bits, which OpenSSL refuses only after it was chosen. That master has no
+# elliptic curves either, so plain RSA stands last in the list; servers that have anything better never use it.
 CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20:ECDHE+AES:kRSA+AESGCM:kRSA+AES:!aNULL:!eNULL:!aDSS:!PSK:!SRP:!AESCCM"
 
 
@@ -59,7 +59,7 @@ def _context() -> ssl.SSLContext:
 
 
 def unverified_context() -> ssl.SSLContext:
-    """For the one question that has to be asked of a stranger: what is the CA's certificate."""
+    """Return a context for the one request that has to go to an unverified server: the one for the CA's certificate."""
     context = _context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -69,10 +69,10 @@ def unverified_context() -> ssl.SSLContext:
 @dataclass(frozen=True, slots=True)
 class Verifier:
     """
-    Who is believed to be `host`: the CA bundle, the CRLs, and the rules of certs.verify.
+    The trust of a connection: the CA bundle, the CRLs, and the rules of certs.verify.
 
-    OpenSSL checks chain, dates and name in the handshake; `check` looks at revocation, before a single byte of a request is sent.
-    `certificate` and `key` are what we show of ourselves, if anything.
+    OpenSSL checks chain, dates and name in the handshake; `check` looks at revocation before a single byte of a request is sent.
+    `certificate` and `key` are what we show to the server, if anything.
     """
 
     authorities: Path
@@ -83,7 +83,7 @@ class Verifier:
     key: Path | None = None
 
     def context(self) -> ssl.SSLContext:
-        """A context for all connections of one pool; BadData names the file that cannot be used."""
+        """Return the context for all connections of one pool; raise BadData, which names the file, when a file cannot be used."""
         context = _context()
         try:
             context.load_verify_locations(cafile=str(self.authorities))
@@ -103,7 +103,7 @@ class Verifier:
         return verify.TrustStore(bundles.certificates(self.authorities.read_bytes()), crls, revocation)
 
     def check(self, der: bytes, host: str, trust: TrustStore) -> None:
-        """The peer's certificate in every respect; NotVerified says which in the reference's words."""
+        """Check the peer's certificate in every respect; raise NotVerified with the reference's words for what is wrong."""
         from cryptography import x509
 
         from certs import verify
@@ -117,7 +117,7 @@ class Verifier:
 
 
 def refusal_of(err: BaseException) -> tuple[str, str] | None:
-    """(reason, hint) when `err` or a cause of it is a TLS alert about our own certificate; else None."""
+    """Return (reason, hint) when `err` or one of its causes is a TLS alert about our own certificate; else None."""
     seen: BaseException | None = err
     for _ in range(10):
         if seen is None:

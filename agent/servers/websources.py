@@ -1,9 +1,9 @@
 """
 Files of web servers: `source => 'https://…'`.
 
-What a server says decides whether a file is fetched: sums in its headers, else what it said when the file was fetched last
-(entity tag or time, asked conditionally), else its time. A server that says nothing at all is asked for the content, and the
-file is replaced only when that differs. Source: protocol reference 7.
+The server's answer decides whether a file is fetched: checksums in its headers, else the entity tag or time that it named when the file was
+fetched last (in a conditional request), else its time. When a server says nothing at all, its content is fetched, and the file is replaced
+only when that differs. Source: protocol reference 7.
 """
 
 from __future__ import annotations
@@ -51,18 +51,18 @@ _SUMS: Final[tuple[tuple[Algorithm, str], ...]] = (("sha256", "x-checksum-sha256
 
 @dataclass(frozen=True, slots=True)
 class CachedDownload:
-    """What a server said of a content when it was fetched, and that content's sum."""
+    """The checksum of a content that was fetched, and the server's headers that identify that content."""
 
     sha256: str
     etag: str = ""
     modified: str = ""
 
     def conditions(self) -> dict[str, str]:
-        """Headers that ask whether it is still the same."""
+        """Return the headers that make a request conditional on a change."""
         return {name: value for name, value in (("If-None-Match", self.etag), ("If-Modified-Since", self.modified)) if value}
 
     def holds_for(self, headers: Mapping[str, str]) -> bool:
-        """Whether an answer speaks of the same content."""
+        """Return whether an answer's headers identify the same content."""
         etag = strong_tag(headers)
         if self.etag or etag:
             return self.etag == etag
@@ -71,19 +71,24 @@ class CachedDownload:
 
 @dataclass
 class DownloadCache:
-    """What was fetched from where; in a file, so that the next run need not fetch it again. None: for this process only."""
+    """
+    Downloads by URL, in a file, so that the next run need not fetch the same content again.
+
+    Attributes:
+        path: The file; None: the cache lasts as long as this process.
+    """
 
     path: Path | None = None
     _known: dict[str, CachedDownload] = field(default_factory=dict)
     _loaded: bool = False
 
     def get(self, url: str) -> CachedDownload | None:
-        """Blocks at its first call."""
+        """Return the last download from a URL. Blocks at its first call."""
         self._load()
         return self._known.get(url)
 
     def put(self, url: str, download: CachedDownload) -> None:
-        """Blocks. A file that cannot be written only costs a download."""
+        """Remember a download. Blocks. An error when the file is written is ignored, as it only costs a download."""
         self._load()
         self._known.pop(url, None)
         self._known[url] = download
@@ -105,13 +110,13 @@ class DownloadCache:
 
 
 def strong_tag(headers: Mapping[str, str]) -> str:
-    """The entity tag, when it stands for the very bytes; '' otherwise."""
+    """Return the entity tag when it identifies the exact bytes; '' for a weak or missing one."""
     tag = headers.get("etag", "")
     return "" if tag.startswith("W/") else tag
 
 
 def checksums_in(headers: Mapping[str, str]) -> dict[Algorithm, str]:
-    """The sums that an answer's headers give; malformed ones are left out."""
+    """Return the checksums in an answer's headers; malformed ones are left out."""
     checksum_by_algorithm: dict[Algorithm, str] = {}
     with suppress(binascii.Error, ValueError):
         checksum_by_algorithm["md5"] = base64.b64decode(headers.get("content-md5", ""), validate=True).hex()
@@ -121,15 +126,13 @@ def checksums_in(headers: Mapping[str, str]) -> dict[Algorithm, str]:
     return {algorithm: value for algorithm, value in checksum_by_algorithm.items() if checksums.valid(algorithm, value)}
 
 
-def announced_checksum(
-    headers: Mapping[str, str], algorithm_wanted: Algorithm, remembered: CachedDownload | None
-) -> MetadataChecksum | None:
-    """The best sum there is without the content: of the wanted kind, else a digest, else the time; None: nothing at all."""
+def announced_checksum(headers: Mapping[str, str], preferred: Algorithm, remembered: CachedDownload | None) -> MetadataChecksum | None:
+    """Return the best checksum known without the content: of the wanted algorithm, else a digest, else the time; None without any."""
     sums = checksums_in(headers)
-    for algorithm in (algorithm_wanted, "sha256", "sha1", "md5"):
+    for algorithm in (preferred, "sha256", "sha1", "md5"):
         if algorithm in sums:
             return MetadataChecksum(type=algorithm, value=f"{{{algorithm}}}{sums[algorithm]}")
-    if remembered is not None and algorithm_wanted != "mtime":
+    if remembered is not None and preferred != "mtime":
         return MetadataChecksum(type="sha256", value=f"{{sha256}}{remembered.sha256}")
     try:
         seconds = parsedate_to_datetime(headers["last-modified"]).timestamp()
@@ -140,13 +143,15 @@ def announced_checksum(
 
 class WebSources:
     """
-    `http:` and `https:` URLs, percent-encoded as they are; always plain files.
+    Files of web servers (`http:` and `https:` URLs, percent-encoded as they are); each is a plain file.
 
-    No client certificate is ever shown: these servers are not the master.
+    No client certificate is ever shown, as these servers are not the master.
 
     Args:
-        authority: A bundle of CAs trusted besides the system's own; trust_store: another, of the site (the setting ssl_trust_store).
-        memory: What was fetched before. source: The address of this host that connections start from; '' for any.
+        authority: A bundle of CAs that are trusted besides the system's own.
+        trust_store: Another bundle, that of the site (the setting ssl_trust_store).
+        cache: The cache of earlier downloads.
+        source: The address of this host that connections start from; '' for any.
     """
 
     def __init__(
@@ -156,7 +161,7 @@ class WebSources:
         trust_store: str = "",
         limits: HttpLimits | None = None,
         proxy: Proxy | None = None,
-        memory: DownloadCache | None = None,
+        cache: DownloadCache | None = None,
         user_agent: str = "Puppet",
         source: str = "",
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -165,17 +170,17 @@ class WebSources:
         self.trust_store = trust_store
         self.limits = limits or HttpLimits()
         self.proxy = proxy or Proxy()
-        self.memory = memory or DownloadCache()
+        self.cache = cache or DownloadCache()
         self.user_agent = user_agent
         self.source = source
         self._sleep = sleep
         self._context: ssl.SSLContext | None = None
 
-    # --- what a file resource asks
+    # --- FileSources
 
     async def metadata(self, source: str, wanted: MetadataOptions) -> FileMetadata | None:
-        """What the server says of the file; None: it does not have it, or does not say."""
-        remembered = await asyncio.to_thread(self.memory.get, source)
+        """Return the metadata of the file; None when the server does not have it, or does not say."""
+        remembered = await asyncio.to_thread(self.cache.get, source)
         answer = await self._describe(source, remembered)
         if answer is None:
             return None
@@ -191,11 +196,11 @@ class WebSources:
         raise Unsupported(f"cannot lookup multiple files: {without_password(source)}", hint="Only single files come from web servers.")
 
     async def content(self, source: str, metadata: FileMetadata | None) -> AsyncIterator[bytes]:
-        """The bytes; a download that breaks off goes on where it stopped, if it is still the same content."""
+        """Yield the bytes. A download that breaks off is resumed where it stopped, if the content is still the same."""
         received = 0
         total = hashlib.sha256()
         first: Mapping[str, str] = {}
-        pace = Pace(self.limits.bounds, without_password(source))  # over all tries together
+        pace = Pace(self.limits.bounds, without_password(source))  # of all attempts together
         for attempt in range(1, TRIES + 1):
             headers: dict[str, str] = {}
             validator = strong_tag(first) or first.get("last-modified", "")
@@ -226,12 +231,12 @@ class WebSources:
                 await self._sleep(float(attempt))
         keep = CachedDownload(total.hexdigest(), strong_tag(first), first.get("last-modified", ""))
         if keep.conditions():
-            await asyncio.to_thread(self.memory.put, source, keep)
+            await asyncio.to_thread(self.cache.put, source, keep)
 
     def _bytes_to_skip(
         self, source: str, response: aiohttp.ClientResponse, headers: Mapping[str, str], received: int, first: Mapping[str, str]
     ) -> int:
-        """How many bytes of an answer were received before."""
+        """Return how many bytes of an answer were received before; raise when it is not an answer to resume from."""
         if response.status == 404:
             raise NotFound(f"Could not find the content of {without_password(source)}")
         if received and response.status == 206:
@@ -245,14 +250,14 @@ class WebSources:
         return received
 
     async def _checksum_of_content(self, source: str) -> str:
-        """The sum of a content that its server says nothing of."""
+        """Return the checksum of a content whose server announces none, by downloading it."""
         total = hashlib.sha256()
         async for block in self.content(source, None):
             total.update(block)
         return total.hexdigest()
 
     async def _describe(self, source: str, remembered: CachedDownload | None) -> tuple[int, Mapping[str, str]] | None:
-        """Status and headers of the file; servers without HEAD are asked for its first byte."""
+        """Return status and headers of the file; None when the server does not have it. Without HEAD, its first byte is requested."""
         conditions = remembered.conditions() if remembered else {}
         for method, headers in (("HEAD", conditions), ("GET", {"Range": "bytes=0-0", **conditions})):
             try:
@@ -276,7 +281,7 @@ class WebSources:
 
     @asynccontextmanager
     async def _request(self, method: str, source: str, headers: Mapping[str, str]) -> AsyncIterator[aiohttp.ClientResponse]:
-        """An answer that is no redirect. What is sent beyond the origin that the URL names holds no password."""
+        """Yield the first answer that is not a redirect. The password of a URL is sent only to the origin that the URL names."""
         import aiohttp
         from yarl import URL
 
@@ -303,14 +308,14 @@ class WebSources:
         raise PeerAnswered(f"{without_password(source)}: more than {MAX_REDIRECTS} redirects", code=310)
 
     def _trust(self) -> ssl.SSLContext:
-        """The system's CAs and the site's own; nothing to show of ourselves. Blocks at its first call."""
+        """Return a context that trusts the system's CAs and the site's own, and has no certificate to show. Blocks at its first call."""
         if self._context is None:
             self._context = webtrust.context(authority=self.authority, trust_store=self.trust_store)
         return self._context
 
 
 def web_sources(settings: AgentSettings) -> WebSources:
-    """Web servers with the limits, the proxy and the CA of the settings."""
+    """Return web sources with the limits, the proxy and the CAs of the settings."""
     return WebSources(
         authority=settings.localcacert,
         trust_store=settings.ssl_trust_store,
@@ -318,7 +323,7 @@ def web_sources(settings: AgentSettings) -> WebSources:
         limits=HttpLimits.of(settings),
         proxy=Proxy.of(settings),
         source=settings.sourceaddress,
-        memory=DownloadCache(settings.statedir / "http_sources.json"),
+        cache=DownloadCache(settings.statedir / "http_sources.json"),
     )
 
 
@@ -327,12 +332,12 @@ def _lower_case_headers(response: aiohttp.ClientResponse) -> dict[str, str]:
 
 
 def without_password(url: str) -> str:
-    """A URL as logs may show it."""
+    """Return a URL without its user and password, for logs."""
     return _split_credentials(url)[0]
 
 
 def _split_credentials(url: str) -> tuple[str, str]:
-    """A URL without user and password, and the header that carries them."""
+    """Return a URL without user and password, and the Authorization header that carries them ('' without them)."""
     parts = urlsplit(url)
     if "@" not in parts.netloc:
         return url, ""
@@ -346,7 +351,7 @@ def _origin(url: str) -> tuple[str, str, int | None]:
 
 
 def _redirect_target(url: str, location: str) -> str:
-    """Where a redirect leads; PeerAnswered when it may not be followed."""
+    """Return the URL that a redirect leads to; raise PeerAnswered when it may not be followed."""
     target = _split_credentials(urljoin(url, location))[0]
     scheme = urlsplit(target).scheme
     if scheme not in ("http", "https"):
@@ -359,7 +364,7 @@ def _redirect_target(url: str, location: str) -> str:
 
 
 def _peer_error(err: Exception, source: str) -> PeerUnreachable | PeerNotTrusted | None:
-    """What a person can use instead of a library's error; None: it is something else."""
+    """Return the error that tells a person what to do, in place of a library's error; None when `err` is not about the peer."""
     import aiohttp
 
     url = without_password(source)

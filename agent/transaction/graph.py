@@ -333,10 +333,6 @@ class Walk:
         """The next node; None: nothing is ready."""
         return heapq.heappop(self._ready)[2] if self._ready else None
 
-    @property
-    def idle(self) -> bool:
-        return not self._ready
-
     def successors(self, node: Node, fits: Callable[[Node], bool], *, limit: int) -> list[Node]:
         """
         Those that come right after `node`, which is not finished yet, one after the other and as long as they fit; `limit` at most.
