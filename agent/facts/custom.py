@@ -1,4 +1,4 @@
-"""Custom facts: modules' `lib/facter/*.py`."""
+"""Custom facts in Python: modules' `lib/facter/*.py`."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _IGNORED = frozenset({".bak", ".orig", ".conf", ".md", ".yml", ".rpmnew", ".rpms
 
 @dataclass(frozen=True, slots=True)
 class ExternalFactLimits:
-    """seconds a program may take, bytes it may print."""
+    """The seconds that a program may take, and the bytes that it may print."""
 
     seconds: float = 300.0
     output: int = 1024 * 1024

@@ -54,14 +54,16 @@ RESERVED = frozenset({"trusted", "facts", "server_facts", "clientcert", "clientv
 @dataclass(frozen=True, slots=True)
 class FactSources:
     """
-    Where facts come from.
+    The sources of facts.
 
     Attributes:
-        external: folders of external facts that always count; system: those that facter.conf may replace.
-        core_seconds: bounds one core resolver.
-        ruby: run what modules have in Ruby alone by the facter program, if there is one.
-        conf, cache: facter.conf, and the folder of what it has kept; None: there is none.
-        added: facts the agent knows itself.
+        external: folders of external facts that always count.
+        system: folders of external facts that facter.conf may replace.
+        custom: folders of custom facts.
+        core_seconds: the time that one core resolver may take.
+        ruby: whether the facter program, if there is one, runs the facts that modules have in Ruby alone.
+        conf, cache: facter.conf, and the folder of its cache; None: there is none.
+        added: facts that the agent knows itself.
     """
 
     external: Sequence[Path] = ()

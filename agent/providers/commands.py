@@ -1,4 +1,4 @@
-"""Command lines: run directly where they are plain words, by /bin/sh where they need one."""
+"""Command lines: plain words are run directly, other lines by /bin/sh."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ Maker = Callable[[], Sequence[Provider[Any]]]
 
 
 class _Run:
-    """What the providers of one run are made with."""
+    """The services of one run that these providers are created with."""
 
     def __init__(self, log: RunLog, files: Callable[[], FileContext] | None) -> None:
         self.log = log
@@ -26,13 +26,13 @@ class _Run:
         self._made: FileContext | None = None
 
     def context(self) -> FileContext | None:
-        """Return the one that serves all of them, if there is any."""
+        """Return the context that all of them share; None: files cannot be managed."""
         if self._made is None and self._files is not None:
             self._made = self._files()
         return self._made
 
     def flat(self, *public: str, mode: int = 0o600) -> FlatFiles:
-        """Return the store of files that are read and written whole; what everybody may read is in `public`."""
+        """Return the storage of files that are read and written whole; `public` are the paths that everybody may read."""
         from .parsed.storage import FlatFiles
 
         files = self.context()

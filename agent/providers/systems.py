@@ -1,4 +1,4 @@
-"""The providers of what a system is made of: users, groups, packages, services."""
+"""The providers of users, groups, packages and services."""
 
 from __future__ import annotations
 

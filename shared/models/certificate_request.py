@@ -9,7 +9,7 @@ from .pem import PemText, text_with
 
 
 class CertificateRequest(PemText):
-    """`name` is the subject's common name, '' when there is none or several; whether the request is any good, the CA says."""
+    """`name` is the subject's common name, '' when there is none or several; the CA decides whether the request is valid."""
 
     @classmethod
     def from_bytes(cls, body: bytes) -> Self:

@@ -1,4 +1,4 @@
-"""Where a name stands with the CA: requested, signed or revoked. Source: protocol reference 3.11."""
+"""The state of a name at the CA: requested, signed or revoked. Source: protocol reference 3.11."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ..wire.dialects import LEGACY, Dialect
 
 class CertificateStatus(Model):
     """
-    What the CA says about a name, or, with `desired_state`, what the caller wants of it.
+    The CA's state of a name, or, with `desired_state`, the state that the caller asks for.
 
-    What a caller sends is judged by the CA, so its fields take any value here; a body without a name is about the key
+    The CA checks what a caller sends, so its fields accept any value here; a body without a name is about the key
     it is sent to. Times are texts as they are on the wire.
     """
 

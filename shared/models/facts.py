@@ -1,4 +1,4 @@
-"""Facts: what a node said about itself at its last run."""
+"""Facts: what a node reported about itself at its last run."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Facts(Model):
 
 class PackedFacts(Facts):
     """
-    Facts as another process has parsed them; their values are a PackedValues. To be made by `model_construct`.
+    Facts that another process has parsed; their values are a PackedValues. Create it by `model_construct`.
 
-    `reserved` are the names among them that no fact may have, `document` the YAML that is stored of them, empty when nobody made it.
+    `reserved` are the names among them that no fact may have, `document` the YAML that is stored of them, empty when nobody wrote it.
     """
 
     reserved: frozenset[str] = frozenset()

@@ -1,4 +1,4 @@
-"""What is known of a served file without its bytes."""
+"""The metadata of a served file, without its bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A large report as another process has parsed it: what is stored of it is in hand; only who looks into it takes it apart."""
+"""A large report that another process has parsed: the stored forms are at hand, the fields are unpacked when they are read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _OWN = frozenset({"name", "expiration", "report_format"})
 
 class PackedReport(Report):
     """
-    To be made by `packed`. Its name and format are known; each other field is read from what `unpack` gives, which blocks.
+    Create it by `packed`. Its name and format are known; each other field is read from the result of `unpack`, which blocks.
 
     `documents` are its YAML by whether it is that of 3.x, `lines` its log, each line the JSON of its level, message and source.
     """

@@ -112,7 +112,7 @@ class Event(_Part):
 
 
 class ResourceStatus(_Part):
-    """What became of one resource; `evaluation_time` in seconds."""
+    """The result of one resource; `evaluation_time` in seconds."""
 
     title: str
     file: str | None = None

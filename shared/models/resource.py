@@ -1,4 +1,4 @@
-"""A live resource of the host that answers; a closed door on a master unless its rules open it."""
+"""A live resource of the host that answers; a master refuses to answer unless its rules allow it."""
 
 from __future__ import annotations
 

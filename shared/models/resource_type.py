@@ -1,4 +1,4 @@
-"""What the compiler knows about a class, define or node block: the 3.x and 4.x indirection `resource_type`."""
+"""The definition of a class, define or node block: the 3.x and 4.x indirection `resource_type`."""
 
 from __future__ import annotations
 

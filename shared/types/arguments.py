@@ -1,4 +1,4 @@
-"""What may become an argument of a command or a field of a file: checks for values that others than the administrator may have shaped."""
+"""Checks for values that become arguments of a command or fields of a file, and that others than the administrator may have shaped."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from ..ral.core import Type as Resource
 
 
 class AugeasReturns(Property[int]):
-    """`need_to_run` while the changes would change something."""
+    """Compares as `need_to_run` while the changes would change something."""
 
     def insync(self, resource: Resource, state: State, desired: list[Any]) -> bool:
         return state.get("returns") == 0

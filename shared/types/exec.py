@@ -34,7 +34,7 @@ def _qualified(resource: Type, command: Words) -> None:
 
 
 class ExecReturns(Property[list[str]]):
-    """The exit codes that mean success; `notrun` while the conditions say that the command has to run."""
+    """The exit codes that mean success; reads as `notrun` while the conditions let the command run."""
 
     def insync(self, resource: Type, state: State, desired: list[Any]) -> bool:
         return bool(state.get("returns", ABSENT) != "notrun")
@@ -58,7 +58,7 @@ class ExecCommand(Param[Any]):
 
 
 class ExecCheck(Param[Any]):
-    """One or more commands that decide; in an array, an inner array is a command with its arguments."""
+    """One or more commands whose exit codes decide; in an array, an inner array is a command with its arguments."""
 
     def accept(self, resource: Type, raw: Any) -> list[Words]:
         values = raw if isinstance(raw, list | tuple) else [raw]

@@ -40,7 +40,7 @@ def _parents(path: str) -> Iterator[str]:
 
 
 class FileEnsure(Ensure):
-    """What the path should be. A text that is no listed value is the target of a link."""
+    """The desired kind of the path. A text that is no listed value is the target of a link."""
 
     def munge(self, resource: Type, value: Any) -> Any:
         listed = self.listed(value)
@@ -90,7 +90,7 @@ class FileContentProperty(Property[str]):
 
 
 class FileChecksumValue(Property[str]):
-    """The checksum that the source's bytes must have; takes the place of metadata."""
+    """The checksum that the source's bytes must have; it replaces metadata."""
 
     def insync(self, resource: Type, state: State, desired: list[Any]) -> bool:
         assert isinstance(resource, File)
@@ -125,7 +125,7 @@ class FileTarget(Property[str]):
 
 
 class FileOwner(Property[int]):
-    """An owner or group: ids once the provider has looked names up (see `File.names`); a name that is left does not exist."""
+    """An owner or group: ids once the provider has looked names up (see `File.names`); a name that is not replaced does not exist."""
 
     def munge(self, resource: Type, value: Any) -> Any:
         text = text_of(value)
@@ -145,7 +145,7 @@ class FileOwner(Property[int]):
 
 
 class FileMode(Property[str]):
-    """Permission bits: four octal digits, or a symbolic expression that is applied to the bits that are."""
+    """Permission bits: four octal digits, or a symbolic expression that is applied to the present bits."""
 
     def validate(self, resource: Type, value: Any) -> None:
         if not isinstance(value, str):

@@ -31,7 +31,7 @@ class FileLinePattern(Param[Regexp | None]):
 
 
 class FileLineText(Property[str]):
-    """Not compared by itself: whether it is there is `ensure`."""
+    """Not compared by itself: `ensure` says whether the line is there."""
 
     def insync(self, resource: Resource, state: State, desired: list[Any]) -> bool:
         return True

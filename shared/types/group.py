@@ -25,7 +25,7 @@ def _gid(value: Any) -> Any:
 
 
 class GroupMembers(Property[list[str]]):
-    """Names of users; whether all of them or those at least, `auth_membership` says."""
+    """Names of users; `auth_membership` says whether they are all members or the least."""
 
     def should(self, resource: Type, state: State, desired: list[Any]) -> list[str]:
         names = {name for value in desired for name in text_of(value).split(",") if name}

@@ -34,7 +34,7 @@ def _address(value: Any) -> None:
 
 
 class HostAliases(Property[str]):
-    """All aliases, in order; told as one text with blanks between them."""
+    """All aliases, in order; messages show them as one text with blanks between them."""
 
     def accept(self, resource: Resource, raw: Any) -> list[Any]:
         values = [text_of(value) for value in (raw if isinstance(raw, list | tuple) else [raw])]

@@ -35,7 +35,7 @@ class IniSettingValue(Property[str]):
 
 
 class IniSettingEnsure(Ensure):
-    """Left alone until a refresh with `refreshonly`."""
+    """Ignored until a refresh when `refreshonly` is set."""
 
     def insync(self, resource: Resource, state: State, desired: list[Any]) -> bool:
         return resource.value_of("refreshonly") is True or super().insync(resource, state, desired)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class UnsupportedType:
-    """A type by its attributes' names; `any_attribute`: they are not listed here, every name is taken."""
+    """A type by its attributes' names; `any_attribute`: they are not listed here, every name is accepted."""
 
     name: str
     namevars: tuple[str, ...]

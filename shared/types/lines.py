@@ -1,4 +1,4 @@
-"""What may stand in one line of a file: the checks of types that own lines."""
+"""Checks for values in one line of a file, for types that own lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Properties that are sets of names or of `key=value` pairs, wanted completely or at least. Source: resource layer reference 1.3."""
+"""Properties that are sets of names or of `key=value` pairs, complete or a minimum. Source: resource layer reference 1.3."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class NameList(Property[Any]):
     """
     Names whose order does not matter; `membership` names the parameter that is `inclusive` or `minimum`.
 
-    What is wanted is told as text, joined and sorted; with `minimum` it holds what is there already.
+    Messages show the desired names as text, joined and sorted; with `minimum` they include the present ones.
     """
 
     def __init__(self, *, membership: str = "membership", **options: Any) -> None:

@@ -37,7 +37,7 @@ def _name(value: Any) -> str:
 
 
 class MountEnsure(Ensure):
-    """`defined` is content with a mounted file system as well as an unmounted one."""
+    """`defined` is in sync with a mounted file system as well as with an unmounted one."""
 
     def insync(self, resource: Resource, state: State, desired: list[Any]) -> bool:
         current = state.get("ensure", ABSENT)
@@ -51,7 +51,7 @@ class MountEnsure(Ensure):
 
 
 class MountAtboot(Property[str]):
-    """Of Solaris' table alone: elsewhere there is no field to hold it, so that whatever is wanted is how it is."""
+    """A field of Solaris' table alone: other tables cannot hold it, so that any desired value is in sync."""
 
     def insync(self, resource: Resource, state: State, desired: list[Any]) -> bool:
         return True

@@ -8,7 +8,7 @@ from ..ral import Param, Property, State, Type
 
 
 class NotifyMessage(Property[Any]):
-    """What is said: it never is in sync, and never counts as a repair."""
+    """The message: it is never in sync, and never counts as a repair."""
 
     def insync(self, resource: Type, state: State, desired: list[Any]) -> bool:
         return False

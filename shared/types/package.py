@@ -34,9 +34,9 @@ FEATURES = {
 
 class PackageEnsure(Ensure):
     """
-    `ensure` of a package: there, gone, the latest, or a version.
+    `ensure` of a package: present, absent, the latest, or a version.
 
-    The provider puts into the state what comparing needs: `latest` (or `latest_error`), asked for only where it is wanted.
+    The provider adds to the state what comparing needs: `latest` (or `latest_error`), queried only where `latest` is desired.
     """
 
     def insync(self, resource: Type, state: State, desired: list[Any]) -> bool:

@@ -48,7 +48,7 @@ def _weekday(value: Any) -> int:
 
 
 class ScheduleRepeat(Param[int]):
-    """Checked against `periodmatch`, which is set before."""
+    """Validated against `periodmatch`, which is assigned before."""
 
     def validate(self, resource: Type, value: Any) -> None:
         if not isinstance(value, int) and not re.fullmatch(r"\d+", str(value)):

@@ -1,4 +1,4 @@
-"""The fact networking: names, interfaces, and what the primary interface has."""
+"""The fact networking: names, interfaces, and the addresses of the primary interface."""
 
 from __future__ import annotations
 

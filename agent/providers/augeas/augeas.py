@@ -1,4 +1,4 @@
-"""Changes by Augeas: tried into a new file first, then made."""
+"""Changes by Augeas: written to a new file first as a trial, then made."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def library_confine() -> Confine:
 
 @dataclass(frozen=True, slots=True)
 class AugeasContext:
-    """`show_diff`: the setting of that name. `lenses`: folders of lenses that modules brought."""
+    """The part of a run that the provider uses. `show_diff`: the setting of that name. `lenses`: folders of lenses from modules."""
 
     log: RunLog
     show_diff: Callable[[], bool] = lambda: False
@@ -43,7 +43,7 @@ class AugeasContext:
 class AugeasLibrary(
     Provider[Augeas], type=Augeas, name="augeas", confine=[library_confine()], features=("parse_commands", "execute_changes")
 ):
-    """A tree for each resource, in a thread; it is loaded anew for the real change, so that nothing of the trial is left in it."""
+    """Loads a tree for each resource, in a thread, and loads it anew for the real change, so that nothing of the trial is left in it."""
 
     def __init__(self, context: AugeasContext) -> None:
         self.context = context

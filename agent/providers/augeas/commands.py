@@ -1,4 +1,4 @@
-"""The language of `changes` and `onlyif`. Pure. Source: resource layer reference 10.6."""
+"""The language of `changes` and `onlyif`: parsing and comparing. Pure. Source: resource layer reference 10.6."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes a `file` of the pieces of a `concat_file`."""
+"""The provider of `concat_file`: makes a `file` of its pieces."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _META = ("noop", "schedule", "audit", "loglevel")
 
 
 class Concat(Provider[ConcatFile], type=ConcatFile, name=""):
-    """The file comes right behind its `concat_file`, and stands for it: what is notified waits for both."""
+    """Generates the file right behind its `concat_file`, in which it is contained: what the `concat_file` notifies waits for both."""
 
     def __init__(self, sources: FileSources) -> None:
         self.sources = sources

@@ -1,4 +1,4 @@
-"""Pieces in their order, merged by the file's format. Pure."""
+"""Pieces of a file: sorted, and merged by the file's format. Pure."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from shared.errors import BadData, ResourceError
 
 @dataclass(frozen=True, slots=True)
 class Piece:
+    """One piece of the file; `order` is its sort key."""
+
     order: str
     name: str
     text: str

@@ -31,7 +31,7 @@ _ZONE = re.compile(r"^TZ=.+\n", re.MULTILINE)
 
 class CrontabFormat(LineFormat):
     """
-    A name in a comment, settings, times and command.
+    A job is a name in a comment, settings, times and command.
 
     Settings belong to a job when they stand between its name and it; a job without a name is called
     `unmanaged:<command>-<number>`.
@@ -113,7 +113,7 @@ class CrontabFormat(LineFormat):
 
 @dataclass(frozen=True, slots=True)
 class Crontabs:
-    """Crontabs by user, through `crontab`, which knows where they are and tells the daemon."""
+    """The storage of crontabs by user: the command `crontab`, which knows their paths and notifies the daemon."""
 
     command: Command = field(default_factory=lambda: Command("crontab"))
 
@@ -149,10 +149,10 @@ def _uid(user: str) -> int | None:
 
 class Crontab(ParsedFile[Cron], type=Cron, name="crontab"):
     """
-    All users' crontabs.
+    Manages jobs in all users' crontabs.
 
     Args:
-        spool: The folder whose file names are the users that have one.
+        spool: the folder whose file names are the users that have a crontab.
     """
 
     crontab = Command("crontab")

@@ -34,7 +34,7 @@ class ExecContext:
 
 
 class PosixExec(Provider[Exec], type=Exec, name="posix", default_for=[{"feature": "posix"}], features=("umask",)):
-    """Programs, found before they are run; a shell only where a line has something that needs one."""
+    """Runs programs, which it locates first; uses a shell only for lines that need one."""
 
     def __init__(self, context: ExecContext) -> None:
         self.context = context
@@ -179,7 +179,7 @@ class PosixExec(Provider[Exec], type=Exec, name="posix", default_for=[{"feature"
 
 
 class ShellExec(PosixExec, type=Exec, name="shell", features=("umask",)):
-    """Lines for /bin/sh, which finds programs, knows builtins and expands patterns."""
+    """Runs lines by /bin/sh, which locates programs, knows builtins and expands patterns."""
 
     def _resolve(self, resource: Exec, command: Words, path: str | None) -> tuple[Sequence[str], str]:
         line = command if isinstance(command, str) else shlex.join(command)

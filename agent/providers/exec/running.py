@@ -1,5 +1,5 @@
 """
-One command run to its end: as another user, with a deadline for its whole process group, its output bounded.
+Runs one command to its end: as another user, with a deadline for its whole process group, with limited output.
 
 A daemon that the command leaves behind may keep the output open; it is not waited for.
 """
@@ -30,7 +30,7 @@ _GRACE: Final = 2.0  # seconds between asking a group to end and killing it
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """How a command ended: `code` is None when a signal ended it; `output` is stdout and stderr as they came."""
+    """The end of a command: `code` is None when a signal ended it; `output` is stdout and stderr as they came."""
 
     code: int | None
     output: str
@@ -50,7 +50,7 @@ class CommandTimeout(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How commands of one resource are run. `user` and `group` are names or ids, '' for our own."""
+    """The options for the commands of one resource. `user` and `group` are names or ids, '' for our own."""
 
     environment: Mapping[str, str]
     cwd: str = ""
@@ -124,7 +124,7 @@ def _run(argv: Sequence[str], program: str, options: RunOptions, stop: threading
 
 @dataclass(frozen=True, slots=True)
 class _Identity:
-    """Ids to run as; None: our own."""
+    """The ids to run as; None: our own."""
 
     user: int | None = None
     group: int | None = None

@@ -1,4 +1,4 @@
-"""What is kept of a file before it is replaced or removed: in a filebucket, or beside it under a longer name."""
+"""Backups of files before they are replaced or removed: in a filebucket, or beside the file under a longer name."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def in_bucket(resource: File) -> bool:
 
 async def back_up(resource: File, buckets: Buckets, log_run: Callable[[str, str], None]) -> None:
     """
-    Keep what is at the resource's path, if it wants backups.
+    Back up the file, link or directory at the resource's path, if `backup` is set.
 
     Args:
-        log_run: (level, message), for what is not the resource's own log.
+        log_run: called with (level, message) for lines that are not the resource's own.
     Raises:
-        ResourceError: it could not be kept; then nothing may be replaced.
+        ResourceError: the backup failed; then nothing may be replaced.
     """
     if not resource.backup:
         return

@@ -1,4 +1,4 @@
-"""Which owner and mode a new file takes over from the one whose place it takes, where the catalog asks for none."""
+"""The owner and mode that a new file inherits from the one it replaces, where the catalog sets none."""
 
 from __future__ import annotations
 

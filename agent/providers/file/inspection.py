@@ -1,4 +1,4 @@
-"""What is at a path: its kind, owner, mode, content's checksum. Blocking; nothing here changes anything."""
+"""The state of a path: its kind, owner, mode, content's checksum. Everything blocks; nothing here changes anything."""
 
 from __future__ import annotations
 

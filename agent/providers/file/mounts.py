@@ -1,5 +1,5 @@
 """
-Mount points below a directory: what is there belongs to another file system, or to another place of the same one.
+Mount points below a directory: their content belongs to another file system, or to another directory of the same one.
 
 A recursion stops at them, and a directory that has one is not removed: the reference deletes what is mounted and fails at the
 mount point itself. Bind mounts have the device number of the directory around them, so that only the kernel's table tells.
@@ -24,7 +24,8 @@ def mount_points_below(folder: str, *, table: Path | None = None) -> list[str]:
     Return the mount points in a directory, relative to it and sorted; `.` when the directory is one. Blocks.
 
     Args:
-        folder: Links on the way are followed. table: As the kernel writes mountinfo(5).
+        folder: links in its path are followed.
+        table: a file with the kernel's mountinfo(5).
     Raises:
         OSError: there is no table.
     """

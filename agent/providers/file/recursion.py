@@ -1,4 +1,4 @@
-"""The resources for what is, or should be, below a managed directory. Source: resource layer reference 5.6."""
+"""The resources that a recursive directory generates for its content. Source: resource layer reference 5.6."""
 
 from __future__ import annotations
 

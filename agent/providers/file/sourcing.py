@@ -1,4 +1,4 @@
-"""What a file resource takes over from its source: kind, checksum, and if wanted the permissions."""
+"""The attributes that a file resource adopts from its source: kind, checksum, and the permissions if asked for."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ...servers.sources import FileSources
 
 @dataclass(frozen=True, slots=True)
 class Inlined:
-    """The metadata that a static catalog carries: of single files by title, of trees by title and source."""
+    """The metadata in a static catalog: of single files by title, of trees by title and source."""
 
     single: Mapping[str, FileMetadata] = field(default_factory=dict)
     trees: Mapping[str, Mapping[str, list[FileMetadata]]] = field(default_factory=dict)
@@ -75,10 +75,10 @@ async def metadata_of(resource: File, sources: FileSources, inlined: Inlined, en
 
 def adopt_metadata(resource: File, metadata: FileMetadata, *, root: bool) -> None:
     """
-    Want what the source is, where the manifest says nothing.
+    Set the desired kind, checksum and permissions from the source, where the manifest sets none.
 
     Args:
-        root: Whether this process may give files away.
+        root: whether this process may give files away.
     Source: resource layer reference 5.5.
     """
     managed_link = metadata.type == "link" and metadata.links == "manage"

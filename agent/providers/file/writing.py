@@ -1,4 +1,4 @@
-"""A new file in place of an old one: complete, checked, with its owner and mode before its first byte, or not at all."""
+"""Replacing a file: the new one is complete, checked, and has its owner and mode before its first byte, or the old one stays."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LEFTOVER = re.compile(r"\..*\.puppet\d{8}-(\d{1,10})-[0-9a-z]{7}", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """Whose a file is and who may do what with it; -1: what the system gives a new file."""
+    """The owner, group and mode of a file; an id of -1: the one that the system gives a new file."""
 
     uid: int = -1
     gid: int = -1

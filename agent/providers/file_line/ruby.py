@@ -1,4 +1,4 @@
-"""Single lines of files; the provider has the name it has in stdlib."""
+"""The provider of `file_line`; it has the name that it has in stdlib."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _with_newline(line: str) -> str:
 
 
 def _count_matching(resource: FileLine, lines: Sequence[str]) -> int:
-    """Return how many lines `match` speaks of."""
+    """Return how many lines the attribute `match` matches; 0 without one."""
     pattern = resource.match
     if pattern is None:
         return 0
@@ -37,7 +37,7 @@ def _count_matching(resource: FileLine, lines: Sequence[str]) -> int:
 
 
 def is_in_sync(resource: FileLine, lines: Sequence[str]) -> bool:
-    """Return whether the file is as if the line was in it."""
+    """Return whether the file is as `ensure` and the other attributes ask for."""
     present = any(_bare(line) == resource.line for line in lines)
     if resource.match is None:
         return present
@@ -52,7 +52,7 @@ def is_in_sync(resource: FileLine, lines: Sequence[str]) -> bool:
 
 
 def with_line(resource: FileLine, lines: Sequence[str]) -> list[str]:
-    """Return the lines with the wanted one; ResourceError when more of them match than may."""
+    """Return the lines with the managed one; ResourceError when more of them match than may."""
     new = f"{resource.line}\n"
     terminated = [_with_newline(line) for line in lines]
     after = resource.after
@@ -76,7 +76,7 @@ def with_line(resource: FileLine, lines: Sequence[str]) -> list[str]:
 
 
 def without_line(resource: FileLine, lines: Sequence[str]) -> list[str]:
-    """Return the lines without the unwanted ones; ResourceError when more of them match than may."""
+    """Return the lines without the managed one, or those that match; ResourceError when more of them match than may."""
     if not (resource.match_for_absence and resource.match):
         return [line for line in lines if _bare(line) != resource.line]
     match = resource.match
@@ -86,7 +86,7 @@ def without_line(resource: FileLine, lines: Sequence[str]) -> list[str]:
 
 
 class FileLineRuby(Provider[FileLine], type=FileLine, name="ruby"):
-    """Reads the file for each resource, and replaces it whole."""
+    """Reads the file for each resource, and replaces the whole file."""
 
     async def retrieve(self, resource: FileLine) -> State | None:
         return {"line": resource.line} if is_in_sync(resource, await self._lines(resource)) else None

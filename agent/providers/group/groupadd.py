@@ -18,10 +18,10 @@ SECONDS = 600.0  # the most one command may take
 
 class Groupadd(Provider[Group], type=Group, name="groupadd"):
     """
-    Groups of the local files. Members are managed only with libuser's programs.
+    Manages groups of the local files; members only with libuser's programs.
 
     Args:
-        platform: says whether those are there.
+        platform: says whether those programs exist.
     """
 
     groupadd = Command("groupadd", seconds=SECONDS)

@@ -1,4 +1,4 @@
-"""Hosts in a file like /etc/hosts."""
+"""The provider of `host`: lines of a file like /etc/hosts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LINE = re.compile(r"([0-9a-f:]\S+)\s+([^#\s+]\S+)\s*(.*?)(?:\s*#\s*(.*))?", re.
 
 
 class HostsFormat(LineFormat):
-    """Address, name, aliases, comment."""
+    """A line is address, name, aliases, comment."""
 
     def values_of(self, line: str) -> dict[str, Any] | None:
         match = _LINE.fullmatch(line)
@@ -42,4 +42,4 @@ class HostsFormat(LineFormat):
 
 
 class Hosts(ParsedFile[HostEntry], type=HostEntry, name="parsed"):
-    """One line a host; addresses that name no host and comments stay as they are."""
+    """Manages one line a host; addresses that name no host and comments stay as they are."""

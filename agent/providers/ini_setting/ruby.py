@@ -1,4 +1,4 @@
-"""Settings of INI files; the provider has the name it has in inifile."""
+"""The provider of `ini_setting`; it has the name that it has in inifile."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ async def write_ini(resource: IniSetting | IniSubsetting, text: IniText) -> None
 
 class IniSettingRuby(Provider[IniSetting], type=IniSetting, name="ruby"):
     """
-    Reads the file for each resource, and replaces it whole.
+    Reads the file for each resource, and replaces the whole file.
 
     Args:
-        show_diff: The setting of that name: whether any values are shown.
+        show_diff: returns the setting of that name: whether any values are shown.
     """
 
     def __init__(self, show_diff: Callable[[], bool] = lambda: False) -> None:

@@ -10,7 +10,7 @@ from shared.errors import ResourceError
 
 @dataclass(frozen=True, slots=True)
 class IniStyle:
-    """How a file is written: `separator` between name and value; `indent_width` None: like the section's other settings."""
+    """The style of a file: `separator` between name and value; `indent_width` None: as the section's other settings have it."""
 
     separator: str = " = "
     prefix: str = "["
@@ -21,7 +21,7 @@ class IniStyle:
 
 @dataclass(slots=True)
 class Section:
-    """A section: its own line (None: what stands above all sections) and the lines below it."""
+    """One section: its own line (None for the lines above all sections) and the lines below it."""
 
     name: str
     header: str | None
@@ -29,7 +29,7 @@ class Section:
 
 
 class IniText:
-    """Sections of a file; the first is what stands above all of them, and is called ''."""
+    """The sections of a file; the first holds the lines above all others, and is called ''."""
 
     def __init__(self, text: str, style: IniStyle | None = None) -> None:
         self.style = style or IniStyle()
@@ -82,7 +82,7 @@ class IniText:
     # --- changing
 
     def set(self, section: str, setting: str, value: str) -> None:
-        """Give a setting a value: where it stands, else below where it is commented out, else at its section's end."""
+        """Set a setting's value: where the setting stands, else below its commented-out line, else at its section's end."""
         changed = False
         for part in self._sections_named(section):
             for number, line in enumerate(part.lines):

@@ -1,4 +1,4 @@
-"""Words within settings of INI files; the provider has the name it has in inifile."""
+"""The provider of `ini_subsetting`; it has the name that it has in inifile."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from .words import Words
 
 class IniSubsettingRuby(Provider[IniSubsetting], type=IniSubsetting, name="ruby"):
     """
-    Reads the file for each resource, and replaces it whole.
+    Reads the file for each resource, and replaces the whole file.
 
     Args:
-        show_diff: The setting of that name: whether any values are shown.
+        show_diff: returns the setting of that name: whether any values are shown.
     """
 
     def __init__(self, show_diff: Callable[[], bool] = lambda: False) -> None:

@@ -1,4 +1,4 @@
-"""The words that a setting's value holds. Pure."""
+"""The words in a setting's value. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Words:
-    """A value apart: `joiner` stands between a word's name and value, `exact`: words have no value."""
+    """A value split into words: `joiner` stands between a word's name and value; `exact`: words have no value."""
 
     items: list[str] = field(default_factory=list)
     separator: str = " "
@@ -41,7 +41,7 @@ class Words:
         return None if at is None else self.items[at][len(name) + len(self.joiner) :]
 
     def set(self, name: str, value: str, where: str = "end", reference: str = "") -> None:
-        """Give a word a value; a new one goes to the start, the end, before or after another, or to an index."""
+        """Set a word's value; a new word goes to the start, the end, before or after another, or to an index."""
         new = f"{name}{self.joiner}{value}"
         if self._index(name) is not None:
             self.items = [new if self._is(item, name) else item for item in self.items]

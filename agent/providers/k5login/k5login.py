@@ -1,4 +1,4 @@
-"""Files of principals, replaced whole; owned by whom the folder belongs to when they are new."""
+"""The provider of `k5login`: replaces whole files of principals; a new one gets the owner of its folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SELINUX = ("seluser", "selrole", "seltype", "selrange")
 
 
 class K5loginFiles(Provider[K5login], type=K5login, name="k5login"):
-    """One principal a line; never through a link that the user has put there."""
+    """Writes one principal a line, never through a link that the user has put there."""
 
     async def retrieve(self, resource: K5login) -> State | None:
         for attribute in _SELINUX:

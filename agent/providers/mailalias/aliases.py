@@ -1,4 +1,4 @@
-"""Aliases in a file like /etc/aliases."""
+"""The provider of `mailalias`: lines of a file like /etc/aliases."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PLAIN = re.compile(r"[-+\w@.]+")
 
 
 class AliasesFormat(LineFormat):
-    """`name: recipient, "recipient"` or `name: :include: file`; continued lines belong to the alias above."""
+    """A line is `name: recipient, "recipient"` or `name: :include: file`; continued lines belong to the alias above."""
 
     def values_of(self, line: str) -> dict[str, Any] | None:
         if line.startswith("#") or line[:1].isspace():
@@ -57,7 +57,7 @@ def _quoted(text: str) -> str:
 
 
 class MailAliasFiles(ParsedFile[Mailalias], type=Mailalias, name="aliases"):
-    """One line an alias."""
+    """Manages one line an alias."""
 
     def complete_values(self, resource: Mailalias, values: dict[str, Any]) -> dict[str, Any]:
         """Return the values for the line without the other of `recipient` and `file`, which exclude each other."""

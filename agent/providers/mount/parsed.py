@@ -1,4 +1,4 @@
-"""File systems in a table like /etc/fstab, mounted and unmounted by the system's commands."""
+"""The provider of `mount`: a table like /etc/fstab, and the system's commands to mount and unmount."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOUNTED = re.compile(r".* on (.*) type .*")
 
 
 class FstabFormat(LineFormat):
-    """Six fields between blanks; blanks within the first two are written as `\\040`, tabs as `\\011`."""
+    """A line is six fields between blanks; blanks within the first two are written as `\040`, tabs as `\011`."""
 
     def values_of(self, line: str) -> dict[str, Any] | None:
         if line.lstrip().startswith("#"):
@@ -58,7 +58,7 @@ def mount_points_in(output: str) -> list[str]:
 
 class Fstab(ParsedFile[MountPoint], type=MountPoint, name="parsed", features=("refreshable",)):
     """
-    One line a file system; what is mounted is asked of `mount`.
+    Manages one line a file system; `mount` lists what is mounted.
 
     States: `unmounted` and `mounted` are in the table, `ghost` is mounted without being there.
     """

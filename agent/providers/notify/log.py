@@ -1,4 +1,4 @@
-"""The provider of `notify`: says the message in the run's log."""
+"""The provider of `notify`: writes the message to the run's log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...state.runlog import RunLog
 
 
 class LogMessage(Provider[Notify], type=Notify, name=""):
-    """One log line for each resource, at its loglevel."""
+    """Writes one log line for each resource, at its loglevel."""
 
     def __init__(self, log: RunLog) -> None:
         self.log = log

@@ -31,7 +31,7 @@ class Apk(
     features=("versionable", "version_ranges", "install_options", "uninstall_options"),
     default_for=[{"os.family": "alpine"}, {"os.name": "alpine"}],
 ):
-    """Alpine's packages."""
+    """Manages Alpine's packages."""
 
     apk = Command("/sbin/apk")
     order = staticmethod(order)

@@ -31,7 +31,7 @@ def parse_madison(text: str) -> list[str]:
 
 
 class Apt(Dpkg, name="apt", features=("versionable", "version_ranges", "install_options"), default_for=[{"os.family": "debian"}]):
-    """Debian's packages, from repositories."""
+    """Manages Debian's packages, from repositories."""
 
     apt_get = Command("/usr/bin/apt-get", environment=NONINTERACTIVE)
     apt_cache = Command("/usr/bin/apt-cache", seconds=LISTING_SECONDS)

@@ -33,7 +33,7 @@ def parse(text: str) -> dict[str, State]:
 
 
 class DnfModule(PackageProvider, name="dnfmodule", features=("versionable", "purgeable", "disableable", "supports_flavors")):
-    """`ensure` is a stream, `flavor` a profile of it; what is the latest of streams nobody can say."""
+    """Manages modules: `ensure` is a stream, `flavor` a profile of it; there is no order of streams, and so no latest one."""
 
     manager = Command("dnf")
     last_resort = True

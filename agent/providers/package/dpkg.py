@@ -49,7 +49,7 @@ def provided(text: str, name: str) -> str | None:
 
 
 class Dpkg(PackageProvider, name="dpkg", features=("holdable", "purgeable", "virtual_packages")):
-    """Debian's packages, from files."""
+    """Manages Debian's packages, from files."""
 
     dpkg = Command("/usr/bin/dpkg", environment=NONINTERACTIVE)
     dpkg_query = Command("/usr/bin/dpkg-query", seconds=LISTING_SECONDS)

@@ -33,7 +33,7 @@ def parse(text: str) -> dict[str, list[str]]:
 
 
 class Gems(Targeted, name="gems", features=("version_ranges", "uninstall_options")):
-    """Gems of one Ruby; several versions of one may be installed, so `ensure` is a list of them."""
+    """Manages gems of one Ruby; several versions of one may be installed, so `ensure` is a list of them."""
 
     order: Order | None = staticmethod(gem)
 
@@ -106,13 +106,13 @@ class Gems(Targeted, name="gems", features=("version_ranges", "uninstall_options
 
 
 class Gem(Gems, name="gem", confine=[one_of("gem")]):
-    """Gems of the system's Ruby."""
+    """Manages gems of the system's Ruby."""
 
     programs = ("gem",)
 
 
 class OwnGems(Gems, name="own_gems"):
-    """Gems of a Ruby of Puppet's own: there is one command, and versions are meant literally."""
+    """Manages gems of a Ruby of Puppet's own: there is one command, and versions are meant literally."""
 
     order = None
 
@@ -122,7 +122,7 @@ class OwnGems(Gems, name="own_gems"):
 
 
 class PuppetGem(OwnGems, name="puppet_gem", confine=[program(PUPPETS_GEM)]):
-    """Gems of the Ruby that Puppet's own agent package brings."""
+    """Manages gems of the Ruby in Puppet's own agent package."""
 
     programs = (PUPPETS_GEM,)
     environment: ClassVar[Mapping[str, str]] = {"PKG_CONFIG_PATH": "/opt/puppetlabs/puppet/lib/pkgconfig"}
@@ -130,10 +130,10 @@ class PuppetGem(OwnGems, name="puppet_gem", confine=[program(PUPPETS_GEM)]):
 
 class PuppetserverGem(OwnGems, name="puppetserver_gem", confine=[program(PUPPETSERVER)]):
     """
-    Gems of puppetserver's JRuby.
+    Manages gems of puppetserver's JRuby.
 
-    Its own command starts a Java each time; what is installed is listed by Puppet's Ruby instead, where there is one. Gems
-    that belong to a Ruby itself are nobody's to manage.
+    Its own command starts a Java each time; so Puppet's Ruby, where there is one, lists what is installed. Gems
+    that belong to a Ruby itself cannot be managed.
     """
 
     programs = (PUPPETSERVER,)

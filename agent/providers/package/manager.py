@@ -1,4 +1,4 @@
-"""What every package manager can do: the operations that its provider defines, and the versions that `ensure` means."""
+"""The operations of a package manager, which its provider defines, and the versions that `ensure` means."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def parse(text: str) -> dict[str, str]:
 
 
 class Npm(Targeted, name="npm", features=("uninstall_options",), confine=[one_of("npm")]):
-    """Global packages of Node."""
+    """Manages Node's global packages."""
 
     programs = ("npm",)
 

@@ -1,4 +1,4 @@
-"""What all providers of packages share: what is installed is listed once, and queried again where something may have changed it."""
+"""The common base of all providers of packages: packages are listed once, and queried again where something may have changed."""
 
 from __future__ import annotations
 

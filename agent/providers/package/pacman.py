@@ -54,7 +54,7 @@ class Pacman(
     confine=[fact("os.name", *_SYSTEMS)],
     default_for=[{"os.name": _SYSTEMS}],
 ):
-    """Arch Linux' packages."""
+    """Manages Arch Linux' packages."""
 
     pacman = Command("/usr/bin/pacman")
 

@@ -50,7 +50,7 @@ def parse_versions(text: str) -> list[str]:
 
 
 class Projects(Targeted, name="projects", features=("version_ranges",)):
-    """Projects of a Python; which one, its pip decides."""
+    """Manages projects of the Python that its pip belongs to."""
 
     order = staticmethod(pep440)
 
@@ -96,18 +96,18 @@ class Projects(Targeted, name="projects", features=("version_ranges",)):
 
 
 class Pip(Projects, name="pip", confine=[one_of(*_PIP)]):
-    """Of whatever Python `pip` belongs to."""
+    """Manages projects of the Python that `pip` belongs to."""
 
     programs = _PIP
 
 
 class Pip3(Projects, name="pip3", confine=[one_of(*_PIP3)]):
-    """Of Python 3."""
+    """Manages projects of Python 3."""
 
     programs = _PIP3
 
 
 class Pip2(Projects, name="pip2", confine=[one_of(*_PIP2)]):
-    """Of Python 2."""
+    """Manages projects of Python 2."""
 
     programs = _PIP2

@@ -37,7 +37,7 @@ def parse(text: str) -> dict[str, dict[str, Any]]:
 class Rpm(
     PackageProvider, name="rpm", features=("versionable", "install_options", "uninstall_options", "virtual_packages", "install_only")
 ):
-    """RPM packages, from files."""
+    """Manages RPM packages, from files."""
 
     rpm = Command("rpm")
 

@@ -18,7 +18,7 @@ def parse(text: str) -> dict[str, str]:
 
 
 class Snap(PackageProvider, name="snap", features=("purgeable", "install_options", "uninstall_options")):
-    """Snaps; only by name, never the default."""
+    """Manages snaps; used only when a resource names it, never by default."""
 
     last_resort = True
     snap = Command("snap")

@@ -1,4 +1,4 @@
-"""What package managers of languages share: there may be several of them, and `command` chooses one."""
+"""The common base of package managers of languages: there may be several of them, and `command` chooses one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def one_of(*programs: str) -> Confine:
 
 
 class Targeted(PackageProvider, name="targeted", features=("versionable", "install_options", "targetable")):
-    """Never a system's default. `programs`: names of its command, the first that is found is used; `environment`: what it needs."""
+    """Never a system's default. `programs`: names of its command, the first that exists is used; `environment`: its variables."""
 
     last_resort = True
     programs: ClassVar[Sequence[str]] = ()

@@ -27,7 +27,7 @@ _TESTS: dict[str, Callable[[int], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """One or two terms, all of which hold for a version inside."""
+    """One or two terms, all of which hold for the versions inside."""
 
     terms: tuple[tuple[str, str], ...]  # (operator, version)
     order: Order
@@ -38,7 +38,7 @@ class Range:
         return len(self.terms) == 1 and self.terms[0][0] == ""
 
     def has(self, version: str) -> bool:
-        """Return whether a version is inside; what is no version is not."""
+        """Return whether a version is inside; a text that is no version is not."""
         try:
             return all(_TESTS[operator](self.order(version, bound)) for operator, bound in self.terms)
         except ValueError:

@@ -61,7 +61,7 @@ class Yum(
     features=("purgeable", "version_ranges"),
     default_for=[{"os.name": "amazon"}, {"os.family": "redhat", "os.release.major": OLD_REDHAT}],
 ):
-    """RPM packages, from repositories."""
+    """Manages RPM packages, from repositories, by `yum`."""
 
     manager = Command("yum")
     error_level: ClassVar[str] = "0"
@@ -162,7 +162,7 @@ class Dnf(
         {"os.family": "redhat", "os.release.major": OLD_REDHAT},
     ],
 ):
-    """The same by `dnf`, which has taken yum's place."""
+    """Manages RPM packages, from repositories, by `dnf`, which has replaced yum."""
 
     manager = Command("dnf")
     error_level = "1"

@@ -40,7 +40,7 @@ class Zypper(
     confine=[fact("os.name", *_SYSTEMS)],
     default_for=[{"os.name": _SYSTEMS}],
 ):
-    """RPM packages of SUSE's repositories."""
+    """Manages RPM packages of SUSE's repositories."""
 
     zypper = Command("/usr/bin/zypper")
     order = staticmethod(rpm)

@@ -1,4 +1,4 @@
-"""Providers whose things are records of files: read once, changed in memory, written whole after each resource."""
+"""The base of providers whose things are records of files: read once, changed in memory, written whole after each resource."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def local_now() -> datetime:
 
 @dataclass(slots=True)
 class ParsedTarget:
-    """One file as it was read and as it is to be."""
+    """The present and future records of one file."""
 
     records: list[ParsedRecord] = field(default_factory=list)
     problem: str = ""  # why it could not be read; then it is never written
@@ -33,7 +33,7 @@ class ParsedTarget:
 
 class ParsedFile(Provider[R], Generic[R]):
     """
-    Base of providers of lines; a subclass gives the format and overrides what its files have of their own.
+    Base of providers of lines; a subclass provides the format and overrides what is special to its files.
 
     A target that cannot be read fails its resources and is not written. Of two records of one name the last is the resource's; one in the
     resource's own target counts before those of others.

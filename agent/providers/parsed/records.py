@@ -1,4 +1,4 @@
-"""The lines of a file as records, both ways. Pure."""
+"""The lines of a file as records: parsing and writing. Pure."""
 
 from __future__ import annotations
 

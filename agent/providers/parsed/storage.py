@@ -1,4 +1,4 @@
-"""Where parsed files are: read whole, replaced whole, kept in a filebucket before the first change of a run."""
+"""The storage of parsed files: read whole, replaced whole, backed up to a filebucket before the first change of a run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_SIZE = 64 * 2**20  # bytes of a file that is parsed
 
 
 class Storage(Protocol):
-    """The texts behind targets."""
+    """The place where the texts of targets are read and written."""
 
     async def read(self, target: str) -> str:
         """Return a target's text; '' when it does not exist. ResourceError or OSError when that cannot be known: then it is not written."""
@@ -37,7 +37,7 @@ class Storage(Protocol):
 @dataclass(frozen=True, slots=True)
 class FlatFiles:
     """
-    Files by path; links are followed only where whoever made them could have written what they lead to.
+    Files by path; links are followed only where whoever made them could have written their targets.
 
     Attributes:
         bucket: returns the bucket for backups; None: there are no backups.

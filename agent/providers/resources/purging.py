@@ -1,4 +1,4 @@
-"""The provider of `resources`: makes a removal of everything on the system that the catalog does not have."""
+"""The provider of `resources`: generates a removal for everything on the system that the catalog does not contain."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class ResourcesPurge(Provider[ResourcesMetatype], type=ResourcesMetatype, name="
     Asks the default provider of the type what exists.
 
     Args:
-        providers: gives the run's providers, this one among them, so it is asked late.
+        providers: returns the run's providers, this one among them, so it is called late.
         types: all types that can be applied.
-        login_defs: says which uids are the system's.
+        login_defs: the file that says which uids are the system's.
     """
 
     def __init__(

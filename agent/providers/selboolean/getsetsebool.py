@@ -1,4 +1,4 @@
-"""Switches of SELinux by `getsebool` and `setsebool`."""
+"""The provider of `selboolean`: `getsebool` and `setsebool`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def value_in(output: str) -> str:
 
 
 class Getsetsebool(Provider[Selboolean], type=Selboolean, name="getsetsebool"):
-    """One question and one command for each resource."""
+    """Runs one query and one command for each resource."""
 
     getsebool = Command("/usr/sbin/getsebool")
     setsebool = Command("/usr/sbin/setsebool")

@@ -1,4 +1,4 @@
-"""Policy modules by `semodule`."""
+"""The provider of `selmodule`: `semodule`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def version_in(data: bytes, path: str) -> str:
 
 
 class Semodule(Provider[Selmodule], type=Selmodule, name="semodule"):
-    """The loaded modules are listed once a run, and after each change."""
+    """Lists the loaded modules once a run."""
 
     semodule = Command("/usr/sbin/semodule")
 

@@ -1,4 +1,4 @@
-"""Services of commands and of the process table; base of all other providers. Source: resource layer reference 8."""
+"""Services that are managed by commands and the process table; base of all other providers. Source: resource layer reference 8."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def parse_processes(text: str, pattern: str, *, own: int) -> int | None:
 
 class ServiceProvider(Provider[Service], type=Service, name="base", features=("refreshable",)):
     """
-    Needs a `start` command or `binary`; what runs is seen by a `status` command or in the process table.
+    Needs a `start` command or `binary`; a `status` command or the process table shows what runs.
 
-    The commands of an init system are what `command` gives; '' of an attribute of the same name goes before them.
+    `command` returns the init system's own commands; a command in the resource's attribute of the same name goes before them.
     """
 
     async def command(self, resource: Service, action: str) -> Words | None:

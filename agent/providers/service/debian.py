@@ -30,7 +30,7 @@ class Debian(
     confine=[Confine("another process 1 than systemd", lambda _: not is_systemd())],
     default_for=[{"os.name": "debian", "os.release.major": OLD_DEBIAN}, {"os.name": "devuan"}],
 ):
-    """Init scripts, enabled and disabled by `update-rc.d`."""
+    """Manages init scripts, enabled and disabled by `update-rc.d`."""
 
     update_rc_d = Command("/usr/sbin/update-rc.d")
     invoke_rc_d = Command("/usr/sbin/invoke-rc.d")

@@ -28,7 +28,7 @@ def _no_better_one(platform: Platform) -> bool:
 
 
 class Scripts(ServiceProvider, name="scripts"):
-    """What providers of init scripts share."""
+    """The common base of providers of init scripts."""
 
     folders: tuple[str, ...] = FOLDERS
 
@@ -85,4 +85,4 @@ def scripts_in(folder: Path) -> list[str]:
 
 
 class Init(Scripts, name="init", confine=[Confine("a system without a provider of its own for init scripts", _no_better_one)]):
-    """Plain init scripts; whether they start at boot is not managed."""
+    """Manages plain init scripts; whether they start at boot is not managed."""

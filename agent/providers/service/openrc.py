@@ -37,7 +37,7 @@ class Openrc(
     features=("enableable",),
     default_for=[{"os.name": "gentoo"}, {"os.name": "funtoo"}, {"os.name": "alpine"}],
 ):
-    """Scripts of OpenRC, by `rc-service` and `rc-update`."""
+    """Manages scripts of OpenRC, by `rc-service` and `rc-update`."""
 
     rc_status = Command("/bin/rc-status", environment={"RC_SVCNAME": ""})
     rc_service = Command("/sbin/rc-service")

@@ -27,7 +27,7 @@ class Redhat(
     default_for=[{"os.family": "redhat"}, {"os.family": "suse", "os.release.major": ["10", "11"]}],
 ):
     """
-    Init scripts by `service`, enabled and disabled by `chkconfig`.
+    Manages init scripts by `service`, enabled and disabled by `chkconfig`.
 
     Args:
         suse: whether chkconfig is SUSE's.

@@ -68,7 +68,7 @@ class Systemd(
         {"os.name": "ubuntu", "os.release.major": OLD_UBUNTU},
     ],
 ):
-    """Units; `.service` may be left out of a name."""
+    """Manages units; `.service` may be left out of a name."""
 
     systemctl = Command("systemctl")
 

@@ -112,7 +112,7 @@ class Upstart(
     confine=[fact("os.name", "ubuntu", "linuxmint", "redhat", "centos", "amazon", "oraclelinux")],
     default_for=[{"os.name": "ubuntu", "os.release.major": OLD_UBUNTU}, {"os.name": "linuxmint", "os.release.major": OLD_MINT}],
 ):
-    """Jobs in /etc/init, and init scripts for what has none."""
+    """Manages jobs in /etc/init, and init scripts of services that have no job."""
 
     start_job = Command("/sbin/start")
     stop_job = Command("/sbin/stop")

@@ -1,4 +1,4 @@
-"""Files of authorized keys: written with the user's rights, never through what the user has put in the way."""
+"""The provider of `ssh_authorized_key`: files are written with the user's rights, never through links of the user."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def options_of(text: str) -> list[str]:
 
 
 class AuthorizedKeysFormat(LineFormat):
-    """Options, type, key, name."""
+    """A line is options, type, key, name."""
 
     def values_of(self, line: str) -> dict[str, Any] | None:
         match = _LINE.fullmatch(line)
@@ -55,7 +55,7 @@ class AuthorizedKeysFormat(LineFormat):
 
 class AuthorizedKeys(ParsedFile[SshAuthorizedKey], type=SshAuthorizedKey, name="parsed"):
     """
-    One line a key. Keys without a comment are called `<file>:unnamed-<number>`.
+    Manages one line a key. Keys without a comment are called `<file>:unnamed-<number>`.
 
     A file is the user's, 0600, in a folder of theirs, 0700, made as needed; everything is done by directory descriptors, so that
     a user's links lead nowhere.

@@ -1,4 +1,4 @@
-"""Keys in a user's files that nobody manages: what `purge_ssh_keys` of `user` removes."""
+"""The keys in a user's files that nobody manages, which `purge_ssh_keys` of `user` removes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Known hosts of all users."""
+"""The provider of `sshkey`: the known hosts of all users."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..parsed.records import LineFormat
 
 
 class KnownHostsFormat(LineFormat):
-    """Names, type, key; markers (`@cert-authority`) and keys in the form of SSH 1 are left as they are."""
+    """A line is names, type, key; lines with markers (`@cert-authority`) and keys in the form of SSH 1 stay as they are."""
 
     def values_of(self, line: str) -> dict[str, Any] | None:
         if line.lstrip().startswith(("#", "@")):
@@ -36,7 +36,7 @@ class KnownHostsFormat(LineFormat):
 
 
 class KnownHosts(ParsedFile[Sshkey], type=Sshkey, name="parsed"):
-    """One line a host and type of key."""
+    """Manages one line a host and type of key."""
 
     def complete_values(self, resource: Sshkey, values: dict[str, Any]) -> dict[str, Any]:
         return {**values, "type": resource.value_of("type")}

@@ -1,4 +1,4 @@
-"""The provider of `tidy`: looks for files to remove and leaves removing them to the type `file`."""
+"""The provider of `tidy`: finds the files to remove; the type `file` removes them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PASSED_ON = ("noop", "schedule", "audit", "loglevel", "tag", "require", "subscr
 
 
 class TidyFinder(Provider[Tidy], type=Tidy, name=""):
-    """One walk for each resource; links are not followed."""
+    """Walks the tree once for each resource; links are not followed."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self.now = now  # seconds since the epoch

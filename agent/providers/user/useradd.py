@@ -28,10 +28,10 @@ _ALWAYS = frozenset(
 
 class Useradd(Provider[User], type=User, name="useradd"):
     """
-    Accounts of the local files; what other name services have is seen, but not changed.
+    Manages accounts of the local files; those of other name services are read, but not changed.
 
     Args:
-        platform: with the programs of libuser on it, `forcelocal` is possible.
+        platform: when libuser's programs exist on it, `forcelocal` is possible.
     """
 
     useradd = Command("useradd", seconds=SECONDS)

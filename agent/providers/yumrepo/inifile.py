@@ -1,4 +1,4 @@
-"""Sections of yum.conf and of the files in its folders of repositories."""
+"""The provider of `yumrepo`: sections of yum.conf and of the files in its folders of repositories."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _File:
 
 class Inifile(Provider[Yumrepo], type=Yumrepo, name="inifile"):
     """
-    All files are read once; a section is changed where it stands, and new ones get files of their own.
+    Reads all files once; changes a section where it stands, and writes new sections to files of their own.
 
     Args:
         conf: yum's configuration, which says where the other files are.
