@@ -40,6 +40,7 @@ from ..servers.server import DialectCache, Server
 from ..servers.sites import Site
 from ..servers.sources import Bindings, SourceRouter
 from ..servers.websources import web_sources
+from ..state.runlog import RunLog
 from ..state.statefiles import write_report
 
 CATALOG_MODE = 0o600  # a cached catalog holds passwords
@@ -85,8 +86,6 @@ class LastRunReport(Terminus[Report]):
         self.legacy = legacy
 
     async def save(self, request: Request[Report]) -> object:
-        from ..state.runlog import RunLog
-
         body = await asyncio.to_thread(request.instance.to_ruby_yaml, legacy=self.legacy())
         await write_report(self.path, body, RunLog())
         return str(self.path)

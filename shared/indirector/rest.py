@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ..data.plainjson import loads
 from ..errors import NotFound, PeerAnswered
 from ..wire.dialects import Dialect
 from ..wire.formats import Format, of_content_type
@@ -173,8 +174,6 @@ def _words(headers: Mapping[str, str], body: bytes) -> tuple[str, str]:
     """
     hint, text = "", body.decode("utf-8", "replace").strip()
     if headers.get("content-type", "").startswith("application/json"):
-        from ..data.plainjson import loads
-
         try:
             data = loads(body)
         except Exception:  # noqa: BLE001  # an error's text that does not parse is shown as it came

@@ -9,10 +9,12 @@ from typing import Final
 from shared.errors import EvaluationError
 from shared.regexps import Regexp
 
+from ..callables.signatures import Parameter, Signature
 from ..types.aliases import AliasType
 from ..types.base import VariantType
 from ..types.containers import ArrayType, HashType
 from ..types.iterables import elements
+from ..types.notation.operands import flattened
 from ..types.scalars import NumericType, StringType
 from ..values.core import Binary, Sensitive, Value, entries, key_of
 from ..values.text import inspect, to_s
@@ -86,8 +88,6 @@ def _recased(name: str, doc: str, change: Callable[[str], str]) -> Function:
 
     def code(context: Context, arg: Value) -> Value:
         return recase(arg)
-
-    from ..callables.signatures import Parameter, Signature
 
     data = _string_data()
     types = (NumericType(), StringType(), ArrayType(data), HashType(data, data))
@@ -176,8 +176,6 @@ _DANGEROUS: Final = '!"`$\\'
 @legacy_function("shellquote", -1)
 def shellquote(context: Context, *words: Value) -> str:
     """The words, each quoted for a POSIX shell, joined with blanks."""
-    from ..types.notation.operands import flattened
-
     out = []
     for word in flattened(words):
         if not isinstance(word, str):
