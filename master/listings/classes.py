@@ -42,7 +42,7 @@ def classes(source: Source, *, strict: Strict, log: Callable[[str, Diagnostic], 
     ]
 
 
-def _parameter(parameter: n.Parameter, source: Source) -> ListedClass:
+def _parameter(parameter: n.ParameterDeclaration, source: Source) -> ListedClass:
     """Return one parameter, its keys in the order of puppetserver, which sorts them."""
     listed: ListedClass = {}
     if parameter.default is not None:
@@ -64,21 +64,21 @@ class _Undecidable:
 
 
 _UNDECIDABLE = _Undecidable()
-_PLAIN = (n.Integer, n.Float, n.String, n.Boolean, n.Name)
+_PLAIN = (n.IntegerLiteral, n.FloatLiteral, n.StringLiteral, n.BooleanLiteral, n.QualifiedName)
 
 
-def _literal(node: n.Node) -> Any:
+def _literal(node: n.SyntaxNode) -> Any:
     """Return the value of a default that is plain data, None for undef, _UNDECIDABLE for anything else."""
     if isinstance(node, _PLAIN):
         return node.value
-    if isinstance(node, n.Undef):
+    if isinstance(node, n.UndefLiteral):
         return None
-    if isinstance(node, n.Interpolated) and len(node.segments) == 1 and isinstance(node.segments[0], n.String):
+    if isinstance(node, n.ConcatenatedString) and len(node.segments) == 1 and isinstance(node.segments[0], n.StringLiteral):
         return node.segments[0].value
-    if isinstance(node, n.Array):
+    if isinstance(node, n.ArrayLiteral):
         values = [_literal(element) for element in node.values]
         return _UNDECIDABLE if any(element is _UNDECIDABLE for element in values) else values
-    if isinstance(node, n.Hash):
+    if isinstance(node, n.HashLiteral):
         entries = [(_literal(element.key), _literal(element.value)) for element in node.entries]
         if any(not isinstance(key, str) or value is _UNDECIDABLE for key, value in entries):
             return _UNDECIDABLE
@@ -98,27 +98,27 @@ class _Types:
     def __init__(self, source: Source) -> None:
         self.source = source
 
-    def value(self, node: n.Node) -> Value:
+    def value(self, node: n.SyntaxNode) -> Value:
         """Return the value of a part of a type expression; raise EvaluationError when only a run can compute it."""
         match node:
-            case n.TypeName():
+            case n.QualifiedReference():
                 name = node.value.removeprefix("::")
                 lower = name.lower()
                 if lower in _RESOURCES:
                     return ResourceType(name)
                 known = None if lower in _LOADED_LATER else BUILTIN_TYPES.get(lower)
                 return TypeReference(name) if known is None else known
-            case n.Access(left=n.TypeName()):
+            case n.AccessExpression(left=n.QualifiedReference()):
                 return self._access(node)
-            case n.Regex():
+            case n.RegexpLiteral():
                 return Regexp(node.source)
-            case n.Default():
+            case n.DefaultLiteral():
                 return DEFAULT
-            case n.Array():
+            case n.ArrayLiteral():
                 return [self.value(part) for part in node.values]
-            case n.Hash():
+            case n.HashLiteral():
                 return {key_of(self.value(part.key)): self.value(part.value) for part in node.entries}
-            case n.Unary(op="-", operand=n.Integer() | n.Float()):
+            case n.UnaryOperation(op="-", operand=n.IntegerLiteral() | n.FloatLiteral()):
                 return -node.operand.value  # type: ignore[attr-defined]  # mypy does not narrow what a nested pattern has matched
         literal = _literal(node)
         if isinstance(literal, _Undecidable):
@@ -126,7 +126,7 @@ class _Types:
         constant: Value = literal
         return constant
 
-    def _access(self, node: n.Access) -> PuppetType:
+    def _access(self, node: n.AccessExpression) -> PuppetType:
         base, keys = self.value(node.left), [self.value(key) for key in node.keys]
         if isinstance(base, TypeReference):
             return TypeReference(text_of(node, self.source))

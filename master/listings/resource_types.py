@@ -79,7 +79,9 @@ def definitions(source: Source) -> list[DefinitionEntry]:
     return entries
 
 
-def _entry(node: n.Node, source: Source, kind: str, name: str, parameters: tuple[n.Parameter, ...], parent: str | None) -> DefinitionEntry:
+def _entry(
+    node: n.SyntaxNode, source: Source, kind: str, name: str, parameters: tuple[n.ParameterDeclaration, ...], parent: str | None
+) -> DefinitionEntry:
     return {
         "name": name.lower().removeprefix("::"),
         "kind": kind,
@@ -93,10 +95,10 @@ def _entry(node: n.Node, source: Source, kind: str, name: str, parameters: tuple
     }
 
 
-def _node_name(match: n.Node) -> str:
-    if isinstance(match, n.Regex):
+def _node_name(match: n.SyntaxNode) -> str:
+    if isinstance(match, n.RegexpLiteral):
         return NodeBlock.title_of(Regexp(match.source))
-    return match.value.lower() if isinstance(match, n.String) else "default"
+    return match.value.lower() if isinstance(match, n.StringLiteral) else "default"
 
 
 def _doc(source: Source, line: int) -> str:

@@ -9,7 +9,7 @@ from ..compiler.syntax.source import Source
 __all__ = ["text_of"]
 
 
-def text_of(node: n.Node, source: Source) -> str:
+def text_of(node: n.SyntaxNode, source: Source) -> str:
     """Return the text of an expression. A binary expression begins at its operator, so this searches for the leftmost part."""
     start, end = node.at, node.end
     pending = [node]

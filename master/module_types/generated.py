@@ -33,16 +33,19 @@ def read_generated(name: str, text: str, path: str) -> DeclaredType:
     """
     source = Source(text, path)
     call = parse(source).body
-    while isinstance(call, n.Block) and len(call.statements) == 1:
+    while isinstance(call, n.BlockExpression) and len(call.statements) == 1:
         call = call.statements[0]
     if not (
-        isinstance(call, n.MethodCall) and call.name == "new" and isinstance(call.receiver, n.TypeName) and call.receiver.value == _TYPE
+        isinstance(call, n.MethodCall)
+        and call.name == "new"
+        and isinstance(call.receiver, n.QualifiedReference)
+        and call.receiver.value == _TYPE
     ):
         raise _error(source, call, f"Not a declaration of a resource type; wanted {_TYPE}.new(…)")
     arguments = list(call.arguments)
-    if not arguments or not isinstance(arguments[0], n.String) or arguments[0].value.lower() != name:
+    if not arguments or not isinstance(arguments[0], n.StringLiteral) or arguments[0].value.lower() != name:
         raise _error(source, call, f"The file declares another type than {name}")
-    isomorphic = arguments[4].value if len(arguments) > 4 and isinstance(arguments[4], n.Boolean) else True
+    isomorphic = arguments[4].value if len(arguments) > 4 and isinstance(arguments[4], n.BooleanLiteral) else True
     return DeclaredType(
         name,
         tuple(_attributes(source, arguments[1:2])),
@@ -53,34 +56,39 @@ def read_generated(name: str, text: str, path: str) -> DeclaredType:
     )
 
 
-def _error(source: Source, node: n.Node, message: str) -> ParseError:
+def _error(source: Source, node: n.SyntaxNode, message: str) -> ParseError:
     return ParseError(message, where=source.locate(node.at), hint="Write it anew: puppet generate types --force")
 
 
-def _attributes(source: Source, lists: Sequence[n.Node]) -> Iterator[DeclaredAttribute]:
+def _attributes(source: Source, lists: Sequence[n.SyntaxNode]) -> Iterator[DeclaredAttribute]:
     for array in lists:
-        if not isinstance(array, n.Array):
+        if not isinstance(array, n.ArrayLiteral):
             raise _error(source, array, "A resource type's properties and parameters are lists")
         for call in array.values:
-            functor = call.functor if isinstance(call, n.Call) else None
-            if not isinstance(call, n.Call) or not isinstance(functor, n.TypeName) or functor.value != _PARAM or len(call.arguments) < 2:
+            functor = call.functor if isinstance(call, n.FunctionCall) else None
+            if (
+                not isinstance(call, n.FunctionCall)
+                or not isinstance(functor, n.QualifiedReference)
+                or functor.value != _PARAM
+                or len(call.arguments) < 2
+            ):
                 raise _error(source, call, f"Not an attribute of a resource type; wanted {_PARAM}(TYPE, NAME)")
             name = call.arguments[1]
-            if not isinstance(name, n.String):
+            if not isinstance(name, n.StringLiteral):
                 raise _error(source, name, "An attribute's name is text")
             flag = call.arguments[2] if len(call.arguments) > 2 else None
-            yield DeclaredAttribute(name.value, isinstance(flag, n.Boolean) and flag.value)
+            yield DeclaredAttribute(name.value, isinstance(flag, n.BooleanLiteral) and flag.value)
 
 
-def _patterns(source: Source, hashes: Sequence[n.Node]) -> Iterator[TitlePattern]:
+def _patterns(source: Source, hashes: Sequence[n.SyntaxNode]) -> Iterator[TitlePattern]:
     for hash_node in hashes:
-        if not isinstance(hash_node, n.Hash):
+        if not isinstance(hash_node, n.HashLiteral):
             raise _error(source, hash_node, "A resource type's title patterns are a hash")
         for entry in hash_node.entries:
-            names = entry.value.values if isinstance(entry.value, n.Array) else ()
-            if not isinstance(entry.key, n.Regex) or not names:
+            names = entry.value.values if isinstance(entry.value, n.ArrayLiteral) else ()
+            if not isinstance(entry.key, n.RegexpLiteral) or not names:
                 raise _error(source, entry, "A title pattern is a regular expression and a list of names")
-            yield entry.key.source, tuple(name.value for name in names if isinstance(name, n.String))
+            yield entry.key.source, tuple(name.value for name in names if isinstance(name, n.StringLiteral))
 
 
 def generated_manifest(type_: DeclaredType, now: datetime) -> str:

@@ -28,8 +28,10 @@ CODE_VERSION = 5
 """To be raised whenever the same manifest would give other code or headers: what is cached on disk is then not used any more."""
 
 _MODULES = (expressions, texts, control, calls, declarations, definitions)
-_RULES: dict[type[n.Node], Rule] = {node: rule for module in _MODULES for node, rule in module.RULES.items()}
-_EFFECTS: dict[type[n.Node], Effect] = {node: effect for module in _MODULES for node, effect in getattr(module, "EFFECTS", {}).items()}
+_RULES: dict[type[n.SyntaxNode], Rule] = {node: rule for module in _MODULES for node, rule in module.RULES.items()}
+_EFFECTS: dict[type[n.SyntaxNode], Effect] = {
+    node: effect for module in _MODULES for node, effect in getattr(module, "EFFECTS", {}).items()
+}
 
 
 def body_code(program: n.Program, source: Source, index: int, *, marks: Marks | None = None) -> CodeType:
@@ -53,7 +55,7 @@ def parameters_code(program: n.Program, source: Source, index: int, *, marks: Ma
     return _compiled(writer)
 
 
-def _node(program: n.Program, index: int) -> n.Node:
+def _node(program: n.Program, index: int) -> n.SyntaxNode:
     return program.definitions[index] if index < len(program.definitions) else program.body
 
 

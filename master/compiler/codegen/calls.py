@@ -13,12 +13,12 @@ from .writer import STORE, Writer, load, text
 _JUMPS = frozenset(("next", "return", "break"))
 
 
-def call(writer: Writer, node: n.Node) -> ast.expr:
-    assert isinstance(node, n.Call)
+def call(writer: Writer, node: n.SyntaxNode) -> ast.expr:
+    assert isinstance(node, n.FunctionCall)
     functor = node.functor
-    while isinstance(functor, n.Parenthesized):
+    while isinstance(functor, n.ParenthesizedExpression):
         functor = functor.expression
-    if isinstance(functor, n.Name):
+    if isinstance(functor, n.QualifiedName):
         name = functor.value.removeprefix("::")
         if name in _JUMPS and node.lambda_ is None and len(node.arguments) <= 1:
             return jump(writer, name, node.arguments, node)
@@ -27,7 +27,7 @@ def call(writer: Writer, node: n.Node) -> ast.expr:
     return _called(writer, node, "new", (functor, *node.arguments), node.lambda_, "a Function Call")
 
 
-def method_call(writer: Writer, node: n.Node) -> ast.expr:
+def method_call(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     assert isinstance(node, n.MethodCall)
     if node.name in _JUMPS and node.lambda_ is None and not node.arguments:
         return jump(writer, node.name, (node.receiver,), node)
@@ -36,14 +36,14 @@ def method_call(writer: Writer, node: n.Node) -> ast.expr:
 
 def _called(
     writer: Writer,
-    node: n.Node,
+    node: n.SyntaxNode,
     name: str,
-    arguments: Sequence[n.Node],
-    lambda_: n.Lambda | None,
+    arguments: Sequence[n.SyntaxNode],
+    lambda_: n.LambdaExpression | None,
     label: str,
     runtime: str = "_call",
 ) -> ast.expr:
-    operands: dict[str, n.Node] = {}
+    operands: dict[str, n.SyntaxNode] = {}
     if lambda_ is not None:
         operands = {f"${parameter.name}": parameter for parameter in lambda_.parameters}
     writer.mark(node, label, **operands)
@@ -55,7 +55,7 @@ def _called(
 # --- jumps --------------------------------------------------------------------------------------------------------
 
 
-def jump(writer: Writer, name: str, arguments: Sequence[n.Node], node: n.Node) -> ast.expr:
+def jump(writer: Writer, name: str, arguments: Sequence[n.SyntaxNode], node: n.SyntaxNode) -> ast.expr:
     """`next` leaves the body it stands in, `return` the function or body around that; `break` ends an iteration."""
     value = writer.value(arguments[0]) if arguments else writer.at(node, text(None))
     kind = writer.frame.kind
@@ -71,7 +71,7 @@ def jump(writer: Writer, name: str, arguments: Sequence[n.Node], node: n.Node) -
     return writer.at(node, text(None))
 
 
-def returns_from_lambda(text: str, *parts: n.Node | None) -> bool:
+def returns_from_lambda(text: str, *parts: n.SyntaxNode | None) -> bool:
     """Whether a lambda anywhere in these, parts of the file `text`, says `return`, so that the body around has to catch it."""
     if "return" not in text:
         return False
@@ -79,16 +79,16 @@ def returns_from_lambda(text: str, *parts: n.Node | None) -> bool:
         if part is None:
             continue
         for node in walk(part, into_lambdas=True):
-            if isinstance(node, n.Lambda):
+            if isinstance(node, n.LambdaExpression):
                 for inner in walk(node.body, into_lambdas=True):
-                    if isinstance(inner, n.Call) and isinstance(inner.functor, n.Name) and inner.functor.value == "return":
+                    if isinstance(inner, n.FunctionCall) and isinstance(inner.functor, n.QualifiedName) and inner.functor.value == "return":
                         return True
                     if isinstance(inner, n.MethodCall) and inner.name == "return":
                         return True
     return False
 
 
-def catching_returns(writer: Writer, body: list[ast.stmt], node: n.Node) -> list[ast.stmt]:
+def catching_returns(writer: Writer, body: list[ast.stmt], node: n.SyntaxNode) -> list[ast.stmt]:
     """`body`, with a `return` of a lambda in it ending it."""
     name = writer.fresh("e")
     handler = ast.ExceptHandler(load("_Return"), name, [ast.Return(ast.Attribute(load(name), "value", ast.Load()))])
@@ -100,7 +100,7 @@ def catching_returns(writer: Writer, body: list[ast.stmt], node: n.Node) -> list
 # --- lambdas ------------------------------------------------------------------------------------------------------
 
 
-def closure(writer: Writer, node: n.Lambda) -> ast.expr:
+def closure(writer: Writer, node: n.LambdaExpression) -> ast.expr:
     """A Closure over the variables in force."""
     outer = writer.frame
     in_order = required_after_optional(writer, node.parameters)
@@ -113,7 +113,7 @@ def closure(writer: Writer, node: n.Lambda) -> ast.expr:
     return writer.at(node, writer.run("_Closure", load(name), signature(writer, node.parameters, node.returns, node)))
 
 
-def lambda_frame(writer: Writer, node: n.Lambda, outer: Frame) -> Frame:
+def lambda_frame(writer: Writer, node: n.LambdaExpression, outer: Frame) -> Frame:
     """Variables of a lambda are Python's own, unless something in it looks them up by name."""
     parts = [node.body, *[parameter.default for parameter in node.parameters]]
     scoped = reads_scope(*parts)
@@ -132,10 +132,10 @@ def lambda_frame(writer: Writer, node: n.Lambda, outer: Frame) -> Frame:
 def body_function(
     writer: Writer,
     name: str,
-    parameters: Sequence[n.Parameter],
-    body: n.Node,
+    parameters: Sequence[n.ParameterDeclaration],
+    body: n.SyntaxNode,
     frame: Frame,
-    node: n.Node,
+    node: n.SyntaxNode,
     *,
     first: Sequence[str] = (),
 ) -> ast.FunctionDef:
@@ -175,7 +175,7 @@ def body_function(
     return made
 
 
-def _start_unset(writer: Writer, frame: Frame, node: n.Node) -> None:
+def _start_unset(writer: Writer, frame: Frame, node: n.SyntaxNode) -> None:
     start: list[ast.stmt] = []
     for name in sorted(frame.unset):
         assign = ast.Assign([ast.Name(frame.python_name(name), STORE)], load("_UNSET"))
@@ -184,7 +184,7 @@ def _start_unset(writer: Writer, frame: Frame, node: n.Node) -> None:
     frame.body[:0] = start
 
 
-def _fill_in(writer: Writer, parameters: Sequence[n.Parameter], frame: Frame, label: str) -> None:
+def _fill_in(writer: Writer, parameters: Sequence[n.ParameterDeclaration], frame: Frame, label: str) -> None:
     """
     Give parameters that got no value their defaults, in order; a default may use the parameters before it.
 
@@ -215,14 +215,14 @@ def _fill_in(writer: Writer, parameters: Sequence[n.Parameter], frame: Frame, la
             writer.emit(ast.Expr(writer.method("bind", text(parameter.name), load(python))), parameter)
 
 
-def _declared(writer: Writer, parameter: n.Parameter, label: str) -> list[ast.expr]:
+def _declared(writer: Writer, parameter: n.ParameterDeclaration, label: str) -> list[ast.expr]:
     """Type, function and name, for the check of a default; nothing where any value will do."""
     if parameter.type is None:
         return []
     return [writer.value(parameter.type), text(label), text(parameter.name)]
 
 
-def _default_function(writer: Writer, parameter: n.Parameter) -> ast.expr:
+def _default_function(writer: Writer, parameter: n.ParameterDeclaration) -> ast.expr:
     assert parameter.default is not None
     with writer.block() as statements:
         value = writer.value(parameter.default)
@@ -235,7 +235,7 @@ def _default_function(writer: Writer, parameter: n.Parameter) -> ast.expr:
     return writer.at(parameter, load(name))
 
 
-def required_after_optional(writer: Writer, parameters: Sequence[n.Parameter]) -> ast.stmt | None:
+def required_after_optional(writer: Writer, parameters: Sequence[n.ParameterDeclaration]) -> ast.stmt | None:
     """The statement that refuses a parameter list in which a required parameter follows an optional one."""
     optional = False
     for parameter in parameters:
@@ -249,7 +249,7 @@ def required_after_optional(writer: Writer, parameters: Sequence[n.Parameter]) -
     return None
 
 
-def signature(writer: Writer, parameters: Sequence[n.Parameter], returns: n.Node | None, node: n.Node) -> ast.expr:
+def signature(writer: Writer, parameters: Sequence[n.ParameterDeclaration], returns: n.SyntaxNode | None, node: n.SyntaxNode) -> ast.expr:
     """
     The Signature of a lambda or function.
 
@@ -267,7 +267,7 @@ def signature(writer: Writer, parameters: Sequence[n.Parameter], returns: n.Node
     return _signature(writer, parameters, returns, node)
 
 
-def _signature(writer: Writer, parameters: Sequence[n.Parameter], returns: n.Node | None, node: n.Node) -> ast.expr:
+def _signature(writer: Writer, parameters: Sequence[n.ParameterDeclaration], returns: n.SyntaxNode | None, node: n.SyntaxNode) -> ast.expr:
     made: list[ast.expr] = []
     for parameter in parameters:
         type_ = text(None) if parameter.type is None else writer.value(parameter.type)
@@ -277,7 +277,7 @@ def _signature(writer: Writer, parameters: Sequence[n.Parameter], returns: n.Nod
     return writer.at(node, writer.run("_signature", ast.Tuple(made, ast.Load()), result))
 
 
-def function_of_scope(writer: Writer, node: n.Node, frame: Frame, write: Callable[[], ast.expr]) -> ast.expr:
+def function_of_scope(writer: Writer, node: n.SyntaxNode, frame: Frame, write: Callable[[], ast.expr]) -> ast.expr:
     """
     A Python function of a scope whose result is the expression that `write` writes in `frame`.
 
@@ -293,4 +293,4 @@ def function_of_scope(writer: Writer, node: n.Node, frame: Frame, write: Callabl
     return writer.at(node, load(function.name))
 
 
-RULES = {n.Call: call, n.MethodCall: method_call}
+RULES = {n.FunctionCall: call, n.MethodCall: method_call}

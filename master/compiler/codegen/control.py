@@ -12,8 +12,8 @@ from .writer import STORE, Writer, load, text
 Branch = Callable[[], None]
 
 
-def block(writer: Writer, node: n.Node) -> ast.expr:
-    assert isinstance(node, n.Block)
+def block(writer: Writer, node: n.SyntaxNode) -> ast.expr:
+    assert isinstance(node, n.BlockExpression)
     if not node.statements:
         return writer.at(node, text(None))
     for statement in node.statements[:-1]:
@@ -21,8 +21,8 @@ def block(writer: Writer, node: n.Node) -> ast.expr:
     return writer.value(node.statements[-1])
 
 
-def block_effect(writer: Writer, node: n.Node) -> None:
-    assert isinstance(node, n.Block)
+def block_effect(writer: Writer, node: n.SyntaxNode) -> None:
+    assert isinstance(node, n.BlockExpression)
     for statement in node.statements:
         writer.effect(statement)
 
@@ -30,21 +30,21 @@ def block_effect(writer: Writer, node: n.Node) -> None:
 # --- if, unless ---------------------------------------------------------------------------------------------------
 
 
-def if_value(writer: Writer, node: n.Node) -> ast.expr:
+def if_value(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     name = writer.fresh("t")
     _conditional(writer, node, name)
     return writer.at(node, load(name))
 
 
-def if_effect(writer: Writer, node: n.Node) -> None:
+def if_effect(writer: Writer, node: n.SyntaxNode) -> None:
     _conditional(writer, node, None)
 
 
-def _conditional(writer: Writer, node: n.Node, result: str | None) -> None:
-    assert isinstance(node, n.If | n.Unless)
+def _conditional(writer: Writer, node: n.SyntaxNode, result: str | None) -> None:
+    assert isinstance(node, n.IfExpression | n.UnlessExpression)
     saved = _save_matches(writer, node, node.test)
     test = truth(writer, node.test)
-    if isinstance(node, n.Unless):
+    if isinstance(node, n.UnlessExpression):
         test = writer.at(node.test, ast.UnaryOp(ast.Not(), test))
     known = set(writer.frame.known)
     then, after_then = _branch(writer, node.then, result)
@@ -54,7 +54,7 @@ def _conditional(writer: Writer, node: n.Node, result: str | None) -> None:
     _restore_matches(writer, node, saved)
 
 
-def _branch(writer: Writer, node: n.Node, result: str | None) -> tuple[list[ast.stmt], set[str]]:
+def _branch(writer: Writer, node: n.SyntaxNode, result: str | None) -> tuple[list[ast.stmt], set[str]]:
     """The statements of a branch, and what is known behind them."""
     with writer.block() as statements:
         _finish(writer, node, result)
@@ -62,7 +62,7 @@ def _branch(writer: Writer, node: n.Node, result: str | None) -> tuple[list[ast.
     return statements, after
 
 
-def _finish(writer: Writer, node: n.Node, result: str | None) -> None:
+def _finish(writer: Writer, node: n.SyntaxNode, result: str | None) -> None:
     if result is None:
         if not isinstance(node, n.Nop):
             writer.effect(node)
@@ -71,7 +71,7 @@ def _finish(writer: Writer, node: n.Node, result: str | None) -> None:
     writer.emit(ast.Assign([ast.Name(result, STORE)], value), node)
 
 
-def _save_matches(writer: Writer, node: n.Node, *tests: n.Node) -> str | None:
+def _save_matches(writer: Writer, node: n.SyntaxNode, *tests: n.SyntaxNode) -> str | None:
     """Match variables set in a test live until the end of the statement, what was there before comes back then."""
     holder = writer.frame.matches
     if holder is None:
@@ -81,7 +81,7 @@ def _save_matches(writer: Writer, node: n.Node, *tests: n.Node) -> str | None:
     return saved
 
 
-def _restore_matches(writer: Writer, node: n.Node, saved: str | None) -> None:
+def _restore_matches(writer: Writer, node: n.SyntaxNode, saved: str | None) -> None:
     if saved is not None and writer.frame.matches is not None:
         writer.emit(ast.Assign([ast.Attribute(load(writer.frame.matches), "last", STORE)], load(saved)), node)
 
@@ -89,18 +89,18 @@ def _restore_matches(writer: Writer, node: n.Node, saved: str | None) -> None:
 # --- case ---------------------------------------------------------------------------------------------------------
 
 
-def case_value(writer: Writer, node: n.Node) -> ast.expr:
+def case_value(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     name = writer.fresh("t")
     _case(writer, node, name)
     return writer.at(node, load(name))
 
 
-def case_effect(writer: Writer, node: n.Node) -> None:
+def case_effect(writer: Writer, node: n.SyntaxNode) -> None:
     _case(writer, node, None)
 
 
-def _case(writer: Writer, node: n.Node, result: str | None) -> None:
-    assert isinstance(node, n.Case)
+def _case(writer: Writer, node: n.SyntaxNode, result: str | None) -> None:
+    assert isinstance(node, n.CaseExpression)
     saved = _save_matches(writer, node, node.test)
     subject = writer.keep(writer.value(node.test), node.test)
     options = [(option.values, option.then) for option in node.options]
@@ -117,8 +117,8 @@ def _case(writer: Writer, node: n.Node, result: str | None) -> None:
     _restore_matches(writer, node, saved)
 
 
-def selector(writer: Writer, node: n.Node) -> ast.expr:
-    assert isinstance(node, n.Selector)
+def selector(writer: Writer, node: n.SyntaxNode) -> ast.expr:
+    assert isinstance(node, n.SelectorExpression)
     saved = _save_matches(writer, node, node.left)
     subject = writer.keep(writer.value(node.left), node.left)
     name = writer.fresh("t")
@@ -137,17 +137,17 @@ def selector(writer: Writer, node: n.Node) -> ast.expr:
     return writer.at(node, load(name))
 
 
-def _is_default(node: n.Node) -> bool:
-    while isinstance(node, n.Parenthesized):
+def _is_default(node: n.SyntaxNode) -> bool:
+    while isinstance(node, n.ParenthesizedExpression):
         node = node.expression
-    return isinstance(node, n.Default)
+    return isinstance(node, n.DefaultLiteral)
 
 
 def _options(
     writer: Writer,
-    place: n.Node,
+    place: n.SyntaxNode,
     subject: ast.expr,
-    options: Sequence[tuple[Sequence[n.Node], n.Node]],
+    options: Sequence[tuple[Sequence[n.SyntaxNode], n.SyntaxNode]],
     result: str | None,
     no_match: Branch,
 ) -> None:
@@ -180,7 +180,7 @@ def _options(
     writer.frame.known = known | common
 
 
-def _tests(writer: Writer, place: n.Node, subject: ast.expr, values: Sequence[n.Node]) -> list[ast.expr]:
+def _tests(writer: Writer, place: n.SyntaxNode, subject: ast.expr, values: Sequence[n.SyntaxNode]) -> list[ast.expr]:
     """
     The tests for the values of one option, to be joined with `or`.
 
@@ -211,29 +211,29 @@ def _tests(writer: Writer, place: n.Node, subject: ast.expr, values: Sequence[n.
     return tests
 
 
-def _test(writer: Writer, place: n.Node, subject: ast.expr, value: n.Node) -> ast.expr:
+def _test(writer: Writer, place: n.SyntaxNode, subject: ast.expr, value: n.SyntaxNode) -> ast.expr:
     holder: ast.expr = load(writer.frame.matches) if writer.frame.matches else text(None)
     inner = value
-    while isinstance(inner, n.Parenthesized):
+    while isinstance(inner, n.ParenthesizedExpression):
         inner = inner.expression
     subject = ast.Name(subject.id, ast.Load()) if isinstance(subject, ast.Name) else subject
     # An option that cannot be asked about a value is told at the whole, `place`.
-    if isinstance(inner, n.Unary) and inner.op == "*":
+    if isinstance(inner, n.UnaryOperation) and inner.op == "*":
         return writer.at(place, writer.run("_any_case", writer.value(inner), subject, holder))
     return writer.at(place, writer.run("_case", writer.value(value), subject, holder))
 
 
 RULES = {
-    n.Block: block,
-    n.If: if_value,
-    n.Unless: if_value,
-    n.Case: case_value,
-    n.Selector: selector,
+    n.BlockExpression: block,
+    n.IfExpression: if_value,
+    n.UnlessExpression: if_value,
+    n.CaseExpression: case_value,
+    n.SelectorExpression: selector,
 }
 
 EFFECTS = {
-    n.Block: block_effect,
-    n.If: if_effect,
-    n.Unless: if_effect,
-    n.Case: case_effect,
+    n.BlockExpression: block_effect,
+    n.IfExpression: if_effect,
+    n.UnlessExpression: if_effect,
+    n.CaseExpression: case_effect,
 }

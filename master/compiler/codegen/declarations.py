@@ -10,28 +10,30 @@ from shared.errors import Unsupported
 from ..syntax import nodes as n
 from .writer import Writer, load, text
 
-Attributes = Sequence[n.Attribute | n.AttributeSplat]
+Attributes = Sequence[n.AttributeOperation | n.AttributeSplat]
 _FORMS = {"": 0, "@": 1, "@@": 2}
 
 
-def resource(writer: Writer, node: n.Node) -> ast.expr:
-    assert isinstance(node, n.Resource)
+def resource(writer: Writer, node: n.SyntaxNode) -> ast.expr:
+    assert isinstance(node, n.ResourceExpression)
     if writer.marks is not None:
-        operands: dict[str, n.Node] = {"type": node.type}
+        operands: dict[str, n.SyntaxNode] = {"type": node.type}
         for index, body in enumerate(node.bodies):
             operands[f"title {index}"] = body.title
-            operands |= {f"attribute {each.name}": each for each in body.attributes if isinstance(each, n.Attribute)}
+            operands |= {f"attribute {each.name}": each for each in body.attributes if isinstance(each, n.AttributeOperation)}
         writer.mark(node, "a Resource Statement", **operands)
-    parts: list[n.Node] = [] if isinstance(node.type, n.Name) else [node.type]
+    parts: list[n.SyntaxNode] = [] if isinstance(node.type, n.QualifiedName) else [node.type]
     for body in node.bodies:
         parts.append(body.title)
         parts.extend(each.value for each in body.attributes)
     values = iter(writer.operands(parts))
-    if isinstance(node.type, n.Name):
+    if isinstance(node.type, n.QualifiedName):
         type_: ast.expr = text(node.type.value)
     else:
         writer.mark(node.type, "a Resource Statement")
-        acceptable = isinstance(node.type, n.TypeName) or (isinstance(node.type, n.Access) and isinstance(node.type.left, n.TypeName))
+        acceptable = isinstance(node.type, n.QualifiedReference) or (
+            isinstance(node.type, n.AccessExpression) and isinstance(node.type.left, n.QualifiedReference)
+        )
         type_ = writer.at(node.type, writer.run("_declarable", next(values), text(acceptable)))
     bodies: list[ast.expr] = []
     for body in node.bodies:
@@ -43,9 +45,11 @@ def resource(writer: Writer, node: n.Node) -> ast.expr:
     return writer.at(node, writer.run("_declare", writer.scope(), type_, text(_FORMS[node.form]), load("_file"), line, *bodies))
 
 
-def _attributes(writer: Writer, attributes: Attributes, values: Sequence[ast.expr], node: n.Node, runtime: str = "_attributes") -> ast.expr:
+def _attributes(
+    writer: Writer, attributes: Attributes, values: Sequence[ast.expr], node: n.SyntaxNode, runtime: str = "_attributes"
+) -> ast.expr:
     """A dict of the attributes of one body, or the call of `runtime` that makes one and sees to an attribute that comes twice."""
-    names = [each.name for each in attributes if isinstance(each, n.Attribute)]
+    names = [each.name for each in attributes if isinstance(each, n.AttributeOperation)]
     if len(names) == len(attributes) and len(set(names)) == len(names):
         return writer.at(node, ast.Dict([text(name) for name in names], list(values)))
     pairs: list[ast.expr] = []
@@ -61,17 +65,17 @@ def _attributes(writer: Writer, attributes: Attributes, values: Sequence[ast.exp
 
 def _lines(writer: Writer, attributes: Attributes) -> ast.expr:
     """`((name, line), …)` of the attributes, `*` for those of a splat, for errors that name the place of one; a constant of the code."""
-    return text(tuple((each.name if isinstance(each, n.Attribute) else "*", writer.source.line(each.at)) for each in attributes))
+    return text(tuple((each.name if isinstance(each, n.AttributeOperation) else "*", writer.source.line(each.at)) for each in attributes))
 
 
 def _appended(attributes: Attributes) -> ast.expr:
-    return text(tuple(each.name for each in attributes if isinstance(each, n.Attribute) and each.op == "+>"))
+    return text(tuple(each.name for each in attributes if isinstance(each, n.AttributeOperation) and each.op == "+>"))
 
 
-def defaults(writer: Writer, node: n.Node) -> ast.expr:
-    assert isinstance(node, n.ResourceDefaults)
-    operands: dict[str, n.Node] = {"type": node.type}
-    operands |= {f"attribute {each.name}": each for each in node.attributes if isinstance(each, n.Attribute)}
+def defaults(writer: Writer, node: n.SyntaxNode) -> ast.expr:
+    assert isinstance(node, n.ResourceDefaultsExpression)
+    operands: dict[str, n.SyntaxNode] = {"type": node.type}
+    operands |= {f"attribute {each.name}": each for each in node.attributes if isinstance(each, n.AttributeOperation)}
     writer.mark(node, "a Resource Defaults Expression", **operands)
     values = writer.operands([node.type, *[each.value for each in node.attributes]])
     attributes = _attributes(writer, node.attributes, values[1:], node, "_override_attributes")
@@ -80,9 +84,9 @@ def defaults(writer: Writer, node: n.Node) -> ast.expr:
     return writer.at(node, writer.run("_set_defaults", writer.scope(), values[0], load("_file"), line, attributes, lines))
 
 
-def override(writer: Writer, node: n.Node) -> ast.expr:
-    assert isinstance(node, n.ResourceOverride)
-    operands = {f"attribute {each.name}": each for each in node.attributes if isinstance(each, n.Attribute)}
+def override(writer: Writer, node: n.SyntaxNode) -> ast.expr:
+    assert isinstance(node, n.ResourceOverrideExpression)
+    operands = {f"attribute {each.name}": each for each in node.attributes if isinstance(each, n.AttributeOperation)}
     writer.mark(node, "a Resource Override", **operands)
     values = writer.operands([node.resources, *[each.value for each in node.attributes]])
     attributes = _attributes(writer, node.attributes, values[1:], node, "_override_attributes")
@@ -94,10 +98,10 @@ def override(writer: Writer, node: n.Node) -> ast.expr:
 # --- collectors ---------------------------------------------------------------------------------------------------
 
 
-def collector(writer: Writer, node: n.Node) -> ast.expr:
-    assert isinstance(node, n.Collector)
-    operands: dict[str, n.Node] = {"type": node.type}
-    operands |= {f"attribute {each.name}": each for each in node.attributes if isinstance(each, n.Attribute)}
+def collector(writer: Writer, node: n.SyntaxNode) -> ast.expr:
+    assert isinstance(node, n.CollectorExpression)
+    operands: dict[str, n.SyntaxNode] = {"type": node.type}
+    operands |= {f"attribute {each.name}": each for each in node.attributes if isinstance(each, n.AttributeOperation)}
     writer.mark(node, "an Exported Query" if node.exported else "a Virtual Query", **operands)
     type_ = _collected_type(node.type)
     query: ast.expr = text(None)
@@ -113,33 +117,33 @@ def collector(writer: Writer, node: n.Node) -> ast.expr:
     return writer.at(node, made)
 
 
-def _collected_type(node: n.Node) -> str:
-    if isinstance(node, n.TypeName | n.Name):
+def _collected_type(node: n.SyntaxNode) -> str:
+    if isinstance(node, n.QualifiedReference | n.QualifiedName):
         return node.value
     raise Unsupported(f"Collecting resources of {type(node).__name__} is not supported")
 
 
-def _query(writer: Writer, node: n.Node, whole: n.Node) -> ast.expr:
+def _query(writer: Writer, node: n.SyntaxNode, whole: n.SyntaxNode) -> ast.expr:
     """
     A test of one resource.
 
     query = attribute ('==' | '!=') value | query ('and' | 'or') query | '(' query ')'
     """
-    if isinstance(node, n.Parenthesized):
+    if isinstance(node, n.ParenthesizedExpression):
         return _query(writer, node.expression, whole)
-    if isinstance(node, n.Binary) and node.op in ("and", "or"):
+    if isinstance(node, n.BinaryOperation) and node.op in ("and", "or"):
         left, right = _query(writer, node.left, whole), _query(writer, node.right, whole)
         return writer.at(node, writer.run("_query_all" if node.op == "and" else "_query_any", left, right))
-    if isinstance(node, n.Binary) and node.op in ("==", "!="):
+    if isinstance(node, n.BinaryOperation) and node.op in ("==", "!="):
         left_node, right_node = node.left, node.right
-        while isinstance(left_node, n.Parenthesized):
+        while isinstance(left_node, n.ParenthesizedExpression):
             left_node = left_node.expression
-        while isinstance(right_node, n.Parenthesized):
+        while isinstance(right_node, n.ParenthesizedExpression):
             right_node = right_node.expression
-        if isinstance(left_node, n.Name | n.String) and isinstance(right_node, _QUERY_VALUES):
+        if isinstance(left_node, n.QualifiedName | n.StringLiteral) and isinstance(right_node, _QUERY_VALUES):
             value = writer.value(right_node)
             return writer.at(node, writer.run("_query_is", text(left_node.value), value, text(node.op == "==")))
-        if isinstance(left_node, n.Variable):
+        if isinstance(left_node, n.VariableExpression):
             # The name of an attribute may be written as a variable's.
             return writer.at(node, writer.run("_query_is", text(left_node.name), writer.value(right_node), text(node.op == "==")))
         node = right_node
@@ -148,23 +152,23 @@ def _query(writer: Writer, node: n.Node, whole: n.Node) -> ast.expr:
 
 
 _QUERY_VALUES = (
-    n.String,
-    n.Integer,
-    n.Float,
-    n.Boolean,
-    n.Name,
-    n.Undef,
-    n.Variable,
-    n.Interpolated,
-    n.Access,
-    n.TypeName,
-    n.Array,
-    n.Default,
+    n.StringLiteral,
+    n.IntegerLiteral,
+    n.FloatLiteral,
+    n.BooleanLiteral,
+    n.QualifiedName,
+    n.UndefLiteral,
+    n.VariableExpression,
+    n.ConcatenatedString,
+    n.AccessExpression,
+    n.QualifiedReference,
+    n.ArrayLiteral,
+    n.DefaultLiteral,
 )
 
 RULES = {
-    n.Resource: resource,
-    n.ResourceDefaults: defaults,
-    n.ResourceOverride: override,
-    n.Collector: collector,
+    n.ResourceExpression: resource,
+    n.ResourceDefaultsExpression: defaults,
+    n.ResourceOverrideExpression: override,
+    n.CollectorExpression: collector,
 }

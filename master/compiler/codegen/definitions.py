@@ -12,16 +12,16 @@ from .static_types import illegal_part
 from .writer import STORE, Writer, load, text
 
 
-def definition(writer: Writer, node: n.Node) -> ast.expr:
+def definition(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     """Where it stands a definition does nothing: it is registered when its file is loaded."""
     return writer.at(node, text(None))
 
 
-def definition_effect(writer: Writer, node: n.Node) -> None:
+def definition_effect(writer: Writer, node: n.SyntaxNode) -> None:
     return None
 
 
-def body(writer: Writer, node: n.Node) -> None:
+def body(writer: Writer, node: n.SyntaxNode) -> None:
     """Write the function of a definition, or of the code outside of all; `_body` is it. Of a function the signature as well."""
     with writer.within(Frame("module", body=writer.module)):
         if isinstance(node, n.ClassDefinition):
@@ -32,18 +32,18 @@ def body(writer: Writer, node: n.Node) -> None:
             made = _scoped_function(writer, f"node {_matches_shown(node)}", "node", (), node.body, node)
         elif isinstance(node, n.FunctionDefinition):
             made = _function(writer, node)
-        elif isinstance(node, n.TypeAlias):
+        elif isinstance(node, n.TypeAliasDefinition):
             made = _alias(writer, node)
-        elif isinstance(node, n.Epp):
+        elif isinstance(node, n.EppExpression):
             made = _template(writer, node)
         else:
             made = _scoped_function(writer, "main", "main", (), node, node)
         _given(writer, "_body", made, node)
 
 
-def parameters(writer: Writer, node: n.Node) -> None:
+def parameters(writer: Writer, node: n.SyntaxNode) -> None:
     """Write what the headers of a definition's parameters leave to code: `_types` and `_defaults`, functions of a scope by name."""
-    assert isinstance(node, n.ClassDefinition | n.DefineDefinition | n.Epp)
+    assert isinstance(node, n.ClassDefinition | n.DefineDefinition | n.EppExpression)
     types: dict[str, ast.expr] = {}
     defaults: dict[str, ast.expr] = {}
     for parameter in node.parameters or ():
@@ -57,11 +57,13 @@ def parameters(writer: Writer, node: n.Node) -> None:
             _given(writer, name, ast.Dict(keys, list(thunks.values())), node)
 
 
-def _given(writer: Writer, name: str, value: ast.expr, node: n.Node) -> None:
+def _given(writer: Writer, name: str, value: ast.expr, node: n.SyntaxNode) -> None:
     writer.emit(ast.Assign([ast.Name(name, STORE)], value), node)
 
 
-def _scoped_function(writer: Writer, name: str, kind: str, parameters: Sequence[n.Parameter], body: n.Node, node: n.Node) -> ast.expr:
+def _scoped_function(
+    writer: Writer, name: str, kind: str, parameters: Sequence[n.ParameterDeclaration], body: n.SyntaxNode, node: n.SyntaxNode
+) -> ast.expr:
     """The function of a class, define, node or manifest: the scope, then its parameters' values."""
     frame = Frame(kind)
     frame.known = {parameter.name for parameter in parameters}
@@ -79,7 +81,7 @@ def _scoped_function(writer: Writer, name: str, kind: str, parameters: Sequence[
     return writer.at(node, load(name))
 
 
-def _thunk(writer: Writer, node: n.Node, name: str) -> ast.expr:
+def _thunk(writer: Writer, node: n.SyntaxNode, name: str) -> ast.expr:
     """A function of a scope that gives the value of `node`."""
     frame = Frame("default")
     if uses_matches(writer.source.text, node):
@@ -95,7 +97,7 @@ def _thunk(writer: Writer, node: n.Node, name: str) -> ast.expr:
 
 
 def _matches_shown(node: n.NodeDefinition) -> str:
-    labels = [f"/{each.source}/" if isinstance(each, n.Regex) else str(getattr(each, "value", "default")) for each in node.matches]
+    labels = [f"/{each.source}/" if isinstance(each, n.RegexpLiteral) else str(getattr(each, "value", "default")) for each in node.matches]
     return "".join(c if c.isprintable() else "?" for c in ", ".join(labels))
 
 
@@ -125,7 +127,7 @@ def _function(writer: Writer, node: n.FunctionDefinition) -> ast.expr:
     return writer.at(node, load(name))
 
 
-def _alias(writer: Writer, node: n.TypeAlias) -> ast.expr:
+def _alias(writer: Writer, node: n.TypeAliasDefinition) -> ast.expr:
     # An alias that cannot be evaluated becomes the text that is to blame: `declared_type` refuses it where the alias is used.
     illegal = illegal_part(writer.source, node.type)
     if illegal is not None:
@@ -136,7 +138,7 @@ def _alias(writer: Writer, node: n.TypeAlias) -> ast.expr:
 # --- templates ----------------------------------------------------------------------------------------------------
 
 
-def _template(writer: Writer, node: n.Epp) -> ast.expr:
+def _template(writer: Writer, node: n.EppExpression) -> ast.expr:
     """A template: its function gives the text. Parameters come as those of a class do, by name."""
     frame = Frame("epp", output="out")
     names = [parameter.name for parameter in node.parameters or ()]
@@ -153,21 +155,21 @@ def _template(writer: Writer, node: n.Epp) -> ast.expr:
     return writer.at(node, load("epp"))
 
 
-def render_text(writer: Writer, node: n.Node) -> ast.expr:
+def render_text(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     assert isinstance(node, n.RenderText)
     if node.value and writer.frame.output:
         _append(writer, "append", writer.at(node, text(node.value)), node)
     return writer.at(node, text(None))
 
 
-def render_expression(writer: Writer, node: n.Node) -> ast.expr:
+def render_expression(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     assert isinstance(node, n.RenderExpression)
     writer.mark(node, "an Epp Interpolated Expression")
     _append(writer, "add", writer.value(node.expression), node)
     return writer.at(node, text(None))
 
 
-def _append(writer: Writer, method: str, value: ast.expr, node: n.Node) -> None:
+def _append(writer: Writer, method: str, value: ast.expr, node: n.SyntaxNode) -> None:
     assert writer.frame.output is not None
     writer.emit(ast.Expr(ast.Call(ast.Attribute(load(writer.frame.output), method, ast.Load()), [value], [])), node)
 
@@ -177,7 +179,7 @@ RULES = {
     n.DefineDefinition: definition,
     n.NodeDefinition: definition,
     n.FunctionDefinition: definition,
-    n.TypeAlias: definition,
+    n.TypeAliasDefinition: definition,
     n.RenderText: render_text,
     n.RenderExpression: render_expression,
 }
@@ -187,5 +189,5 @@ EFFECTS = {
     n.DefineDefinition: definition_effect,
     n.NodeDefinition: definition_effect,
     n.FunctionDefinition: definition_effect,
-    n.TypeAlias: definition_effect,
+    n.TypeAliasDefinition: definition_effect,
 }

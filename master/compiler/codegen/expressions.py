@@ -14,104 +14,104 @@ from .writer import LOAD, STORE, Writer, load, text
 
 # --- literals -----------------------------------------------------------------------------------------------------
 
-_PLAIN = (n.Integer, n.Float, n.String, n.Boolean, n.Undef, n.Name)
+_PLAIN = (n.IntegerLiteral, n.FloatLiteral, n.StringLiteral, n.BooleanLiteral, n.UndefLiteral, n.QualifiedName)
 
 
-def is_constant(node: n.Node) -> bool:
+def is_constant(node: n.SyntaxNode) -> bool:
     """Whether `node` has the same value wherever and whenever it is evaluated."""
-    if isinstance(node, (*_PLAIN, n.Default, n.Regex)):
+    if isinstance(node, (*_PLAIN, n.DefaultLiteral, n.RegexpLiteral)):
         return True
-    if isinstance(node, n.Array):
+    if isinstance(node, n.ArrayLiteral):
         return all(not _is_splat(item) and is_constant(item) for item in node.values)
-    if isinstance(node, n.Hash):
+    if isinstance(node, n.HashLiteral):
         return all(is_constant(entry.key) and is_constant(entry.value) for entry in node.entries)
-    if isinstance(node, n.Parenthesized):
+    if isinstance(node, n.ParenthesizedExpression):
         return is_constant(node.expression)
     return False
 
 
-def is_boolean(node: n.Node) -> bool:
+def is_boolean(node: n.SyntaxNode) -> bool:
     """Whether `node` is a Boolean whatever its operands are."""
-    if isinstance(node, n.Parenthesized):
+    if isinstance(node, n.ParenthesizedExpression):
         return is_boolean(node.expression)
-    if isinstance(node, n.Boolean):
+    if isinstance(node, n.BooleanLiteral):
         return True
-    if isinstance(node, n.Unary):
+    if isinstance(node, n.UnaryOperation):
         return node.op == "!"
-    return isinstance(node, n.Binary) and node.op in _BOOLEAN
+    return isinstance(node, n.BinaryOperation) and node.op in _BOOLEAN
 
 
 _BOOLEAN = frozenset(("==", "!=", "<", "<=", ">", ">=", "=~", "!~", "in", "and", "or"))
 
 
-def _is_splat(node: n.Node) -> bool:
-    while isinstance(node, n.Parenthesized):
+def _is_splat(node: n.SyntaxNode) -> bool:
+    while isinstance(node, n.ParenthesizedExpression):
         node = node.expression
-    return isinstance(node, n.Unary) and node.op == "*"
+    return isinstance(node, n.UnaryOperation) and node.op == "*"
 
 
-def nop(writer: Writer, node: n.Node) -> ast.expr:
+def nop(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     return writer.at(node, text(None))
 
 
-def literal(writer: Writer, node: n.Node) -> ast.expr:
-    assert isinstance(node, n.Integer | n.Float | n.String | n.Boolean | n.Name)
+def literal(writer: Writer, node: n.SyntaxNode) -> ast.expr:
+    assert isinstance(node, n.IntegerLiteral | n.FloatLiteral | n.StringLiteral | n.BooleanLiteral | n.QualifiedName)
     return writer.at(node, text(node.value))
 
 
-def default(writer: Writer, node: n.Node) -> ast.expr:
+def default(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     return writer.at(node, load("_DEFAULT"))
 
 
-def regex(writer: Writer, node: n.Node) -> ast.expr:
-    assert isinstance(node, n.Regex)
+def regex(writer: Writer, node: n.SyntaxNode) -> ast.expr:
+    assert isinstance(node, n.RegexpLiteral)
     return writer.constant(writer.run("_regexp", text(node.source)), node, "R")
 
 
-def array(writer: Writer, node: n.Node) -> ast.expr:
-    assert isinstance(node, n.Array)
+def array(writer: Writer, node: n.SyntaxNode) -> ast.expr:
+    assert isinstance(node, n.ArrayLiteral)
     if is_constant(node):
         return writer.constant(_constant(writer, node), node)
     return writer.at(node, ast.List(elements(writer, node.values), LOAD))
 
 
-def elements(writer: Writer, parts: tuple[n.Node, ...]) -> list[ast.expr]:
+def elements(writer: Writer, parts: tuple[n.SyntaxNode, ...]) -> list[ast.expr]:
     """The values of a list in which `*x` unfolds and neighbouring `k => v` make one hash."""
     return writer.operands(_entries_joined(parts))
 
 
-def _entries_joined(parts: tuple[n.Node, ...]) -> list[n.Node]:
-    joined: list[n.Node] = []
-    run: list[n.Entry] = []
+def _entries_joined(parts: tuple[n.SyntaxNode, ...]) -> list[n.SyntaxNode]:
+    joined: list[n.SyntaxNode] = []
+    run: list[n.HashEntry] = []
     for part in (*parts, None):
-        if isinstance(part, n.Entry):
+        if isinstance(part, n.HashEntry):
             run.append(part)
             continue
         if run:
-            joined.append(n.Hash(run[0].at, run[-1].end, tuple(run)))
+            joined.append(n.HashLiteral(run[0].at, run[-1].end, tuple(run)))
             run = []
         if part is not None:
             joined.append(_Unfolded(part.at, part.end, part) if _is_splat(part) else part)
     return joined
 
 
-class _Unfolded(n.Parenthesized):
+class _Unfolded(n.ParenthesizedExpression):
     """`*x` where it takes several places."""
 
     __slots__ = ()
 
 
-def unfolded(writer: Writer, node: n.Node) -> ast.expr:
-    assert isinstance(node, n.Parenthesized)
+def unfolded(writer: Writer, node: n.SyntaxNode) -> ast.expr:
+    assert isinstance(node, n.ParenthesizedExpression)
     inner = node.expression
-    while isinstance(inner, n.Parenthesized):
+    while isinstance(inner, n.ParenthesizedExpression):
         inner = inner.expression
-    assert isinstance(inner, n.Unary)
+    assert isinstance(inner, n.UnaryOperation)
     return writer.at(node, ast.Starred(writer.run("_unfold", writer.value(inner.operand)), LOAD))
 
 
-def hash_(writer: Writer, node: n.Node) -> ast.expr:
-    assert isinstance(node, n.Hash)
+def hash_(writer: Writer, node: n.SyntaxNode) -> ast.expr:
+    assert isinstance(node, n.HashLiteral)
     if is_constant(node):
         return writer.constant(_constant(writer, node), node)
     values = writer.operands([part for entry in node.entries for part in (entry.key, entry.value)])
@@ -119,38 +119,38 @@ def hash_(writer: Writer, node: n.Node) -> ast.expr:
     return writer.at(node, ast.Dict(keys, values[1::2]))
 
 
-def _key(writer: Writer, key: ast.expr, node: n.Node) -> ast.expr:
+def _key(writer: Writer, key: ast.expr, node: n.SyntaxNode) -> ast.expr:
     if isinstance(key, ast.Constant) and (key.value is None or type(key.value) in (str, int)):
         return key
     return writer.at(node, writer.run("_key", key))
 
 
-def _constant(writer: Writer, node: n.Node) -> ast.expr:
+def _constant(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     """The Python expression for a constant, all of it in one place."""
-    if isinstance(node, n.Parenthesized):
+    if isinstance(node, n.ParenthesizedExpression):
         return _constant(writer, node.expression)
-    if isinstance(node, n.Array):
+    if isinstance(node, n.ArrayLiteral):
         return writer.at(node, ast.List([_constant(writer, item) for item in node.values], LOAD))
-    if isinstance(node, n.Hash):
+    if isinstance(node, n.HashLiteral):
         keys: list[ast.expr | None] = [_key(writer, _constant(writer, entry.key), entry.key) for entry in node.entries]
         return writer.at(node, ast.Dict(keys, [_constant(writer, entry.value) for entry in node.entries]))
     return writer.value(node)
 
 
-def parenthesized(writer: Writer, node: n.Node) -> ast.expr:
-    assert isinstance(node, n.Parenthesized)
+def parenthesized(writer: Writer, node: n.SyntaxNode) -> ast.expr:
+    assert isinstance(node, n.ParenthesizedExpression)
     return writer.value(node.expression)
 
 
-def type_name(writer: Writer, node: n.Node) -> ast.expr:
-    assert isinstance(node, n.TypeName)
+def type_name(writer: Writer, node: n.SyntaxNode) -> ast.expr:
+    assert isinstance(node, n.QualifiedReference)
     writer.mark(node, "a Type-Name")
     # What an alias stands for need not be there: it then takes no value.
     runtime = "_type_or_reference" if writer.frame.kind == "alias" else "_type"
     return constant_type(writer, node, writer.at(node, writer.run(runtime, load("scope"), text(node.value))))
 
 
-def constant_type(writer: Writer, node: n.Node, made: ast.expr) -> ast.expr:
+def constant_type(writer: Writer, node: n.SyntaxNode, made: ast.expr) -> ast.expr:
     """A type that is the same for a whole environment: resolved when first needed, then kept with the code."""
     writer.put(made, node)
     made = writer.at(node, ast.Lambda(writer.parameters(["scope"]), made))
@@ -161,8 +161,8 @@ def constant_type(writer: Writer, node: n.Node, made: ast.expr) -> ast.expr:
 # --- variables ----------------------------------------------------------------------------------------------------
 
 
-def variable(writer: Writer, node: n.Node) -> ast.expr:
-    assert isinstance(node, n.Variable)
+def variable(writer: Writer, node: n.SyntaxNode) -> ast.expr:
+    assert isinstance(node, n.VariableExpression)
     return writer.at(node, read(writer, node.name, writer.frame))
 
 
@@ -198,7 +198,7 @@ def match_variable(frame: Frame, number: int) -> ast.expr:
     return ast.Subscript(load(frame.matches), text(number), LOAD)
 
 
-def store(writer: Writer, name: str, value: ast.expr, node: n.Node) -> ast.expr:
+def store(writer: Writer, name: str, value: ast.expr, node: n.SyntaxNode) -> ast.expr:
     """Assign `$name`; gives a name for the value."""
     frame = writer.frame
     python = frame.python_name(name)
@@ -220,17 +220,17 @@ def store(writer: Writer, name: str, value: ast.expr, node: n.Node) -> ast.expr:
     return writer.at(node, load(python))
 
 
-def assignment(writer: Writer, node: n.Binary) -> ast.expr:
+def assignment(writer: Writer, node: n.BinaryOperation) -> ast.expr:
     if node.op != "=":
         raise Unsupported(f"The operator {node.op!r} cannot be compiled", where=writer.source.locate(node.at))
     left = node.left
-    while isinstance(left, n.Parenthesized):
+    while isinstance(left, n.ParenthesizedExpression):
         left = left.expression
-    if isinstance(left, n.Variable):
+    if isinstance(left, n.VariableExpression):
         writer.mark(node, "a '=' expression")
         return store(writer, left.name, writer.value(node.right), node)
-    if isinstance(left, n.Array):
-        operands = {f"${each.name}": each for each in walk(left, into_lambdas=False) if isinstance(each, n.Variable)}
+    if isinstance(left, n.ArrayLiteral):
+        operands = {f"${each.name}": each for each in walk(left, into_lambdas=False) if isinstance(each, n.VariableExpression)}
         writer.mark(node, "a '=' expression", value=node.right, **operands)
         value = writer.keep(writer.value(node.right), node)
         _destructure(writer, left, value, node)
@@ -238,7 +238,7 @@ def assignment(writer: Writer, node: n.Binary) -> ast.expr:
     raise Unsupported(f"Assigning to {type(left).__name__} cannot be compiled", where=writer.source.locate(node.at))
 
 
-def _destructure(writer: Writer, left: n.Array, value: ast.expr, node: n.Binary) -> None:
+def _destructure(writer: Writer, left: n.ArrayLiteral, value: ast.expr, node: n.BinaryOperation) -> None:
     """`[$a, [$b, $c]] = value`: the value is split as the left side is shaped, then each name is set."""
     shape = writer.at(left, _shape(writer, left))
     flat: list[str] = []
@@ -250,27 +250,27 @@ def _destructure(writer: Writer, left: n.Array, value: ast.expr, node: n.Binary)
         store(writer, name, part, node)
 
 
-def _shape(writer: Writer, left: n.Array) -> ast.expr:
+def _shape(writer: Writer, left: n.ArrayLiteral) -> ast.expr:
     parts: list[ast.expr] = []
     for item in left.values:
-        while isinstance(item, n.Parenthesized):
+        while isinstance(item, n.ParenthesizedExpression):
             item = item.expression
-        if isinstance(item, n.Variable):
+        if isinstance(item, n.VariableExpression):
             parts.append(text(item.name))
-        elif isinstance(item, n.Array):
+        elif isinstance(item, n.ArrayLiteral):
             parts.append(_shape(writer, item))
         else:
             raise Unsupported(f"Assigning to {type(item).__name__} cannot be compiled", where=writer.source.locate(item.at))
     return ast.Tuple(parts, LOAD)
 
 
-def _flatten(left: n.Array, into: list[str]) -> None:
+def _flatten(left: n.ArrayLiteral, into: list[str]) -> None:
     for item in left.values:
-        while isinstance(item, n.Parenthesized):
+        while isinstance(item, n.ParenthesizedExpression):
             item = item.expression
-        if isinstance(item, n.Array):
+        if isinstance(item, n.ArrayLiteral):
             _flatten(item, into)
-        elif isinstance(item, n.Variable):
+        elif isinstance(item, n.VariableExpression):
             into.append(item.name)
 
 
@@ -281,8 +281,8 @@ _COMPARISON = {"<": "_less", "<=": "_less_equal", ">": "_greater", ">=": "_great
 _RELATIONSHIPS = frozenset(("->", "~>", "<-", "<~"))
 
 
-def binary(writer: Writer, node: n.Node) -> ast.expr:
-    assert isinstance(node, n.Binary)
+def binary(writer: Writer, node: n.SyntaxNode) -> ast.expr:
+    assert isinstance(node, n.BinaryOperation)
     op = node.op
     if op in ("and", "or"):
         return _logic(writer, node)
@@ -309,7 +309,7 @@ def _article(op: str) -> str:
     return "an" if op in ("in", "or", "and") else "a"
 
 
-def _matching(writer: Writer, node: n.Binary) -> ast.expr:
+def _matching(writer: Writer, node: n.BinaryOperation) -> ast.expr:
     writer.mark(node, f"{_article(node.op)} '{node.op}' expression", **{"0": node.left, "1": node.right})
     left, right = writer.operands((node.left, node.right))
     holder: ast.expr = load(writer.frame.matches) if writer.frame.matches else text(None)
@@ -319,7 +319,7 @@ def _matching(writer: Writer, node: n.Binary) -> ast.expr:
     return found if node.op == "=~" else writer.at(node, ast.UnaryOp(ast.Not(), found))
 
 
-def truth(writer: Writer, node: n.Node) -> ast.expr:
+def truth(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     """A Python truth for `node`: only undef and false are false."""
     value = writer.value(node)
     if is_boolean(node):
@@ -327,7 +327,7 @@ def truth(writer: Writer, node: n.Node) -> ast.expr:
     return true_of(writer, value, node)
 
 
-def true_of(writer: Writer, value: ast.expr, node: n.Node) -> ast.expr:
+def true_of(writer: Writer, value: ast.expr, node: n.SyntaxNode) -> ast.expr:
     """A Python truth for a value."""
     if isinstance(value, ast.Constant):
         return writer.at(node, text(value.value is not None and value.value is not False))
@@ -347,7 +347,7 @@ def true_of(writer: Writer, value: ast.expr, node: n.Node) -> ast.expr:
     )
 
 
-def _logic(writer: Writer, node: n.Binary) -> ast.expr:
+def _logic(writer: Writer, node: n.BinaryOperation) -> ast.expr:
     left = truth(writer, node.left)
     with writer.block() as statements:
         before = writer.hoisted
@@ -367,19 +367,19 @@ def _logic(writer: Writer, node: n.Binary) -> ast.expr:
     return writer.at(node, load(name))
 
 
-def writer_assign(writer: Writer, name: str, value: ast.expr, node: n.Node) -> ast.stmt:
+def writer_assign(writer: Writer, name: str, value: ast.expr, node: n.SyntaxNode) -> ast.stmt:
     """`name = value`, not written anywhere yet."""
     statement = ast.Assign([ast.Name(name, STORE)], value)
     writer.put(statement, node)
     return statement
 
 
-def unary(writer: Writer, node: n.Node) -> ast.expr:
-    assert isinstance(node, n.Unary)
+def unary(writer: Writer, node: n.SyntaxNode) -> ast.expr:
+    assert isinstance(node, n.UnaryOperation)
     if node.op == "!":
         return writer.at(node, ast.UnaryOp(ast.Not(), truth(writer, node.operand)))
     if node.op == "-":
-        if isinstance(node.operand, n.Integer | n.Float):
+        if isinstance(node.operand, n.IntegerLiteral | n.FloatLiteral):
             return writer.at(node, text(-node.operand.value))
         writer.mark(node, "an Unary Minus", **{"0": node.operand})
         return writer.at(node, writer.run("_negative", writer.scope(), writer.value(node.operand)))
@@ -392,28 +392,28 @@ def unary(writer: Writer, node: n.Node) -> ast.expr:
 # --- access -------------------------------------------------------------------------------------------------------
 
 
-def _is_type_expression(node: n.Node) -> bool:
+def _is_type_expression(node: n.SyntaxNode) -> bool:
     """A type or reference made of constants only."""
-    if isinstance(node, n.TypeName):
+    if isinstance(node, n.QualifiedReference):
         return True
-    if isinstance(node, n.Access):
+    if isinstance(node, n.AccessExpression):
         return _is_type_expression(node.left) and all(is_constant_in_type(key) for key in node.keys)
     return False
 
 
-def is_constant_in_type(node: n.Node) -> bool:
+def is_constant_in_type(node: n.SyntaxNode) -> bool:
     """As `is_constant`, types included."""
-    if isinstance(node, n.Unary) and node.op == "-":
+    if isinstance(node, n.UnaryOperation) and node.op == "-":
         return is_constant_in_type(node.operand)
-    if isinstance(node, n.Array):
+    if isinstance(node, n.ArrayLiteral):
         return all(not _is_splat(item) and is_constant_in_type(item) for item in node.values)
-    if isinstance(node, n.Hash):
+    if isinstance(node, n.HashLiteral):
         return all(is_constant_in_type(entry.key) and is_constant_in_type(entry.value) for entry in node.entries)
     return is_constant(node) or _is_type_expression(node)
 
 
-def access(writer: Writer, node: n.Node) -> ast.expr:
-    assert isinstance(node, n.Access)
+def access(writer: Writer, node: n.SyntaxNode) -> ast.expr:
+    assert isinstance(node, n.AccessExpression)
     if writer.frame.kind == "alias":
         node = with_element_types(node)
     operands = {"-1": node.left, **{str(index): key for index, key in enumerate(node.keys)}}
@@ -428,15 +428,15 @@ def access(writer: Writer, node: n.Node) -> ast.expr:
 _FACTS = frozenset(("facts", "::facts"))
 
 
-def _reads_attribute(node: n.Access) -> bool:
+def _reads_attribute(node: n.AccessExpression) -> bool:
     """`File['/x']['mode']`: an attribute of a resource is read, which is not the same for ever."""
-    return isinstance(node.left, n.Access)
+    return isinstance(node.left, n.AccessExpression)
 
 
-def _accessed(writer: Writer, node: n.Access) -> ast.expr:
-    if isinstance(node.left, n.Variable) and node.left.name in _FACTS and len(node.keys) == 1:
+def _accessed(writer: Writer, node: n.AccessExpression) -> ast.expr:
+    if isinstance(node.left, n.VariableExpression) and node.left.name in _FACTS and len(node.keys) == 1:
         key = node.keys[0]
-        if isinstance(key, n.String | n.Name):  # so that it is known which facts a catalog depends on
+        if isinstance(key, n.StringLiteral | n.QualifiedName):  # so that it is known which facts a catalog depends on
             return writer.at(node, writer.run("_fact", writer.scope(), text(key.value)))
     values = [writer.value(node.left)] if not node.keys else []
     if node.keys:
@@ -448,21 +448,21 @@ def _accessed(writer: Writer, node: n.Access) -> ast.expr:
 
 RULES = {
     n.Nop: nop,
-    n.Undef: nop,
-    n.Integer: literal,
-    n.Float: literal,
-    n.String: literal,
-    n.Boolean: literal,
-    n.Name: literal,
-    n.Default: default,
-    n.Regex: regex,
-    n.Array: array,
+    n.UndefLiteral: nop,
+    n.IntegerLiteral: literal,
+    n.FloatLiteral: literal,
+    n.StringLiteral: literal,
+    n.BooleanLiteral: literal,
+    n.QualifiedName: literal,
+    n.DefaultLiteral: default,
+    n.RegexpLiteral: regex,
+    n.ArrayLiteral: array,
     _Unfolded: unfolded,
-    n.Hash: hash_,
-    n.TypeName: type_name,
-    n.Variable: variable,
-    n.Parenthesized: parenthesized,
-    n.Binary: binary,
-    n.Unary: unary,
-    n.Access: access,
+    n.HashLiteral: hash_,
+    n.QualifiedReference: type_name,
+    n.VariableExpression: variable,
+    n.ParenthesizedExpression: parenthesized,
+    n.BinaryOperation: binary,
+    n.UnaryOperation: unary,
+    n.AccessExpression: access,
 }

@@ -26,34 +26,34 @@ SCOPE_READERS = frozenset(
     )
 )
 
-_OWN_FRAME = (n.Lambda, n.ClassDefinition, n.DefineDefinition, n.NodeDefinition, n.FunctionDefinition)
+_OWN_FRAME = (n.LambdaExpression, n.ClassDefinition, n.DefineDefinition, n.NodeDefinition, n.FunctionDefinition)
 
 
-def children(node: n.Node) -> Iterator[n.Node]:
+def children(node: n.SyntaxNode) -> Iterator[n.SyntaxNode]:
     """The nodes directly below `node`, in source order."""
     names: tuple[str, ...] = type(node).__match_args__[2:]  # a dataclass' fields; the first two are its place
     for name in names:
         value = getattr(node, name)
-        if isinstance(value, n.Node):
+        if isinstance(value, n.SyntaxNode):
             yield value
         elif isinstance(value, tuple):
             for item in value:
-                if isinstance(item, n.Node):
+                if isinstance(item, n.SyntaxNode):
                     yield item
 
 
-def walk(node: n.Node, *, into_lambdas: bool) -> Iterator[n.Node]:
+def walk(node: n.SyntaxNode, *, into_lambdas: bool) -> Iterator[n.SyntaxNode]:
     """`node` and all below it that is evaluated in its body; definitions inside are bodies of their own."""
     pending = [node]
     while pending:
         current = pending.pop()
         yield current
         for child in children(current):
-            if not isinstance(child, _OWN_FRAME) or (into_lambdas and isinstance(child, n.Lambda)):
+            if not isinstance(child, _OWN_FRAME) or (into_lambdas and isinstance(child, n.LambdaExpression)):
                 pending.append(child)
 
 
-def uses_matches(text: str, *parts: n.Node | None) -> bool:
+def uses_matches(text: str, *parts: n.SyntaxNode | None) -> bool:
     """Whether `$0`, `$1`, … can be read anywhere in these, parts of the file `text`; if not, matching keeps nothing."""
     if not _MAY_USE_MATCHES.search(text):
         return False
@@ -61,9 +61,9 @@ def uses_matches(text: str, *parts: n.Node | None) -> bool:
         if part is None:
             continue
         for node in walk(part, into_lambdas=True):
-            if isinstance(node, n.Variable) and node.name.isdecimal():
+            if isinstance(node, n.VariableExpression) and node.name.isdecimal():
                 return True
-            if isinstance(node, n.Call) and isinstance(node.functor, n.Name) and node.functor.value == "inline_epp":
+            if isinstance(node, n.FunctionCall) and isinstance(node.functor, n.QualifiedName) and node.functor.value == "inline_epp":
                 return True
     return False
 
@@ -72,36 +72,40 @@ _MAY_USE_MATCHES = re.compile(r"\$(?:::)?\d|\$\{(?![A-Za-z_])|inline_epp")
 """Of a text without this the tree need not be looked through."""
 
 
-def reads_scope(*parts: n.Node | None) -> bool:
+def reads_scope(*parts: n.SyntaxNode | None) -> bool:
     """Whether a function that reads variables by name is called anywhere in these."""
     for part in parts:
         if part is None:
             continue
         for node in walk(part, into_lambdas=True):
-            if isinstance(node, n.Call) and isinstance(node.functor, n.Name) and node.functor.value.removeprefix("::") in SCOPE_READERS:
+            if (
+                isinstance(node, n.FunctionCall)
+                and isinstance(node.functor, n.QualifiedName)
+                and node.functor.value.removeprefix("::") in SCOPE_READERS
+            ):
                 return True
             if isinstance(node, n.MethodCall) and node.name in SCOPE_READERS:
                 return True
     return False
 
 
-def assigned_names(body: n.Node) -> set[str]:
+def assigned_names(body: n.SyntaxNode) -> set[str]:
     """The variables that `body` itself assigns, lambdas left out."""
     names: set[str] = set()
     for node in walk(body, into_lambdas=False):
-        if isinstance(node, n.Binary) and node.op == "=":
+        if isinstance(node, n.BinaryOperation) and node.op == "=":
             names.update(targets(node.left))
     return names
 
 
-def targets(node: n.Node) -> Iterator[str]:
+def targets(node: n.SyntaxNode) -> Iterator[str]:
     """The names of a (destructuring) assignment's left side."""
-    if isinstance(node, n.Variable):
+    if isinstance(node, n.VariableExpression):
         yield node.name
-    elif isinstance(node, n.Array):
+    elif isinstance(node, n.ArrayLiteral):
         for item in node.values:
             yield from targets(item)
-    elif isinstance(node, n.Parenthesized):
+    elif isinstance(node, n.ParenthesizedExpression):
         yield from targets(node.expression)
 
 

@@ -71,7 +71,7 @@ def headers(program: n.Program, source: Source) -> list[DefinitionHeader]:
     found = [_header(each, source) for each in program.definitions]
     body = program.body
     line, column = _place(body, source)
-    if isinstance(body, n.Epp):
+    if isinstance(body, n.EppExpression):
         parameters = None if body.parameters is None else _parameters(body.parameters, source)
         found.append(DefinitionHeader("epp", "", line, column, parameters=parameters))
     elif _has_code(body):
@@ -79,18 +79,20 @@ def headers(program: n.Program, source: Source) -> list[DefinitionHeader]:
     return found
 
 
-def _place(node: n.Node, source: Source) -> tuple[int, int]:
+def _place(node: n.SyntaxNode, source: Source) -> tuple[int, int]:
     where = source.locate(node.at)
     return where.line or 0, where.column or 0
 
 
-def _has_code(body: n.Node) -> bool:
-    if isinstance(body, n.Block):
+def _has_code(body: n.SyntaxNode) -> bool:
+    if isinstance(body, n.BlockExpression):
         return any(_has_code(statement) for statement in body.statements)
-    return not isinstance(body, n.Nop | n.ClassDefinition | n.DefineDefinition | n.NodeDefinition | n.FunctionDefinition | n.TypeAlias)
+    return not isinstance(
+        body, n.Nop | n.ClassDefinition | n.DefineDefinition | n.NodeDefinition | n.FunctionDefinition | n.TypeAliasDefinition
+    )
 
 
-def _header(node: n.Node, source: Source) -> DefinitionHeader:
+def _header(node: n.SyntaxNode, source: Source) -> DefinitionHeader:
     line, column = _place(node, source)
     if isinstance(node, n.ClassDefinition):
         return DefinitionHeader("class", node.name, line, column, node.parent, parameters=_parameters(node.parameters, source))
@@ -100,36 +102,36 @@ def _header(node: n.Node, source: Source) -> DefinitionHeader:
         return DefinitionHeader("node", "", line, column, _parent(node), tuple(_match(each) for each in node.matches))
     if isinstance(node, n.FunctionDefinition) and not isinstance(node, n.PlanDefinition):
         return DefinitionHeader("function", node.name, line, column)
-    if isinstance(node, n.TypeAlias):
+    if isinstance(node, n.TypeAliasDefinition):
         return DefinitionHeader(MEMBER if isinstance(node, Member) else "alias", node.name, line, column)
     raise Unsupported(f"{type(node).__name__} cannot be compiled", where=source.locate(node.at))
 
 
-def _match(match: n.Node) -> str | tuple[str]:
-    if isinstance(match, n.Regex):
+def _match(match: n.SyntaxNode) -> str | tuple[str]:
+    if isinstance(match, n.RegexpLiteral):
         return (match.source,)
-    if isinstance(match, n.Default):
+    if isinstance(match, n.DefaultLiteral):
         return "default"
     return str(getattr(match, "value", ""))
 
 
 def _parent(node: n.NodeDefinition) -> str | None:
-    if isinstance(node.parent, n.String | n.Name):
+    if isinstance(node.parent, n.StringLiteral | n.QualifiedName):
         return node.parent.value
-    return "default" if isinstance(node.parent, n.Default) else None
+    return "default" if isinstance(node.parent, n.DefaultLiteral) else None
 
 
 # --- parameters ---------------------------------------------------------------------------------------------------
 
 
-def _parameters(parameters: tuple[n.Parameter, ...], source: Source) -> tuple[ParameterHeader, ...]:
+def _parameters(parameters: tuple[n.ParameterDeclaration, ...], source: Source) -> tuple[ParameterHeader, ...]:
     return tuple([ParameterHeader(each.name, _type(each.type, source), *_default(each.default)) for each in parameters])
 
 
-def _default(node: n.Node | None) -> tuple[int, Any]:
+def _default(node: n.SyntaxNode | None) -> tuple[int, Any]:
     if node is None:
         return NONE, None
-    if isinstance(node, n.Variable) and not node.name.isdecimal():
+    if isinstance(node, n.VariableExpression) and not node.name.isdecimal():
         return READ, node.name
     try:
         return CONSTANT, _plain(node)
@@ -141,25 +143,25 @@ class _NotPlainError(Exception):
     pass
 
 
-def _plain(node: n.Node) -> Any:
+def _plain(node: n.SyntaxNode) -> Any:
     """The value of a constant of scalars and collections of them."""
     kind = type(node)
     if kind in _SCALARS:
         return node.value  # type: ignore[attr-defined]
-    if kind is n.Undef:
+    if kind is n.UndefLiteral:
         return None
-    if kind is n.Array:
+    if kind is n.ArrayLiteral:
         return [_plain(each) for each in node.values]  # type: ignore[attr-defined]
-    if kind is n.Hash:
+    if kind is n.HashLiteral:
         return {_key(entry.key): _plain(entry.value) for entry in node.entries}  # type: ignore[attr-defined]
     raise _NotPlainError
 
 
-_SCALARS = frozenset((n.Integer, n.Float, n.String, n.Boolean, n.Name))
+_SCALARS = frozenset((n.IntegerLiteral, n.FloatLiteral, n.StringLiteral, n.BooleanLiteral, n.QualifiedName))
 
 
-def _key(node: n.Node) -> Any:
-    if isinstance(node, n.String | n.Integer | n.Name):
+def _key(node: n.SyntaxNode) -> Any:
+    if isinstance(node, n.StringLiteral | n.IntegerLiteral | n.QualifiedName):
         return node.value
     raise _NotPlainError
 
@@ -169,12 +171,13 @@ _ODD_NUMBER = re.compile(r"(?<![\w.'])0\w")
 _NAMES = re.compile(r"(?:Object|TypeSet|Error|Init)\b")
 
 
-def _type(node: n.Node | None, source: Source) -> str | bool | None:
+def _type(node: n.SyntaxNode | None, source: Source) -> str | bool | None:
     """What a type expression of built-in types says, as text that `parse_type` reads alike; True where that is not certain."""
     if node is None:
         return None
     if not is_constant_in_type(node) or any(
-        isinstance(each, n.TypeName) and each.value.removeprefix("::").lower() not in _BUILTIN for each in walk(node, into_lambdas=False)
+        isinstance(each, n.QualifiedReference) and each.value.removeprefix("::").lower() not in _BUILTIN
+        for each in walk(node, into_lambdas=False)
     ):
         return True
     text = source.text[node.at : node.end]

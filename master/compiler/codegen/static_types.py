@@ -11,9 +11,20 @@ from .frames import children, walk
 
 __all__ = ["illegal_part", "with_element_types"]
 
-_LITERALS: Final = (n.Integer, n.Float, n.String, n.Boolean, n.Undef, n.Default, n.Regex, n.Name, n.TypeName, n.Heredoc)
-_COLLECTIONS: Final = (n.Array, n.Hash, n.Entry, n.Access)
-_OPEN_ENDED: Final = (n.Parenthesized, n.Selector, n.If, n.Unless, n.Case)
+_LITERALS: Final = (
+    n.IntegerLiteral,
+    n.FloatLiteral,
+    n.StringLiteral,
+    n.BooleanLiteral,
+    n.UndefLiteral,
+    n.DefaultLiteral,
+    n.RegexpLiteral,
+    n.QualifiedName,
+    n.QualifiedReference,
+    n.HeredocExpression,
+)
+_COLLECTIONS: Final = (n.ArrayLiteral, n.HashLiteral, n.HashEntry, n.AccessExpression)
+_OPEN_ENDED: Final = (n.ParenthesizedExpression, n.SelectorExpression, n.IfExpression, n.UnlessExpression, n.CaseExpression)
 
 
 _ELEMENT_TYPES: Final = {"Array": 1, "Hash": 2}
@@ -21,29 +32,29 @@ _ELEMENT_TYPES: Final = {"Array": 1, "Hash": 2}
 _SIZES: Final = 2
 
 
-def with_element_types(node: n.Access) -> n.Access:
+def with_element_types(node: n.AccessExpression) -> n.AccessExpression:
     """
     Return `Array[2, 3]` as a definition has it: `Array[Default, 2, 3]`, which nothing but `default` fits; the same for Hash.
 
     Source: puppet 7.23, asked; the cases alias-of-sizes-… of generated.yaml.
     """
-    count = _ELEMENT_TYPES.get(node.left.value, 0) if isinstance(node.left, n.TypeName) else 0
+    count = _ELEMENT_TYPES.get(node.left.value, 0) if isinstance(node.left, n.QualifiedReference) else 0
     if not count or len(node.keys) != _SIZES or not all(map(_is_size, node.keys)) or all(map(_is_zero, node.keys)):
         return node
-    default = n.TypeName(node.left.at, node.left.end, "Default")
+    default = n.QualifiedReference(node.left.at, node.left.end, "Default")
     return replace(node, keys=(*[default] * count, *node.keys))
 
 
-def _is_size(node: n.Node) -> bool:
-    number = node.operand if isinstance(node, n.Unary) and node.op == "-" else node
-    return isinstance(number, n.Integer | n.Default)
+def _is_size(node: n.SyntaxNode) -> bool:
+    number = node.operand if isinstance(node, n.UnaryOperation) and node.op == "-" else node
+    return isinstance(number, n.IntegerLiteral | n.DefaultLiteral)
 
 
-def _is_zero(node: n.Node) -> bool:
-    return isinstance(node, n.Integer) and node.value == 0
+def _is_zero(node: n.SyntaxNode) -> bool:
+    return isinstance(node, n.IntegerLiteral) and node.value == 0
 
 
-def illegal_part(source: Source, node: n.Node) -> str | None:
+def illegal_part(source: Source, node: n.SyntaxNode) -> str | None:
     """
     The text of the first expression below `node` that would have to be evaluated, as the reference shows it; None when there is none.
 
@@ -53,7 +64,7 @@ def illegal_part(source: Source, node: n.Node) -> str | None:
         return None
     if isinstance(node, _COLLECTIONS):
         return next((part for child in children(node) if (part := illegal_part(source, child)) is not None), None)
-    if isinstance(node, n.Unary) and node.op == "-" and isinstance(node.operand, n.Integer | n.Float):
+    if isinstance(node, n.UnaryOperation) and node.op == "-" and isinstance(node.operand, n.IntegerLiteral | n.FloatLiteral):
         return None
     start = min(each.at for each in walk(node, into_lambdas=True))
     text = source.text[start : node.end]

@@ -8,9 +8,9 @@ from ..syntax import nodes as n
 from .writer import Writer, text
 
 
-def interpolated(writer: Writer, node: n.Node) -> ast.expr:
-    assert isinstance(node, n.Interpolated)
-    parts = [segment.expression if isinstance(segment, n.Text) else segment for segment in node.segments]
+def interpolated(writer: Writer, node: n.SyntaxNode) -> ast.expr:
+    assert isinstance(node, n.ConcatenatedString)
+    parts = [segment.expression if isinstance(segment, n.TextExpression) else segment for segment in node.segments]
     values = writer.operands(parts)
     pieces: list[ast.expr] = []
     for segment, value in zip(node.segments, values, strict=True):
@@ -30,21 +30,21 @@ def interpolated(writer: Writer, node: n.Node) -> ast.expr:
     return writer.at(node, ast.JoinedStr(pieces))
 
 
-def text_segment(writer: Writer, node: n.Node) -> ast.expr:
-    assert isinstance(node, n.Text)
+def text_segment(writer: Writer, node: n.SyntaxNode) -> ast.expr:
+    assert isinstance(node, n.TextExpression)
     return writer.at(node, writer.run("_text", writer.value(node.expression)))
 
 
-def heredoc(writer: Writer, node: n.Node) -> ast.expr:
-    assert isinstance(node, n.Heredoc)
+def heredoc(writer: Writer, node: n.SyntaxNode) -> ast.expr:
+    assert isinstance(node, n.HeredocExpression)
     value = writer.value(node.text)
-    if not node.syntax or isinstance(node.text, n.String):
+    if not node.syntax or isinstance(node.text, n.StringLiteral):
         return value
     return writer.at(node.text, writer.run("_checked_syntax", writer.scope(), text(node.syntax), value))
 
 
 RULES = {
-    n.Interpolated: interpolated,
-    n.Text: text_segment,
-    n.Heredoc: heredoc,
+    n.ConcatenatedString: interpolated,
+    n.TextExpression: text_segment,
+    n.HeredocExpression: heredoc,
 }

@@ -19,18 +19,18 @@ __all__ = ["MEMBER", "Member", "with_members"]
 
 MEMBER: Final = "member"
 _SHORT_NAME: Final = re.compile(r"[A-Z]\w*", re.ASCII)
-_TYPE_NODES: Final = (n.TypeName, n.Access, n.Hash, n.ResourceDefaults)
-N = TypeVar("N", bound=n.Node)
+_TYPE_NODES: Final = (n.QualifiedReference, n.AccessExpression, n.HashLiteral, n.ResourceDefaultsExpression)
+N = TypeVar("N", bound=n.SyntaxNode)
 
 
 def with_members(program: n.Program) -> n.Program:
     """The file with the types of its sets as further definitions, behind all others."""
-    definitions: list[n.Node] = []
+    definitions: list[n.SyntaxNode] = []
     members: list[Member] = []
     has_sets = False
     for definition in program.definitions:
-        entries = _entries(definition.type) if isinstance(definition, n.TypeAlias) else None
-        if isinstance(definition, n.TypeAlias) and entries is not None:
+        entries = _entries(definition.type) if isinstance(definition, n.TypeAliasDefinition) else None
+        if isinstance(definition, n.TypeAliasDefinition) and entries is not None:
             definition, own = _expanded(definition, entries)
             members.extend(own)
             has_sets = True
@@ -38,88 +38,94 @@ def with_members(program: n.Program) -> n.Program:
     return replace(program, definitions=(*definitions, *members)) if has_sets else program
 
 
-class Member(n.TypeAlias):
+class Member(n.TypeAliasDefinition):
     """A type of a set, under its full name."""
 
     __slots__ = ()
 
 
-def _entries(type_: n.Node) -> Mapping[str, n.Entry] | None:
+def _entries(type_: n.SyntaxNode) -> Mapping[str, n.HashEntry] | None:
     """The entries of the hash that a type set is made from, by their keys; None: it is no set."""
-    if not isinstance(type_, n.Access) or not isinstance(type_.left, n.TypeName) or type_.left.value.removeprefix("::") != "TypeSet":
+    if (
+        not isinstance(type_, n.AccessExpression)
+        or not isinstance(type_.left, n.QualifiedReference)
+        or type_.left.value.removeprefix("::") != "TypeSet"
+    ):
         return None
-    if len(type_.keys) != 1 or not isinstance(type_.keys[0], n.Hash):
+    if len(type_.keys) != 1 or not isinstance(type_.keys[0], n.HashLiteral):
         return None
     return {_text(entry.key): entry for entry in type_.keys[0].entries}
 
 
-def _text(key: n.Node) -> str:
-    return key.value if isinstance(key, n.Name | n.String | n.TypeName) else ""
+def _text(key: n.SyntaxNode) -> str:
+    return key.value if isinstance(key, n.QualifiedName | n.StringLiteral | n.QualifiedReference) else ""
 
 
-def _expanded(definition: n.TypeAlias, entries: Mapping[str, n.Entry]) -> tuple[n.TypeAlias, list[Member]]:
+def _expanded(definition: n.TypeAliasDefinition, entries: Mapping[str, n.HashEntry]) -> tuple[n.TypeAliasDefinition, list[Member]]:
     """The set with names in the place of its types, and these as definitions."""
     names: dict[str, str] = {}
     members: list[Member] = []
     types, references = entries.get("types"), entries.get("references")
-    own = types.value.entries if types is not None and isinstance(types.value, n.Hash) else ()
+    own = types.value.entries if types is not None and isinstance(types.value, n.HashLiteral) else ()
     for entry in own:
         short = _text(entry.key)
         if _SHORT_NAME.fullmatch(short) and isinstance(entry.value, _TYPE_NODES):
             names[short] = f"{definition.name}::{short}"
     others = _referenced(references)
-    kept: list[n.Entry] = []
+    kept: list[n.HashEntry] = []
     for entry in own:
-        key, short = n.String(entry.key.at, entry.key.end, _text(entry.key)), _text(entry.key)
+        key, short = n.StringLiteral(entry.key.at, entry.key.end, _text(entry.key)), _text(entry.key)
         if short not in names:
-            kept.append(replace(entry, key=key) if isinstance(entry.key, n.TypeName) else entry)
+            kept.append(replace(entry, key=key) if isinstance(entry.key, n.QualifiedReference) else entry)
             continue
         value = _renamed(_object(entry.value), names, others)
         members.append(Member(entry.value.at, entry.value.end, names[short], value))
-        kept.append(replace(entry, key=key, value=n.String(entry.value.at, entry.value.end, names[short])))
+        kept.append(replace(entry, key=key, value=n.StringLiteral(entry.value.at, entry.value.end, names[short])))
     return _rewritten(definition, kept), members
 
 
-def _object(value: n.Node) -> n.Node:
+def _object(value: n.SyntaxNode) -> n.SyntaxNode:
     """`{…}` and `Parent {…}` as the Object types they stand for."""
-    entries: tuple[n.Entry, ...]
-    if isinstance(value, n.Hash):
+    entries: tuple[n.HashEntry, ...]
+    if isinstance(value, n.HashLiteral):
         entries = value.entries
-    elif isinstance(value, n.ResourceDefaults):  # which is what the parser takes it for
-        parent = n.Entry(value.at, value.end, n.String(value.at, value.at, "parent"), value.type)
+    elif isinstance(value, n.ResourceDefaultsExpression):  # which is what the parser takes it for
+        parent = n.HashEntry(value.at, value.end, n.StringLiteral(value.at, value.at, "parent"), value.type)
         entries = (
             *[
-                n.Entry(each.at, each.end, n.String(each.at, each.at, each.name), each.value)
+                n.HashEntry(each.at, each.end, n.StringLiteral(each.at, each.at, each.name), each.value)
                 for each in value.attributes
-                if isinstance(each, n.Attribute)
+                if isinstance(each, n.AttributeOperation)
             ],
             parent,
         )
     else:
         return value
-    return n.Access(value.at, value.end, n.TypeName(value.at, value.at, "Object"), (n.Hash(value.at, value.end, entries),))
+    return n.AccessExpression(
+        value.at, value.end, n.QualifiedReference(value.at, value.at, "Object"), (n.HashLiteral(value.at, value.end, entries),)
+    )
 
 
-def _referenced(references: n.Entry | None) -> dict[str, str]:
+def _referenced(references: n.HashEntry | None) -> dict[str, str]:
     """The names of the sets that are referenced, by the names that they have inside."""
     names: dict[str, str] = {}
-    if references is not None and isinstance(references.value, n.Hash):
+    if references is not None and isinstance(references.value, n.HashLiteral):
         for entry in references.value.entries:
-            if isinstance(entry.value, n.Hash):
+            if isinstance(entry.value, n.HashLiteral):
                 names |= {_text(entry.key): _text(part.value) for part in entry.value.entries if _text(part.key) == "name"}
     return names
 
 
 def _renamed(node: N, names: Mapping[str, str], others: Mapping[str, str]) -> N:
     """The expression with full names for short ones."""
-    if isinstance(node, n.TypeName):
+    if isinstance(node, n.QualifiedReference):
         return replace(node, value=_full_name(node.value, names, others))
     changes: dict[str, Any] = {}
     for field in fields(node):
         value = getattr(node, field.name)
-        if isinstance(value, n.Node):
+        if isinstance(value, n.SyntaxNode):
             changes[field.name] = _renamed(value, names, others)
-        elif isinstance(value, tuple) and value and isinstance(value[0], n.Node):
+        elif isinstance(value, tuple) and value and isinstance(value[0], n.SyntaxNode):
             changes[field.name] = tuple([_renamed(part, names, others) for part in value])
     return replace(node, **changes) if changes else node
 
@@ -133,18 +139,20 @@ def _full_name(name: str, names: Mapping[str, str], others: Mapping[str, str]) -
     return names.get(name, name)
 
 
-def _rewritten(definition: n.TypeAlias, types: list[n.Entry]) -> n.TypeAlias:
+def _rewritten(definition: n.TypeAliasDefinition, types: list[n.HashEntry]) -> n.TypeAliasDefinition:
     """The definition of the set with `types` as its types, and keys that are texts."""
     access = definition.type
-    assert isinstance(access, n.Access)
+    assert isinstance(access, n.AccessExpression)
     hash_ = access.keys[0]
-    assert isinstance(hash_, n.Hash)
-    entries: list[n.Entry] = []
+    assert isinstance(hash_, n.HashLiteral)
+    entries: list[n.HashEntry] = []
     for entry in hash_.entries:
         value = entry.value
-        if _text(entry.key) == "types" and isinstance(value, n.Hash):
+        if _text(entry.key) == "types" and isinstance(value, n.HashLiteral):
             value = replace(value, entries=tuple(types))
-        elif _text(entry.key) == "references" and isinstance(value, n.Hash):
-            value = replace(value, entries=tuple([replace(e, key=n.String(e.key.at, e.key.end, _text(e.key))) for e in value.entries]))
+        elif _text(entry.key) == "references" and isinstance(value, n.HashLiteral):
+            value = replace(
+                value, entries=tuple([replace(e, key=n.StringLiteral(e.key.at, e.key.end, _text(e.key))) for e in value.entries])
+            )
         entries.append(replace(entry, value=value))
     return replace(definition, type=replace(access, keys=(replace(hash_, entries=tuple(entries)),)))

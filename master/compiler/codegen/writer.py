@@ -14,8 +14,8 @@ from ..syntax import nodes as n
 from ..syntax.source import Source
 from .frames import Frame
 
-Rule = Callable[["Writer", n.Node], ast.expr]
-Effect = Callable[["Writer", n.Node], None]
+Rule = Callable[["Writer", n.SyntaxNode], ast.expr]
+Effect = Callable[["Writer", n.SyntaxNode], None]
 Place = tuple[int, int, int, int]
 """Line, column, end line, end column as Python has them: lines from 1, columns from 0, in UTF-8 bytes."""
 
@@ -39,7 +39,11 @@ class Writer:
     """Writes the Python module of one part of a file. `marks`, when given, is filled with what errors need to know of a place."""
 
     def __init__(
-        self, source: Source, rules: Mapping[type[n.Node], Rule], effects: Mapping[type[n.Node], Effect], marks: Marks | None = None
+        self,
+        source: Source,
+        rules: Mapping[type[n.SyntaxNode], Rule],
+        effects: Mapping[type[n.SyntaxNode], Effect],
+        marks: Marks | None = None,
     ) -> None:
         self.source = source
         self.rules = rules
@@ -54,14 +58,14 @@ class Writer:
 
     # --- the walk ---
 
-    def value(self, node: n.Node) -> ast.expr:
+    def value(self, node: n.SyntaxNode) -> ast.expr:
         """The Python expression for `node`'s value; statements it needs come before it, in the current block."""
         rule = self.rules.get(type(node))
         if rule is None:
             raise Unsupported(f"{type(node).__name__} cannot be compiled", where=self.source.locate(node.at))
         return rule(self, node)
 
-    def effect(self, node: n.Node) -> None:
+    def effect(self, node: n.SyntaxNode) -> None:
         """Statements for `node` where nobody wants its value."""
         effect = self.effects.get(type(node))
         if effect is not None:
@@ -71,7 +75,7 @@ class Writer:
         if not isinstance(value, ast.Constant | ast.Name):
             self.emit(ast.Expr(value), node)
 
-    def operands(self, parts: Sequence[n.Node]) -> list[ast.expr]:
+    def operands(self, parts: Sequence[n.SyntaxNode]) -> list[ast.expr]:
         """
         The values of `parts`, evaluated left to right.
 
@@ -99,7 +103,7 @@ class Writer:
 
     # --- places ---
 
-    def place(self, node: n.Node) -> Place:
+    def place(self, node: n.SyntaxNode) -> Place:
         """Where `node` is, in Python's terms."""
         at = node.at
         key = at, node.end
@@ -118,7 +122,7 @@ class Writer:
             return line, at - start
         return line, len(self.source.text[start:at].encode("utf-8", "surrogatepass"))
 
-    def mark(self, node: n.Node, label: str, **operands: n.Node) -> None:
+    def mark(self, node: n.SyntaxNode, label: str, **operands: n.SyntaxNode) -> None:
         """An error at `node` says `label`, the construct's name with its article; or points at one of `operands`."""
         if self.marks is None:
             return
@@ -130,7 +134,7 @@ class Writer:
         where = self.source.locate(at)
         return where.line or 0, where.column or 0
 
-    def put(self, python: ast.expr | ast.stmt | ast.arg, node: n.Node) -> None:
+    def put(self, python: ast.expr | ast.stmt | ast.arg, node: n.SyntaxNode) -> None:
         """Give `python`, and whatever in it has no place yet, the place of `node`."""
         if hasattr(python, "lineno"):
             return
@@ -158,14 +162,14 @@ class Writer:
                 elif inner is not None:
                     pending.append(inner)
 
-    def at(self, node: n.Node, python: ast.expr) -> ast.expr:
+    def at(self, node: n.SyntaxNode, python: ast.expr) -> ast.expr:
         """`python` at the place of `node`."""
         self.put(python, node)
         return python
 
     # --- statements ---
 
-    def emit(self, statement: ast.stmt, node: n.Node, *, pure: bool = False) -> None:
+    def emit(self, statement: ast.stmt, node: n.SyntaxNode, *, pure: bool = False) -> None:
         """Write `statement` to the current block; `pure` when running it earlier changes nothing (a `def`)."""
         self.put(statement, node)
         self.frame.block.append(statement)
@@ -176,7 +180,7 @@ class Writer:
         self._count += 1
         return f"{prefix}{self._count}"
 
-    def keep(self, value: ast.expr, node: n.Node) -> ast.expr:
+    def keep(self, value: ast.expr, node: n.SyntaxNode) -> ast.expr:
         """A name for `value`, so that it can be used twice."""
         if isinstance(value, ast.Constant | ast.Name):
             return value
@@ -211,7 +215,7 @@ class Writer:
         finally:
             self.frame = outside
 
-    def constant(self, value: ast.expr, node: n.Node, prefix: str = "K") -> ast.expr:
+    def constant(self, value: ast.expr, node: n.SyntaxNode, prefix: str = "K") -> ast.expr:
         """A module-level name for `value`, computed once per file; values never change, so that all may share it."""
         name = self.fresh(prefix)
         assign = ast.Assign([ast.Name(name, STORE)], value)
@@ -235,7 +239,7 @@ class Writer:
     def parameters(self, names: Sequence[str]) -> ast.arguments:
         return ast.arguments(posonlyargs=[], args=[ast.arg(name) for name in names], kwonlyargs=[], kw_defaults=[], defaults=[])
 
-    def function(self, name: str, names: Sequence[str], frame: Frame, node: n.Node) -> ast.FunctionDef:
+    def function(self, name: str, names: Sequence[str], frame: Frame, node: n.SyntaxNode) -> ast.FunctionDef:
         """The Python function whose body was written in `frame`."""
         body = frame.body
         if not body:

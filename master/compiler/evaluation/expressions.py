@@ -56,9 +56,9 @@ def evaluate(compilation: Compilation, source: Source) -> Value:
 def _keeping_last(program: n.Program) -> n.Program:
     """The program that keeps the last statement's value in a variable."""
     body = program.body
-    statements = body.statements if isinstance(body, n.Block) else (body,)
+    statements = body.statements if isinstance(body, n.BlockExpression) else (body,)
     last = statements[-1] if statements else body
     if isinstance(last, n.Nop):
         return program
-    kept = n.Binary(last.at, last.end, "=", n.Variable(last.at, last.at, _RESULT), last)
-    return replace(program, body=n.Block(body.at, body.end, (*statements[:-1], kept)))
+    kept = n.BinaryOperation(last.at, last.end, "=", n.VariableExpression(last.at, last.at, _RESULT), last)
+    return replace(program, body=n.BlockExpression(body.at, body.end, (*statements[:-1], kept)))

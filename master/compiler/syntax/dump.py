@@ -35,17 +35,17 @@ class Nil:
 Tree = Call | Map | Nil | list["Tree"] | str | int | float
 
 
-def pn(node: n.Node, *, pretty: bool = False) -> str:
+def pn(node: n.SyntaxNode, *, pretty: bool = False) -> str:
     """The node and all below it, as `puppet parser dump --format pn` writes it: on one line, or with `pretty` on many."""
     return _written(tree(node), "" if pretty else None)
 
 
-def as_data(node: n.Node) -> Any:
+def as_data(node: n.SyntaxNode) -> Any:
     """The same graph as plain data, as `puppet parser dump --format json` writes it: `{"^": [call]}`, `{"#": [key, value]}`."""
     return _data(tree(node))
 
 
-def tree(node: n.Node) -> Tree:
+def tree(node: n.SyntaxNode) -> Tree:
     """The notation's own tree."""
     return _RULES[type(node)](node)  # type: ignore[no-any-return, operator]
 
@@ -95,7 +95,7 @@ def _map(*entries: tuple[str, Tree | None]) -> Map:
     return Map(tuple((key, value) for key, value in entries if value is not None))
 
 
-def _list(nodes: Iterable[n.Node]) -> list[Tree]:
+def _list(nodes: Iterable[n.SyntaxNode]) -> list[Tree]:
     return [tree(each) for each in nodes]
 
 
@@ -109,30 +109,30 @@ def _number(value: float) -> str:
     return text.replace("e", ".0e") if "e" in text and "." not in text else text
 
 
-def _body(node: n.Node) -> Tree:
-    return _list(node.statements if isinstance(node, n.Block) else (node,))
+def _body(node: n.SyntaxNode) -> Tree:
+    return _list(node.statements if isinstance(node, n.BlockExpression) else (node,))
 
 
-def _branch(node: n.Node) -> Tree | None:
+def _branch(node: n.SyntaxNode) -> Tree | None:
     return None if isinstance(node, n.Nop) else _body(node)
 
 
-def _optional(node: n.Node | None) -> Tree | None:
+def _optional(node: n.SyntaxNode | None) -> Tree | None:
     return None if node is None else tree(node)
 
 
-def _unary(node: n.Unary) -> Tree:
-    if node.op == "-" and isinstance(node.operand, n.Integer | n.Float):
+def _unary(node: n.UnaryOperation) -> Tree:
+    if node.op == "-" and isinstance(node.operand, n.IntegerLiteral | n.FloatLiteral):
         return -node.operand.value
     return _call("unfold" if node.op == "*" else node.op, tree(node.operand))
 
 
-def _if(node: n.If | n.Unless) -> Tree:
-    name = "if" if isinstance(node, n.If) else "unless"
+def _if(node: n.IfExpression | n.UnlessExpression) -> Tree:
+    name = "if" if isinstance(node, n.IfExpression) else "unless"
     return _call(name, _map(("test", tree(node.test)), ("then", _branch(node.then)), ("else", _branch(node.otherwise))))
 
 
-def _parameters(parameters: Iterable[n.Parameter] | None) -> Tree | None:
+def _parameters(parameters: Iterable[n.ParameterDeclaration] | None) -> Tree | None:
     entries = tuple(
         (each.name, _map(("type", _optional(each.type)), ("splat", True if each.splat else None), ("value", _optional(each.default))))
         for each in parameters or ()
@@ -158,17 +158,17 @@ def _node(node: n.NodeDefinition) -> Tree:
     return _call("node", _map(("matches", _list(node.matches)), ("parent", _optional(node.parent)), ("body", _branch(node.body))))
 
 
-def _lambda(node: n.Lambda) -> Tree:
+def _lambda(node: n.LambdaExpression) -> Tree:
     entries = (("params", _parameters(node.parameters)), ("returns", _optional(node.returns)), ("body", _branch(node.body)))
     return _call("lambda", _map(*entries))
 
 
-def _epp(node: n.Epp) -> Tree:
-    statements = node.body.statements if isinstance(node.body, n.Block) else ()
+def _epp(node: n.EppExpression) -> Tree:
+    statements = node.body.statements if isinstance(node.body, n.BlockExpression) else ()
     return _call("lambda", _map(("params", _parameters(node.parameters)), ("body", [_call("epp", *map(tree, statements))])))
 
 
-def _function_call(node: n.Call) -> Tree:
+def _function_call(node: n.FunctionCall) -> Tree:
     entries = (("functor", tree(node.functor)), ("args", _list(node.arguments)), ("block", _optional(node.lambda_)))
     return _call("call" if node.value_wanted else "invoke", _map(*entries))
 
@@ -182,11 +182,11 @@ def _with_form(kind: str, form: str, *entries: tuple[str, Tree]) -> Tree:
     return _call(kind, _map(*entries, ("form", _FORMS[form] if form else None)))
 
 
-def _resource(node: n.Resource) -> Tree:
+def _resource(node: n.ResourceExpression) -> Tree:
     return _with_form("resource", node.form, ("type", tree(node.type)), ("bodies", _list(node.bodies)))
 
 
-def _collector(node: n.Collector) -> Tree:
+def _collector(node: n.CollectorExpression) -> Tree:
     query = () if isinstance(node.query, n.Nop) else (tree(node.query),)
     entries = (
         ("type", tree(node.type)),
@@ -196,65 +196,67 @@ def _collector(node: n.Collector) -> Tree:
     return _call("collect", _map(*entries))
 
 
-def _heredoc(node: n.Heredoc) -> Tree:
+def _heredoc(node: n.HeredocExpression) -> Tree:
     return _call("heredoc", _map(("syntax", node.syntax if node.syntax else None), ("text", tree(node.text))))
 
 
-def _integer(node: n.Integer) -> Tree:
+def _integer(node: n.IntegerLiteral) -> Tree:
     return node.value if node.radix == 10 else _call("int", _map(("radix", node.radix), ("value", node.value)))
 
 
 # One rule a construct; each takes exactly the class it stands behind.
-_RULES: dict[type[n.Node], object] = {
+_RULES: dict[type[n.SyntaxNode], object] = {
     n.Program: lambda node: tree(node.body),
     n.Nop: lambda node: _call("nop"),
-    n.Integer: _integer,
-    n.Float: lambda node: node.value,
-    n.String: lambda node: node.value,
-    n.Boolean: lambda node: node.value,
-    n.Undef: lambda node: Nil(),
-    n.Default: lambda node: _call("default"),
-    n.Regex: lambda node: _call("regexp", node.source),
-    n.Array: lambda node: _call("array", *map(tree, node.values)),
-    n.Entry: lambda node: _call("=>", tree(node.key), tree(node.value)),
-    n.Hash: lambda node: _call("hash", *map(tree, node.entries)),
-    n.Name: lambda node: _call("qn", node.value),
-    n.TypeName: lambda node: _call("qr", node.value),
-    n.Reserved: lambda node: _call("reserved", node.word),
-    n.Text: lambda node: _call("str", tree(node.expression)),
-    n.Interpolated: lambda node: _call("concat", *map(tree, node.segments)),
-    n.Heredoc: _heredoc,
-    n.Variable: lambda node: _call("var", node.name),
-    n.Parenthesized: lambda node: _call("paren", tree(node.expression)),
-    n.Binary: lambda node: _call(node.op, tree(node.left), tree(node.right)),
-    n.Unary: _unary,
-    n.Access: lambda node: _call("access", tree(node.left), *map(tree, node.keys)),
+    n.IntegerLiteral: _integer,
+    n.FloatLiteral: lambda node: node.value,
+    n.StringLiteral: lambda node: node.value,
+    n.BooleanLiteral: lambda node: node.value,
+    n.UndefLiteral: lambda node: Nil(),
+    n.DefaultLiteral: lambda node: _call("default"),
+    n.RegexpLiteral: lambda node: _call("regexp", node.source),
+    n.ArrayLiteral: lambda node: _call("array", *map(tree, node.values)),
+    n.HashEntry: lambda node: _call("=>", tree(node.key), tree(node.value)),
+    n.HashLiteral: lambda node: _call("hash", *map(tree, node.entries)),
+    n.QualifiedName: lambda node: _call("qn", node.value),
+    n.QualifiedReference: lambda node: _call("qr", node.value),
+    n.ReservedWord: lambda node: _call("reserved", node.word),
+    n.TextExpression: lambda node: _call("str", tree(node.expression)),
+    n.ConcatenatedString: lambda node: _call("concat", *map(tree, node.segments)),
+    n.HeredocExpression: _heredoc,
+    n.VariableExpression: lambda node: _call("var", node.name),
+    n.ParenthesizedExpression: lambda node: _call("paren", tree(node.expression)),
+    n.BinaryOperation: lambda node: _call(node.op, tree(node.left), tree(node.right)),
+    n.UnaryOperation: _unary,
+    n.AccessExpression: lambda node: _call("access", tree(node.left), *map(tree, node.keys)),
     n.SelectorEntry: lambda node: _call("=>", tree(node.match), tree(node.value)),
-    n.Selector: lambda node: _call("?", tree(node.left), _list(node.entries)),
-    n.Block: lambda node: _call("block", *map(tree, node.statements)),
-    n.If: _if,
-    n.Unless: _if,
+    n.SelectorExpression: lambda node: _call("?", tree(node.left), _list(node.entries)),
+    n.BlockExpression: lambda node: _call("block", *map(tree, node.statements)),
+    n.IfExpression: _if,
+    n.UnlessExpression: _if,
     n.CaseOption: lambda node: _map(("when", _list(node.values)), ("then", _body(node.then))),
-    n.Case: lambda node: _call("case", tree(node.test), _list(node.options)),
-    n.Lambda: _lambda,
-    n.Call: _function_call,
+    n.CaseExpression: lambda node: _call("case", tree(node.test), _list(node.options)),
+    n.LambdaExpression: _lambda,
+    n.FunctionCall: _function_call,
     n.MethodCall: _method_call,
-    n.Attribute: lambda node: _call(node.op, node.name, tree(node.value)),
+    n.AttributeOperation: lambda node: _call(node.op, node.name, tree(node.value)),
     n.AttributeSplat: lambda node: _call("splat-hash", tree(node.value)),
     n.ResourceBody: lambda node: _map(("title", tree(node.title)), ("ops", _list(node.attributes))),
-    n.Resource: _resource,
-    n.ResourceDefaults: lambda node: _with_form("resource-defaults", node.form, ("type", tree(node.type)), ("ops", _list(node.attributes))),
-    n.ResourceOverride: lambda node: _with_form(
+    n.ResourceExpression: _resource,
+    n.ResourceDefaultsExpression: lambda node: _with_form(
+        "resource-defaults", node.form, ("type", tree(node.type)), ("ops", _list(node.attributes))
+    ),
+    n.ResourceOverrideExpression: lambda node: _with_form(
         "resource-override", node.form, ("resources", tree(node.resources)), ("ops", _list(node.attributes))
     ),
-    n.Collector: _collector,
+    n.CollectorExpression: _collector,
     n.ClassDefinition: lambda node: _definition("class", node),
     n.DefineDefinition: lambda node: _definition("define", node),
     n.NodeDefinition: _node,
     n.FunctionDefinition: lambda node: _definition("function", node),
     n.PlanDefinition: lambda node: _definition("plan", node),
-    n.TypeAlias: lambda node: _call("type-alias", node.name, tree(node.type)),
+    n.TypeAliasDefinition: lambda node: _call("type-alias", node.name, tree(node.type)),
     n.RenderText: lambda node: _call("render-s", node.value),
     n.RenderExpression: lambda node: _call("render", tree(node.expression)),
-    n.Epp: _epp,
+    n.EppExpression: _epp,
 }

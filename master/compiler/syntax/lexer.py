@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from shared.errors import Location, ParseError
 
 from . import heredoc, strings
-from .nodes import Warned
+from .nodes import LexerWarning
 from .source import Source
 
 Token = tuple[str, str, int, int]
@@ -99,7 +99,7 @@ class Lexed:
     """All tokens, the last of kind `end` or `error`; in the latter case `error` is what to raise on arriving there."""
 
     tokens: list[Token]
-    warned: list[Warned]
+    warned: list[LexerWarning]
     error: ParseError | None = None
 
 
@@ -141,7 +141,7 @@ class _Lexer:
         self.depth = depth  # how many more strings may be nested
         self.place = place  # offset in `text` to offset in the source; None: the same
         self.out: list[Token] = []
-        self.warned: list[Warned] = []
+        self.warned: list[LexerWarning] = []
         self.compound: int | None = None  # where in `out` the outermost unfinished string or heredoc begins
         self.jump: int | None = None  # where the line behind the pending heredoc texts starts
         self.epp = False
@@ -153,7 +153,7 @@ class _Lexer:
         return self.source.error(message, self.place(at) if self.place else at)
 
     def warn(self, message: str, at: int) -> None:
-        self.warned.append(Warned(self.place(at) if self.place else at, message))
+        self.warned.append(LexerWarning(self.place(at) if self.place else at, message))
 
     # --- code -------------------------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ def construct(cls: type[T]) -> type[T]:
 
 
 @construct
-class Node:
+class SyntaxNode:
     at: int
     end: int
 
@@ -34,82 +34,82 @@ class Node:
 
 
 @construct
-class Nop(Node):
+class Nop(SyntaxNode):
     """Nothing: an empty block."""
 
 
 @construct
-class Integer(Node):
+class IntegerLiteral(SyntaxNode):
     value: int
     radix: int = 10
 
 
 @construct
-class Float(Node):
+class FloatLiteral(SyntaxNode):
     value: float
 
 
 @construct
-class String(Node):
+class StringLiteral(SyntaxNode):
     value: str
 
 
 @construct
-class Boolean(Node):
+class BooleanLiteral(SyntaxNode):
     value: bool
 
 
 @construct
-class Undef(Node):
+class UndefLiteral(SyntaxNode):
     pass
 
 
 @construct
-class Default(Node):
+class DefaultLiteral(SyntaxNode):
     pass
 
 
 @construct
-class Regex(Node):
+class RegexpLiteral(SyntaxNode):
     """`/source/`; `source` as written, Ruby's flavour, with `\\/` already turned into `/`."""
 
     source: str
 
 
 @construct
-class Array(Node):
-    values: tuple[Node, ...]
+class ArrayLiteral(SyntaxNode):
+    values: tuple[SyntaxNode, ...]
 
 
 @construct
-class Entry(Node):
+class HashEntry(SyntaxNode):
     """`key => value` of a hash."""
 
-    key: Node
-    value: Node
+    key: SyntaxNode
+    value: SyntaxNode
 
 
 @construct
-class Hash(Node):
-    entries: tuple[Entry, ...]
+class HashLiteral(SyntaxNode):
+    entries: tuple[HashEntry, ...]
 
 
 @construct
-class Name(Node):
+class QualifiedName(SyntaxNode):
     """A lower-case qualified name or a bare word: a string, a function's or a type's name, by context."""
 
     value: str
 
 
 @construct
-class TypeName(Node):
+class QualifiedReference(SyntaxNode):
     """A capitalised qualified reference, as written."""
 
     value: str
 
 
 @construct
-class Reserved(Node):
+class ReservedWord(SyntaxNode):
     """A reserved word used as an expression; the checker rejects it."""
 
     word: str
@@ -119,44 +119,44 @@ class Reserved(Node):
 
 
 @construct
-class Text(Node):
+class TextExpression(SyntaxNode):
     """An expression inside a string, to be turned into text."""
 
-    expression: Node
+    expression: SyntaxNode
 
 
 @construct
-class Interpolated(Node):
+class ConcatenatedString(SyntaxNode):
     """A double-quoted string: String and Text segments in order."""
 
-    segments: tuple[Node, ...]
+    segments: tuple[SyntaxNode, ...]
 
 
 @construct
-class Heredoc(Node):
+class HeredocExpression(SyntaxNode):
     """`text` is a String or an Interpolated; `syntax` may be ''."""
 
     syntax: str
-    text: Node
+    text: SyntaxNode
 
 
 # --- expressions --------------------------------------------------------------------------------------------------
 
 
 @construct
-class Variable(Node):
+class VariableExpression(SyntaxNode):
     """`$name`; the name without `$`, a leading `::` kept; decimal digits for match variables."""
 
     name: str
 
 
 @construct
-class Parenthesized(Node):
-    expression: Node
+class ParenthesizedExpression(SyntaxNode):
+    expression: SyntaxNode
 
 
 @construct
-class Binary(Node):
+class BinaryOperation(SyntaxNode):
     """
     `left op right`. Operators, by kind:
 
@@ -165,211 +165,211 @@ class Binary(Node):
     """
 
     op: str
-    left: Node
-    right: Node
+    left: SyntaxNode
+    right: SyntaxNode
 
 
 @construct
-class Unary(Node):
+class UnaryOperation(SyntaxNode):
     """`! x`, `- x`, or `* x` (unfold)."""
 
     op: str
-    operand: Node
+    operand: SyntaxNode
 
 
 @construct
-class Access(Node):
+class AccessExpression(SyntaxNode):
     """`left[keys]`"""
 
-    left: Node
-    keys: tuple[Node, ...]
+    left: SyntaxNode
+    keys: tuple[SyntaxNode, ...]
 
 
 @construct
-class SelectorEntry(Node):
-    match: Node
-    value: Node
+class SelectorEntry(SyntaxNode):
+    match: SyntaxNode
+    value: SyntaxNode
 
 
 @construct
-class Selector(Node):
-    left: Node
+class SelectorExpression(SyntaxNode):
+    left: SyntaxNode
     entries: tuple[SelectorEntry, ...]
 
 
 @construct
-class Block(Node):
+class BlockExpression(SyntaxNode):
     """Statements in order; the value is the last one's."""
 
-    statements: tuple[Node, ...]
+    statements: tuple[SyntaxNode, ...]
 
 
 @construct
-class If(Node):
+class IfExpression(SyntaxNode):
     """`elsif` is an If in `otherwise`. Nop where a branch is missing or empty."""
 
-    test: Node
-    then: Node
-    otherwise: Node
+    test: SyntaxNode
+    then: SyntaxNode
+    otherwise: SyntaxNode
 
 
 @construct
-class Unless(Node):
-    test: Node
-    then: Node
-    otherwise: Node
+class UnlessExpression(SyntaxNode):
+    test: SyntaxNode
+    then: SyntaxNode
+    otherwise: SyntaxNode
 
 
 @construct
-class CaseOption(Node):
-    values: tuple[Node, ...]
-    then: Node
+class CaseOption(SyntaxNode):
+    values: tuple[SyntaxNode, ...]
+    then: SyntaxNode
 
 
 @construct
-class Case(Node):
-    test: Node
+class CaseExpression(SyntaxNode):
+    test: SyntaxNode
     options: tuple[CaseOption, ...]
 
 
 @construct
-class Parameter(Node):
+class ParameterDeclaration(SyntaxNode):
     """Of a class, define, function, lambda or EPP. `splat`: `*$name`."""
 
     name: str
-    type: Node | None = None
-    default: Node | None = None
+    type: SyntaxNode | None = None
+    default: SyntaxNode | None = None
     splat: bool = False
 
 
 @construct
-class Lambda(Node):
-    parameters: tuple[Parameter, ...]
-    body: Node
-    returns: Node | None = None
+class LambdaExpression(SyntaxNode):
+    parameters: tuple[ParameterDeclaration, ...]
+    body: SyntaxNode
+    returns: SyntaxNode | None = None
 
 
 @construct
-class Call(Node):
+class FunctionCall(SyntaxNode):
     """
     `functor(arguments) |lambda|`: functor is a Name, or any expression (a type call: `Integer('3')`).
 
     `value_wanted` is False for a call that is a statement (`include foo`), where the value is thrown away.
     """
 
-    functor: Node
-    arguments: tuple[Node, ...]
-    lambda_: Lambda | None = None
+    functor: SyntaxNode
+    arguments: tuple[SyntaxNode, ...]
+    lambda_: LambdaExpression | None = None
     value_wanted: bool = True
 
 
 @construct
-class MethodCall(Node):
+class MethodCall(SyntaxNode):
     """`receiver.name(arguments) |lambda|`"""
 
-    receiver: Node
+    receiver: SyntaxNode
     name: str
-    arguments: tuple[Node, ...]
-    lambda_: Lambda | None = None
+    arguments: tuple[SyntaxNode, ...]
+    lambda_: LambdaExpression | None = None
 
 
 # --- resources ----------------------------------------------------------------------------------------------------
 
 
 @construct
-class Attribute(Node):
+class AttributeOperation(SyntaxNode):
     """`name => value` or `name +> value`"""
 
     name: str
     op: str
-    value: Node
+    value: SyntaxNode
 
 
 @construct
-class AttributeSplat(Node):
+class AttributeSplat(SyntaxNode):
     """`* => expression`"""
 
-    value: Node
+    value: SyntaxNode
 
 
 @construct
-class ResourceBody(Node):
-    title: Node
-    attributes: tuple[Attribute | AttributeSplat, ...]
+class ResourceBody(SyntaxNode):
+    title: SyntaxNode
+    attributes: tuple[AttributeOperation | AttributeSplat, ...]
 
 
 @construct
-class Resource(Node):
+class ResourceExpression(SyntaxNode):
     """`type { title: … ; … }`; `form` is '', '@' (virtual) or '@@' (exported)."""
 
     form: str
-    type: Node
+    type: SyntaxNode
     bodies: tuple[ResourceBody, ...]
 
 
 @construct
-class ResourceDefaults(Node):
+class ResourceDefaultsExpression(SyntaxNode):
     """`Type { attributes }`"""
 
     form: str
-    type: Node
-    attributes: tuple[Attribute | AttributeSplat, ...]
+    type: SyntaxNode
+    attributes: tuple[AttributeOperation | AttributeSplat, ...]
 
 
 @construct
-class ResourceOverride(Node):
+class ResourceOverrideExpression(SyntaxNode):
     """`Type[title] { attributes }`"""
 
     form: str
-    resources: Node
-    attributes: tuple[Attribute | AttributeSplat, ...]
+    resources: SyntaxNode
+    attributes: tuple[AttributeOperation | AttributeSplat, ...]
 
 
 @construct
-class Collector(Node):
+class CollectorExpression(SyntaxNode):
     """`Type <| query |> { overrides }`; `exported` for `<<| |>>`. An empty query is Nop."""
 
-    type: Node
-    query: Node
+    type: SyntaxNode
+    query: SyntaxNode
     exported: bool
-    attributes: tuple[Attribute | AttributeSplat, ...] = ()
+    attributes: tuple[AttributeOperation | AttributeSplat, ...] = ()
 
 
 # --- definitions --------------------------------------------------------------------------------------------------
 
 
 @construct
-class ClassDefinition(Node):
+class ClassDefinition(SyntaxNode):
     """`name` is fully qualified: an enclosing class's name is already in front."""
 
     name: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[ParameterDeclaration, ...]
     parent: str | None
-    body: Node
+    body: SyntaxNode
 
 
 @construct
-class DefineDefinition(Node):
+class DefineDefinition(SyntaxNode):
     name: str
-    parameters: tuple[Parameter, ...]
-    body: Node
+    parameters: tuple[ParameterDeclaration, ...]
+    body: SyntaxNode
 
 
 @construct
-class NodeDefinition(Node):
+class NodeDefinition(SyntaxNode):
     """`matches`: String, Interpolated (rejected by the checker), Regex or Default."""
 
-    matches: tuple[Node, ...]
-    parent: Node | None
-    body: Node
+    matches: tuple[SyntaxNode, ...]
+    parent: SyntaxNode | None
+    body: SyntaxNode
 
 
 @construct
-class FunctionDefinition(Node):
+class FunctionDefinition(SyntaxNode):
     name: str
-    parameters: tuple[Parameter, ...]
-    body: Node
-    returns: Node | None = None
+    parameters: tuple[ParameterDeclaration, ...]
+    body: SyntaxNode
+    returns: SyntaxNode | None = None
 
 
 @construct
@@ -378,39 +378,39 @@ class PlanDefinition(FunctionDefinition):
 
 
 @construct
-class TypeAlias(Node):
+class TypeAliasDefinition(SyntaxNode):
     """`type Name = expression`"""
 
     name: str
-    type: Node
+    type: SyntaxNode
 
 
 # --- templates and files ------------------------------------------------------------------------------------------
 
 
 @construct
-class RenderText(Node):
+class RenderText(SyntaxNode):
     """Literal text of an EPP template."""
 
     value: str
 
 
 @construct
-class RenderExpression(Node):
+class RenderExpression(SyntaxNode):
     """`<%= expression %>`"""
 
-    expression: Node
+    expression: SyntaxNode
 
 
 @construct
-class Epp(Node):
+class EppExpression(SyntaxNode):
     """A template: `parameters` is None when it declares none (then any may be passed)."""
 
-    parameters: tuple[Parameter, ...] | None
-    body: Node
+    parameters: tuple[ParameterDeclaration, ...] | None
+    body: SyntaxNode
 
 
-class Warned(NamedTuple):
+class LexerWarning(NamedTuple):
     """Something odd but legal in the text, at an offset."""
 
     at: int
@@ -418,13 +418,13 @@ class Warned(NamedTuple):
 
 
 @construct
-class Program(Node):
+class Program(SyntaxNode):
     """
     One file: its body (an Epp for templates) and the definitions found anywhere in it, in the order in which they end.
 
     `warnings` are the lexer's; the checker passes them on.
     """
 
-    body: Node
-    definitions: tuple[Node, ...] = field(default=())
-    warnings: tuple[Warned, ...] = ()
+    body: SyntaxNode
+    definitions: tuple[SyntaxNode, ...] = field(default=())
+    warnings: tuple[LexerWarning, ...] = ()

@@ -237,40 +237,40 @@ def test_templates(text: str, tree: str) -> None:
 @pytest.mark.parametrize(
     ("text", "kind", "line", "column"),
     [
-        ("$a =\n  1 + 2", n.Binary, 1, 4),
-        ("  ($a)", n.Parenthesized, 1, 3),
-        ("$abc[1]", n.Access, 1, 1),
+        ("$a =\n  1 + 2", n.BinaryOperation, 1, 4),
+        ("  ($a)", n.ParenthesizedExpression, 1, 3),
+        ("$abc[1]", n.AccessExpression, 1, 1),
         ("$abc.foo(1)", n.MethodCall, 1, 9),
         ("$abc.foo", n.MethodCall, 1, 5),
-        ("$abc.foo |$x| { }", n.Lambda, 1, 10),
-        ("f({a => 1})", n.Entry, 1, 6),
-        ("f(a => 1)", n.Hash, 1, 5),
-        ("$a ? { 1 => 2 }", n.Selector, 1, 1),
+        ("$abc.foo |$x| { }", n.LambdaExpression, 1, 10),
+        ("f({a => 1})", n.HashEntry, 1, 6),
+        ("f(a => 1)", n.HashLiteral, 1, 5),
+        ("$a ? { 1 => 2 }", n.SelectorExpression, 1, 1),
         ("$a ? { 1 => 2 }", n.SelectorEntry, 1, 10),
         ("case 1 {\n 1: { } }", n.CaseOption, 2, 3),
-        ("@user { 'a': }", n.Resource, 1, 1),
+        ("@user { 'a': }", n.ResourceExpression, 1, 1),
         ("@user { 'a': }", n.ResourceBody, 1, 1),
-        ("user { 'a': b => 1 }", n.Attribute, 1, 13),
-        ("User <| |> { a => 1 }", n.Collector, 1, 1),
-        ("class a(Integer $b) { }", n.Parameter, 1, 17),
-        ("type A = Integer[1]", n.TypeAlias, 1, 6),
-        ('f("a ${b}")', n.Interpolated, 1, 3),
-        ('f("a ${b}")', n.Variable, 1, 8),
-        ('f(@("A"))\n  x ${b}\n  | A\n', n.Variable, 2, 7),
-        ("if true {\n  1 2 }", n.Block, 1, 9),
+        ("user { 'a': b => 1 }", n.AttributeOperation, 1, 13),
+        ("User <| |> { a => 1 }", n.CollectorExpression, 1, 1),
+        ("class a(Integer $b) { }", n.ParameterDeclaration, 1, 17),
+        ("type A = Integer[1]", n.TypeAliasDefinition, 1, 6),
+        ('f("a ${b}")', n.ConcatenatedString, 1, 3),
+        ('f("a ${b}")', n.VariableExpression, 1, 8),
+        ('f(@("A"))\n  x ${b}\n  | A\n', n.VariableExpression, 2, 7),
+        ("if true {\n  1 2 }", n.BlockExpression, 1, 9),
     ],
 )
-def test_a_construct_stands_where_the_reference_says(text: str, kind: type[n.Node], line: int, column: int) -> None:
+def test_a_construct_stands_where_the_reference_says(text: str, kind: type[n.SyntaxNode], line: int, column: int) -> None:
     source = Source(text)
     found = next(node for node in walked(parse(source).body) if type(node) is kind)
     assert (source.line(found.at), source.column(found.at)) == (line, column)
 
 
-def walked(node: object) -> list[n.Node]:
+def walked(node: object) -> list[n.SyntaxNode]:
     """The node and all below it, from the outside in."""
     if isinstance(node, tuple):
         return [each for item in node for each in walked(item)]
-    if not isinstance(node, n.Node):
+    if not isinstance(node, n.SyntaxNode):
         return []
     names = [name for base in type(node).__mro__ for name in getattr(base, "__slots__", ())]
     return [node, *(each for name in names for each in walked(getattr(node, name)))]
@@ -334,7 +334,7 @@ def test_deep_nesting_is_an_error_with_a_place(opening: str) -> None:
 
 
 def test_long_chains_are_not_deep() -> None:
-    assert isinstance(parse(Source(" + ".join(["1"] * 3000))).body, n.Binary)
+    assert isinstance(parse(Source(" + ".join(["1"] * 3000))).body, n.BinaryOperation)
 
 
 def test_definitions_are_collected_from_everywhere() -> None:

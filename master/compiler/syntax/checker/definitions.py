@@ -26,13 +26,13 @@ _BUILT_IN_TYPES = frozenset((
 Named = n.ClassDefinition | n.DefineDefinition | n.FunctionDefinition
 
 
-def _at_top(node: n.Node, place: Place, found: Findings) -> None:
+def _at_top(node: n.SyntaxNode, place: Place, found: Findings) -> None:
     """Classes, defines and nodes at top level or in classes; functions and aliases only at the very top."""
     container = place.within
-    while container and isinstance(container.node, n.Block):
+    while container and isinstance(container.node, n.BlockExpression):
         outer = container.within
         inside = outer is not None and not isinstance(outer.node, n.Program)
-        if inside and isinstance(node, n.FunctionDefinition | n.TypeAlias):
+        if inside and isinstance(node, n.FunctionDefinition | n.TypeAliasDefinition):
             found.error(f"{sentence(node)} may only appear at toplevel", node)
             return
         container = outer
@@ -52,7 +52,7 @@ def _named(node: Named, place: Place, found: Findings) -> None:
     _future_reserved(node.name, node, found)
 
 
-def _future_reserved(name: str, node: n.Node, found: Findings) -> None:
+def _future_reserved(name: str, node: n.SyntaxNode, found: Findings) -> None:
     if name == "plan":
         found.deprecated(f"Use of future reserved word: '{name}'", node)
 
@@ -73,19 +73,19 @@ def _function(node: n.FunctionDefinition, place: Place, found: Findings) -> None
     _unique(node.parameters, found)
 
 
-def _lambda(node: n.Lambda, place: Place, found: Findings) -> None:
+def _lambda(node: n.LambdaExpression, place: Place, found: Findings) -> None:
     _captures_rest_last(node.parameters, found)
     _type_reference(node.returns, node, found)
 
 
-def _epp(node: n.Epp, place: Place, found: Findings) -> None:
+def _epp(node: n.EppExpression, place: Place, found: Findings) -> None:
     parameters = node.parameters or ()
     _captures_rest_last(parameters, found)
     _no_captures_rest(parameters, node, found)
     _unique(parameters, found)
 
 
-def _alias(node: n.TypeAlias, place: Place, found: Findings) -> None:
+def _alias(node: n.TypeAliasDefinition, place: Place, found: Findings) -> None:
     _at_top(node, place, found)
     if not _TYPE_NAME.fullmatch(node.name):
         found.error(f"Unacceptable name. The name '{node.name}' is unacceptable as the name of {with_article(node)}", node)
@@ -102,19 +102,19 @@ def _node(node: n.NodeDefinition, place: Place, found: Findings) -> None:
         found.error(message, node.parent)
 
 
-def _hostname(match: n.Node, node: n.Node, found: Findings) -> None:
-    if isinstance(match, n.Interpolated):
-        inside = next((each.expression for each in match.segments if isinstance(each, n.Text)), match)
+def _hostname(match: n.SyntaxNode, node: n.SyntaxNode, found: Findings) -> None:
+    if isinstance(match, n.ConcatenatedString):
+        inside = next((each.expression for each in match.segments if isinstance(each, n.TextExpression)), match)
         found.error("An interpolated expression is not allowed in a hostname of a node", inside)
-    elif isinstance(match, n.String):
+    elif isinstance(match, n.StringLiteral):
         if _NOT_IN_HOSTNAMES.search(match.value):
             message = f"The hostname '{match.value}' contains illegal characters (only letters, digits, '_', '-', and '.' are allowed)"
             found.error(message, match)
-    elif isinstance(match, n.Heredoc):
+    elif isinstance(match, n.HeredocExpression):
         found.error(f"Illegal expression. {sentence(match)} is unacceptable as hostname in {with_article(node)}", match)
 
 
-def _parameter(node: n.Parameter, place: Place, found: Findings) -> None:
+def _parameter(node: n.ParameterDeclaration, place: Place, found: Findings) -> None:
     if _NUMERIC_PARAMETER.fullmatch(node.name):
         message = f"The numeric parameter name '${node.name}' cannot be used (clashes with numeric match result variables)"
         found.error(message, node)
@@ -123,14 +123,14 @@ def _parameter(node: n.Parameter, place: Place, found: Findings) -> None:
     pending = [node.default] if node.default else []
     while pending:
         each = pending.pop()
-        if isinstance(each, n.Binary) and each.op in ("=", "+=", "-="):
+        if isinstance(each, n.BinaryOperation) and each.op in ("=", "+=", "-="):
             found.error("Assignment not allowed here", each)
-        elif not isinstance(each, n.Lambda):
+        elif not isinstance(each, n.LambdaExpression):
             pending.extend(reversed(_below(each)))
 
 
-def _below(node: n.Node) -> list[n.Node]:
-    below: list[n.Node] = []
+def _below(node: n.SyntaxNode) -> list[n.SyntaxNode]:
+    below: list[n.SyntaxNode] = []
     for name in CHILDREN[type(node)]:
         value = getattr(node, name)
         if isinstance(value, tuple):
@@ -140,20 +140,20 @@ def _below(node: n.Node) -> list[n.Node]:
     return below
 
 
-def _captures_rest_last(parameters: tuple[n.Parameter, ...], found: Findings) -> None:
+def _captures_rest_last(parameters: tuple[n.ParameterDeclaration, ...], found: Findings) -> None:
     for parameter in parameters[:-1]:
         if parameter.splat:
             found.error(f"Parameter ${parameter.name} is not last, and has 'captures rest'", parameter)
 
 
-def _no_captures_rest(parameters: tuple[n.Parameter, ...], container: n.Node, found: Findings) -> None:
+def _no_captures_rest(parameters: tuple[n.ParameterDeclaration, ...], container: n.SyntaxNode, found: Findings) -> None:
     for parameter in parameters:
         if parameter.splat:
             message = f"Parameter ${parameter.name} has 'captures rest' - not supported in {with_article(container)}"
             found.error(message, parameter)
 
 
-def _unique(parameters: tuple[n.Parameter, ...], found: Findings) -> None:
+def _unique(parameters: tuple[n.ParameterDeclaration, ...], found: Findings) -> None:
     seen: set[str] = set()
     for parameter in parameters:
         if parameter.name in seen:
@@ -161,32 +161,32 @@ def _unique(parameters: tuple[n.Parameter, ...], found: Findings) -> None:
         seen.add(parameter.name)
 
 
-def _type_reference(node: n.Node | None, container: n.Node, found: Findings) -> None:
+def _type_reference(node: n.SyntaxNode | None, container: n.SyntaxNode, found: Findings) -> None:
     if node is None:
         return
-    named = node.left if isinstance(node, n.Access) else node
-    if isinstance(named, n.TypeName):
+    named = node.left if isinstance(node, n.AccessExpression) else node
+    if isinstance(named, n.QualifiedReference):
         _future_reserved(named.value.lower(), node, found)
     else:
         message = f"Illegal expression. {sentence(node)} is unacceptable as a type reference in {with_article(container)}"
         found.error(message, node)
 
 
-def _no_value_at_end(node: n.Node, body: n.Node, found: Findings) -> None:
+def _no_value_at_end(node: n.SyntaxNode, body: n.SyntaxNode, found: Findings) -> None:
     value = value_at_end(body)
     if value and untitled_resource(value) is None:
         message = f"This {label(value)} has no effect. {sentence(node)} can not end with a value-producing expression without other effect"
         found.error(message, value)
 
 
-RULES: dict[type[n.Node], Rule] = {
+RULES: dict[type[n.SyntaxNode], Rule] = {
     n.ClassDefinition: _class_or_define,
     n.DefineDefinition: _class_or_define,
     n.NodeDefinition: _node,
     n.FunctionDefinition: _function,
     n.PlanDefinition: _function,
-    n.Lambda: _lambda,
-    n.Epp: _epp,
-    n.TypeAlias: _alias,
-    n.Parameter: _parameter,
+    n.LambdaExpression: _lambda,
+    n.EppExpression: _epp,
+    n.TypeAliasDefinition: _alias,
+    n.ParameterDeclaration: _parameter,
 }

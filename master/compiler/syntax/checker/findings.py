@@ -16,7 +16,7 @@ Strict = Literal["off", "warning", "error"]
 class Place(NamedTuple):
     """A node and what it stands in."""
 
-    node: n.Node
+    node: n.SyntaxNode
     within: Place | None
 
 
@@ -31,13 +31,13 @@ class Findings:
         self.issues: list[Diagnostic] = []
         self.good_names: set[str] = set()  # of variables, seen already
 
-    def error(self, message: str, at: n.Node, hint: str = "") -> None:
+    def error(self, message: str, at: n.SyntaxNode, hint: str = "") -> None:
         self.issues.append(Diagnostic("error", message, self.source.locate(at.at), hint))
 
-    def deprecated(self, message: str, at: n.Node) -> None:
+    def deprecated(self, message: str, at: n.SyntaxNode) -> None:
         self.issues.append(Diagnostic("deprecation", message, self.source.locate(at.at)))
 
-    def by_strict(self, message: str, at: n.Node) -> None:
+    def by_strict(self, message: str, at: n.SyntaxNode) -> None:
         """As severe as the setting `strict` says."""
         if self.strict != "off":
             self.issues.append(Diagnostic(self.strict, message, self.source.locate(at.at)))
@@ -46,54 +46,54 @@ class Findings:
 Rule = Callable[[Any, Place, Findings], None]
 
 # The fields that hold nodes, in the order of the reference's walk.
-CHILDREN: dict[type[n.Node], tuple[str, ...]] = {
+CHILDREN: dict[type[n.SyntaxNode], tuple[str, ...]] = {
     n.Nop: (),
-    n.Integer: (),
-    n.Float: (),
-    n.String: (),
-    n.Boolean: (),
-    n.Undef: (),
-    n.Default: (),
-    n.Regex: (),
-    n.Name: (),
-    n.TypeName: (),
-    n.Reserved: (),
-    n.Variable: (),
+    n.IntegerLiteral: (),
+    n.FloatLiteral: (),
+    n.StringLiteral: (),
+    n.BooleanLiteral: (),
+    n.UndefLiteral: (),
+    n.DefaultLiteral: (),
+    n.RegexpLiteral: (),
+    n.QualifiedName: (),
+    n.QualifiedReference: (),
+    n.ReservedWord: (),
+    n.VariableExpression: (),
     n.RenderText: (),
-    n.Array: ("values",),
-    n.Entry: ("key", "value"),
-    n.Hash: ("entries",),
-    n.Text: ("expression",),
-    n.Interpolated: ("segments",),
-    n.Heredoc: ("text",),
-    n.Parenthesized: ("expression",),
-    n.Binary: ("left", "right"),
-    n.Unary: ("operand",),
-    n.Access: ("left", "keys"),
+    n.ArrayLiteral: ("values",),
+    n.HashEntry: ("key", "value"),
+    n.HashLiteral: ("entries",),
+    n.TextExpression: ("expression",),
+    n.ConcatenatedString: ("segments",),
+    n.HeredocExpression: ("text",),
+    n.ParenthesizedExpression: ("expression",),
+    n.BinaryOperation: ("left", "right"),
+    n.UnaryOperation: ("operand",),
+    n.AccessExpression: ("left", "keys"),
     n.SelectorEntry: ("match", "value"),
-    n.Selector: ("left", "entries"),
-    n.Block: ("statements",),
-    n.If: ("test", "then", "otherwise"),
-    n.Unless: ("test", "then", "otherwise"),
+    n.SelectorExpression: ("left", "entries"),
+    n.BlockExpression: ("statements",),
+    n.IfExpression: ("test", "then", "otherwise"),
+    n.UnlessExpression: ("test", "then", "otherwise"),
     n.CaseOption: ("values", "then"),
-    n.Case: ("test", "options"),
-    n.Parameter: ("default", "type"),
-    n.Lambda: ("parameters", "body", "returns"),
-    n.Call: ("functor", "arguments", "lambda_"),
+    n.CaseExpression: ("test", "options"),
+    n.ParameterDeclaration: ("default", "type"),
+    n.LambdaExpression: ("parameters", "body", "returns"),
+    n.FunctionCall: ("functor", "arguments", "lambda_"),
     n.MethodCall: ("receiver", "arguments", "lambda_"),
-    n.Attribute: ("value",),
+    n.AttributeOperation: ("value",),
     n.AttributeSplat: ("value",),
     n.ResourceBody: ("title", "attributes"),
-    n.Resource: ("type", "bodies"),
-    n.ResourceDefaults: ("type", "attributes"),
-    n.ResourceOverride: ("resources", "attributes"),
-    n.Collector: ("type", "query", "attributes"),
+    n.ResourceExpression: ("type", "bodies"),
+    n.ResourceDefaultsExpression: ("type", "attributes"),
+    n.ResourceOverrideExpression: ("resources", "attributes"),
+    n.CollectorExpression: ("type", "query", "attributes"),
     n.ClassDefinition: ("parameters", "body"),
     n.DefineDefinition: ("parameters", "body"),
     n.NodeDefinition: ("parent", "matches", "body"),
     n.FunctionDefinition: ("parameters", "body", "returns"),
     n.PlanDefinition: ("parameters", "body", "returns"),
-    n.TypeAlias: ("type",),
+    n.TypeAliasDefinition: ("type",),
     n.RenderExpression: ("expression",),
-    n.Epp: ("parameters", "body"),
+    n.EppExpression: ("parameters", "body"),
 }

@@ -4,75 +4,75 @@ from __future__ import annotations
 
 from .. import nodes as n
 
-_LABELS: dict[type[n.Node], str] = {
+_LABELS: dict[type[n.SyntaxNode], str] = {
     n.Nop: "Nop Expression",
-    n.Integer: "Literal Integer",
-    n.Float: "Literal Float",
-    n.String: "String",
-    n.Boolean: "Boolean",
-    n.Undef: "'undef' expression",
-    n.Default: "'default' expression",
-    n.Regex: "Regular Expression",
-    n.Array: "Array Expression",
-    n.Entry: "Hash Entry",
-    n.Hash: "Hash Expression",
-    n.Name: "Name",
-    n.TypeName: "Type-Name",
-    n.Text: "Expression in Interpolated String",
-    n.Interpolated: "Double Quoted String",
-    n.Variable: "Variable",
-    n.Parenthesized: "Parenthesized Expression",
-    n.Access: "'[]' expression",
+    n.IntegerLiteral: "Literal Integer",
+    n.FloatLiteral: "Literal Float",
+    n.StringLiteral: "String",
+    n.BooleanLiteral: "Boolean",
+    n.UndefLiteral: "'undef' expression",
+    n.DefaultLiteral: "'default' expression",
+    n.RegexpLiteral: "Regular Expression",
+    n.ArrayLiteral: "Array Expression",
+    n.HashEntry: "Hash Entry",
+    n.HashLiteral: "Hash Expression",
+    n.QualifiedName: "Name",
+    n.QualifiedReference: "Type-Name",
+    n.TextExpression: "Expression in Interpolated String",
+    n.ConcatenatedString: "Double Quoted String",
+    n.VariableExpression: "Variable",
+    n.ParenthesizedExpression: "Parenthesized Expression",
+    n.AccessExpression: "'[]' expression",
     n.SelectorEntry: "Selector Option",
-    n.Selector: "Selector Expression",
-    n.Block: "Block Expression",
-    n.If: "'if' statement",
-    n.Unless: "'unless' Statement",
+    n.SelectorExpression: "Selector Expression",
+    n.BlockExpression: "Block Expression",
+    n.IfExpression: "'if' statement",
+    n.UnlessExpression: "'unless' Statement",
     n.CaseOption: "Case Option",
-    n.Case: "'case' statement",
-    n.Parameter: "Parameter Definition",
-    n.Lambda: "Lambda",
-    n.Call: "Function Call",
+    n.CaseExpression: "'case' statement",
+    n.ParameterDeclaration: "Parameter Definition",
+    n.LambdaExpression: "Lambda",
+    n.FunctionCall: "Function Call",
     n.MethodCall: "Method call",
     n.ResourceBody: "Resource Instance Definition",
-    n.Resource: "Resource Statement",
-    n.ResourceDefaults: "Resource Defaults Expression",
-    n.ResourceOverride: "Resource Override",
+    n.ResourceExpression: "Resource Statement",
+    n.ResourceDefaultsExpression: "Resource Defaults Expression",
+    n.ResourceOverrideExpression: "Resource Override",
     n.ClassDefinition: "Host Class Definition",
     n.DefineDefinition: "'define' expression",
     n.NodeDefinition: "Node Definition",
     n.FunctionDefinition: "Function Definition",
     n.PlanDefinition: "Plan Definition",
-    n.TypeAlias: "Type Alias",
+    n.TypeAliasDefinition: "Type Alias",
     n.RenderText: "Epp Text",
     n.RenderExpression: "Epp Interpolated Expression",
-    n.Epp: "Epp Template",
+    n.EppExpression: "Epp Template",
 }
 _UNARY = {"!": "'not' expression", "-": "Unary Minus", "*": "Unfold"}
 
 
-def label(node: n.Node) -> str:
+def label(node: n.SyntaxNode) -> str:
     """`Variable`, `'+' expression`, …: the name of a construct, without an article."""
-    if isinstance(node, n.Binary | n.Attribute):
+    if isinstance(node, n.BinaryOperation | n.AttributeOperation):
         return f"'{node.op}' expression"
-    if isinstance(node, n.Unary):
+    if isinstance(node, n.UnaryOperation):
         return _UNARY[node.op]
-    if isinstance(node, n.Heredoc):
+    if isinstance(node, n.HeredocExpression):
         return f"'@({node.syntax})' expression"
-    if isinstance(node, n.Collector):
+    if isinstance(node, n.CollectorExpression):
         return "Exported Query" if node.exported else "Virtual Query"
-    if isinstance(node, n.Reserved):
+    if isinstance(node, n.ReservedWord):
         return f"Reserved Word '{node.word}'"
     return _LABELS.get(type(node), "Object")
 
 
-def with_article(node: n.Node) -> str:
+def with_article(node: n.SyntaxNode) -> str:
     """`a Variable`, `an Access`: the label behind its article."""
     text = label(node)
     return f"{'an' if text.lstrip(chr(39) + chr(34))[:1].lower() in 'aeiouy' else 'a'} {text}"
 
 
-def sentence(node: n.Node) -> str:
+def sentence(node: n.SyntaxNode) -> str:
     """`A Variable`, to begin a sentence with."""
     text = with_article(node)
     return text[0].upper() + text[1:]

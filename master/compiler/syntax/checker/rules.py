@@ -17,22 +17,36 @@ MAX_INTEGER = 2**63 - 1
 
 _VARIABLE = re.compile(r"(?:::)?(?:[a-z]\w*::)*[a-z_]\w*", re.ASCII)
 _MATCH_VARIABLE = re.compile(r"0|[1-9][0-9]*")
-_VALUES = frozenset((n.Variable, n.String, n.Name, n.Interpolated, n.Access, n.Undef, n.Boolean, n.Integer, n.TypeName, n.Array, n.Hash))
+_VALUES = frozenset(
+    (
+        n.VariableExpression,
+        n.StringLiteral,
+        n.QualifiedName,
+        n.ConcatenatedString,
+        n.AccessExpression,
+        n.UndefLiteral,
+        n.BooleanLiteral,
+        n.IntegerLiteral,
+        n.QualifiedReference,
+        n.ArrayLiteral,
+        n.HashLiteral,
+    )
+)
 """What most values are."""
-_DEFINITIONS = (n.ClassDefinition, n.DefineDefinition, n.NodeDefinition, n.FunctionDefinition, n.TypeAlias)
+_DEFINITIONS = (n.ClassDefinition, n.DefineDefinition, n.NodeDefinition, n.FunctionDefinition, n.TypeAliasDefinition)
 
 
-def has_value(node: n.Node, found: Findings) -> None:
+def has_value(node: n.SyntaxNode, found: Findings) -> None:
     """Definitions and collectors have none."""
     if type(node) in _VALUES:
         return
-    while isinstance(node, n.Parenthesized | n.Unary | n.Text):
-        node = node.operand if isinstance(node, n.Unary) else node.expression
-    if isinstance(node, (n.Collector, *_DEFINITIONS)):
+    while isinstance(node, n.ParenthesizedExpression | n.UnaryOperation | n.TextExpression):
+        node = node.operand if isinstance(node, n.UnaryOperation) else node.expression
+    if isinstance(node, (n.CollectorExpression, *_DEFINITIONS)):
         found.error(f"Invalid use of expression. {sentence(node)} does not produce a value", node)
 
 
-def _illegal(node: n.Node, feature: str, container: n.Node, found: Findings) -> None:
+def _illegal(node: n.SyntaxNode, feature: str, container: n.SyntaxNode, found: Findings) -> None:
     message = f"Illegal expression. {sentence(node)} is unacceptable as {feature} in {with_article(container)}"
     found.error(message, node)
 
@@ -40,24 +54,24 @@ def _illegal(node: n.Node, feature: str, container: n.Node, found: Findings) -> 
 # --- literals and names -------------------------------------------------------------------------------------------
 
 
-def _integer(node: n.Integer, place: Place, found: Findings) -> None:
+def _integer(node: n.IntegerLiteral, place: Place, found: Findings) -> None:
     if node.value > MAX_INTEGER:
         message = f"A Literal Integer resulted in a value outside of Puppet Integer max range, got '+{node.value:#x}'"
         found.error(message, node)
 
 
-def _regex(node: n.Regex, place: Place, found: Findings) -> None:
+def _regex(node: n.RegexpLiteral, place: Place, found: Findings) -> None:
     try:
         _ = Regexp(node.source).pattern
     except EvaluationError as error:
         found.error(error.message, node, error.hint)
 
 
-def _reserved(node: n.Reserved, place: Place, found: Findings) -> None:
+def _reserved(node: n.ReservedWord, place: Place, found: Findings) -> None:
     found.error(f"Use of reserved word: {node.word}, must be quoted if intended to be a String value", node)
 
 
-def _variable(node: n.Variable, place: Place, found: Findings) -> None:
+def _variable(node: n.VariableExpression, place: Place, found: Findings) -> None:
     name = node.name
     if name in found.good_names:
         return
@@ -72,17 +86,17 @@ def _variable(node: n.Variable, place: Place, found: Findings) -> None:
         found.error(f"Illegal variable name, The given name '{name}' does not conform to the naming rule {rule}", node)
 
 
-def _array(node: n.Array, place: Place, found: Findings) -> None:
+def _array(node: n.ArrayLiteral, place: Place, found: Findings) -> None:
     for value in node.values:
         has_value(value, found)
 
 
-def _entry(node: n.Entry, place: Place, found: Findings) -> None:
+def _entry(node: n.HashEntry, place: Place, found: Findings) -> None:
     has_value(node.key, found)
     has_value(node.value, found)
 
 
-def _hash(node: n.Hash, place: Place, found: Findings) -> None:
+def _hash(node: n.HashLiteral, place: Place, found: Findings) -> None:
     seen = set()
     for entry in node.entries:
         key = _literal(entry.key)
@@ -93,25 +107,25 @@ def _hash(node: n.Hash, place: Place, found: Findings) -> None:
         seen.add(key)
 
 
-def _literal(node: n.Node) -> tuple[str, object] | None:
+def _literal(node: n.SyntaxNode) -> tuple[str, object] | None:
     """A key to compare literals by, and how they are shown; None for what is only known when run."""
-    if isinstance(node, n.Interpolated) and len(node.segments) == 1:
+    if isinstance(node, n.ConcatenatedString) and len(node.segments) == 1:
         node = node.segments[0]
-    if isinstance(node, n.String | n.Name):
+    if isinstance(node, n.StringLiteral | n.QualifiedName):
         return "string", node.value
-    if isinstance(node, n.Integer | n.Float):
+    if isinstance(node, n.IntegerLiteral | n.FloatLiteral):
         return type(node).__name__, node.value
-    if isinstance(node, n.Boolean):
+    if isinstance(node, n.BooleanLiteral):
         return "boolean", str(node.value).lower()
-    if isinstance(node, n.Undef):
+    if isinstance(node, n.UndefLiteral):
         return "undef", ""
-    if isinstance(node, n.Default):
+    if isinstance(node, n.DefaultLiteral):
         return "default", "default"
     return None
 
 
-def _heredoc(node: n.Heredoc, place: Place, found: Findings) -> None:
-    if isinstance(node.text, n.String):
+def _heredoc(node: n.HeredocExpression, place: Place, found: Findings) -> None:
+    if isinstance(node.text, n.StringLiteral):
         problem = syntaxes.problem(node.text.value, node.syntax, found.check)
         if problem:
             found.error(problem, node.text)
@@ -120,7 +134,7 @@ def _heredoc(node: n.Heredoc, place: Place, found: Findings) -> None:
 # --- operators and calls ------------------------------------------------------------------------------------------
 
 
-def _binary(node: n.Binary, place: Place, found: Findings) -> None:
+def _binary(node: n.BinaryOperation, place: Place, found: Findings) -> None:
     if node.op == "=":
         _assigned(node.left, found)
         has_value(node.right, found)
@@ -128,23 +142,23 @@ def _binary(node: n.Binary, place: Place, found: Findings) -> None:
         found.error(f"The operator '{node.op}' is no longer supported. See http://links.puppet.com/remove-plus-equals", node)
     elif node.op in ("->", "~>", "<-", "<~"):
         for side in (node.left, node.right):
-            if not isinstance(side, n.Collector):
+            if not isinstance(side, n.CollectorExpression):
                 has_value(side, found)
     else:
         has_value(node.left, found)
         has_value(node.right, found)
 
 
-def _assigned(node: n.Node, found: Findings) -> None:
+def _assigned(node: n.SyntaxNode, found: Findings) -> None:
     """The left side of an assignment."""
     pending = [node]
     while pending:
         each = pending.pop()
-        if isinstance(each, n.Array):
+        if isinstance(each, n.ArrayLiteral):
             pending.extend(reversed(each.values))
-        elif isinstance(each, n.Access):
+        elif isinstance(each, n.AccessExpression):
             found.error("Illegal attempt to assign via [index/key]. Not an assignable reference", each)
-        elif not isinstance(each, n.Variable):
+        elif not isinstance(each, n.VariableExpression):
             found.error(f"Illegal attempt to assign to '{with_article(each)}'. Not an assignable reference", each)
         elif _MATCH_VARIABLE.fullmatch(each.name):
             message = f"Illegal attempt to assign to the numeric match result variable '${each.name}'. Numeric variables are not assignable"
@@ -153,28 +167,28 @@ def _assigned(node: n.Node, found: Findings) -> None:
             found.error(f"Illegal attempt to assign to '{each.name}'. Cannot assign to variables in other namespaces", each)
 
 
-def _unary(node: n.Unary, place: Place, found: Findings) -> None:
+def _unary(node: n.UnaryOperation, place: Place, found: Findings) -> None:
     has_value(node.operand, found)
 
 
-def _inner(node: n.Parenthesized | n.Text, place: Place, found: Findings) -> None:
+def _inner(node: n.ParenthesizedExpression | n.TextExpression, place: Place, found: Findings) -> None:
     has_value(node.expression, found)
 
 
-def _call(node: n.Call, place: Place, found: Findings) -> None:
+def _call(node: n.FunctionCall, place: Place, found: Findings) -> None:
     functor = node.functor
-    if isinstance(functor, n.Access):
-        functor = functor.left if isinstance(functor.left, n.TypeName) else functor
+    if isinstance(functor, n.AccessExpression):
+        functor = functor.left if isinstance(functor.left, n.QualifiedReference) else functor
     if isinstance(functor, n.RenderText):
         found.error("Ambiguous EPP parameter expression. Probably missing '<%-' before parameters to remove leading whitespace", node)
-    elif not isinstance(functor, n.Name | n.TypeName):
+    elif not isinstance(functor, n.QualifiedName | n.QualifiedReference):
         _illegal(functor, "function name", node, found)
 
 
 # --- choices and blocks -------------------------------------------------------------------------------------------
 
 
-def _block(node: n.Block, place: Place, found: Findings) -> None:
+def _block(node: n.BlockExpression, place: Place, found: Findings) -> None:
     untitled = untitled_resource(node)
     if untitled is not None:
         found.error(
@@ -193,11 +207,11 @@ def _block(node: n.Block, place: Place, found: Findings) -> None:
             return
 
 
-def _test(node: n.If | n.Unless, place: Place, found: Findings) -> None:
+def _test(node: n.IfExpression | n.UnlessExpression, place: Place, found: Findings) -> None:
     has_value(node.test, found)
 
 
-def _case(node: n.Case, place: Place, found: Findings) -> None:
+def _case(node: n.CaseExpression, place: Place, found: Findings) -> None:
     has_value(node.test, found)
     _one_default([value for option in node.options for value in option.values], node, found)
 
@@ -207,7 +221,7 @@ def _case_option(node: n.CaseOption, place: Place, found: Findings) -> None:
         has_value(value, found)
 
 
-def _selector(node: n.Selector, place: Place, found: Findings) -> None:
+def _selector(node: n.SelectorExpression, place: Place, found: Findings) -> None:
     has_value(node.left, found)
     _one_default([entry.match for entry in node.entries], node, found, every=False)
 
@@ -216,8 +230,8 @@ def _selector_entry(node: n.SelectorEntry, place: Place, found: Findings) -> Non
     has_value(node.match, found)
 
 
-def _one_default(values: list[n.Node], container: n.Node, found: Findings, *, every: bool = True) -> None:
-    defaults = [value for value in values if isinstance(value, n.Default)]
+def _one_default(values: list[n.SyntaxNode], container: n.SyntaxNode, found: Findings, *, every: bool = True) -> None:
+    defaults = [value for value in values if isinstance(value, n.DefaultLiteral)]
     for value in defaults[1 : None if every else 2]:
         found.error(f"This {label(container)} already has a 'default' entry - this is a duplicate", value)
 
@@ -225,8 +239,8 @@ def _one_default(values: list[n.Node], container: n.Node, found: Findings, *, ev
 # --- resources ----------------------------------------------------------------------------------------------------
 
 
-def _resource(node: n.Resource, place: Place, found: Findings) -> None:
-    if node.form and isinstance(node.type, n.Name) and node.type.value == "class":
+def _resource(node: n.ResourceExpression, place: Place, found: Findings) -> None:
+    if node.form and isinstance(node.type, n.QualifiedName) and node.type.value == "class":
         found.error("Classes are not virtualizable", node)
 
 
@@ -236,14 +250,14 @@ def _body(node: n.ResourceBody, place: Place, found: Findings) -> None:
         found.error("Unfolding of attributes from Hash can only be used once per resource body", each)
 
 
-def _not_virtual(node: n.ResourceDefaults | n.ResourceOverride, place: Place, found: Findings) -> None:
+def _not_virtual(node: n.ResourceDefaultsExpression | n.ResourceOverrideExpression, place: Place, found: Findings) -> None:
     if node.form:
         found.error("Resource Defaults are not virtualizable", node)
 
 
-def _attribute(node: n.Attribute, place: Place, found: Findings) -> None:
+def _attribute(node: n.AttributeOperation, place: Place, found: Findings) -> None:
     container = place.within.node if place.within else node
-    if node.op == "+>" and not isinstance(container, n.Collector | n.ResourceOverride):
+    if node.op == "+>" and not isinstance(container, n.CollectorExpression | n.ResourceOverrideExpression):
         message = f"Illegal +> operation on attribute {node.name}. This operator can not be used in {with_article(container)}"
         found.error(message, node)
     has_value(node.value, found)
@@ -253,49 +267,51 @@ def _splat(node: n.AttributeSplat, place: Place, found: Findings) -> None:
     has_value(node.value, found)
 
 
-def _collector(node: n.Collector, place: Place, found: Findings) -> None:
-    if not isinstance(node.type, n.TypeName):
+def _collector(node: n.CollectorExpression, place: Place, found: Findings) -> None:
+    if not isinstance(node.type, n.QualifiedReference):
         _illegal(node.type, "type name", node, found)
     pending = [] if isinstance(node.query, n.Nop) else [node.query]
     while pending:
         each = pending.pop()
-        if isinstance(each, n.Parenthesized):
+        if isinstance(each, n.ParenthesizedExpression):
             pending.append(each.expression)
-        elif isinstance(each, n.Binary) and each.op in ("and", "or"):
+        elif isinstance(each, n.BinaryOperation) and each.op in ("and", "or"):
             pending += (each.right, each.left)
-        elif isinstance(each, n.Binary) and each.op in ("==", "!="):
+        elif isinstance(each, n.BinaryOperation) and each.op in ("==", "!="):
             continue
-        elif not isinstance(each, n.Variable | n.Name | n.Integer | n.Float | n.String | n.Boolean):
+        elif not isinstance(
+            each, n.VariableExpression | n.QualifiedName | n.IntegerLiteral | n.FloatLiteral | n.StringLiteral | n.BooleanLiteral
+        ):
             found.error(f"Illegal query expression. {sentence(each)} cannot be used in a query", each)
 
 
-RULES: dict[type[n.Node], Rule] = {
-    n.Integer: _integer,
-    n.Regex: _regex,
-    n.Reserved: _reserved,
-    n.Variable: _variable,
-    n.Array: _array,
-    n.Entry: _entry,
-    n.Hash: _hash,
-    n.Heredoc: _heredoc,
-    n.Binary: _binary,
-    n.Unary: _unary,
-    n.Parenthesized: _inner,
-    n.Text: _inner,
-    n.Call: _call,
-    n.Block: _block,
-    n.If: _test,
-    n.Unless: _test,
-    n.Case: _case,
+RULES: dict[type[n.SyntaxNode], Rule] = {
+    n.IntegerLiteral: _integer,
+    n.RegexpLiteral: _regex,
+    n.ReservedWord: _reserved,
+    n.VariableExpression: _variable,
+    n.ArrayLiteral: _array,
+    n.HashEntry: _entry,
+    n.HashLiteral: _hash,
+    n.HeredocExpression: _heredoc,
+    n.BinaryOperation: _binary,
+    n.UnaryOperation: _unary,
+    n.ParenthesizedExpression: _inner,
+    n.TextExpression: _inner,
+    n.FunctionCall: _call,
+    n.BlockExpression: _block,
+    n.IfExpression: _test,
+    n.UnlessExpression: _test,
+    n.CaseExpression: _case,
     n.CaseOption: _case_option,
-    n.Selector: _selector,
+    n.SelectorExpression: _selector,
     n.SelectorEntry: _selector_entry,
-    n.Resource: _resource,
+    n.ResourceExpression: _resource,
     n.ResourceBody: _body,
-    n.ResourceDefaults: _not_virtual,
-    n.ResourceOverride: _not_virtual,
-    n.Attribute: _attribute,
+    n.ResourceDefaultsExpression: _not_virtual,
+    n.ResourceOverrideExpression: _not_virtual,
+    n.AttributeOperation: _attribute,
     n.AttributeSplat: _splat,
-    n.Collector: _collector,
+    n.CollectorExpression: _collector,
     **definitions.RULES,
 }

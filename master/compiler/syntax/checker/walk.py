@@ -50,6 +50,6 @@ def check(program: n.Program, source: Source, *, namespace: str | None = None, s
 
 def _top_constructs(program: n.Program, found: Findings) -> None:
     body = program.body
-    for each in body.statements if isinstance(body, n.Block) else (body,):
-        if not isinstance(each, n.Nop | n.ClassDefinition | n.DefineDefinition | n.FunctionDefinition | n.TypeAlias):
+    for each in body.statements if isinstance(body, n.BlockExpression) else (body,):
+        if not isinstance(each, n.Nop | n.ClassDefinition | n.DefineDefinition | n.FunctionDefinition | n.TypeAliasDefinition):
             found.error(f"This {label(each)} is unacceptable as a top level construct in this location", each)

@@ -8,7 +8,7 @@ The grammar stands in the docstrings of the parts, from the top down: `statement
 from __future__ import annotations
 
 from ..lexer import lex
-from ..nodes import Epp, Node, Nop, Program
+from ..nodes import EppExpression, Nop, Program, SyntaxNode
 from ..source import Source
 from .control import Control
 from .definitions import Definitions
@@ -43,7 +43,7 @@ def parse(source: Source, *, epp: bool = False, tasks: bool = False, max_depth: 
 class _Parser(Statements, Resources, Expressions, Control, Definitions):
     """The whole grammar."""
 
-    def manifest(self) -> Node:
+    def manifest(self) -> SyntaxNode:
         """manifest = [statements]"""
         if self.kind == "end":
             return Nop(self.at, self.at)
@@ -51,14 +51,14 @@ class _Parser(Statements, Resources, Expressions, Control, Definitions):
         self.take_end()
         return in_block(found, found[0].at, found[-1].end)
 
-    def template(self) -> Node:
+    def template(self) -> SyntaxNode:
         """template = ["|" parameters "|"] [statements]"""
         parameters = None
         if self.accept("|"):
             parameters = self.parameters("|")
         statements = [] if self.kind == "end" else self.statements()
         self.take_end()
-        return Epp(0, self.at, parameters, self.block(statements, 0))
+        return EppExpression(0, self.at, parameters, self.block(statements, 0))
 
     def take_end(self) -> None:
         if self.kind != "end":

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from ..nodes import Case, CaseOption, If, Node, Nop, Unless
+from ..nodes import CaseExpression, CaseOption, IfExpression, Nop, SyntaxNode, UnlessExpression
 from .cursor import Cursor
 
 
 class Control(Cursor):
     """The part of the grammar that chooses."""
 
-    def control(self) -> Node:
+    def control(self) -> SyntaxNode:
         """control = if | unless | case"""
         if self.kind == "if":
             return self.if_()
         return self.unless() if self.kind == "unless" else self.case()
 
-    def if_(self) -> Node:
+    def if_(self) -> SyntaxNode:
         """if = ("if" | "elsif") expression block [if from "elsif" | "else" block]"""
         at = self.at
         self.deeper()
@@ -29,9 +29,9 @@ class Control(Cursor):
         else:
             otherwise = Nop(self.last_end, self.last_end)
         self.depth -= 1
-        return If(at, self.last_end, test, then, otherwise)
+        return IfExpression(at, self.last_end, test, then, otherwise)
 
-    def unless(self) -> Node:
+    def unless(self) -> SyntaxNode:
         """unless = "unless" expression block ["else" block]"""
         at = self.at
         self.deeper()
@@ -40,9 +40,9 @@ class Control(Cursor):
         then = self.braced()
         otherwise = self.braced() if self.accept("else") else Nop(self.last_end, self.last_end)
         self.depth -= 1
-        return Unless(at, self.last_end, test, then, otherwise)
+        return UnlessExpression(at, self.last_end, test, then, otherwise)
 
-    def case(self) -> Node:
+    def case(self) -> SyntaxNode:
         """
         case = "case" expression "{" option+ "}"
         option = expression ("," expression)* ":" "{" [statements] "}"
@@ -57,7 +57,7 @@ class Control(Cursor):
             options.append(self.option())
         self.advance()
         self.depth -= 1
-        return Case(at, self.last_end, test, tuple(options))
+        return CaseExpression(at, self.last_end, test, tuple(options))
 
     def option(self) -> CaseOption:
         """See `case`; the place is the colon."""

@@ -5,23 +5,23 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..nodes import (
-    Access,
+    AccessExpression,
     ClassDefinition,
-    Default,
+    DefaultLiteral,
     DefineDefinition,
-    Entry,
     FunctionDefinition,
-    Hash,
-    Lambda,
-    Name,
-    Node,
+    HashEntry,
+    HashLiteral,
+    LambdaExpression,
     NodeDefinition,
-    Parameter,
+    ParameterDeclaration,
     PlanDefinition,
-    Regex,
-    String,
-    TypeAlias,
-    TypeName,
+    QualifiedName,
+    QualifiedReference,
+    RegexpLiteral,
+    StringLiteral,
+    SyntaxNode,
+    TypeAliasDefinition,
 )
 from .cursor import Cursor
 
@@ -29,7 +29,7 @@ from .cursor import Cursor
 class Definitions(Cursor):
     """The part of the grammar that names things. All it finds is also added to `definitions`, when it ends."""
 
-    def definition(self) -> Node:
+    def definition(self) -> SyntaxNode:
         """definition = class | define | node | function | plan | alias"""
         kind = self.kind
         self.deeper()
@@ -49,7 +49,7 @@ class Definitions(Cursor):
         self.definitions.append(found)
         return found
 
-    def class_(self) -> Node:
+    def class_(self) -> SyntaxNode:
         """class = "class" name [parameters] ["inherits" (name | "default")] body"""
         at = self.at
         self.advance()
@@ -63,7 +63,7 @@ class Definitions(Cursor):
         self.namespace.pop()
         return ClassDefinition(at, self.last_end, self.qualified(name), parameters, parent, body)
 
-    def define(self) -> Node:
+    def define(self) -> SyntaxNode:
         """define = "define" name [parameters] body"""
         at = self.at
         self.advance()
@@ -72,7 +72,7 @@ class Definitions(Cursor):
         body = self.body(at)
         return DefineDefinition(at, self.last_end, self.qualified(name), parameters, body)
 
-    def function(self) -> Node:
+    def function(self) -> SyntaxNode:
         """function = "function" name [parameters] [returns] body"""
         at = self.at
         self.advance()
@@ -82,7 +82,7 @@ class Definitions(Cursor):
         body = self.body(at)
         return FunctionDefinition(at, self.last_end, name, parameters, body, returns)
 
-    def plan(self) -> Node:
+    def plan(self) -> SyntaxNode:
         """plan = "plan" name [parameters] body"""
         at = self.at
         self.advance()
@@ -93,7 +93,7 @@ class Definitions(Cursor):
         self.namespace.pop()
         return PlanDefinition(at, self.last_end, self.qualified(name), parameters, body)
 
-    def node(self) -> Node:
+    def node(self) -> SyntaxNode:
         """
         node = "node" host ("," host)* [","] ["inherits" host] body
         host = (NAME | NUMBER) ("." (NAME | NUMBER))* | string | "default" | REGEX
@@ -109,17 +109,17 @@ class Definitions(Cursor):
         body = self.body(at)
         return NodeDefinition(at, self.last_end, tuple(matches), parent, body)
 
-    def host(self) -> Node:
+    def host(self) -> SyntaxNode:
         """See `node`."""
         kind, text, at, end = self.kind, self.text, self.at, self.token_end
         if kind in ("string", "word", "dqpre", "heredoc"):
             return self.quoted()
         if kind == "default":
             self.advance()
-            return Default(at, end)
+            return DefaultLiteral(at, end)
         if kind == "regex":
             self.advance()
-            return Regex(at, end, text)
+            return RegexpLiteral(at, end, text)
         if kind not in ("name", "number"):
             self.unexpected()
         self.advance()
@@ -128,9 +128,9 @@ class Definitions(Cursor):
                 self.unexpected()
             text += "." + self.text
             self.advance()
-        return String(at, self.last_end, text)
+        return StringLiteral(at, self.last_end, text)
 
-    def alias(self) -> Node:
+    def alias(self) -> SyntaxNode:
         """
         alias = "type" TYPE-NAME "=" (TYPE-NAME ["[" keys [","] "]" | hash] | hash | array)
 
@@ -140,27 +140,27 @@ class Definitions(Cursor):
         self.advance()
         name, named_at = self.text, self.at
         named = self.type_()
-        if self.kind in ("{", "inherits") and not isinstance(named, Access):
+        if self.kind in ("{", "inherits") and not isinstance(named, AccessExpression):
             raise self.source.error(
                 "Expressions of type a Type Definition are not supported in this version of Puppet", at, hint=f"Write type {name} = …"
             )
         self.take("=")
-        if isinstance(named, Access):
+        if isinstance(named, AccessExpression):
             raise self.source.error("Expressions of type a Type Mapping are not supported in this version of Puppet", at)
         if self.kind == "ref":
             type_ = self.type_(trailing=True)
-            if isinstance(type_, Access):
+            if isinstance(type_, AccessExpression):
                 type_ = replace(type_, at=named_at)
-            if self.kind == "{" and isinstance(type_, TypeName):
+            if self.kind == "{" and isinstance(type_, QualifiedReference):
                 type_ = _object(type_, self.hash(), named_at)
         elif self.kind == "{":
             hash_ = self.hash()
-            type_ = Access(named_at, hash_.end, TypeName(named_at, named_at, "Object"), (hash_,))
+            type_ = AccessExpression(named_at, hash_.end, QualifiedReference(named_at, named_at, "Object"), (hash_,))
         elif self.kind in ("[", " ["):
             type_ = self.array()
         else:
             self.unexpected()
-        return TypeAlias(named_at, self.last_end, name, type_)
+        return TypeAliasDefinition(named_at, self.last_end, name, type_)
 
     # --- parts ------------------------------------------------------------------------------------------------
 
@@ -180,7 +180,7 @@ class Definitions(Cursor):
         """The name inside the classes it stands in."""
         return "::".join((*self.namespace, name)) if self.namespace else name
 
-    def body(self, at: int) -> Node:
+    def body(self, at: int) -> SyntaxNode:
         """body = "{" [statements] "}" """
         self.take("{")
         statements = [] if self.kind == "}" else self.statements()
@@ -188,16 +188,16 @@ class Definitions(Cursor):
         self.take("}")
         return found
 
-    def parameter_list(self) -> tuple[Parameter, ...]:
+    def parameter_list(self) -> tuple[ParameterDeclaration, ...]:
         """The parameters in parentheses; none when there are no parentheses."""
         if self.kind not in ("(", " ("):
             return ()
         self.advance()
         return self.parameters(")")
 
-    def parameters(self, close: str) -> tuple[Parameter, ...]:
+    def parameters(self, close: str) -> tuple[ParameterDeclaration, ...]:
         """parameters = [parameter ("," parameter)* [","]] and what closes them"""
-        found: list[Parameter] = []
+        found: list[ParameterDeclaration] = []
         while self.kind != close:
             found.append(self.parameter())
             if not self.accept(","):
@@ -205,30 +205,30 @@ class Definitions(Cursor):
         self.take(close)
         return tuple(found)
 
-    def parameter(self) -> Parameter:
+    def parameter(self) -> ParameterDeclaration:
         """parameter = [type] ["*"] VARIABLE ["=" expression]; the place is the variable's"""
         type_ = self.type_() if self.kind == "ref" else None
         splat = self.accept("*")
         name, at = self.text, self.at
         self.take("variable")
         default = self.expression() if self.accept("=") else None
-        return Parameter(at, self.last_end, name, type_, default, splat)
+        return ParameterDeclaration(at, self.last_end, name, type_, default, splat)
 
-    def type_(self, *, trailing: bool = False) -> Node:
+    def type_(self, *, trailing: bool = False) -> SyntaxNode:
         """type = TYPE-NAME ["[" keys "]"]"""
-        found: Node = TypeName(self.at, self.token_end, self.text)
+        found: SyntaxNode = QualifiedReference(self.at, self.token_end, self.text)
         self.take("ref")
         if self.accept("["):
             keys = self.keys(trailing=trailing)
             self.take("]")
-            found = Access(found.at, self.last_end, found, keys)
+            found = AccessExpression(found.at, self.last_end, found, keys)
         return found
 
-    def returns(self) -> Node | None:
+    def returns(self) -> SyntaxNode | None:
         """returns = ">>" type"""
         return self.type_() if self.accept(">>") else None
 
-    def lambda_(self) -> Lambda:
+    def lambda_(self) -> LambdaExpression:
         """lambda = "|" parameters "|" [returns] body"""
         at = self.at
         self.deeper()
@@ -237,13 +237,15 @@ class Definitions(Cursor):
         returns = self.returns()
         body = self.body(at)
         self.depth -= 1
-        return Lambda(at, self.last_end, parameters, body, returns)
+        return LambdaExpression(at, self.last_end, parameters, body, returns)
 
 
-def _object(parent: TypeName, hash_: Node, at: int) -> Node:
+def _object(parent: QualifiedReference, hash_: SyntaxNode, at: int) -> SyntaxNode:
     """`Parent {…}` as the Object type it stands for."""
-    assert isinstance(hash_, Hash)
+    assert isinstance(hash_, HashLiteral)
     if parent.value in ("Object", "TypeSet"):
-        return Access(at, hash_.end, parent, (hash_,))
-    entry = Entry(hash_.at, parent.end, Name(hash_.at, hash_.at, "parent"), parent)
-    return Access(at, hash_.end, TypeName(at, at, "Object"), (Hash(hash_.at, hash_.end, (*hash_.entries, entry)),))
+        return AccessExpression(at, hash_.end, parent, (hash_,))
+    entry = HashEntry(hash_.at, parent.end, QualifiedName(hash_.at, hash_.at, "parent"), parent)
+    return AccessExpression(
+        at, hash_.end, QualifiedReference(at, at, "Object"), (HashLiteral(hash_.at, hash_.end, (*hash_.entries, entry)),)
+    )

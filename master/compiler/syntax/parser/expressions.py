@@ -5,42 +5,42 @@ from __future__ import annotations
 from math import isinf
 
 from ..nodes import (
-    Access,
-    Array,
-    Attribute,
+    AccessExpression,
+    ArrayLiteral,
+    AttributeOperation,
     AttributeSplat,
-    Binary,
-    Boolean,
-    Call,
-    Collector,
-    Default,
-    Entry,
-    Float,
-    Hash,
-    Heredoc,
-    Integer,
-    Interpolated,
-    Lambda,
+    BinaryOperation,
+    BooleanLiteral,
+    CollectorExpression,
+    ConcatenatedString,
+    DefaultLiteral,
+    FloatLiteral,
+    FunctionCall,
+    HashEntry,
+    HashLiteral,
+    HeredocExpression,
+    IntegerLiteral,
+    LambdaExpression,
     MethodCall,
-    Name,
-    Node,
     Nop,
-    Parenthesized,
-    Regex,
+    ParenthesizedExpression,
+    QualifiedName,
+    QualifiedReference,
+    RegexpLiteral,
     RenderExpression,
     RenderText,
-    Reserved,
-    Resource,
-    ResourceDefaults,
-    ResourceOverride,
-    Selector,
+    ReservedWord,
+    ResourceDefaultsExpression,
+    ResourceExpression,
+    ResourceOverrideExpression,
     SelectorEntry,
-    String,
-    Text,
-    TypeName,
-    Unary,
-    Undef,
-    Variable,
+    SelectorExpression,
+    StringLiteral,
+    SyntaxNode,
+    TextExpression,
+    UnaryOperation,
+    UndefLiteral,
+    VariableExpression,
 )
 from .cursor import Cursor
 from .statements import in_block
@@ -65,14 +65,14 @@ _STRINGS = frozenset(("string", "word", "dqpre", "heredoc"))
 _POSTFIX = frozenset((".", "[", "(", "<|", "<<|"))
 _KEYWORD_VALUES = frozenset(("type", "function"))
 _VALUE_ENDS = frozenset((",", "]", "}", "=>"))
-_RESOURCES = (Resource, ResourceDefaults, ResourceOverride)
+_RESOURCES = (ResourceExpression, ResourceDefaultsExpression, ResourceOverrideExpression)
 _NOT_EXPRESSIONS = frozenset(("=", "+=", "-=", "->", "~>", "<-", "<~"))
 
 
 class Expressions(Cursor):
     """The part of the grammar below assignments and resources."""
 
-    def expression(self, above: int = 0) -> Node:
+    def expression(self, above: int = 0) -> SyntaxNode:
         """
         expression = (PREFIX expression | primary postfix*) (OPERATOR expression | "?" selector)*
 
@@ -86,7 +86,7 @@ class Expressions(Cursor):
             at = self.at
             self.advance()
             operand = self.expression(_PREFIX[kind] - 1)
-            left: Node = Unary(at, operand.end, kind, operand)
+            left: SyntaxNode = UnaryOperation(at, operand.end, kind, operand)
         else:
             left = self.primary()
             if self.kind in _POSTFIX:
@@ -96,7 +96,7 @@ class Expressions(Cursor):
         self.depth -= 1
         return left
 
-    def operators(self, left: Node, above: int) -> Node:
+    def operators(self, left: SyntaxNode, above: int) -> SyntaxNode:
         """The operators behind an operand; see `expression`."""
         while True:
             kind = self.kind
@@ -111,9 +111,9 @@ class Expressions(Cursor):
                     left = self.postfix(left)
             else:
                 right = self.expression(power)
-                left = Binary(at, right.end, kind, left, right)
+                left = BinaryOperation(at, right.end, kind, left, right)
 
-    def postfix(self, left: Node) -> Node:
+    def postfix(self, left: SyntaxNode) -> SyntaxNode:
         """
         postfix = "." (NAME | "type") ["(" [arguments] ")"] [lambda]     a method call
                 | "[" keys "]"                                           no white space before the bracket
@@ -128,19 +128,19 @@ class Expressions(Cursor):
                 self.advance()
                 keys = self.keys(trailing=True)
                 self.take("]")
-                left = Access(left.at, self.last_end, left, keys)
+                left = AccessExpression(left.at, self.last_end, left, keys)
             elif kind == "(":
                 self.advance()
                 arguments = self.arguments(trailing=True)
                 self.take(")")
                 block = self.lambda_() if self.kind == "|" else None
-                left = Call(left.at, self.last_end, left, arguments, block)
+                left = FunctionCall(left.at, self.last_end, left, arguments, block)
             elif kind in ("<|", "<<|"):
                 left = self.collector(left)
             else:
                 return left
 
-    def method(self, receiver: Node) -> Node:
+    def method(self, receiver: SyntaxNode) -> SyntaxNode:
         """See `postfix`. The place is the parenthesis, or the dot when there is none."""
         at = self.at
         self.advance()
@@ -148,43 +148,43 @@ class Expressions(Cursor):
             self.unexpected()
         name = self.text
         self.advance()
-        arguments: tuple[Node, ...] = ()
+        arguments: tuple[SyntaxNode, ...] = ()
         if self.kind == "(":
             at = self.at
             self.advance()
             arguments = self.arguments(trailing=False)
             self.take(")")
-        block: Lambda | None = self.lambda_() if self.kind == "|" else None
+        block: LambdaExpression | None = self.lambda_() if self.kind == "|" else None
         return MethodCall(at, self.last_end, receiver, name, arguments, block)
 
-    def collector(self, type_: Node) -> Node:
+    def collector(self, type_: SyntaxNode) -> SyntaxNode:
         """See `postfix`. A brace behind it is always its overrides."""
         exported = self.kind == "<<|"
         closing = "|>>" if exported else "|>"
         self.advance()
         query = Nop(self.at, self.at) if self.kind == closing else self.expression()
         self.take(closing)
-        attributes: tuple[Attribute | AttributeSplat, ...] = ()
+        attributes: tuple[AttributeOperation | AttributeSplat, ...] = ()
         if self.accept("{"):
             attributes = self.attributes()
             self.accept(",")
             self.take("}")
-        return Collector(type_.at, self.last_end, type_, query, exported, attributes)
+        return CollectorExpression(type_.at, self.last_end, type_, query, exported, attributes)
 
-    def selector(self, left: Node) -> Node:
+    def selector(self, left: SyntaxNode) -> SyntaxNode:
         """
         selector = "{" option ("," option)* [","] "}" | option
         option = expression "=>" expression
         """
         if self.kind != "?{":
             option = self.selector_entry()
-            return Selector(left.at, option.end, left, (option,))
+            return SelectorExpression(left.at, option.end, left, (option,))
         self.advance()
         options = [self.selector_entry()]
         while self.accept(",") and self.kind != "}":
             options.append(self.selector_entry())
         self.take("}")
-        return Selector(left.at, self.last_end, left, tuple(options))
+        return SelectorExpression(left.at, self.last_end, left, tuple(options))
 
     def selector_entry(self) -> SelectorEntry:
         match = self.expression()
@@ -195,9 +195,9 @@ class Expressions(Cursor):
 
     # --- lists ------------------------------------------------------------------------------------------------
 
-    def arguments(self, *, trailing: bool) -> tuple[Node, ...]:
+    def arguments(self, *, trailing: bool) -> tuple[SyntaxNode, ...]:
         """arguments = argument ("," argument)* [","], up to `)`; argument = assignment ["=>" value]"""
-        found: list[Node] = []
+        found: list[SyntaxNode] = []
         paired = False
         if self.kind == ")":
             return ()
@@ -206,9 +206,9 @@ class Expressions(Cursor):
             if not self.accept(",") or (trailing and self.kind == ")"):
                 return tuple(found)
 
-    def keys(self, *, trailing: bool) -> tuple[Node, ...]:
+    def keys(self, *, trailing: bool) -> tuple[SyntaxNode, ...]:
         """keys = key ("," key)* [","], up to `]`; key = expression | assignment "=>" value"""
-        found: list[Node] = []
+        found: list[SyntaxNode] = []
         paired = False
         while True:
             value = self.entry_value() if self.following() == "=>" else self.assignment()
@@ -216,21 +216,21 @@ class Expressions(Cursor):
                 self.pair(found, paired, value)
                 paired = True
             else:
-                if isinstance(value, _RESOURCES) or (isinstance(value, Binary) and value.op in _NOT_EXPRESSIONS):
+                if isinstance(value, _RESOURCES) or (isinstance(value, BinaryOperation) and value.op in _NOT_EXPRESSIONS):
                     self.unexpected()
                 found.append(value)
                 paired = False
             if not self.accept(",") or (trailing and self.kind == "]"):
                 return tuple(found)
 
-    def element(self, found: list[Node], paired: bool, *, alone: bool) -> bool:
+    def element(self, found: list[SyntaxNode], paired: bool, *, alone: bool) -> bool:
         """
         Add an array element or argument: `alone` says whether `type` and `function` may stand for themselves.
 
         `paired` and the answer: whether the one before, and this one, are written `key => value`.
         """
         if self.kind in _KEYWORD_VALUES and (self.following() == "=>" or (alone and self.following() in _VALUE_ENDS)):
-            value: Node = String(self.at, self.token_end, self.text)
+            value: SyntaxNode = StringLiteral(self.at, self.token_end, self.text)
             self.advance()
         else:
             value = self.assignment()
@@ -240,65 +240,65 @@ class Expressions(Cursor):
         found.append(value)
         return False
 
-    def pair(self, found: list[Node], paired: bool, key: Node) -> None:
+    def pair(self, found: list[SyntaxNode], paired: bool, key: SyntaxNode) -> None:
         """Add `key => value` where no braces are: neighbours become one hash."""
         at = self.at
         self.advance()
         value = self.entry_value()
-        entry = Entry(at, value.end, key, value)
+        entry = HashEntry(at, value.end, key, value)
         before = found[-1] if paired else None
-        if isinstance(before, Hash):
-            found[-1] = Hash(before.at, entry.end, (*before.entries, entry))
+        if isinstance(before, HashLiteral):
+            found[-1] = HashLiteral(before.at, entry.end, (*before.entries, entry))
         else:
-            found.append(Hash(at, entry.end, (entry,)))
+            found.append(HashLiteral(at, entry.end, (entry,)))
 
-    def entry_value(self) -> Node:
+    def entry_value(self) -> SyntaxNode:
         """value = assignment | "type" | "function" """
         if self.kind in _KEYWORD_VALUES and self.following() in _VALUE_ENDS:
-            text = String(self.at, self.token_end, self.text)
+            text = StringLiteral(self.at, self.token_end, self.text)
             self.advance()
             return text
         return self.assignment()
 
-    def array(self) -> Node:
+    def array(self) -> SyntaxNode:
         """array = "[" [element ("," element)* [","]] "]" """
         at = self.at
         self.advance()
-        found: list[Node] = []
+        found: list[SyntaxNode] = []
         paired = False
         while self.kind != "]":
             paired = self.element(found, paired, alone=True)
             if not self.accept(","):
                 break
         self.take("]")
-        return Array(at, self.last_end, tuple(found))
+        return ArrayLiteral(at, self.last_end, tuple(found))
 
-    def hash(self) -> Node:
+    def hash(self) -> SyntaxNode:
         """hash = "{" [entry ("," entry)* [","]] "}"; entry = value "=>" value"""
         at = self.at
         self.advance()
         return self.entries(at, None)
 
-    def entries(self, at: int, key: Node | None) -> Node:
+    def entries(self, at: int, key: SyntaxNode | None) -> SyntaxNode:
         """The entries of a hash that opened at `at`, up to its end; `key` is the first one's, when already read."""
-        entries: list[Entry] = []
+        entries: list[HashEntry] = []
         while key or self.kind != "}":
             self.hash_entry(entries, key or self.entry_value())
             key = None
             if not self.accept(","):
                 break
         self.take("}")
-        return Hash(at, self.last_end, tuple(entries))
+        return HashLiteral(at, self.last_end, tuple(entries))
 
-    def hash_entry(self, entries: list[Entry], key: Node) -> None:
+    def hash_entry(self, entries: list[HashEntry], key: SyntaxNode) -> None:
         at = self.at
         self.take("=>")
         value = self.entry_value()
-        entries.append(Entry(at, value.end, key, value))
+        entries.append(HashEntry(at, value.end, key, value))
 
     # --- operands ---------------------------------------------------------------------------------------------
 
-    def primary(self) -> Node:
+    def primary(self) -> SyntaxNode:
         """
         primary = VARIABLE | string | NAME | NUMBER | TYPE-NAME | array | hash | "(" assignment ")" | "true" | "false" | "undef"
                 | "default" | REGEX | control | definition | "type" "(" … | reserved word | template text
@@ -306,16 +306,16 @@ class Expressions(Cursor):
         kind, text, at, end = self.kind, self.text, self.at, self.token_end
         if kind == "variable":
             self.advance()
-            return Variable(at, end, text)
+            return VariableExpression(at, end, text)
         if kind == "string" or kind == "word":
             self.advance()
-            return String(at, end, text)
+            return StringLiteral(at, end, text)
         if kind == "name":
             self.advance()
-            return Name(at, end, text)
+            return QualifiedName(at, end, text)
         if kind == "ref":
             self.advance()
-            return TypeName(at, end, text)
+            return QualifiedReference(at, end, text)
         if kind in ("dqpre", "heredoc"):
             return self.quoted()
         if kind in ("[", " ["):
@@ -328,32 +328,32 @@ class Expressions(Cursor):
             self.advance()
             inner = self.assignment()
             self.take(")")
-            return Parenthesized(at, self.last_end, inner)
+            return ParenthesizedExpression(at, self.last_end, inner)
         return self.rarer()
 
-    def rarer(self) -> Node:
+    def rarer(self) -> SyntaxNode:
         """The operands of `primary` that are seldom met."""
         kind, text, at, end = self.kind, self.text, self.at, self.token_end
         if kind in _CONTROL:
             return self.control()
         if kind == "type" and self.following() == "(":
             self.advance()
-            return Name(at, end, text)
+            return QualifiedName(at, end, text)
         if kind in _DEFINING:
             return self.definition()
         if kind == "render=":
             return self.render()
-        node: Node
+        node: SyntaxNode
         if kind == "boolean":
-            node = Boolean(at, end, text == "true")
+            node = BooleanLiteral(at, end, text == "true")
         elif kind == "undef":
-            node = Undef(at, end)
+            node = UndefLiteral(at, end)
         elif kind == "default":
-            node = Default(at, end)
+            node = DefaultLiteral(at, end)
         elif kind == "regex":
-            node = Regex(at, end, text)
+            node = RegexpLiteral(at, end, text)
         elif kind in ("attr", "private"):
-            node = Reserved(at, end, text)
+            node = ReservedWord(at, end, text)
         elif kind == "render":
             node = RenderText(at, end, text)
         else:
@@ -361,27 +361,27 @@ class Expressions(Cursor):
         self.advance()
         return node
 
-    def number(self) -> Node:
+    def number(self) -> SyntaxNode:
         """A NUMBER token: octal with a leading 0, hexadecimal with 0x, a float with `.` or an exponent."""
         text, at, end = self.text, self.at, self.token_end
-        node: Node
+        node: SyntaxNode
         if text[:2] in ("0x", "0X"):
-            node = Integer(at, end, int(text, 16), 16)
+            node = IntegerLiteral(at, end, int(text, 16), 16)
         elif "." in text or "e" in text or "E" in text:
             value = float(text)
             if isinf(value):
                 raise self.source.error(f"The number {text} is too large for a Float", at, hint="The largest is about 1.8e308.")
-            node = Float(at, end, value)
+            node = FloatLiteral(at, end, value)
         elif text[0] == "0" and len(text) > 1:
-            node = Integer(at, end, int(text, 8), 8)
+            node = IntegerLiteral(at, end, int(text, 8), 8)
         elif len(text) > 4000:
             raise self.source.error("The number has too many digits", at)
         else:
-            node = Integer(at, end, int(text))
+            node = IntegerLiteral(at, end, int(text))
         self.advance()
         return node
 
-    def quoted(self) -> Node:
+    def quoted(self) -> SyntaxNode:
         """
         string = STRING | WORD | interpolated | "@(…)" (STRING | interpolated)
         interpolated = PRE assignment (MID assignment)* POST
@@ -390,27 +390,27 @@ class Expressions(Cursor):
         if kind == "heredoc":
             end = self.token_end
             self.advance()
-            return Heredoc(at, end, text, self.quoted())
+            return HeredocExpression(at, end, text, self.quoted())
         if kind in ("string", "word"):
             self.advance()
-            return String(at, self.last_end, text)
-        segments: list[Node] = []
+            return StringLiteral(at, self.last_end, text)
+        segments: list[SyntaxNode] = []
         while True:
             if text:
-                segments.append(String(self.at, self.token_end, text))
+                segments.append(StringLiteral(self.at, self.token_end, text))
             self.advance()
             inner = self.assignment()
-            segments.append(Text(at, inner.end, inner))
+            segments.append(TextExpression(at, inner.end, inner))
             kind, text = self.kind, self.text
             if kind == "dqpost":
                 if text:
-                    segments.append(String(self.at, self.token_end, text))
+                    segments.append(StringLiteral(self.at, self.token_end, text))
                 self.advance()
-                return Interpolated(at, self.last_end, tuple(segments))
+                return ConcatenatedString(at, self.last_end, tuple(segments))
             if kind != "dqmid":
                 self.unexpected()
 
-    def render(self) -> Node:
+    def render(self) -> SyntaxNode:
         """
         render = "<%=" (expression | "{" statements "}") "%>"
 

@@ -6,20 +6,20 @@ from dataclasses import replace
 
 from ..lexer import KEYWORDS
 from ..nodes import (
-    Access,
-    Attribute,
+    AccessExpression,
+    AttributeOperation,
     AttributeSplat,
-    Entry,
-    Hash,
-    Name,
-    Node,
+    HashEntry,
+    HashLiteral,
     Nop,
-    Resource,
+    QualifiedName,
+    QualifiedReference,
     ResourceBody,
-    ResourceDefaults,
-    ResourceOverride,
-    String,
-    TypeName,
+    ResourceDefaultsExpression,
+    ResourceExpression,
+    ResourceOverrideExpression,
+    StringLiteral,
+    SyntaxNode,
 )
 from .cursor import Cursor
 from .statements import in_block, with_calls
@@ -32,7 +32,7 @@ _NEVER_FIRST = frozenset(("and", "or", "in", "else", "elsif", "inherits"))  # of
 class Resources(Cursor):
     """The part of the grammar between relationships and expressions."""
 
-    def resource(self) -> Node:
+    def resource(self) -> SyntaxNode:
         """
         resource = ("@" | "@@") resource
                  | "class" "{" bodies [";"] "}"
@@ -44,39 +44,39 @@ class Resources(Cursor):
         if kind == "@" or kind == "@@":
             return self.virtual()
         if kind == "class" and self.following() == "{":
-            left: Node = self.class_resource()
+            left: SyntaxNode = self.class_resource()
         else:
             left = self.expression()
         while self.kind == "{":
             left = self.resource_behind(left)
         return left
 
-    def virtual(self) -> Node:
+    def virtual(self) -> SyntaxNode:
         """A resource marked virtual or exported."""
         form, at = self.kind, self.at
         self.deeper()
         self.advance()
         inner = self.resource()
         self.depth -= 1
-        if isinstance(inner, Resource):
+        if isinstance(inner, ResourceExpression):
             bodies = tuple(replace(body, at=at) for body in inner.bodies)
             return replace(inner, at=at, form=form, bodies=bodies)
-        if isinstance(inner, ResourceDefaults | ResourceOverride):
+        if isinstance(inner, ResourceDefaultsExpression | ResourceOverrideExpression):
             return replace(inner, at=at, form=form)
         what = "Virtual (@)" if form == "@" else "Exported (@@)"
         raise self.source.error(f"{what} can only be applied to a Resource Expression", at)
 
-    def class_resource(self) -> Node:
+    def class_resource(self) -> SyntaxNode:
         """`class { 'name': … }`"""
         at = self.at
-        name = Name(at, self.token_end, "class")
+        name = QualifiedName(at, self.token_end, "class")
         self.advance()
         self.advance()
         bodies = self.bodies(at)
         self.take("}")
-        return Resource(at, self.last_end, "", name, bodies)
+        return ResourceExpression(at, self.last_end, "", name, bodies)
 
-    def resource_behind(self, left: Node) -> Node:
+    def resource_behind(self, left: SyntaxNode) -> SyntaxNode:
         """What a `{` behind an expression makes of it."""
         brace = self.at
         self.deeper()
@@ -89,7 +89,7 @@ class Resources(Cursor):
         else:
             bodies = self.bodies(left.at)
             self.take("}")
-            found = Resource(left.at, self.last_end, "", left, bodies)
+            found = ResourceExpression(left.at, self.last_end, "", left, bodies)
         self.depth -= 1
         return found
 
@@ -113,12 +113,12 @@ class Resources(Cursor):
             if not self.accept(";") or self.kind == "}":
                 return tuple(found)
 
-    def attributes(self) -> tuple[Attribute | AttributeSplat, ...]:
+    def attributes(self) -> tuple[AttributeOperation | AttributeSplat, ...]:
         """
         attributes = [attribute] ("," attribute)*
         attribute = (NAME | keyword) ("=>" | "+>") expression | "*" "=>" expression
         """
-        found: list[Attribute | AttributeSplat] = []
+        found: list[AttributeOperation | AttributeSplat] = []
         while True:
             kind, text, at = self.kind, self.text, self.at
             if kind in _ATTRIBUTE_NAMES:
@@ -128,7 +128,7 @@ class Resources(Cursor):
                     self.unexpected()
                 self.advance()
                 value = self.expression()
-                found.append(Attribute(at, value.end, text, op, value))
+                found.append(AttributeOperation(at, value.end, text, op, value))
             elif kind == "*":
                 self.advance()
                 self.take("=>")
@@ -138,20 +138,20 @@ class Resources(Cursor):
                 return tuple(found)
             self.advance()
 
-    def untitled(self, left: Node, attributes: tuple[Attribute | AttributeSplat, ...], brace: int) -> Node:
+    def untitled(self, left: SyntaxNode, attributes: tuple[AttributeOperation | AttributeSplat, ...], brace: int) -> SyntaxNode:
         """Defaults behind a type, an override behind a reference; behind a name the hash it looks like."""
         at, end = left.at, self.last_end
-        if isinstance(left, TypeName):
-            return ResourceDefaults(at, end, "", left, attributes)
-        if isinstance(left, Access):
-            return ResourceOverride(at, end, "", left, attributes)
-        if not isinstance(left, Name):
+        if isinstance(left, QualifiedReference):
+            return ResourceDefaultsExpression(at, end, "", left, attributes)
+        if isinstance(left, AccessExpression):
+            return ResourceOverrideExpression(at, end, "", left, attributes)
+        if not isinstance(left, QualifiedName):
             raise self.source.error("Expression is not valid as a resource, resource-default, or resource-override", at)
         entries = []
         for each in attributes:
-            if isinstance(each, Attribute) and each.op == "+>":
+            if isinstance(each, AttributeOperation) and each.op == "+>":
                 raise self.source.error("Syntax error resource body without title or hash with +>", brace)
-            key: Node = String(brace, brace, each.name) if isinstance(each, Attribute) else Nop(each.at, each.at)
-            entries.append(Entry(brace, end, key, each.value))
-        hash_ = Hash(brace, end, tuple(entries))
+            key: SyntaxNode = StringLiteral(brace, brace, each.name) if isinstance(each, AttributeOperation) else Nop(each.at, each.at)
+            entries.append(HashEntry(brace, end, key, each.value))
+        hash_ = HashLiteral(brace, end, tuple(entries))
         return in_block(with_calls(self.source, [[left], [hash_]], []), at, end)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..nodes import Binary, Block, Call, Name, Node, Nop
+from ..nodes import BinaryOperation, BlockExpression, FunctionCall, Nop, QualifiedName, SyntaxNode
 from ..source import Source
 from .cursor import Cursor
 
@@ -28,14 +28,14 @@ _EDGES = frozenset(("->", "~>", "<-", "<~"))
 class Statements(Cursor):
     """The part of the grammar above resources."""
 
-    def statements(self, first: Node | None = None) -> list[Node]:
+    def statements(self, first: SyntaxNode | None = None) -> list[SyntaxNode]:
         """
         statements = statement ([";"] statement)*
         statement = assignment ("," assignment)*      more than one only as arguments of a call without parentheses
 
         Nothing but the next statement ends one: line breaks mean nothing. `first` is the first expression, when already read.
         """
-        groups: list[list[Node]] = []
+        groups: list[list[SyntaxNode]] = []
         commas: list[int] = []
         while True:
             group = [first or self.assignment()]
@@ -48,7 +48,7 @@ class Statements(Cursor):
                 return with_calls(self.source, groups, commas)
             self.accept(";")
 
-    def assignment(self) -> Node:
+    def assignment(self) -> SyntaxNode:
         """assignment = relationship [("=" | "+=" | "-=") assignment]"""
         left = self.relationship()
         if self.kind not in _ASSIGNS:
@@ -58,19 +58,19 @@ class Statements(Cursor):
         self.advance()
         right = self.assignment()
         self.depth -= 1
-        return Binary(at, right.end, op, left, right)
+        return BinaryOperation(at, right.end, op, left, right)
 
-    def relationship(self) -> Node:
+    def relationship(self) -> SyntaxNode:
         """relationship = resource (("->" | "~>" | "<-" | "<~") resource)*"""
         left = self.resource()
         while self.kind in _EDGES:
             op, at = self.kind, self.at
             self.advance()
             right = self.resource()
-            left = Binary(at, right.end, op, left, right)
+            left = BinaryOperation(at, right.end, op, left, right)
         return left
 
-    def braced(self) -> Node:
+    def braced(self) -> SyntaxNode:
         """braced = "{" [statements] "}": a single statement stands for itself."""
         at = self.at
         self.take("{")
@@ -81,28 +81,28 @@ class Statements(Cursor):
         return in_block(found, at, self.last_end)
 
 
-def in_block(statements: list[Node], at: int, end: int) -> Node:
+def in_block(statements: list[SyntaxNode], at: int, end: int) -> SyntaxNode:
     """The one statement, or a Block of several."""
-    return statements[0] if len(statements) == 1 else Block(at, end, tuple(statements))
+    return statements[0] if len(statements) == 1 else BlockExpression(at, end, tuple(statements))
 
 
-def with_calls(source: Source, groups: list[list[Node]], commas: list[int]) -> list[Node]:
+def with_calls(source: Source, groups: list[list[SyntaxNode]], commas: list[int]) -> list[SyntaxNode]:
     """
     Statements, with `include a, b` put together: one of STATEMENT_CALLS takes what follows as its arguments.
 
     `groups` are expressions separated by commas, `commas` the place behind each group's first.
     """
-    found: list[Node] = []
+    found: list[SyntaxNode] = []
     for number, group in enumerate(groups):
         before = found[-1] if found else None
-        if isinstance(before, Name) and before.value in STATEMENT_CALLS:
-            found[-1] = Call(before.at, group[-1].end, before, tuple(group), None, False)
+        if isinstance(before, QualifiedName) and before.value in STATEMENT_CALLS:
+            found[-1] = FunctionCall(before.at, group[-1].end, before, tuple(group), None, False)
         elif len(group) > 1:
-            if isinstance(before, Name):
+            if isinstance(before, QualifiedName):
                 message = f"attempt to pass argument list to the function '{before.value}' which cannot be called without parentheses"
                 raise source.error(message, commas[number], hint=f"Write {before.value}(…).")
             raise source.error("illegal comma separated argument list", commas[number])
-        elif isinstance(group[0], Call):
+        elif isinstance(group[0], FunctionCall):
             found.append(replace(group[0], value_wanted=False))
         else:
             found.append(group[0])
