@@ -20,7 +20,7 @@ from ..compiler.syntax.source import Source
 from ..compiler.types.base import PuppetType, TypeReference
 from ..compiler.types.builtin import BUILTIN_TYPES
 from ..compiler.types.notation.access import type_from_access
-from ..compiler.types.references import ResourceType
+from ..compiler.types.references import ResourceEntryType
 from ..compiler.values.core import DEFAULT, Value, key_of
 from .key_order import sorted_as_clojure
 from .source_text import text_of
@@ -105,7 +105,7 @@ class _Types:
                 name = node.value.removeprefix("::")
                 lower = name.lower()
                 if lower in _RESOURCES:
-                    return ResourceType(name)
+                    return ResourceEntryType(name)
                 known = None if lower in _LOADED_LATER else BUILTIN_TYPES.get(lower)
                 return TypeReference(name) if known is None else known
             case n.AccessExpression(left=n.QualifiedReference()):

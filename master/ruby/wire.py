@@ -13,7 +13,7 @@ from shared.regexps import Regexp
 from ..compiler.callables.signatures import Closure
 from ..compiler.catalog.resources import capitalized_type
 from ..compiler.types.base import PuppetType
-from ..compiler.types.references import ClassType, ResourceType
+from ..compiler.types.references import ClassType, ResourceEntryType
 from ..compiler.values.core import DEFAULT, Binary, Instance, Iterator, Sensitive, Value, entries, key_of
 from ..compiler.values.text import to_s
 
@@ -70,7 +70,7 @@ def _dump_special(value: Value, register: Callable[[Any], int]) -> Any:
     if isinstance(value, Closure):
         return {"$": "block", "id": register(value)}
     text = to_s(value)
-    if isinstance(value, ResourceType) and value.title is not None:
+    if isinstance(value, ResourceEntryType) and value.title is not None:
         return {"$": "reference", "id": register(value), "text": text, "type": value.type_name, "title": value.title}
     if isinstance(value, ClassType) and value.class_name is not None:
         return {"$": "reference", "id": register(value), "text": text, "type": "Class", "title": value.class_name}
@@ -129,7 +129,7 @@ class OldApiReference:
 
     __slots__ = ("text", "title", "type", "value")
 
-    def __init__(self, value: ResourceType | ClassType) -> None:
+    def __init__(self, value: ResourceEntryType | ClassType) -> None:
         self.value = value
         if isinstance(value, ClassType):
             self.type, self.title = "Class", capitalized_type(value.class_name or "")
@@ -140,7 +140,7 @@ class OldApiReference:
 
 def old_api_value(value: Value, *, inner: bool = False) -> Value:
     """Return an argument as functions of the 3.x API get it: a value of a newer type becomes text, undef outside of collections ''."""
-    if isinstance(value, ResourceType | ClassType) and str(value).endswith("]"):
+    if isinstance(value, ResourceEntryType | ClassType) and str(value).endswith("]"):
         return OldApiReference(value)
     if isinstance(value, list):
         return [old_api_value(item, inner=True) for item in value]

@@ -25,16 +25,16 @@ from ..values.text import float_text, program, quoted, to_s
 from ..values.times import Timespan, Timestamp
 from ..values.uris import URI
 from ..values.versions import SemVerRange
-from .sprintf import Spec, character, format_value
+from .sprintf import Directive, character, format_value
 
-__all__ = ["Format", "to_string"]
+__all__ = ["ValueFormat", "to_string"]
 
 _PATTERN: Final = re.compile(r"%([\s\[+#0{<(|-]*)([1-9][0-9]*)?(?:\.([0-9]+))?([a-zA-Z])", re.ASCII)
 _DELIMITERS: Final = {"[": "[]", "{": "{}", "(": "()", "<": "<>", "|": "||"}
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class ValueFormat:
     """One format, and of containers what separates the elements and how these are formatted (None: as usual)."""
 
     text: str
@@ -47,7 +47,7 @@ class Format:
     inner: Formats | None = None
 
     @classmethod
-    def parse(cls, text: Value) -> Format:
+    def parse(cls, text: Value) -> ValueFormat:
         found = _PATTERN.fullmatch(text) if isinstance(text, str) else None
         if not found:
             raise EvaluationError(f"The format '{to_s(text)}' is not a valid format on the form '%<flags><width>.<prec><format>'")
@@ -63,10 +63,10 @@ class Format:
         return "#" in self.flags
 
     @property
-    def spec(self) -> Spec:
-        return Spec("".join(f for f in self.flags if f in "-+ #0"), self.width, self.precision, self.letter)
+    def spec(self) -> Directive:
+        return Directive("".join(f for f in self.flags if f in "-+ #0"), self.width, self.precision, self.letter)
 
-    def with_letter(self, letter: str, *, plain: bool = False) -> Spec:
+    def with_letter(self, letter: str, *, plain: bool = False) -> Directive:
         spec = replace(self.spec, letter=letter)
         return replace(spec, flags=spec.flags.replace("#", "")) if plain else spec
 
@@ -76,7 +76,7 @@ class Format:
                 return pair
         return "" if " " in self.flags else usual
 
-    def over(self, lower: Format | None) -> Format:
+    def over(self, lower: ValueFormat | None) -> ValueFormat:
         """This format, with what it leaves open taken from `lower`."""
         if lower is None:
             return self
@@ -88,16 +88,16 @@ class Format:
         )
 
 
-Formats = dict[PuppetType, Format]
-_ELEMENTS: Final[Formats] = {ANY: Format.parse("%p")}
+Formats = dict[PuppetType, ValueFormat]
+_ELEMENTS: Final[Formats] = {ANY: ValueFormat.parse("%p")}
 _DEFAULTS: Final[Formats] = {
-    ObjectType("Object"): Format.parse("%p"),
-    FloatType(): Format.parse("%f"),
-    NumericType(): Format.parse("%d"),
-    ArrayType(): replace(Format.parse("%a"), separator=", ", separator2=", ", inner=_ELEMENTS),
-    HashType(): replace(Format.parse("%h"), separator=", ", separator2=" => ", inner=_ELEMENTS),
-    BinaryType(): Format.parse("%B"),
-    ANY: Format.parse("%s"),
+    ObjectType("Object"): ValueFormat.parse("%p"),
+    FloatType(): ValueFormat.parse("%f"),
+    NumericType(): ValueFormat.parse("%d"),
+    ArrayType(): replace(ValueFormat.parse("%a"), separator=", ", separator2=", ", inner=_ELEMENTS),
+    HashType(): replace(ValueFormat.parse("%h"), separator=", ", separator2=" => ", inner=_ELEMENTS),
+    BinaryType(): ValueFormat.parse("%B"),
+    ANY: ValueFormat.parse("%s"),
 }
 
 
@@ -130,18 +130,18 @@ def _formats_of(given: Value) -> Formats:
     for type_, value in entries(given):
         if not isinstance(type_, PuppetType):
             raise EvaluationError(f"top level keys in the format hash must be data types, got instance of '{type_.__class__.__name__}'")
-        found[type_] = _container_format(value) if isinstance(value, dict) else Format.parse(value)
+        found[type_] = _container_format(value) if isinstance(value, dict) else ValueFormat.parse(value)
     return found
 
 
-def _container_format(given: Mapping[str, Value]) -> Format:
+def _container_format(given: Mapping[str, Value]) -> ValueFormat:
     known = ("separator", "separator2", "format", "string_formats")
     if any(key not in known for key in given):
         allowed = ", ".join(f"'{key}'" for key in known)
         raise EvaluationError(f"only {allowed} are allowed in a container format, got {program(dict(given))}")
     inner = given.get("string_formats")
     return replace(
-        Format.parse(given.get("format", "%p")),
+        ValueFormat.parse(given.get("format", "%p")),
         separator=given.get("separator"),
         separator2=given.get("separator2"),
         inner=_formats_of(inner) if inner is not None else None,
@@ -163,7 +163,7 @@ def to_string(value: Value, formats: Value = DEFAULT) -> str:
         return _text(value, _DEFAULTS, _Indent())
     if isinstance(formats, str):
         own = ArrayType() if isinstance(value, list) else HashType() if isinstance(value, dict) else infer_set(value)
-        chosen: Formats = {own: Format.parse(formats)}
+        chosen: Formats = {own: ValueFormat.parse(formats)}
     elif isinstance(formats, dict):
         chosen = _formats_of(formats)
     else:
@@ -189,14 +189,14 @@ class _Indent:
         return "  " * self.level
 
 
-def _format_for(type_: PuppetType, formats: Formats) -> Format:
+def _format_for(type_: PuppetType, formats: Formats) -> ValueFormat:
     return next((f for t, f in formats.items() if t.assignable(type_)), _PLAIN)
 
 
-_PLAIN: Final = Format.parse("%s")
+_PLAIN: Final = ValueFormat.parse("%s")
 
 
-def _refused(kind: str, format_: Format, expected: str) -> EvaluationError:
+def _refused(kind: str, format_: ValueFormat, expected: str) -> EvaluationError:
     return EvaluationError(
         f"Illegal format '{format_.letter}' specified for value of {kind} type - expected one of the characters '{expected}'"
     )
@@ -220,7 +220,7 @@ def _text(value: Value, formats: Formats, indent: _Indent) -> str:
     return _single(value, format_)
 
 
-def _single(value: Value, format_: Format) -> str:
+def _single(value: Value, format_: ValueFormat) -> str:
     kind = value.__class__
     if kind is str:
         return _string(value, format_)
@@ -253,10 +253,10 @@ def _single(value: Value, format_: Format) -> str:
     return format_value(format_.spec, value)
 
 
-def _flagged(format_: Format, text: str) -> str:
+def _flagged(format_: ValueFormat, text: str) -> str:
     """`text` by width, precision and `-` alone."""
     if "-" in format_.flags or format_.width is not None or format_.precision is not None:
-        return format_value(Spec("-" if "-" in format_.flags else "", format_.width, format_.precision, "s"), text)
+        return format_value(Directive("-" if "-" in format_.flags else "", format_.width, format_.precision, "s"), text)
     return text
 
 
@@ -264,7 +264,7 @@ def _capitalized(text: str) -> str:
     return text[:1].upper() + text[1:].lower()
 
 
-def _string(value: str, format_: Format) -> str:
+def _string(value: str, format_: ValueFormat) -> str:
     letter = format_.letter
     if letter == "s":
         return format_value(format_.spec, value)
@@ -289,7 +289,7 @@ def double_quoted(text: str) -> str:
     return '"' + "".join(escapes.get(c) or (f"\\u{{{ord(c):X}}}" if c < " " else c) for c in text) + '"'
 
 
-def _boolean(value: bool, format_: Format) -> str:
+def _boolean(value: bool, format_: ValueFormat) -> str:
     letter = format_.letter
     words = {"t": ("true", "false"), "T": ("True", "False"), "y": ("yes", "no"), "Y": ("Yes", "No")}
     if letter in words:
@@ -304,7 +304,7 @@ def _boolean(value: bool, format_: Format) -> str:
     raise _refused("Boolean", format_, "tTyYdxXobBeEfgGaAsp")
 
 
-def _integer(value: int, format_: Format) -> str:
+def _integer(value: int, format_: ValueFormat) -> str:
     letter = format_.letter
     if letter in "dxXobBp":
         return format_value(format_.spec, value)
@@ -318,7 +318,7 @@ def _integer(value: int, format_: Format) -> str:
     raise _refused("Integer", format_, "dxXobBeEfgGaAspc")
 
 
-def _float(value: float, format_: Format) -> str:
+def _float(value: float, format_: ValueFormat) -> str:
     letter = format_.letter
     if letter in "dxXobB":
         return format_value(format_.spec, int(value))
@@ -330,7 +330,7 @@ def _float(value: float, format_: Format) -> str:
     raise _refused("Float", format_, "dxXobBeEfgGaAsp")
 
 
-def _undef(format_: Format) -> str:
+def _undef(format_: ValueFormat) -> str:
     texts = {"n": ("nil", "null"), "u": ("undef", "undefined"), "v": ("n/a", "n/a"), "V": ("N/A", "N/A"), "s": ("", '""')}
     texts["p"] = ("undef", '"undef"')
     if format_.letter in "dxXobBeEfgGaA":
@@ -340,14 +340,14 @@ def _undef(format_: Format) -> str:
     return _flagged(format_, texts[format_.letter][1 if format_.alt else 0])
 
 
-def _default(format_: Format) -> str:
+def _default(format_: ValueFormat) -> str:
     if format_.letter not in "dDsp":
         raise _refused("Default", format_, "dDsp")
     word = "Default" if format_.letter == "D" else "default"
     return _flagged(format_, f'"{word}"' if format_.alt else word)
 
 
-def _regexp(value: Regexp, format_: Format) -> str:
+def _regexp(value: Regexp, format_: ValueFormat) -> str:
     if format_.letter == "p":
         return format_value(format_.with_letter("s"), str(value))
     if format_.letter == "s":
@@ -355,7 +355,7 @@ def _regexp(value: Regexp, format_: Format) -> str:
     raise _refused("Regexp", format_, "sp")
 
 
-def _binary(value: Binary, format_: Format) -> str:
+def _binary(value: Binary, format_: ValueFormat) -> str:
     import base64
 
     letter = format_.letter
@@ -378,7 +378,7 @@ def _binary(value: Binary, format_: Format) -> str:
     return format_value(format_.with_letter("p" if format_.alt else "s"), text)
 
 
-def _type(value: PuppetType, format_: Format) -> str:
+def _type(value: PuppetType, format_: ValueFormat) -> str:
     text = value.described() if isinstance(value, ObjectType | TypeSetType) else str(value)
     if format_.letter == "s":
         return format_value(format_.spec, f'"{text}"' if format_.alt else text)
@@ -387,7 +387,7 @@ def _type(value: PuppetType, format_: Format) -> str:
     raise _refused("Type", format_, "sp")
 
 
-def _uri(value: URI, format_: Format) -> str:
+def _uri(value: URI, format_: ValueFormat) -> str:
     if format_.letter == "p":
         return program(value)
     if format_.letter == "s":
@@ -395,7 +395,7 @@ def _uri(value: URI, format_: Format) -> str:
     raise _refused("URI", format_, "sp")
 
 
-def _object(value: Value, format_: Format) -> str:
+def _object(value: Value, format_: ValueFormat) -> str:
     if format_.letter in "psq":
         return program(value)
     raise _refused("Object", format_, "spq")
@@ -417,7 +417,7 @@ class _Line:
         self.parts = [self.text().rstrip()]
 
 
-def _array(value: Sequence[Value], format_: Format, formats: Formats, indent: _Indent) -> str:
+def _array(value: Sequence[Value], format_: ValueFormat, formats: Formats, indent: _Indent) -> str:
     if format_.letter not in "asp":
         raise _refused("Array", format_, "asp")
     separator = format_.separator if format_.separator is not None else ", "
@@ -460,7 +460,7 @@ def _widest(value: Sequence[Value], texts: Sequence[str]) -> int:
     return max(runs)
 
 
-def _hash(value: Mapping[Value, Value], format_: Format, formats: Formats, indent: _Indent) -> str:
+def _hash(value: Mapping[Value, Value], format_: ValueFormat, formats: Formats, indent: _Indent) -> str:
     if format_.letter == "a":
         pairs = [[key, item] for key, item in entries(value)]
         return _text(pairs, formats, indent)

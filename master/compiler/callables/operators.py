@@ -20,7 +20,7 @@ from ..errors.issues import BadOperand
 from ..types.base import PuppetType
 from ..types.infer import infer
 from ..types.notation.access import type_from_access
-from ..types.notation.operands import flattened
+from ..types.notation.operands import flatten_arrays
 from ..values.comparison import compare, contains, equals, greater, greater_equal, less, less_equal, match, matches, nanoseconds, not_equals
 from ..values.core import DEFAULT, Binary, Deferred, Iterator, Reporter, Value, entries, key_of, same
 from ..values.labels import label, with_article
@@ -302,7 +302,7 @@ def _array_access(left: list[Value], keys: Sequence[Value], reporter: Reporter) 
     if len(keys) == 1 and keys[0].__class__ is int:
         index = keys[0]
         return left[index] if -len(left) <= index < len(left) else None
-    keys = flattened(keys)
+    keys = flatten_arrays(keys)
     if not 1 <= len(keys) <= 2:
         raise BadOperand(f"Array supports [] with one or two arguments. Got {len(keys)}", -1)
     numbers = [numeric(key, reporter, index) for index, key in enumerate(keys)]
@@ -324,7 +324,7 @@ def _slice(size: int, start: int, count: int) -> tuple[int, int]:
 
 
 def _string_access(left: str, keys: Sequence[Value]) -> str:
-    keys = flattened(keys)
+    keys = flatten_arrays(keys)
     if not 1 <= len(keys) <= 2:
         raise BadOperand(f"String supports [] with one or two arguments. Got {len(keys)}", -1)
     numbers = []

@@ -18,7 +18,7 @@ from ..values.numbers import whole
 from ..values.text import float_text, inspect, to_s
 from ..values.times import SECOND, Timespan, Timestamp
 
-__all__ = ["Spec", "character", "format_text", "format_value", "to_float", "to_integer"]
+__all__ = ["Directive", "character", "format_text", "format_value", "to_float", "to_integer"]
 
 _SPEC: Final = re.compile(
     r"%(?P<flags>(?:[-+ #0]|\d+\$)*)(?:<(?P<named>[^>]*)>)?(?P<flags2>(?:[-+ #0])*)(?P<width>\*|[1-9]\d*)?"
@@ -28,7 +28,7 @@ _MAX_WIDTH: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Spec:
+class Directive:
     """One directive: flags out of `-+ #0`, width, precision, letter."""
 
     flags: str
@@ -105,7 +105,7 @@ def format_text(format_: str, values: Sequence[Value]) -> str:
             out.append(_directive(found, arguments))
 
 
-def _spec(found: re.Match[str], arguments: _Arguments) -> Spec:
+def _spec(found: re.Match[str], arguments: _Arguments) -> Directive:
     flags = re.sub(r"\d+\$", "", found["flags"]) + found["flags2"]
     width = found["width"]
     number: int | None = None
@@ -122,7 +122,7 @@ def _spec(found: re.Match[str], arguments: _Arguments) -> Spec:
         places = None if places < 0 else places
     if (number or 0) > _MAX_WIDTH or (places or 0) > _MAX_WIDTH:
         raise EvaluationError("width too big", hint=f"Widths and precisions up to {_MAX_WIDTH} are formatted.")
-    return Spec(flags, number, places, found["letter"])
+    return Directive(flags, number, places, found["letter"])
 
 
 def _directive(found: re.Match[str], arguments: _Arguments) -> str:
@@ -167,7 +167,7 @@ def _format_character(number: int) -> str:
     return character(number)
 
 
-def format_value(spec: Spec, value: Value) -> str:
+def format_value(spec: Directive, value: Value) -> str:
     """One value by one directive."""
     letter = spec.letter
     if letter in "sp":
@@ -187,7 +187,7 @@ def format_value(spec: Spec, value: Value) -> str:
     raise EvaluationError(f"malformed format string - %{letter}")
 
 
-def _signed(spec: Spec, negative: bool, prefix: str, digits: str) -> str:
+def _signed(spec: Directive, negative: bool, prefix: str, digits: str) -> str:
     """Sign, prefix and digits, filled with zeroes or blanks to the width."""
     sign = "-" if negative else "+" if "+" in spec.flags else " " if " " in spec.flags else ""
     if spec.width is not None and "0" in spec.flags and "-" not in spec.flags and (spec.precision is None or spec.letter in "fFeEgGaA"):
@@ -195,7 +195,7 @@ def _signed(spec: Spec, negative: bool, prefix: str, digits: str) -> str:
     return spec.padded(sign + prefix + digits)
 
 
-def _integer(spec: Spec, number: int) -> str:
+def _integer(spec: Directive, number: int) -> str:
     digits = str(abs(number))
     if spec.precision is not None:
         digits = digits.rjust(spec.precision, "0")
@@ -209,7 +209,7 @@ _PREFIXES: Final = {"x": "0x", "X": "0X", "o": "0", "b": "0b", "B": "0B"}
 _OCTAL: Final = 8
 
 
-def _radix(spec: Spec, number: int) -> str:
+def _radix(spec: Directive, number: int) -> str:
     base, code = _RADIX[spec.letter]
     prefix = _PREFIXES[spec.letter] if "#" in spec.flags and number else ""
     if number >= 0 or "+" in spec.flags or " " in spec.flags:
@@ -234,10 +234,10 @@ def _radix(spec: Spec, number: int) -> str:
     return spec.padded(prefix + (text.upper() if spec.letter == "X" else text))
 
 
-def _float(spec: Spec, number: float) -> str:
+def _float(spec: Directive, number: float) -> str:
     if not math.isfinite(number):
         text = "NaN" if math.isnan(number) else "Inf"
-        plain = Spec(spec.flags.replace("0", ""), spec.width, None, "s")
+        plain = Directive(spec.flags.replace("0", ""), spec.width, None, "s")
         return _signed(plain, number < 0, "", text)
     letter = spec.letter
     if letter in "aA":

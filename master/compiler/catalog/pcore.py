@@ -12,7 +12,7 @@ from ..types.base import ANY, INF, PuppetType, VariantType, Wrapper, entry_for
 from ..types.containers import ArrayType, CollectionType, HashType, StructType, TupleType
 from ..types.init import InitType
 from ..types.objects import ObjectAttribute, ObjectType
-from ..types.references import CallableType, ClassType, ResourceType
+from ..types.references import CallableType, ClassType, ResourceEntryType
 from ..types.scalars import (
     BooleanType,
     EnumType,
@@ -47,11 +47,11 @@ def encode_type(type_: PuppetType, encode_value: EncodeValue) -> dict[str, Any]:
 
     attributes = entry_for(type_, _ATTRIBUTES)
     if attributes is not None:
-        name = "TypeAliasType" if isinstance(type_, AliasType) else type(type_).__name__
+        name = "TypeAliasType" if isinstance(type_, AliasType) else type_.pcore_name
         return {"__ptype": f"Pcore::{name}", **attributes(type_, inner, encode_value)}
     if str(type_) != type_.name:
         raise Unsupported(f"the type {type_} cannot stand in a catalog", hint="Turn it into a String.")
-    return {"__ptype": f"Pcore::{type(type_).__name__}"}
+    return {"__ptype": f"Pcore::{type_.pcore_name}"}
 
 
 Inner = Callable[[PuppetType], dict[str, Any]]
@@ -224,7 +224,7 @@ _ATTRIBUTES: Final[dict[type, Callable[[Any, Inner, EncodeValue], Attributes]]] 
     BooleanType: _nothing,
     InitType: _init,
     Wrapper: _wrapper,
-    ResourceType: _resource,
+    ResourceEntryType: _resource,
     ClassType: _class,
     RuntimeType: _runtime,
     URIType: _uri,

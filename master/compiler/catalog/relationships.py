@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from shared.errors import EvaluationError, Location
 
-from ..types.references import ClassType, ResourceType
+from ..types.references import ClassType, ResourceEntryType
 from ..values.core import Value
 from ..values.text import to_s
 from .builder import CatalogBuilder
@@ -36,14 +36,14 @@ def split_reference(value: Value) -> tuple[str, str]:
     """Type and title, as the catalog has them, of a reference or of text like `File[/a]`."""
     if isinstance(value, ClassType) and value.class_name is not None:
         return "Class", class_title(value.class_name)
-    if isinstance(value, ResourceType) and value.type_name is not None and value.title is not None:
+    if isinstance(value, ResourceEntryType) and value.type_name is not None and value.title is not None:
         return capitalized_type(value.type_name), value.title
     if isinstance(value, str):
         match = _REFERENCE.match(value)
         if match is not None:
             type_ = capitalized_type(match[1].removeprefix("::"))
             return type_, class_title(match[2]) if type_ == "Class" else match[2]
-    if isinstance(value, ResourceType) and value.title is None:
+    if isinstance(value, ResourceEntryType) and value.title is None:
         text = f"{value.type_name}[]"
     elif isinstance(value, ClassType):
         text = "Class[]"

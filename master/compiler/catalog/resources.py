@@ -11,7 +11,7 @@ from shared.regexps import Regexp
 
 from ..host import NativeType
 from ..types.attribute_references import as_attribute
-from ..types.references import ClassType, ResourceType
+from ..types.references import ClassType, ResourceEntryType
 from ..values.core import Sensitive, Value, entries
 from ..values.text import inspect, to_s
 from .definitions import Definition
@@ -206,9 +206,9 @@ class DeclaredResource:
     def place(self) -> Location:
         return Location(self.file, self.line)
 
-    def reference(self) -> ResourceType | ClassType:
+    def reference(self) -> ResourceEntryType | ClassType:
         """The reference to it as a value."""
-        return ClassType(self.title.lower()) if self.is_class else ResourceType(self.type, self.title)
+        return ClassType(self.title.lower()) if self.is_class else ResourceEntryType(self.type, self.title)
 
     # --- attributes ---
 

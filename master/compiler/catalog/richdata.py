@@ -14,7 +14,7 @@ from shared.errors import Unsupported
 
 from ..types.base import PuppetType
 from ..types.objects import ObjectType
-from ..types.references import ClassType, ResourceType, reference_text
+from ..types.references import ClassType, ResourceEntryType, reference_text
 from ..values.core import (
     DEFAULT,
     URI,
@@ -58,7 +58,7 @@ def encode(value: Value, warn: Warn, place: str, *, rich: bool = True, as_text: 
         return [encode(item, warn, f"{place}[{index}]", rich=rich, as_text=as_text) for index, item in enumerate(value)]
     if kind is dict:
         return _hash(value, warn, place, rich, as_text)
-    if as_text and isinstance(value, ResourceType | ClassType):
+    if as_text and isinstance(value, ResourceEntryType | ClassType):
         text = reference_text(value)
         if text is not None:
             return text
@@ -94,7 +94,7 @@ def _hash(value: dict[Any, Value], warn: Warn, place: str, rich: bool, as_text: 
 
 
 def _key(key: Value) -> Value:
-    text = reference_text(key) if isinstance(key, ResourceType | ClassType) else None
+    text = reference_text(key) if isinstance(key, ResourceEntryType | ClassType) else None
     return key if text is None else text
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from shared.errors import CompileError, EvaluationError, PuppetError
 
-from ..types.notation.operands import flattened
-from ..types.references import ClassType, ResourceType
+from ..types.notation.operands import flatten_arrays
+from ..types.references import ClassType, ResourceEntryType
 from ..values.core import Value
 from .compilation_view import CompilationView
 from .resources import RELATIONSHIPS, DeclaredResource, parts_of_title
@@ -95,10 +95,10 @@ def _parameters(resource: DeclaredResource, compilation: CompilationView, rich: 
             continue
         if value.__class__ is list:
             if name in RELATIONSHIPS:
-                value = [each for each in flattened(value) if each is not None]
+                value = [each for each in flatten_arrays(value) if each is not None]
             elif any(each.__class__ is list for each in value):
-                flat = flattened(value)
-                if any(isinstance(each, ResourceType | ClassType) for each in flat):
+                flat = flatten_arrays(value)
+                if any(isinstance(each, ResourceEntryType | ClassType) for each in flat):
                     value = flat  # as the reference sends arrays with references in them
         found[name] = encode(value, warn, f"{resource.ref}['{name}']", rich=rich)
     return found

@@ -17,7 +17,7 @@ from ..log import CompilationLog
 from ..types.base import PuppetType
 from ..types.builtin import BUILTIN_TYPES
 from ..types.objects import ANNOTATION
-from ..types.references import ResourceType
+from ..types.references import ResourceEntryType
 from ..values.core import Deferred
 from ..values.text import inspect
 
@@ -88,9 +88,9 @@ class DefinitionLookup:
         if builtin is not None and (builtin is not ANNOTATION or self.find_define(lower) is None):  # that name is free for defines
             return builtin
         if "::" not in lower and self.host.types.find(lower) is not None:
-            return ResourceType(name)
+            return ResourceEntryType(name)
         if lower not in self.loader.aliases and self.find_define(lower) is not None:
-            return ResourceType(capitalized_type(lower))
+            return ResourceEntryType(capitalized_type(lower))
         return self.loader.find_alias(name, self.top)
 
     def deferred_type(self, value: Deferred) -> PuppetType | None:

@@ -12,7 +12,7 @@ from ..errors.issues import LanguageError
 from ..errors.locations import FINAL
 from ..types.base import PuppetType
 from ..types.notation.parse import parse_type
-from ..types.references import ClassType, ResourceType
+from ..types.references import ClassType, ResourceEntryType
 from ..values.core import Value
 from ..values.labels import label, with_article
 from .scope import Scope
@@ -59,7 +59,7 @@ def _operands(scope: Scope, value: Value) -> list[Value]:
                 seen.add(id(item))
                 found.append(item)
             continue
-        if isinstance(operand, ResourceType | ClassType):
+        if isinstance(operand, ResourceEntryType | ClassType):
             if operand not in seen:
                 seen.add(operand)
                 found.append(operand)

@@ -15,7 +15,7 @@ from ..catalog.resources import DeclaredResource, Override, ResourceAttribute, c
 from ..errors.issues import LanguageError, OperandError
 from ..types.attribute_references import as_attribute
 from ..types.infer import infer
-from ..types.references import ClassType, ResourceType
+from ..types.references import ClassType, ResourceEntryType
 from ..values.core import DEFAULT, Value, entries
 from ..values.labels import label
 from ..values.text import inspect, to_s
@@ -86,9 +86,9 @@ def declarable(value: Value, acceptable: bool) -> str:
     if acceptable:
         if isinstance(value, ClassType) and value.class_name is None:
             return "class"
-        if isinstance(value, ResourceType) and value.type_name is not None and value.title is None:
+        if isinstance(value, ResourceEntryType) and value.type_name is not None and value.title is None:
             return value.type_name
-    titled = acceptable and isinstance(value, ClassType | ResourceType)
+    titled = acceptable and isinstance(value, ClassType | ResourceEntryType)
     actual = str(value) if titled else str(infer(value).generalized())
     raise LanguageError(f"Illegal Resource Type expression, expected result to be a type name, or untitled Resource, got {actual}")
 
@@ -296,7 +296,7 @@ def _resource_attributes(
 
 def set_defaults(scope: Scope, type_: Value, file: str | None, line: int, values: dict[str, Value], lines: Lines) -> Value:
     """Set the resource defaults of `Type { attribute => value }` in the scope, and return the type."""
-    if not (isinstance(type_, ResourceType) and type_.type_name is not None and type_.title is None):
+    if not (isinstance(type_, ResourceEntryType) and type_.type_name is not None and type_.title is None):
         actual = infer(type_).generalized()
         message = f"Illegal Resource Type expression, expected result to be a type name, or untitled Resource, got {actual}"
         raise LanguageError(message, operand="type")
@@ -319,7 +319,7 @@ def override(
     """Override the attributes of `Type['title'] { attribute => value }`, and return the references."""
     attributes = _resource_attributes(scope, values, file, line, lines, appended)
     for reference in _flat(references):
-        if not isinstance(reference, ResourceType) or reference.type_name is None or reference.title is None:
+        if not isinstance(reference, ResourceEntryType) or reference.type_name is None or reference.title is None:
             raise LanguageError(f"Resource Override can only operate on resources, got: {label(reference)}")
         key = (capitalized_type(reference.type_name), reference.title)
         if "tag" in attributes:

@@ -18,9 +18,9 @@ from ..errors.issues import LanguageError
 from ..errors.locations import current
 from ..syntax.checker import problem
 from ..types.base import PuppetType, TypeReference
-from ..types.notation.operands import flattened
+from ..types.notation.operands import flatten_arrays
 from ..types.objects import LOOKUP_CONTEXT
-from ..types.references import ClassType, ResourceType
+from ..types.references import ClassType, ResourceEntryType
 from ..values.core import DEFAULT, Instance, Sensitive, Value, key_of
 from ..values.members import WITH_MEMBERS, member
 from ..values.text import inspect, inspect_bare, to_s
@@ -155,12 +155,17 @@ def any_case(options: list[Value], value: Value, holder: MatchVariables | None) 
 
 def access(scope: Scope, left: Value, *keys: Value) -> Value:
     """`left[keys]`; of a resource reference, its attributes."""
-    if isinstance(left, ResourceType) and left.type_name is not None and left.title is not None:
+    if isinstance(left, ResourceEntryType) and left.type_name is not None and left.title is not None:
         return _attribute_access(scope, left, left.type_name, left.title, keys)
     if isinstance(left, ClassType) and left.class_name is not None:
         return _attribute_access(scope, left, "class", class_title(left.class_name), keys)
     found = operators.access(left, keys, scope.compilation.reporter)
-    if left.__class__ is ResourceType and left.type_name is None and isinstance(found, ResourceType) and found.type_name is not None:
+    if (
+        left.__class__ is ResourceEntryType
+        and left.type_name is None
+        and isinstance(found, ResourceEntryType)
+        and found.type_name is not None
+    ):
         return found
     return found
 
@@ -183,7 +188,7 @@ def _attribute_access(scope: Scope, reference: PuppetType, type_name: str, title
         shown = f"Class['{reference.class_name}']" if isinstance(reference, ClassType) else reference.shown()
         raise LanguageError(f"Resource not found: {shown}")
     found: list[Value] = []
-    for key in flattened(keys):
+    for key in flatten_arrays(keys):
         if not isinstance(key, str) or not resource.has_parameter(key):
             shown = f"{'Class' if isinstance(reference, ClassType) else type_name.capitalize()}['{_own_title(reference, title)}']"
             raise LanguageError(f"The resource {shown} does not have a parameter called '{inspect_bare(key)}'")

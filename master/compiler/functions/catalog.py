@@ -13,7 +13,7 @@ from ..catalog.resources import DeclaredResource, capitalized_type, flat_tags
 from ..errors.locations import current
 from ..types.attribute_references import as_legacy_argument
 from ..types.base import PuppetType
-from ..types.references import ClassType, ResourceType, TypeType
+from ..types.references import ClassType, ResourceEntryType, TypeType
 from ..values.core import Value, entries
 from ..values.text import inspect, to_s
 from .api import function
@@ -46,7 +46,7 @@ def class_names(values: Iterable[Value]) -> list[str]:
             if value.class_name is None:
                 raise EvaluationError("Cannot use an unspecific Class[] Type")
             name = value.class_name
-        elif isinstance(value, ResourceType):
+        elif isinstance(value, ResourceEntryType):
             if value.type_name is None or value.type_name.lower() != "class":
                 raise EvaluationError(f"Cannot use a Resource[{value.type_name}] where a Resource['class', name] is expected")
             if not value.title:
@@ -119,7 +119,7 @@ def create_resources(context: CatalogContext, *arguments: Value) -> None:
         raise EvaluationError("create_resources(): second argument must be a hash")
     if not isinstance(defaults, dict):
         raise EvaluationError("create_resources(): third argument, if provided, must be a hash")
-    name = to_s(type_) if not isinstance(type_, ResourceType) else str(type_.type_name)
+    name = to_s(type_) if not isinstance(type_, ResourceEntryType) else str(type_.type_name)
     form = 2 if name.startswith("@@") else 1 if name.startswith("@") else 0
     bare = name.removeprefix("@").removeprefix("@").lower()
     where = current()
@@ -197,7 +197,7 @@ def _is_defined(context: CatalogContext, value: Any) -> bool:
         if value.class_name is None:
             raise EvaluationError("The given class type is a reference to all classes")
         return _find(context, value) is not None
-    if isinstance(value, ResourceType):
+    if isinstance(value, ResourceEntryType):
         if value.type_name is None:
             raise EvaluationError("The given resource type is a reference to all kind of types")
         return _is_known(context, value) if value.title is None else _find(context, value) is not None
@@ -206,7 +206,7 @@ def _is_defined(context: CatalogContext, value: Any) -> bool:
 
 def _is_known(context: CatalogContext, value: PuppetType | None) -> bool:
     compilation = context.compilation
-    if isinstance(value, ResourceType):
+    if isinstance(value, ResourceEntryType):
         if value.type_name is None:
             raise EvaluationError("The given resource type is a reference to all kind of types")
         if value.title is not None:
@@ -220,7 +220,7 @@ def _is_known(context: CatalogContext, value: PuppetType | None) -> bool:
     return False
 
 
-def _find(context: CatalogContext, value: ResourceType | ClassType) -> DeclaredResource | None:
+def _find(context: CatalogContext, value: ResourceEntryType | ClassType) -> DeclaredResource | None:
     if isinstance(value, ClassType):
         return context.compilation.catalog.find("Class", class_title(value.class_name or ""))
     return context.compilation.catalog.find(capitalized_type(value.type_name or ""), value.title or "")

@@ -10,8 +10,8 @@ from typing import Any
 
 from shared.errors import EvaluationError
 
-from ..types.notation.operands import flattened
-from ..types.references import ClassType, ResourceType, reference_text
+from ..types.notation.operands import flatten_arrays
+from ..types.references import ClassType, ResourceEntryType, reference_text
 from ..values.core import Value
 from ..values.labels import ruby_class
 from ..values.numbers import whole
@@ -128,7 +128,7 @@ def _leading_integer(value: Value) -> int:
 
 def _seed_text(value: Value) -> str:
     """A seed as Ruby joins it with others: collections as their `inspect`, references as in catalogs."""
-    if isinstance(value, ResourceType | ClassType):
+    if isinstance(value, ResourceEntryType | ClassType):
         return reference_text(value) or to_s(value)
     return inspect(value) if isinstance(value, dict) else to_s(value)
 
@@ -145,5 +145,5 @@ def fqdn_rand(context: Context, max_: Value, seed: Value = "", downcase: Value =
     text = to_s(fqdn)
     if downcase not in (False, None, ""):
         text = text.lower()
-    seed_text = ":".join([text, str(limit), *(_seed_text(each) for each in flattened([seed]) or [""])])
+    seed_text = ":".join([text, str(limit), *(_seed_text(each) for each in flatten_arrays([seed]) or [""])])
     return seeded_number(int(hashlib.md5(seed_text.encode(), usedforsecurity=False).hexdigest(), 16), limit)

@@ -10,7 +10,7 @@ from shared.errors import EvaluationError
 
 from ..callables.signatures import Closure
 from ..types.iterables import elements
-from ..types.notation.operands import flattened
+from ..types.notation.operands import flatten_arrays
 from ..values.core import Value, entries, key_of
 from ..values.labels import ruby_class
 from ..values.ordering import Order, ruby_order, sort_as_ruby
@@ -21,7 +21,7 @@ from .strings import ruby_text
 @function("flatten", "Any args*")
 def flatten(context: Context, *args: Value) -> list[Value]:
     """All arguments in one array, nested arrays opened."""
-    return flattened(args)
+    return flatten_arrays(args)
 
 
 # --- unique -------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from ..types.aliases import AliasType
 from ..types.base import VariantType
 from ..types.containers import ArrayType, HashType
 from ..types.iterables import elements
-from ..types.notation.operands import flattened
+from ..types.notation.operands import flatten_arrays
 from ..types.scalars import NumericType, StringType
 from ..values.core import Binary, Sensitive, Value, entries, key_of
 from ..values.text import inspect, to_s
@@ -177,7 +177,7 @@ _DANGEROUS: Final = '!"`$\\'
 def shellquote(context: Context, *words: Value) -> str:
     """The words, each quoted for a POSIX shell, joined with blanks."""
     out = []
-    for word in flattened(words):
+    for word in flatten_arrays(words):
         if not isinstance(word, str):
             raise EvaluationError(f"shellquote(): expects strings, got {inspect(word)}")
         if _SAFE.fullmatch(word):

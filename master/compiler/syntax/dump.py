@@ -13,7 +13,7 @@ _ESCAPES = {"\t": "\\t", "\n": "\\n", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class NotationCall:
     """`(name element …)`"""
 
     name: str
@@ -21,18 +21,18 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Map:
+class NotationMap:
     """`{:key value …}`"""
 
     entries: tuple[tuple[str, Tree], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Nil:
+class NotationNil:
     """`nil`, where None says that there is nothing."""
 
 
-Tree = Call | Map | Nil | list["Tree"] | str | int | float
+Tree = NotationCall | NotationMap | NotationNil | list["Tree"] | str | int | float
 
 
 def pn(node: n.SyntaxNode, *, pretty: bool = False) -> str:
@@ -54,15 +54,15 @@ def _written(item: Tree, indent: str | None) -> str:
     inner = None if indent is None else indent + "  "
     gap = " " if inner is None else f"\n{inner}"
     match item:
-        case Call(name, elements):
+        case NotationCall(name, elements):
             return "(" + gap.join([name, *(_written(each, inner) for each in elements)]) + ")"
-        case Map(entries):
+        case NotationMap(entries):
             written = [f":{key} {_written(value, inner)}" for key, value in entries]
             return "{" + ("" if inner is None or not written else gap) + gap.join(written) + "}"
         case list():
             written = [_written(each, inner) for each in item]
             return "[" + ("" if inner is None or not written else gap) + gap.join(written) + "]"
-        case Nil():
+        case NotationNil():
             return "nil"
         case bool():
             return str(item).lower()
@@ -75,24 +75,24 @@ def _written(item: Tree, indent: str | None) -> str:
 
 def _data(item: Tree) -> Any:
     match item:
-        case Call(name, elements):
+        case NotationCall(name, elements):
             return {"^": [name, *map(_data, elements)]}
-        case Map(entries):
+        case NotationMap(entries):
             return {"#": [part for key, value in entries for part in (key, _data(value))]}
         case list():
             return [_data(each) for each in item]
-        case Nil():
+        case NotationNil():
             return None
     return item
 
 
-def _call(name: str, *parts: Tree) -> Call:
-    return Call(name, parts)
+def _call(name: str, *parts: Tree) -> NotationCall:
+    return NotationCall(name, parts)
 
 
-def _map(*entries: tuple[str, Tree | None]) -> Map:
+def _map(*entries: tuple[str, Tree | None]) -> NotationMap:
     """Entries whose value is None are left out."""
-    return Map(tuple((key, value) for key, value in entries if value is not None))
+    return NotationMap(tuple((key, value) for key, value in entries if value is not None))
 
 
 def _list(nodes: Iterable[n.SyntaxNode]) -> list[Tree]:
@@ -212,7 +212,7 @@ _RULES: dict[type[n.SyntaxNode], object] = {
     n.FloatLiteral: lambda node: node.value,
     n.StringLiteral: lambda node: node.value,
     n.BooleanLiteral: lambda node: node.value,
-    n.UndefLiteral: lambda node: Nil(),
+    n.UndefLiteral: lambda node: NotationNil(),
     n.DefaultLiteral: lambda node: _call("default"),
     n.RegexpLiteral: lambda node: _call("regexp", node.source),
     n.ArrayLiteral: lambda node: _call("array", *map(tree, node.values)),

@@ -25,7 +25,7 @@ Fail = Callable[[str], Exception]
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class HeredocHeader:
     """`@("tag":syntax/escapes)`: `escapes` as `strings.unescape` wants them, empty when a backslash is just that."""
 
     tag: str
@@ -35,7 +35,7 @@ class Header:
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class HeredocBody:
     """
     The text without its margin. `after` is the offset of the line behind the end line.
 
@@ -55,7 +55,7 @@ class Body:
         return self.start + offset + self.removed[bisect_right(self.starts, offset) - 1]
 
 
-def header(text: str, fail: Fail) -> Header:
+def header(text: str, fail: Fail) -> HeredocHeader:
     """
     What the header (`@(` to `)`) says; `fail(message)` makes the error to raise.
 
@@ -80,10 +80,10 @@ def header(text: str, fail: Fail) -> Header:
             if flag not in _FLAGS:
                 raise fail(f"Invalid heredoc escape char. Only t, r, n, s,  u, L, $ allowed. Got '{flag}'")
             escapes.update(_FLAGS[flag])
-    return Header(tag, bool(quoted), match[2] or "", frozenset(escapes))
+    return HeredocHeader(tag, bool(quoted), match[2] or "", frozenset(escapes))
 
 
-def body(source: str, start: int, tag: str) -> Body | None:
+def body(source: str, start: int, tag: str) -> HeredocBody | None:
     """The text from `start` up to the line that ends with `tag`; None when there is no such line."""
     end = re.compile(rf"(?m)({BLANK}*)(?:(\|){BLANK}*)?(?:(-){BLANK}*)?{re.escape(tag)}{BLANK}*\r?(?:\n|\Z)")
     found = end.search(source, start)
@@ -107,4 +107,4 @@ def body(source: str, start: int, tag: str) -> Body | None:
     text = "".join(kept)
     if found[3]:
         text = text.removesuffix("\n").removesuffix("\r") if text.endswith("\n") else text
-    return Body(text, start, found.end(), tuple(starts), tuple(removed))
+    return HeredocBody(text, start, found.end(), tuple(starts), tuple(removed))

@@ -95,7 +95,7 @@ _UNICODE_BOM = "\ufeff"
 
 
 @dataclass(frozen=True, slots=True)
-class Lexed:
+class TokenizedSource:
     """All tokens, the last of kind `end` or `error`; in the latter case `error` is what to raise on arriving there."""
 
     tokens: list[Token]
@@ -103,7 +103,7 @@ class Lexed:
     error: ParseError | None = None
 
 
-def lex(source: Source, *, epp: bool = False, tasks: bool = False, max_depth: int = 100) -> Lexed:
+def lex(source: Source, *, epp: bool = False, tasks: bool = False, max_depth: int = 100) -> TokenizedSource:
     """
     The tokens of a source.
 
@@ -126,9 +126,9 @@ def lex(source: Source, *, epp: bool = False, tasks: bool = False, max_depth: in
         if lexer.compound is not None:
             del lexer.out[lexer.compound :]
         lexer.out.append(("error", "", size, size))
-        return Lexed(lexer.out, lexer.warned, error)
+        return TokenizedSource(lexer.out, lexer.warned, error)
     lexer.out.append(("end", "", size, size))
-    return Lexed(lexer.out, lexer.warned)
+    return TokenizedSource(lexer.out, lexer.warned)
 
 
 class _Lexer:

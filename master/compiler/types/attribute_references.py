@@ -15,7 +15,7 @@ from ..values.core import Binary, Iterator, Value, entries, key_of
 from ..values.text import inspect, inspect_object
 from ..values.times import Timespan, Timestamp
 from ..values.versions import SemVer, SemVerRange
-from .references import ClassType, ResourceType, reference_text
+from .references import ClassType, ResourceEntryType, reference_text
 
 __all__ = ["AttributeClassReference", "AttributeReference", "as_attribute", "as_legacy_argument"]
 
@@ -32,7 +32,7 @@ def _namevar(type_name: str) -> str:
     return namevars[0] if len(namevars) == 1 else "name"
 
 
-class AttributeReference(ResourceType):
+class AttributeReference(ResourceEntryType):
     """
     A reference to a resource that went through an attribute: it is shown as `File[/a]`, and selected by equality.
 
@@ -46,10 +46,10 @@ class AttributeReference(ResourceType):
         return str(reference_text(self))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ResourceType) and self.key() == other.key()
+        return isinstance(other, ResourceEntryType) and self.key() == other.key()
 
     def __hash__(self) -> int:
-        return hash((ResourceType, self.key()))
+        return hash((ResourceEntryType, self.key()))
 
 
 class AttributeClassReference(ClassType):
@@ -116,7 +116,7 @@ def _mapped(value: Value, forms: Mapping[type, Callable[[Any], Value]]) -> Value
     return value
 
 
-def _attribute_reference(value: ResourceType) -> Value:
+def _attribute_reference(value: ResourceEntryType) -> Value:
     return value if value.type_name is None else AttributeReference(value.type_name, value.title)
 
 
@@ -139,7 +139,7 @@ def _limited_integer(value: int) -> Value:
 _INTEGERS: Final = range(-(2**63), 2**63)
 """What is a number of the language; calculations, and functions more so, can leave that range."""
 _ATTRIBUTES: Final[Mapping[type, Callable[[Any], Value]]] = {
-    ResourceType: _attribute_reference,
+    ResourceEntryType: _attribute_reference,
     ClassType: _attribute_class_reference,
     Iterator: _refused_iterator,
     int: _limited_integer,

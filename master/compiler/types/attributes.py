@@ -15,7 +15,7 @@ from .base import PuppetType, VariantType, Wrapper, entry_for
 from .containers import ArrayType, CollectionType, HashType, StructType, TupleType
 from .init import InitType
 from .objects import ObjectType
-from .references import CallableType, ClassType, ResourceType
+from .references import CallableType, ClassType, ResourceEntryType
 from .scalars import (
     EnumType,
     IntegerType,
@@ -164,7 +164,7 @@ _ATTRIBUTES: Final[dict[type, Callable[[Any], Attributes]]] = {
     InitType: _init,
     SensitiveType: _nothing,
     Wrapper: _wrapper,
-    ResourceType: _resource,
+    ResourceEntryType: _resource,
     ClassType: _class,
     ObjectType: _object,
     AliasType: _alias,

@@ -51,7 +51,7 @@ def _named() -> dict[str, PuppetType]:
         scalars.URIType(), scalars.SensitiveType(), scalars.RuntimeType(),
         containers.CollectionType(), containers.ARRAY, containers.HASH, containers.TupleType(), containers.StructType(),
         IterableType(), containers.IteratorType(),
-        references.TypeType(), references.CallableType(), references.CatalogEntryType(), references.ClassType(), references.ResourceType(),
+        TypeType(), references.CallableType(), references.CatalogEntryType(), references.ClassType(), references.ResourceEntryType(),
         InitType(), ObjectType("Object"), TypeSetType("TypeSet"), *BUILTIN_OBJECTS, ERROR,
         builtin_alias("Puppet::LookupKey", VariantType([STRING, containers.ArrayType(STRING, (1, float("inf")))])),
         builtin_alias("Puppet::LookupValue", RICH_DATA),

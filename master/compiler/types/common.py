@@ -8,7 +8,7 @@ from functools import reduce
 from .base import ANY, UNDEF, PuppetType, UnitType, VariantType
 from .containers import ArrayType, HashType
 from .data import DATA, RICH_DATA
-from .references import CallableType, ClassType, ResourceType, TypeType
+from .references import CallableType, ClassType, ResourceEntryType, TypeType
 from .scalars import EnumType, FloatType, IntegerType, NumericType, PatternType, RegexpType, ScalarDataType, ScalarType, StringType
 
 __all__ = ["common_of", "common_type"]
@@ -44,8 +44,8 @@ def _common_of_kind(one: PuppetType, two: PuppetType) -> PuppetType | None:
         return HashType(common_type(one.key_type, two.key_type), common_type(one.value_type, two.value_type))
     if isinstance(one, ClassType) and isinstance(two, ClassType):
         return ClassType()
-    if isinstance(one, ResourceType) and isinstance(two, ResourceType):
-        return ResourceType(one.type_name) if one.lower == two.lower else ResourceType()
+    if isinstance(one, ResourceEntryType) and isinstance(two, ResourceEntryType):
+        return ResourceEntryType(one.type_name) if one.lower == two.lower else ResourceEntryType()
     if isinstance(one, IntegerType) and isinstance(two, IntegerType):
         return IntegerType(min(one.low, two.low), max(one.high, two.high))
     if isinstance(one, FloatType) and isinstance(two, FloatType):

@@ -117,11 +117,15 @@ class ClassType(CatalogEntryType):
         return (self.class_name,)
 
 
-class ResourceType(CatalogEntryType):
+class ResourceEntryType(CatalogEntryType):
     """`Resource`, a resource type (`File`), or one resource of it (`File['/a']`); `type_name` as `Foo::Bar`."""
 
     __slots__ = ("lower", "title", "type_name")
     name = "Resource"
+
+    @property
+    def pcore_name(self) -> str:
+        return "ResourceEntryType"
 
     def __init__(self, type_name: str | None = None, title: str | None = None) -> None:
         self.type_name = None if type_name is None else capitalized(type_name)
@@ -129,7 +133,7 @@ class ResourceType(CatalogEntryType):
         self.title = title
 
     def accepts(self, other: PuppetType, guard: Guard) -> bool:
-        if not isinstance(other, ResourceType):
+        if not isinstance(other, ResourceEntryType):
             return False
         return self.lower is None or (self.lower == other.lower and (self.title is None or self.title == other.title))
 
@@ -149,7 +153,7 @@ def capitalized(type_name: str) -> str:
     return "::".join(segment[:1].upper() + segment[1:].lower() for segment in type_name.split("::"))
 
 
-def reference_text(value: ResourceType | ClassType) -> str | None:
+def reference_text(value: ResourceEntryType | ClassType) -> str | None:
     """`PuppetType[title]`, as references stand in catalogs; None for the bare type `Resource`."""
     if isinstance(value, ClassType):
         return "Class[]" if value.class_name is None else f"Class[{_catalog_name(value.class_name) or 'main'}]"

@@ -209,6 +209,11 @@ class TypeValue:
     __slots__ = ()
     is_selected_by_equality: ClassVar[bool] = False
 
+    @property
+    def pcore_name(self) -> str:
+        """The name that the type's class has in Pcore, Puppet's object model; messages and inspection put a `P` in front."""
+        return self.__class__.__name__
+
     def instance(self, value: Value) -> bool:
         """Return whether `value` is of this type."""
         raise NotImplementedError

@@ -59,7 +59,7 @@ def uppercase_article(noun: str) -> str:
 def ruby_class(value: Value) -> str:
     """What the reference's own language calls the value's class, for messages that let it through."""
     if isinstance(value, TypeValue):
-        return f"Puppet::Pops::Types::P{value.__class__.__name__}"
+        return f"Puppet::Pops::Types::P{value.pcore_name}"
     if value is DEFAULT:
         return "Symbol"
     if value is None:

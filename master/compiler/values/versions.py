@@ -82,7 +82,7 @@ class SemVer:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class VersionInterval:
     """One interval; None is unbounded. An exact version has `low == high`, both included."""
 
     low: SemVer | None
@@ -101,7 +101,7 @@ class Span:
             return True
         return any(b is not None and b.prerelease is not None and b.stable() == version.stable() for b in (self.low, self.high))
 
-    def intersection(self, other: Span) -> Span | None:
+    def intersection(self, other: VersionInterval) -> VersionInterval | None:
         low, low_open = max(
             ((s.low, s.low_open) for s in (self, other)), key=lambda b: (b[0] is not None, b[0].precedence() if b[0] else (), b[1])
         )
@@ -110,7 +110,7 @@ class Span:
         )
         if low is not None and high is not None and (low > high or (low.precedence() == high.precedence() and (low_open or high_open))):
             return None
-        return Span(low, high, low_open, high_open)
+        return VersionInterval(low, high, low_open, high_open)
 
     def __str__(self) -> str:
         if self.low is not None and self.low == self.high:
@@ -122,10 +122,10 @@ class Span:
             parts.append(("<" if self.high_open else "<=") + str(self.high))
         return " ".join(parts) or "*"
 
-    def covers(self, other: Span) -> bool:
+    def covers(self, other: VersionInterval) -> bool:
         return self.intersection(other) == other
 
-    def touches(self, other: Span) -> bool:
+    def touches(self, other: VersionInterval) -> bool:
         """They overlap, or meet without a gap."""
         if self.intersection(other) is not None:
             return True
@@ -134,24 +134,24 @@ class Span:
                 return True
         return False
 
-    def union(self, other: Span) -> Span:
+    def union(self, other: VersionInterval) -> VersionInterval:
         low, low_open = min(
             ((s.low, s.low_open) for s in (self, other)), key=lambda b: (b[0] is not None, b[0].precedence() if b[0] else (), b[1])
         )
         high, high_open = max(
             ((s.high, s.high_open) for s in (self, other)), key=lambda b: (b[0] is None, b[0].precedence() if b[0] else (), not b[1])
         )
-        return Span(low, high, low_open, high_open)
+        return VersionInterval(low, high, low_open, high_open)
 
 
-ALL = Span(None, None)
+ALL = VersionInterval(None, None)
 
 
 @dataclass(frozen=True, slots=True)
 class SemVerRange:
     """A union of spans; as text: what it was made of. Equal when the spans are."""
 
-    spans: tuple[Span, ...]
+    spans: tuple[VersionInterval, ...]
     text: str = field(compare=False)
 
     @classmethod
@@ -160,7 +160,7 @@ class SemVerRange:
 
     @classmethod
     def between(cls, low: SemVer | None, high: SemVer | None, exclude_high: bool = False) -> SemVerRange:
-        span = Span(low, high, False, exclude_high)
+        span = VersionInterval(low, high, False, exclude_high)
         if low is not None and high is not None and not exclude_high:
             return cls((span,), f"{low} - {high}")
         return cls((span,), str(span))
@@ -186,11 +186,11 @@ def _range(text: str) -> SemVerRange:
     alternatives = re.split(r"\s*\|\|\s*", packed)
     if not packed:
         return SemVerRange((ALL,), text)
-    spans: list[Span] = []
+    spans: list[VersionInterval] = []
     for alternative in alternatives:
         hyphen = _HYPHEN.fullmatch(alternative)
         if hyphen:
-            span: Span | None = Span(_floor(hyphen[1], text), _floor(hyphen[2], text))
+            span: VersionInterval | None = VersionInterval(_floor(hyphen[1], text), _floor(hyphen[2], text))
         else:
             span = ALL
             for simple in alternative.split():
@@ -201,8 +201,8 @@ def _range(text: str) -> SemVerRange:
     return SemVerRange(tuple(_merged(spans)), text)
 
 
-def _merged(spans: list[Span]) -> list[Span]:
-    out: list[Span] = []
+def _merged(spans: list[VersionInterval]) -> list[VersionInterval]:
+    out: list[VersionInterval] = []
     for span in spans:
         joined = span
         rest = []
@@ -228,7 +228,7 @@ def _floor(expression: str, text: str) -> SemVer:
     return SemVer.of(major or 0, minor or 0, patch or 0, prerelease, build)
 
 
-def _simple(simple: str, text: str) -> Span | None:
+def _simple(simple: str, text: str) -> VersionInterval | None:
     """One comparator; None when nothing can match it."""
     found = re.match(r"(<=|>=|~>|~=|[<>=~^])?(.*)", simple, re.DOTALL)
     assert found is not None
@@ -236,19 +236,19 @@ def _simple(simple: str, text: str) -> Span | None:
     major, minor, patch, _, _ = _parts(operand, text)
     version = _floor(operand, text)
     if operator == ">=":
-        return Span(version, None)
+        return VersionInterval(version, None)
     if operator == "<":
-        return Span(None, version, False, True)
+        return VersionInterval(None, version, False, True)
     if major is None:
         return None if operator == ">" else ALL
     after = SemVer(major, minor + 1, 0) if minor is not None else SemVer(major + 1, 0, 0)
     complete = minor is not None and patch is not None
     if operator == ">":
-        return Span(version, None, True) if complete else Span(after, None)
+        return VersionInterval(version, None, True) if complete else VersionInterval(after, None)
     if operator == "<=":
-        return Span(None, version) if complete else Span(None, after, False, True)
+        return VersionInterval(None, version) if complete else VersionInterval(None, after, False, True)
     if operator == "^" and major != 0:
-        return Span(version, SemVer(major + 1, 0, 0), False, True)
+        return VersionInterval(version, SemVer(major + 1, 0, 0), False, True)
     if operator == "=" and complete:
-        return Span(version, version)
-    return Span(version, after, False, True)
+        return VersionInterval(version, version)
+    return VersionInterval(version, after, False, True)

@@ -7,7 +7,7 @@ import pytest
 from master.compiler.callables.formats import to_string
 from master.compiler.callables.sprintf import format_text
 from master.compiler.types.notation.parse import parse_type
-from master.compiler.types.references import ClassType, ResourceType
+from master.compiler.types.references import ClassType, ResourceEntryType
 from master.compiler.types.scalars import IntegerType
 from master.compiler.values.core import DEFAULT, Binary, Deferred, Sensitive, Value, key_of
 from master.compiler.values.text import float_text, inspect, program, quoted, to_s
@@ -28,7 +28,7 @@ TO_S: list[tuple[Value, str]] = [
     ({}, "{}"),
     (Regexp("a/b"), r"/a\/b/"),
     (IntegerType(1, 2), "Integer[1, 2]"),
-    (ResourceType("notify", "a"), "Notify['a']"),
+    (ResourceEntryType("notify", "a"), "Notify['a']"),
     (ClassType("a::b"), "Class[a::b]"),
     (Sensitive("secret"), "Sensitive [value redacted]"),
     (Timespan.seconds(90), "0-00:01:30.0"),

@@ -12,7 +12,7 @@ from master.compiler.types.containers import ArrayType
 from master.compiler.types.infer import infer, infer_set
 from master.compiler.types.notation.access import declared_type, type_from_access
 from master.compiler.types.notation.parse import parse_type
-from master.compiler.types.references import ClassType, ResourceType
+from master.compiler.types.references import ClassType, ResourceEntryType
 from master.compiler.types.scalars import INTEGER, STRING, EnumType, IntegerType
 from master.compiler.values.core import DEFAULT, Deferred, Iterator, Sensitive, Value, key_of
 from master.compiler.values.times import Timespan
@@ -229,11 +229,11 @@ def test_parameters_that_do_not_fit_are_named(base: str, keys: list[Value], mess
 
 
 def test_references_are_made_one_or_many() -> None:
-    assert str(type_from_access(ResourceType("file"), ["/a"])) == "File['/a']"
-    assert [str(r) for r in type_from_access(ResourceType(), ["foo::bar", "a", "b"])] == ["Foo::Bar['a']", "Foo::Bar['b']"]
+    assert str(type_from_access(ResourceEntryType("file"), ["/a"])) == "File['/a']"
+    assert [str(r) for r in type_from_access(ResourceEntryType(), ["foo::bar", "a", "b"])] == ["Foo::Bar['a']", "Foo::Bar['b']"]
     assert str(type_from_access(ClassType(), ["::Foo::Bar"])) == "Class[foo::bar]"
-    assert type_from_access(ResourceType("file"), [None]) is None
-    assert type_from_access(ResourceType("file"), [[None]]) == []
+    assert type_from_access(ResourceEntryType("file"), [None]) is None
+    assert type_from_access(ResourceEntryType("file"), [[None]]) == []
 
 
 def test_what_is_no_type_is_not_parsed() -> None:

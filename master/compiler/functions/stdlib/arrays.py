@@ -9,7 +9,7 @@ from typing import Final
 from shared.errors import EvaluationError
 from shared.regexps import Regexp
 
-from ...types.notation.operands import flattened
+from ...types.notation.operands import flatten_arrays
 from ...values.core import Value, entries, key_of, same, value_of
 from ...values.labels import ruby_class
 from ...values.numbers import whole
@@ -129,7 +129,7 @@ def hash_(context: Context, *arguments: Value) -> dict[Value, Value]:
     """A hash of keys and values that follow each other in an array, nested or not."""
     if not arguments:
         raise EvaluationError("hash(): Wrong number of arguments given (0 for 1)")
-    flat = list(flattened(_array("hash", arguments[0])))
+    flat = list(flatten_arrays(_array("hash", arguments[0])))
     if len(flat) == 1 and isinstance(flat[0], dict):
         return flat[0]
     if len(flat) % 2:
@@ -145,7 +145,7 @@ def zip_(context: Context, *arguments: Value) -> list[Value]:
     first, second = (_array("zip", each) for each in arguments[:2])
     flat = len(arguments) > 2 and arguments[2] is not False and truth(arguments[2])
     pairs: list[Value] = [[item, second[index] if index < len(second) else None] for index, item in enumerate(first)]
-    return list(flattened(pairs)) if flat else pairs
+    return list(flatten_arrays(pairs)) if flat else pairs
 
 
 # --- matching -----------------------------------------------------------------------------------------------------
@@ -216,7 +216,7 @@ def values_at(context: Context, *arguments: Value) -> list[Value]:
     if len(arguments) < 2:
         raise EvaluationError(f"values_at(): Wrong number of arguments given ({len(arguments)} for 2)")
     array = _array("values_at", arguments[0])
-    wanted = list(flattened([arguments[1]]))
+    wanted = list(flatten_arrays([arguments[1]]))
     if not wanted:
         raise EvaluationError("values_at(): You must provide at least one positive index to collect")
     found = [array[index] for each in wanted for index in _positions(ruby_text(each), len(array))]

@@ -9,7 +9,7 @@ from shared.errors import EvaluationError
 from ...callables.sprintf import format_text, to_integer
 from ...errors.control import Break, Next
 from ...types.iterables import elements, pairs
-from ...types.notation.operands import flattened
+from ...types.notation.operands import flatten_arrays
 from ...values.core import Iterator, Value, entries, key_of
 from ...values.labels import ruby_class
 from ...values.numbers import whole
@@ -253,4 +253,4 @@ def sprintf_hash(context: Context, format_: str, arguments: dict[Value, Value]) 
 
 def flat(value: Value) -> list[Value]:
     """A value, or what is in nested arrays."""
-    return list(flattened([value]))
+    return list(flatten_arrays([value]))

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from shared.errors import EvaluationError
 
-from ...types.notation.operands import flattened
+from ...types.notation.operands import flatten_arrays
 from ...values.core import Value
 from ...values.labels import ruby_class
 from ..api import Context, function, legacy_function
@@ -30,7 +30,7 @@ def enclose_ipv6(context: Context, *arguments: Value) -> list[str]:
     if not isinstance(given, str | list):
         raise EvaluationError(f"enclose_ipv6(): Wrong argument type given {ruby_class(given)} expected String or Array")
     found: dict[str, None] = {}
-    for text in flattened([given]):
+    for text in flatten_arrays([given]):
         if text is None:
             continue
         if text == "*":

@@ -7,7 +7,7 @@ from typing import Final
 
 from shared.errors import EvaluationError
 
-from ...types.notation.operands import flattened
+from ...types.notation.operands import flatten_arrays
 from ...values.core import Value
 from ...values.labels import ruby_class
 from ...values.numbers import whole
@@ -22,7 +22,7 @@ _UNITS: Final = {"": 0, "k": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
 @legacy_function("clamp", -2)
 def clamp(context: Context, *arguments: Value) -> int:
     """The middle one of three numbers, as an integer: a value kept between two bounds."""
-    values = list(flattened(arguments))
+    values = list(flatten_arrays(arguments))
     if len(values) != 3:
         raise EvaluationError("clamp(): Wrong number of arguments, need three to clamp")
     for value in values:

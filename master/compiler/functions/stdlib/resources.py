@@ -7,7 +7,7 @@ from shared.errors import EvaluationError
 from ...catalog.relationships import split_reference
 from ...catalog.resources import DeclaredResource, capitalized_type
 from ...types.attribute_references import as_attribute
-from ...types.references import ClassType, ResourceType
+from ...types.references import ClassType, ResourceEntryType
 from ...values.core import Value, entries, key_of, same
 from ...values.labels import ruby_class
 from ...values.text import inspect, to_s
@@ -25,10 +25,10 @@ def _found(context: CatalogContext, reference: Value) -> DeclaredResource | None
 
 def _candidates(context: CatalogContext, reference: Value) -> list[DeclaredResource]:
     catalog = context.compilation.catalog
-    if isinstance(reference, ResourceType) and reference.type_name is not None and reference.title is None:
+    if isinstance(reference, ResourceEntryType) and reference.type_name is not None and reference.title is None:
         wanted = capitalized_type(reference.type_name)
         return [each for each in catalog if each.type == wanted]
-    if isinstance(reference, str | ResourceType | ClassType):
+    if isinstance(reference, str | ResourceEntryType | ClassType):
         found = catalog.find(*split_reference(reference))
         return [found] if found is not None else []
     raise EvaluationError(f"Reference is not understood: '{ruby_class(reference)}'")
@@ -107,7 +107,7 @@ def _ensure(context: CatalogContext, type_: str, title: Value, parameters: dict[
 def _type_name(type_: Value) -> str:
     if isinstance(type_, str):
         return type_
-    if isinstance(type_, ResourceType) and type_.type_name is not None:
+    if isinstance(type_, ResourceEntryType) and type_.type_name is not None:
         return type_.type_name
     raise EvaluationError(f"The type of a resource must be a String, got {ruby_class(type_)}")
 

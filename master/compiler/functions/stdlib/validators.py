@@ -12,7 +12,7 @@ from ...callables.sprintf import to_float, to_integer
 from ...types.base import PuppetType
 from ...types.descriptions.describe import describe_mismatch
 from ...types.infer import infer_set
-from ...types.notation.operands import flattened
+from ...types.notation.operands import flatten_arrays
 from ...types.notation.parse import parse_type
 from ...values.core import Value
 from ...values.labels import ruby_class
@@ -252,7 +252,7 @@ def _matching(arguments: tuple[Value, ...]) -> None:
     given, patterns = arguments[:2]
     if not isinstance(given, str):
         raise EvaluationError(f"validate_re(): input needs to be a String, not a {ruby_class(given)}")
-    for pattern in flattened([patterns]):
+    for pattern in flatten_arrays([patterns]):
         if not isinstance(pattern, str | Regexp):
             raise EvaluationError(f"no implicit conversion of {ruby_class(pattern)} into String")
         if (pattern if isinstance(pattern, Regexp) else Regexp(pattern)).search(given) is not None:

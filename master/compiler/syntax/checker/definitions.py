@@ -6,7 +6,7 @@ import re
 
 from .. import nodes as n
 from .effects import untitled_resource, value_at_end
-from .findings import CHILDREN, Findings, Place, Rule
+from .findings import CHILDREN, CheckReport, NodeContext, Rule
 from .labels import label, sentence, with_article
 
 _NAME = re.compile(r"[a-z]\w*(?:::[a-z]\w*)*", re.ASCII)
@@ -26,7 +26,7 @@ _BUILT_IN_TYPES = frozenset((
 Named = n.ClassDefinition | n.DefineDefinition | n.FunctionDefinition
 
 
-def _at_top(node: n.SyntaxNode, place: Place, found: Findings) -> None:
+def _at_top(node: n.SyntaxNode, place: NodeContext, found: CheckReport) -> None:
     """Classes, defines and nodes at top level or in classes; functions and aliases only at the very top."""
     container = place.within
     while container and isinstance(container.node, n.BlockExpression):
@@ -40,7 +40,7 @@ def _at_top(node: n.SyntaxNode, place: Place, found: Findings) -> None:
         found.error("Classes, definitions, and nodes may only appear at toplevel or inside other classes", node)
 
 
-def _named(node: Named, place: Place, found: Findings) -> None:
+def _named(node: Named, place: NodeContext, found: CheckReport) -> None:
     _at_top(node, place, found)
     if not _NAME.fullmatch(node.name):
         found.error(f"Unacceptable name. The name '{node.name}' is unacceptable as the name of {with_article(node)}", node)
@@ -52,12 +52,12 @@ def _named(node: Named, place: Place, found: Findings) -> None:
     _future_reserved(node.name, node, found)
 
 
-def _future_reserved(name: str, node: n.SyntaxNode, found: Findings) -> None:
+def _future_reserved(name: str, node: n.SyntaxNode, found: CheckReport) -> None:
     if name == "plan":
         found.deprecated(f"Use of future reserved word: '{name}'", node)
 
 
-def _class_or_define(node: n.ClassDefinition | n.DefineDefinition, place: Place, found: Findings) -> None:
+def _class_or_define(node: n.ClassDefinition | n.DefineDefinition, place: NodeContext, found: CheckReport) -> None:
     _named(node, place, found)
     _no_captures_rest(node.parameters, node, found)
     _unique(node.parameters, found)
@@ -67,32 +67,32 @@ def _class_or_define(node: n.ClassDefinition | n.DefineDefinition, place: Place,
     _no_value_at_end(node, node.body, found)
 
 
-def _function(node: n.FunctionDefinition, place: Place, found: Findings) -> None:
+def _function(node: n.FunctionDefinition, place: NodeContext, found: CheckReport) -> None:
     _named(node, place, found)
     _type_reference(node.returns, node, found)
     _unique(node.parameters, found)
 
 
-def _lambda(node: n.LambdaExpression, place: Place, found: Findings) -> None:
+def _lambda(node: n.LambdaExpression, place: NodeContext, found: CheckReport) -> None:
     _captures_rest_last(node.parameters, found)
     _type_reference(node.returns, node, found)
 
 
-def _epp(node: n.EppExpression, place: Place, found: Findings) -> None:
+def _epp(node: n.EppExpression, place: NodeContext, found: CheckReport) -> None:
     parameters = node.parameters or ()
     _captures_rest_last(parameters, found)
     _no_captures_rest(parameters, node, found)
     _unique(parameters, found)
 
 
-def _alias(node: n.TypeAliasDefinition, place: Place, found: Findings) -> None:
+def _alias(node: n.TypeAliasDefinition, place: NodeContext, found: CheckReport) -> None:
     _at_top(node, place, found)
     if not _TYPE_NAME.fullmatch(node.name):
         found.error(f"Unacceptable name. The name '{node.name}' is unacceptable as the name of {with_article(node)}", node)
     _type_reference(node.type, node, found)
 
 
-def _node(node: n.NodeDefinition, place: Place, found: Findings) -> None:
+def _node(node: n.NodeDefinition, place: NodeContext, found: CheckReport) -> None:
     for match in node.matches:
         _hostname(match, node, found)
     _at_top(node, place, found)
@@ -102,7 +102,7 @@ def _node(node: n.NodeDefinition, place: Place, found: Findings) -> None:
         found.error(message, node.parent)
 
 
-def _hostname(match: n.SyntaxNode, node: n.SyntaxNode, found: Findings) -> None:
+def _hostname(match: n.SyntaxNode, node: n.SyntaxNode, found: CheckReport) -> None:
     if isinstance(match, n.ConcatenatedString):
         inside = next((each.expression for each in match.segments if isinstance(each, n.TextExpression)), match)
         found.error("An interpolated expression is not allowed in a hostname of a node", inside)
@@ -114,7 +114,7 @@ def _hostname(match: n.SyntaxNode, node: n.SyntaxNode, found: Findings) -> None:
         found.error(f"Illegal expression. {sentence(match)} is unacceptable as hostname in {with_article(node)}", match)
 
 
-def _parameter(node: n.ParameterDeclaration, place: Place, found: Findings) -> None:
+def _parameter(node: n.ParameterDeclaration, place: NodeContext, found: CheckReport) -> None:
     if _NUMERIC_PARAMETER.fullmatch(node.name):
         message = f"The numeric parameter name '${node.name}' cannot be used (clashes with numeric match result variables)"
         found.error(message, node)
@@ -140,20 +140,20 @@ def _below(node: n.SyntaxNode) -> list[n.SyntaxNode]:
     return below
 
 
-def _captures_rest_last(parameters: tuple[n.ParameterDeclaration, ...], found: Findings) -> None:
+def _captures_rest_last(parameters: tuple[n.ParameterDeclaration, ...], found: CheckReport) -> None:
     for parameter in parameters[:-1]:
         if parameter.splat:
             found.error(f"Parameter ${parameter.name} is not last, and has 'captures rest'", parameter)
 
 
-def _no_captures_rest(parameters: tuple[n.ParameterDeclaration, ...], container: n.SyntaxNode, found: Findings) -> None:
+def _no_captures_rest(parameters: tuple[n.ParameterDeclaration, ...], container: n.SyntaxNode, found: CheckReport) -> None:
     for parameter in parameters:
         if parameter.splat:
             message = f"Parameter ${parameter.name} has 'captures rest' - not supported in {with_article(container)}"
             found.error(message, parameter)
 
 
-def _unique(parameters: tuple[n.ParameterDeclaration, ...], found: Findings) -> None:
+def _unique(parameters: tuple[n.ParameterDeclaration, ...], found: CheckReport) -> None:
     seen: set[str] = set()
     for parameter in parameters:
         if parameter.name in seen:
@@ -161,7 +161,7 @@ def _unique(parameters: tuple[n.ParameterDeclaration, ...], found: Findings) -> 
         seen.add(parameter.name)
 
 
-def _type_reference(node: n.SyntaxNode | None, container: n.SyntaxNode, found: Findings) -> None:
+def _type_reference(node: n.SyntaxNode | None, container: n.SyntaxNode, found: CheckReport) -> None:
     if node is None:
         return
     named = node.left if isinstance(node, n.AccessExpression) else node
@@ -172,7 +172,7 @@ def _type_reference(node: n.SyntaxNode | None, container: n.SyntaxNode, found: F
         found.error(message, node)
 
 
-def _no_value_at_end(node: n.SyntaxNode, body: n.SyntaxNode, found: Findings) -> None:
+def _no_value_at_end(node: n.SyntaxNode, body: n.SyntaxNode, found: CheckReport) -> None:
     value = value_at_end(body)
     if value and untitled_resource(value) is None:
         message = f"This {label(value)} has no effect. {sentence(node)} can not end with a value-producing expression without other effect"

@@ -13,14 +13,14 @@ from .syntaxes import Check
 Strict = Literal["off", "warning", "error"]
 
 
-class Place(NamedTuple):
+class NodeContext(NamedTuple):
     """A node and what it stands in."""
 
     node: n.SyntaxNode
-    within: Place | None
+    within: NodeContext | None
 
 
-class Findings:
+class CheckReport:
     """What the rules of one file write into, and what they may know of it."""
 
     def __init__(self, source: Source, namespace: str | None, strict: Strict, check: Check) -> None:
@@ -43,7 +43,7 @@ class Findings:
             self.issues.append(Diagnostic(self.strict, message, self.source.locate(at.at)))
 
 
-Rule = Callable[[Any, Place, Findings], None]
+Rule = Callable[[Any, NodeContext, CheckReport], None]
 
 # The fields that hold nodes, in the order of the reference's walk.
 CHILDREN: dict[type[n.SyntaxNode], tuple[str, ...]] = {

@@ -10,7 +10,7 @@ from shared.regexps import Regexp
 from .. import nodes as n
 from . import definitions, syntaxes
 from .effects import untitled_resource, without_effect
-from .findings import Findings, Place, Rule
+from .findings import CheckReport, NodeContext, Rule
 from .labels import label, sentence, with_article
 
 MAX_INTEGER = 2**63 - 1
@@ -36,7 +36,7 @@ _VALUES = frozenset(
 _DEFINITIONS = (n.ClassDefinition, n.DefineDefinition, n.NodeDefinition, n.FunctionDefinition, n.TypeAliasDefinition)
 
 
-def has_value(node: n.SyntaxNode, found: Findings) -> None:
+def has_value(node: n.SyntaxNode, found: CheckReport) -> None:
     """Definitions and collectors have none."""
     if type(node) in _VALUES:
         return
@@ -46,7 +46,7 @@ def has_value(node: n.SyntaxNode, found: Findings) -> None:
         found.error(f"Invalid use of expression. {sentence(node)} does not produce a value", node)
 
 
-def _illegal(node: n.SyntaxNode, feature: str, container: n.SyntaxNode, found: Findings) -> None:
+def _illegal(node: n.SyntaxNode, feature: str, container: n.SyntaxNode, found: CheckReport) -> None:
     message = f"Illegal expression. {sentence(node)} is unacceptable as {feature} in {with_article(container)}"
     found.error(message, node)
 
@@ -54,24 +54,24 @@ def _illegal(node: n.SyntaxNode, feature: str, container: n.SyntaxNode, found: F
 # --- literals and names -------------------------------------------------------------------------------------------
 
 
-def _integer(node: n.IntegerLiteral, place: Place, found: Findings) -> None:
+def _integer(node: n.IntegerLiteral, place: NodeContext, found: CheckReport) -> None:
     if node.value > MAX_INTEGER:
         message = f"A Literal Integer resulted in a value outside of Puppet Integer max range, got '+{node.value:#x}'"
         found.error(message, node)
 
 
-def _regex(node: n.RegexpLiteral, place: Place, found: Findings) -> None:
+def _regex(node: n.RegexpLiteral, place: NodeContext, found: CheckReport) -> None:
     try:
         _ = Regexp(node.source).pattern
     except EvaluationError as error:
         found.error(error.message, node, error.hint)
 
 
-def _reserved(node: n.ReservedWord, place: Place, found: Findings) -> None:
+def _reserved(node: n.ReservedWord, place: NodeContext, found: CheckReport) -> None:
     found.error(f"Use of reserved word: {node.word}, must be quoted if intended to be a String value", node)
 
 
-def _variable(node: n.VariableExpression, place: Place, found: Findings) -> None:
+def _variable(node: n.VariableExpression, place: NodeContext, found: CheckReport) -> None:
     name = node.name
     if name in found.good_names:
         return
@@ -86,17 +86,17 @@ def _variable(node: n.VariableExpression, place: Place, found: Findings) -> None
         found.error(f"Illegal variable name, The given name '{name}' does not conform to the naming rule {rule}", node)
 
 
-def _array(node: n.ArrayLiteral, place: Place, found: Findings) -> None:
+def _array(node: n.ArrayLiteral, place: NodeContext, found: CheckReport) -> None:
     for value in node.values:
         has_value(value, found)
 
 
-def _entry(node: n.HashEntry, place: Place, found: Findings) -> None:
+def _entry(node: n.HashEntry, place: NodeContext, found: CheckReport) -> None:
     has_value(node.key, found)
     has_value(node.value, found)
 
 
-def _hash(node: n.HashLiteral, place: Place, found: Findings) -> None:
+def _hash(node: n.HashLiteral, place: NodeContext, found: CheckReport) -> None:
     seen = set()
     for entry in node.entries:
         key = _literal(entry.key)
@@ -124,7 +124,7 @@ def _literal(node: n.SyntaxNode) -> tuple[str, object] | None:
     return None
 
 
-def _heredoc(node: n.HeredocExpression, place: Place, found: Findings) -> None:
+def _heredoc(node: n.HeredocExpression, place: NodeContext, found: CheckReport) -> None:
     if isinstance(node.text, n.StringLiteral):
         problem = syntaxes.problem(node.text.value, node.syntax, found.check)
         if problem:
@@ -134,7 +134,7 @@ def _heredoc(node: n.HeredocExpression, place: Place, found: Findings) -> None:
 # --- operators and calls ------------------------------------------------------------------------------------------
 
 
-def _binary(node: n.BinaryOperation, place: Place, found: Findings) -> None:
+def _binary(node: n.BinaryOperation, place: NodeContext, found: CheckReport) -> None:
     if node.op == "=":
         _assigned(node.left, found)
         has_value(node.right, found)
@@ -149,7 +149,7 @@ def _binary(node: n.BinaryOperation, place: Place, found: Findings) -> None:
         has_value(node.right, found)
 
 
-def _assigned(node: n.SyntaxNode, found: Findings) -> None:
+def _assigned(node: n.SyntaxNode, found: CheckReport) -> None:
     """The left side of an assignment."""
     pending = [node]
     while pending:
@@ -167,15 +167,15 @@ def _assigned(node: n.SyntaxNode, found: Findings) -> None:
             found.error(f"Illegal attempt to assign to '{each.name}'. Cannot assign to variables in other namespaces", each)
 
 
-def _unary(node: n.UnaryOperation, place: Place, found: Findings) -> None:
+def _unary(node: n.UnaryOperation, place: NodeContext, found: CheckReport) -> None:
     has_value(node.operand, found)
 
 
-def _inner(node: n.ParenthesizedExpression | n.TextExpression, place: Place, found: Findings) -> None:
+def _inner(node: n.ParenthesizedExpression | n.TextExpression, place: NodeContext, found: CheckReport) -> None:
     has_value(node.expression, found)
 
 
-def _call(node: n.FunctionCall, place: Place, found: Findings) -> None:
+def _call(node: n.FunctionCall, place: NodeContext, found: CheckReport) -> None:
     functor = node.functor
     if isinstance(functor, n.AccessExpression):
         functor = functor.left if isinstance(functor.left, n.QualifiedReference) else functor
@@ -188,7 +188,7 @@ def _call(node: n.FunctionCall, place: Place, found: Findings) -> None:
 # --- choices and blocks -------------------------------------------------------------------------------------------
 
 
-def _block(node: n.BlockExpression, place: Place, found: Findings) -> None:
+def _block(node: n.BlockExpression, place: NodeContext, found: CheckReport) -> None:
     untitled = untitled_resource(node)
     if untitled is not None:
         found.error(
@@ -207,30 +207,30 @@ def _block(node: n.BlockExpression, place: Place, found: Findings) -> None:
             return
 
 
-def _test(node: n.IfExpression | n.UnlessExpression, place: Place, found: Findings) -> None:
+def _test(node: n.IfExpression | n.UnlessExpression, place: NodeContext, found: CheckReport) -> None:
     has_value(node.test, found)
 
 
-def _case(node: n.CaseExpression, place: Place, found: Findings) -> None:
+def _case(node: n.CaseExpression, place: NodeContext, found: CheckReport) -> None:
     has_value(node.test, found)
     _one_default([value for option in node.options for value in option.values], node, found)
 
 
-def _case_option(node: n.CaseOption, place: Place, found: Findings) -> None:
+def _case_option(node: n.CaseOption, place: NodeContext, found: CheckReport) -> None:
     for value in node.values:
         has_value(value, found)
 
 
-def _selector(node: n.SelectorExpression, place: Place, found: Findings) -> None:
+def _selector(node: n.SelectorExpression, place: NodeContext, found: CheckReport) -> None:
     has_value(node.left, found)
     _one_default([entry.match for entry in node.entries], node, found, every=False)
 
 
-def _selector_entry(node: n.SelectorEntry, place: Place, found: Findings) -> None:
+def _selector_entry(node: n.SelectorEntry, place: NodeContext, found: CheckReport) -> None:
     has_value(node.match, found)
 
 
-def _one_default(values: list[n.SyntaxNode], container: n.SyntaxNode, found: Findings, *, every: bool = True) -> None:
+def _one_default(values: list[n.SyntaxNode], container: n.SyntaxNode, found: CheckReport, *, every: bool = True) -> None:
     defaults = [value for value in values if isinstance(value, n.DefaultLiteral)]
     for value in defaults[1 : None if every else 2]:
         found.error(f"This {label(container)} already has a 'default' entry - this is a duplicate", value)
@@ -239,23 +239,23 @@ def _one_default(values: list[n.SyntaxNode], container: n.SyntaxNode, found: Fin
 # --- resources ----------------------------------------------------------------------------------------------------
 
 
-def _resource(node: n.ResourceExpression, place: Place, found: Findings) -> None:
+def _resource(node: n.ResourceExpression, place: NodeContext, found: CheckReport) -> None:
     if node.form and isinstance(node.type, n.QualifiedName) and node.type.value == "class":
         found.error("Classes are not virtualizable", node)
 
 
-def _body(node: n.ResourceBody, place: Place, found: Findings) -> None:
+def _body(node: n.ResourceBody, place: NodeContext, found: CheckReport) -> None:
     splats = [each for each in node.attributes if isinstance(each, n.AttributeSplat)]
     for each in splats[1:]:
         found.error("Unfolding of attributes from Hash can only be used once per resource body", each)
 
 
-def _not_virtual(node: n.ResourceDefaultsExpression | n.ResourceOverrideExpression, place: Place, found: Findings) -> None:
+def _not_virtual(node: n.ResourceDefaultsExpression | n.ResourceOverrideExpression, place: NodeContext, found: CheckReport) -> None:
     if node.form:
         found.error("Resource Defaults are not virtualizable", node)
 
 
-def _attribute(node: n.AttributeOperation, place: Place, found: Findings) -> None:
+def _attribute(node: n.AttributeOperation, place: NodeContext, found: CheckReport) -> None:
     container = place.within.node if place.within else node
     if node.op == "+>" and not isinstance(container, n.CollectorExpression | n.ResourceOverrideExpression):
         message = f"Illegal +> operation on attribute {node.name}. This operator can not be used in {with_article(container)}"
@@ -263,11 +263,11 @@ def _attribute(node: n.AttributeOperation, place: Place, found: Findings) -> Non
     has_value(node.value, found)
 
 
-def _splat(node: n.AttributeSplat, place: Place, found: Findings) -> None:
+def _splat(node: n.AttributeSplat, place: NodeContext, found: CheckReport) -> None:
     has_value(node.value, found)
 
 
-def _collector(node: n.CollectorExpression, place: Place, found: Findings) -> None:
+def _collector(node: n.CollectorExpression, place: NodeContext, found: CheckReport) -> None:
     if not isinstance(node.type, n.QualifiedReference):
         _illegal(node.type, "type name", node, found)
     pending = [] if isinstance(node.query, n.Nop) else [node.query]

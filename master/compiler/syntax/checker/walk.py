@@ -5,7 +5,7 @@ from __future__ import annotations
 from .. import nodes as n
 from ..source import Source
 from .diagnostics import Diagnostic
-from .findings import CHILDREN, Findings, Place, Strict
+from .findings import CHILDREN, CheckReport, NodeContext, Strict
 from .labels import label
 from .rules import RULES
 
@@ -21,11 +21,11 @@ def check(program: n.Program, source: Source, *, namespace: str | None = None, s
     manifests, templates, code that has no file). `strict` is the setting: how severe a duplicate key is.
     Source: language reference 1 to 5.
     """
-    found = Findings(source, namespace, strict, check)
+    found = CheckReport(source, namespace, strict, check)
     found.issues.extend(Diagnostic("warning", message, source.locate(at), lexical=True) for at, message in program.warnings)
     if namespace is not None:
         _top_constructs(program, found)
-    pending = [Place(program.body, Place(program, None))]
+    pending = [NodeContext(program.body, NodeContext(program, None))]
     while pending:
         place = pending.pop()
         node = place.node
@@ -35,20 +35,20 @@ def check(program: n.Program, source: Source, *, namespace: str | None = None, s
             rule(node, place, found)
         names = CHILDREN[kind]
         if names:
-            below: list[Place] = []
+            below: list[NodeContext] = []
             for name in names:
                 value = getattr(node, name)
                 inner = type(value)
                 if inner is tuple:
-                    below.extend([Place(each, place) for each in value if type(each) not in _NOTHING_TO_SAY])
+                    below.extend([NodeContext(each, place) for each in value if type(each) not in _NOTHING_TO_SAY])
                 elif inner not in _NOTHING_TO_SAY:
-                    below.append(Place(value, place))
+                    below.append(NodeContext(value, place))
             below.reverse()
             pending.extend(below)
     return found.issues
 
 
-def _top_constructs(program: n.Program, found: Findings) -> None:
+def _top_constructs(program: n.Program, found: CheckReport) -> None:
     body = program.body
     for each in body.statements if isinstance(body, n.BlockExpression) else (body,):
         if not isinstance(each, n.Nop | n.ClassDefinition | n.DefineDefinition | n.FunctionDefinition | n.TypeAliasDefinition):

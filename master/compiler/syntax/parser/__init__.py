@@ -10,11 +10,11 @@ from __future__ import annotations
 from ..lexer import lex
 from ..nodes import EppExpression, Nop, Program, SyntaxNode
 from ..source import Source
-from .control import Control
-from .definitions import Definitions
-from .expressions import Expressions
-from .resources import Resources
-from .statements import Statements, in_block
+from .control import ControlParser
+from .definitions import DefinitionParser
+from .expressions import ExpressionParser
+from .resources import ResourceParser
+from .statements import StatementParser, in_block
 
 __all__ = ["parse"]
 
@@ -40,7 +40,7 @@ def parse(source: Source, *, epp: bool = False, tasks: bool = False, max_depth: 
     return Program(0, len(source.text), body, tuple(parser.definitions), tuple(lexed.warned))
 
 
-class _Parser(Statements, Resources, Expressions, Control, Definitions):
+class _Parser(StatementParser, ResourceParser, ExpressionParser, ControlParser, DefinitionParser):
     """The whole grammar."""
 
     def manifest(self) -> SyntaxNode:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ..nodes import CaseExpression, CaseOption, IfExpression, Nop, SyntaxNode, UnlessExpression
-from .cursor import Cursor
+from .cursor import TokenCursor
 
 
-class Control(Cursor):
+class ControlParser(TokenCursor):
     """The part of the grammar that chooses."""
 
     def control(self) -> SyntaxNode:

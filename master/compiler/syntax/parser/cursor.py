@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from shared.errors import Location, ParseError
 
-from ..lexer import Lexed
+from ..lexer import TokenizedSource
 from ..nodes import AttributeOperation, AttributeSplat, BlockExpression, LambdaExpression, Nop, ParameterDeclaration, SyntaxNode
 from ..source import Source
 
@@ -15,10 +15,10 @@ _OPENS = {"{": "}", "?{": "}", "[": "]", " [": "]", "(": ")", " (": ")"}
 _CLOSES = frozenset("}])")
 
 
-class Cursor(ABC):
+class TokenCursor(ABC):
     """The current token is (`kind`, `text`, `at`); `last_end` is the offset behind the one before it."""
 
-    def __init__(self, source: Source, lexed: Lexed, max_depth: int) -> None:
+    def __init__(self, source: Source, lexed: TokenizedSource, max_depth: int) -> None:
         self.source = source
         self.tokens = lexed.tokens
         self.broken = lexed.error

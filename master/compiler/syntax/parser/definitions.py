@@ -23,10 +23,10 @@ from ..nodes import (
     SyntaxNode,
     TypeAliasDefinition,
 )
-from .cursor import Cursor
+from .cursor import TokenCursor
 
 
-class Definitions(Cursor):
+class DefinitionParser(TokenCursor):
     """The part of the grammar that names things. All it finds is also added to `definitions`, when it ends."""
 
     def definition(self) -> SyntaxNode:

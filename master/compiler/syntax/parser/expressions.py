@@ -42,7 +42,7 @@ from ..nodes import (
     UndefLiteral,
     VariableExpression,
 )
-from .cursor import Cursor
+from .cursor import TokenCursor
 from .statements import in_block
 
 # Binding powers; a higher one binds tighter. Source: language reference 2.
@@ -69,7 +69,7 @@ _RESOURCES = (ResourceExpression, ResourceDefaultsExpression, ResourceOverrideEx
 _NOT_EXPRESSIONS = frozenset(("=", "+=", "-=", "->", "~>", "<-", "<~"))
 
 
-class Expressions(Cursor):
+class ExpressionParser(TokenCursor):
     """The part of the grammar below assignments and resources."""
 
     def expression(self, above: int = 0) -> SyntaxNode:

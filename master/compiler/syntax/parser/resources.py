@@ -21,7 +21,7 @@ from ..nodes import (
     StringLiteral,
     SyntaxNode,
 )
-from .cursor import Cursor
+from .cursor import TokenCursor
 from .statements import in_block, with_calls
 
 _ATTRIBUTE_NAMES = (KEYWORDS - {"true", "false"}) | {"name", "plan"}
@@ -29,7 +29,7 @@ _ARROWS = frozenset(("=>", "+>"))
 _NEVER_FIRST = frozenset(("and", "or", "in", "else", "elsif", "inherits"))  # of an expression
 
 
-class Resources(Cursor):
+class ResourceParser(TokenCursor):
     """The part of the grammar between relationships and expressions."""
 
     def resource(self) -> SyntaxNode:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ..nodes import BinaryOperation, BlockExpression, FunctionCall, Nop, QualifiedName, SyntaxNode
 from ..source import Source
-from .cursor import Cursor
+from .cursor import TokenCursor
 
 # fmt: off
 STATEMENT_CALLS: frozenset[str] = frozenset((
@@ -25,7 +25,7 @@ _ASSIGNS = frozenset(("=", "+=", "-="))
 _EDGES = frozenset(("->", "~>", "<-", "<~"))
 
 
-class Statements(Cursor):
+class StatementParser(TokenCursor):
     """The part of the grammar above resources."""
 
     def statements(self, first: SyntaxNode | None = None) -> list[SyntaxNode]:

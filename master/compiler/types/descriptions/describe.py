@@ -16,7 +16,7 @@ from ..base import ANY, INF, UNDEF, OptionalType, PuppetType, Range, TypeReferen
 from ..containers import ArrayType, HashType, StructType, TupleType
 from ..infer import infer_set
 from ..normalization import normalized
-from ..references import CallableType, ClassType, ResourceType, TypeType, capitalized
+from ..references import CallableType, ClassType, ResourceEntryType, TypeType, capitalized
 from ..scalars import EnumType, PatternType
 from .mismatch import (
     MISSING_BLOCK,
@@ -26,13 +26,13 @@ from .mismatch import (
     UNKNOWN_KEY,
     UNKNOWN_PARAMETER,
     UNRESOLVED,
-    About,
-    Kind,
-    Match,
+    LiteralMismatch,
     Mismatch,
     Path,
-    Size,
-    Step,
+    PathStep,
+    SizeMismatch,
+    TextMismatch,
+    TypeMismatch,
 )
 
 __all__ = ["check_parameters", "describe_mismatch", "describe_signatures", "mismatches", "signature_text"]
@@ -68,7 +68,7 @@ def mismatches(expected: PuppetType, actual: PuppetType, path: Path = ()) -> lis
     """What keeps `actual` from being `expected`; empty when it is."""
     unresolved = _unresolved(expected, set())
     if unresolved is not None:
-        return [About(path, UNRESOLVED, unresolved)]
+        return [TextMismatch(path, UNRESOLVED, unresolved)]
     return _compare(normalized(expected), expected, actual, path)
 
 
@@ -83,7 +83,7 @@ def _unresolved(type_: PuppetType, seen: set[int]) -> str | None:
 
 
 def _kind(path: Path, expected: PuppetType, actual: PuppetType) -> list[Mismatch]:
-    return [Kind(path, normalized(expected), normalized(actual))]
+    return [TypeMismatch(path, normalized(expected), normalized(actual))]
 
 
 def _compare(expected: PuppetType, original: PuppetType, actual: PuppetType, path: Path) -> list[Mismatch]:
@@ -104,7 +104,7 @@ def _compare(expected: PuppetType, original: PuppetType, actual: PuppetType, pat
             return []
         return _compare(expected.type, original if isinstance(original, AliasType) else expected, actual, path)
     if isinstance(expected, PatternType | EnumType):
-        return [Match(path, normalized(original), normalized(actual))]
+        return [LiteralMismatch(path, normalized(original), normalized(actual))]
     if isinstance(expected, AliasType):
         return _compare(normalized(expected.definition), expected, actual, path)
     return [] if expected.assignable(actual) else _kind(path, original, actual)
@@ -114,7 +114,7 @@ def _variants(expected: VariantType, original: PuppetType, actual: PuppetType, p
     types = [UNDEF, *expected.types] if isinstance(original, OptionalType) else list(expected.types)
     found = []
     for index, type_ in enumerate(types):
-        problems = mismatches(type_, actual, (*path, Step("variant", index)))
+        problems = mismatches(type_, actual, (*path, PathStep("variant", index)))
         if not problems:
             return []
         found.append(problems)
@@ -128,10 +128,10 @@ def _merged(position: int, arguments: bool, found: Sequence[list[Mismatch]]) -> 
     """One complaint for all variants, when each has one of the same kind at the same place; else all of them."""
     flat = [m for problems in found for m in problems]
     tests: tuple[Callable[[Mismatch], bool], ...] = (
-        lambda m: isinstance(m, Size) and m.arguments == arguments,
-        lambda m: isinstance(m, About) and m.pattern == MISSING_BLOCK,
-        lambda m: isinstance(m, About) and m.pattern == UNEXPECTED_BLOCK,
-        lambda m: isinstance(m, Kind),
+        lambda m: isinstance(m, SizeMismatch) and m.arguments == arguments,
+        lambda m: isinstance(m, TextMismatch) and m.pattern == MISSING_BLOCK,
+        lambda m: isinstance(m, TextMismatch) and m.pattern == UNEXPECTED_BLOCK,
+        lambda m: isinstance(m, TypeMismatch),
     )
     for test in tests:
         chosen = [m for m in flat if test(m)]
@@ -152,16 +152,16 @@ def _array(expected: ArrayType, original: PuppetType, actual: PuppetType, path: 
     if isinstance(actual, TupleType):
         sizes = actual.size if actual.size is not None else (len(actual.types), len(actual.types))
         if not _fits(expected.size, sizes):
-            return [Size(path, expected.sizes, sizes)]
+            return [SizeMismatch(path, expected.sizes, sizes)]
         return [
             m
             for index, type_ in enumerate(actual.types)
             if not expected.element.assignable(type_)
-            for m in mismatches(expected.element, type_, (*path, Step("index", index)))
+            for m in mismatches(expected.element, type_, (*path, PathStep("index", index)))
         ]
     if isinstance(actual, ArrayType):
         if not _fits(expected.size, actual.sizes):
-            return [Size(path, expected.sizes, actual.sizes)]
+            return [SizeMismatch(path, expected.sizes, actual.sizes)]
         return _kind(path, original, ArrayType(actual.element))
     return _kind(path, original, actual)
 
@@ -174,17 +174,17 @@ def _hash(expected: HashType, original: PuppetType, actual: PuppetType, path: Pa
     if isinstance(actual, StructType):
         sizes = (actual.required, len(actual.elements))
         if not _fits(expected.size, sizes):
-            return [Size(path, expected.sizes, sizes)]
+            return [SizeMismatch(path, expected.sizes, sizes)]
         found: list[Mismatch] = []
         for element in actual.elements:
             if not expected.key_type.assignable(element.key_type):
-                found += mismatches(expected.key_type, element.key_type, (*path, Step("key", element.name)))
+                found += mismatches(expected.key_type, element.key_type, (*path, PathStep("key", element.name)))
             if not expected.value_type.assignable(element.value_type):
-                found += mismatches(expected.value_type, element.value_type, (*path, Step("entry", element.name)))
+                found += mismatches(expected.value_type, element.value_type, (*path, PathStep("entry", element.name)))
         return found
     if isinstance(actual, HashType):
         if not _fits(expected.size, actual.sizes):
-            return [Size(path, expected.sizes, actual.sizes)]
+            return [SizeMismatch(path, expected.sizes, actual.sizes)]
         return _kind(path, original, HashType(actual.key_type, actual.value_type))
     return _kind(path, original, actual)
 
@@ -196,17 +196,17 @@ def _struct(expected: StructType, original: PuppetType, actual: PuppetType, path
         for mine in expected.elements:
             theirs = rest.pop(mine.name, None)
             if theirs is None:
-                found += [] if mine.optional else [About(path, MISSING_KEY, mine.name)]
+                found += [] if mine.optional else [TextMismatch(path, MISSING_KEY, mine.name)]
                 continue
             if theirs.optional and not mine.optional:
-                found += mismatches(mine.key_type, theirs.key_type, (*path, Step("key", mine.name)))
+                found += mismatches(mine.key_type, theirs.key_type, (*path, PathStep("key", mine.name)))
             if not mine.value_type.assignable(theirs.value_type):
-                found += mismatches(mine.value_type, theirs.value_type, (*path, Step("entry", mine.name)))
-        return found + [About(path, UNKNOWN_KEY, name) for name in rest]
+                found += mismatches(mine.value_type, theirs.value_type, (*path, PathStep("entry", mine.name)))
+        return found + [TextMismatch(path, UNKNOWN_KEY, name) for name in rest]
     if isinstance(actual, HashType):
         sizes = (expected.required, len(expected.elements))
         if not _fits(sizes, actual.sizes):
-            return [Size(path, sizes, actual.sizes)]
+            return [SizeMismatch(path, sizes, actual.sizes)]
         return _kind(path, original, HashType(actual.key_type, actual.value_type))
     return _kind(path, original, actual)
 
@@ -216,18 +216,18 @@ def _tuple(expected: TupleType, original: PuppetType, actual: PuppetType, path: 
         return []
     if isinstance(actual, TupleType):
         if not _fits(expected.sizes, actual.sizes):
-            return [Size(path, expected.sizes, actual.sizes, arguments)]
+            return [SizeMismatch(path, expected.sizes, actual.sizes, arguments)]
         if not expected.types:
             return []
         found: list[Mismatch] = []
         for index, type_ in enumerate(actual.types):
             position = min(index, len(expected.types) - 1)
-            found += mismatches(expected.types[position], type_, (*path, Step("index", position)))
+            found += mismatches(expected.types[position], type_, (*path, PathStep("index", position)))
         return found
     if isinstance(actual, ArrayType):
         if not _fits(expected.sizes, actual.sizes):
-            return [Size(path, expected.sizes, actual.sizes, arguments)]
-        return [m for i, t in enumerate(expected.types) for m in mismatches(t, actual.element, (*path, Step("index", i)))]
+            return [SizeMismatch(path, expected.sizes, actual.sizes, arguments)]
+        return [m for i, t in enumerate(expected.types) for m in mismatches(t, actual.element, (*path, PathStep("index", i)))]
     return _kind(path, original, actual)
 
 
@@ -243,9 +243,9 @@ def _callable(expected: CallableType, original: PuppetType, actual: PuppetType, 
             return problems
     wanted, given = expected.returns or ANY, actual.returns or ANY
     if not wanted.assignable(given):
-        return _kind((*path, Step("return", "return")), wanted, given)
+        return _kind((*path, PathStep("return", "return")), wanted, given)
     block, given_block = expected.block or UNDEF, actual.block or UNDEF
-    return [] if given_block.assignable(block) else _kind((*path, Step("block")), block, given_block)
+    return [] if given_block.assignable(block) else _kind((*path, PathStep("block")), block, given_block)
 
 
 # --- texts --------------------------------------------------------------------------------------------------------
@@ -253,7 +253,7 @@ def _callable(expected: CallableType, original: PuppetType, actual: PuppetType, 
 
 def describe_mismatch(subject: str, expected: PuppetType, actual: PuppetType) -> str:
     """`subject expects a …, got …`, on as many lines as there are problems; '' when there are none."""
-    found = mismatches(expected, actual, (Step("subject", subject),))
+    found = mismatches(expected, actual, (PathStep("subject", subject),))
     if len(found) == 1:
         return found[0].text().strip()
     return "\n ".join(m.text() for m in found)
@@ -285,11 +285,11 @@ def check_parameters(
         deferred: gives the return type of a Deferred's function, None when that declares none (then it passes).
     """
     known = {name for name, _, _ in parameters}
-    found: list[Mismatch] = [About((), UNKNOWN_PARAMETER, name) for name in given if name not in known]
+    found: list[Mismatch] = [TextMismatch((), UNKNOWN_PARAMETER, name) for name in given if name not in known]
     for name, type_, default in parameters:
         if name not in given:
             if not (missing_ok or default):
-                found.append(About((), MISSING_PARAMETER, name))
+                found.append(TextMismatch((), MISSING_PARAMETER, name))
             continue
         value = given[name]
         if type_.instance(value):
@@ -297,9 +297,9 @@ def check_parameters(
         if isinstance(value, Deferred) and deferred is not None:
             returned = deferred(value)
             if returned is not None and not type_.generalized().assignable(returned.generalized()):
-                found += mismatches(type_, returned, (Step("parameter", name),))
+                found += mismatches(type_, returned, (PathStep("parameter", name),))
             continue
-        found += mismatches(type_, _given_type(value), (Step("parameter", name),))
+        found += mismatches(type_, _given_type(value), (PathStep("parameter", name),))
     if not found:
         return None
     if len(found) == 1:
@@ -310,15 +310,15 @@ def check_parameters(
 def _given_type(value: Value) -> PuppetType:
     """The type of a parameter's value; a class reference counts as a resource's, as the reference hands it over."""
     if isinstance(value, ClassType) and value.class_name is not None:
-        return TypeType(ResourceType("Class", capitalized(value.class_name)))
+        return TypeType(ResourceEntryType("Class", capitalized(value.class_name)))
     return infer_set(value)
 
 
 def describe_signatures(name: str, signatures: Sequence[SignatureView], args: PuppetType) -> str:
     """Why a call fits none of `signatures`; `name` is the function's, `lambda` for a block; `args` from `arguments_type`."""
-    problems = [_argument_problems(s, args, (Step("signature", i),)) for i, s in enumerate(signatures)]
+    problems = [_argument_problems(s, args, (PathStep("signature", i),)) for i, s in enumerate(signatures)]
     if not all(problems):
-        blocks = [_block_problems(s, args, (Step("signature", i),)) for i, s in enumerate(signatures)]
+        blocks = [_block_problems(s, args, (PathStep("signature", i),)) for i, s in enumerate(signatures)]
         problems = blocks if all(blocks) else [mine or block for mine, block in zip(problems, blocks, strict=True)]
     label = "block" if name == "lambda" else f"'{name}'"
     found = _merged(0, True, problems)
@@ -346,11 +346,11 @@ def _argument_problems(signature: SignatureView, args: PuppetType, path: Path) -
     types, _ = _argument_types(args)
     count = len(types)
     if not signature.accepts_count(count):
-        return [Size(path, (signature.low, INF if signature.high is None else signature.high), (count, count), arguments=True)]
+        return [SizeMismatch(path, (signature.low, INF if signature.high is None else signature.high), (count, count), arguments=True)]
     for index, type_ in enumerate(types):
         parameter = signature.parameters[min(index, len(signature.parameters) - 1)]
         if parameter.type is not None and not parameter.type.assignable(type_):
-            found = mismatches(parameter.type, type_, (*path, Step("parameter", parameter.name)))
+            found = mismatches(parameter.type, type_, (*path, PathStep("parameter", parameter.name)))
             if found:
                 return found
     return []
@@ -361,11 +361,11 @@ def _block_problems(signature: SignatureView, args: PuppetType, path: Path) -> l
     wanted = signature.block
     if block is not None:
         if wanted is None:
-            return [About(path, UNEXPECTED_BLOCK)]
-        return mismatches(wanted, block, (*path, Step("block")))
+            return [TextMismatch(path, UNEXPECTED_BLOCK)]
+        return mismatches(wanted, block, (*path, PathStep("block")))
     if wanted is None or wanted.assignable(UNDEF):
         return []
-    return [About(path, MISSING_BLOCK)]
+    return [TextMismatch(path, MISSING_BLOCK)]
 
 
 def signature_text(signature: SignatureView) -> str:

@@ -18,7 +18,7 @@ from ..containers import ArrayType, CollectionType, HashType, StructElement, Str
 from ..data import DATA, RICH_DATA, RICH_DATA_KEY
 from ..init import InitType
 from ..objects import ObjectType
-from ..references import CallableType, ClassType, ResourceType, TypeType
+from ..references import CallableType, ClassType, ResourceEntryType, TypeType
 from ..scalars import (
     STRING,
     BinaryType,
@@ -126,7 +126,7 @@ def _object(class_name: str, attributes: Attributes) -> str:
 
 
 def _class_name(type_: PuppetType) -> str:
-    return f"P{type(type_).__name__}"
+    return f"P{type_.pcore_name}"
 
 
 def _inspect_alias(alias: AliasType, open_aliases: tuple[PuppetType, ...]) -> str:
@@ -293,7 +293,7 @@ _ATTRIBUTES: Final[dict[type, Callable[[Any, Inner], Attributes | None]]] = {
     Wrapper: _wrapper,
     SemVerType: _semver,
     URIType: _uri,
-    ResourceType: _resource,
+    ResourceEntryType: _resource,
     ClassType: _class,
     RuntimeType: _runtime,
     ObjectType: _object_type,

@@ -13,7 +13,7 @@ from ..scalars import StringType
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PathStep:
     """One part of a path. Kinds: subject, parameter, entry, key, index, block, return; variant and signature are not shown."""
 
     kind: str
@@ -24,7 +24,7 @@ class Step:
         return texts.get(self.kind, "{}").format(self.name)
 
 
-Path = tuple[Step, ...]
+Path = tuple[PathStep, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Mismatch:
         return self if index >= len(self.path) else replace(self, path=self.path[:index] + self.path[index + 1 :])
 
     def same_as(self, other: Mismatch) -> bool:
-        if isinstance(self, About) and self.name:
+        if isinstance(self, TextMismatch) and self.name:
             return False  # the reference lists those about a key once for each signature
         return self.__class__ is other.__class__ and replace(self, path=self.at()) == replace(other, path=other.at())
 
@@ -58,12 +58,12 @@ class Mismatch:
         raise NotImplementedError
 
 
-def _shown_step(step: Step) -> str:
+def _shown_step(step: PathStep) -> str:
     return f"variant {step.name}" if step.kind == "variant" else str(step)
 
 
 @dataclass(frozen=True, slots=True)
-class About(Mismatch):
+class TextMismatch(Mismatch):
     """A complaint with a fixed text around a name."""
 
     pattern: str
@@ -83,7 +83,7 @@ UNRESOLVED = "references an unresolved type '{}'"
 
 
 @dataclass(frozen=True, slots=True)
-class Size(Mismatch):
+class SizeMismatch(Mismatch):
     """A collection of the wrong size; with `arguments`, a call with the wrong number of them."""
 
     expected: Range
@@ -91,7 +91,7 @@ class Size(Mismatch):
     arguments: bool = False
 
     def joined(self, other: Mismatch) -> Mismatch:
-        assert isinstance(other, Size)
+        assert isinstance(other, SizeMismatch)
         low, high = min(self.expected[0], other.expected[0]), max(self.expected[1], other.expected[1])
         return replace(self, expected=(low, high))
 
@@ -113,14 +113,14 @@ def _range_text(range_: Range, zero: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind(Mismatch):
+class TypeMismatch(Mismatch):
     """A value of the wrong type."""
 
     expected: PuppetType
     actual: PuppetType
 
     def joined(self, other: Mismatch) -> Mismatch:
-        assert isinstance(other, Kind)
+        assert isinstance(other, TypeMismatch)
         types = [t for e in (self.expected, other.expected) for t in (e.types if isinstance(e, VariantType) else (e,))]
         return replace(self, expected=normalized(VariantType.of(types)))
 
@@ -147,7 +147,7 @@ class Kind(Mismatch):
 
 
 @dataclass(frozen=True, slots=True)
-class Match(Kind):
+class LiteralMismatch(TypeMismatch):
     """A string that is not one of, or does not match, those expected."""
 
     def complaint(self) -> str:

@@ -25,7 +25,7 @@ from ..infer import infer
 from ..init import InitType
 from ..iterables import IterableType
 from ..objects import ObjectType
-from ..references import CallableType, ClassType, ResourceType, TypeType
+from ..references import CallableType, ClassType, ResourceEntryType, TypeType
 from ..scalars import (
     BooleanType,
     EnumType,
@@ -44,7 +44,7 @@ from ..scalars import (
 )
 from ..type_sets import TypeSetType
 from .named_references import class_reference, resource_reference
-from .operands import Keys, arity, checked, flattened, kind_name, limits, size_of
+from .operands import Keys, arity_error, check_keys, flatten_arrays, limits, size_of, type_text
 
 __all__ = ["IllegalAlias", "declared_type", "type_from_access"]
 
@@ -68,9 +68,9 @@ def _one_type(
     """For types around one other type; `literal`: a string stands for itself."""
 
     def made(_: PuppetType, keys: Sequence[Value]) -> PuppetType:
-        keys = flattened(keys)
+        keys = flatten_arrays(keys)
         if len(keys) != 1:
-            raise arity(base, 1, 1, len(keys))
+            raise arity_error(base, 1, 1, len(keys))
         if isinstance(keys[0], PuppetType):
             return make(keys[0])
         if literal and isinstance(keys[0], str):
@@ -81,11 +81,11 @@ def _one_type(
 
 
 def _not_undef(_: PuppetType, keys: Sequence[Value]) -> PuppetType:
-    keys = flattened(keys)
+    keys = flatten_arrays(keys)
     if not keys:
         return NotUndefType()
     if len(keys) > 1:
-        raise arity("NotUndef-Type", 0, 1, len(keys))
+        raise arity_error("NotUndef-Type", 0, 1, len(keys))
     if isinstance(keys[0], str):
         return NotUndefType(StringType(None, keys[0]))
     if isinstance(keys[0], PuppetType):
@@ -94,7 +94,7 @@ def _not_undef(_: PuppetType, keys: Sequence[Value]) -> PuppetType:
 
 
 def _integer(_: PuppetType, keys: Sequence[Value]) -> PuppetType:
-    keys = flattened(keys)
+    keys = flatten_arrays(keys)
     if not 1 <= len(keys) <= 2:
         raise BadOperand(f"Integer-Type supports [] with one or two arguments (from, to). Got {len(keys)}")
     for index, key in enumerate(keys):
@@ -104,7 +104,7 @@ def _integer(_: PuppetType, keys: Sequence[Value]) -> PuppetType:
 
 
 def _float(_: PuppetType, keys: Sequence[Value]) -> PuppetType:
-    keys = flattened(keys)
+    keys = flatten_arrays(keys)
     if not 1 <= len(keys) <= 2:
         raise BadOperand(f"Float-Type supports [] with one or two arguments (from, to). Got {len(keys)}")
     for index, key in enumerate(keys):
@@ -114,37 +114,37 @@ def _float(_: PuppetType, keys: Sequence[Value]) -> PuppetType:
 
 
 def _string(_: PuppetType, keys: Sequence[Value]) -> PuppetType:
-    keys = flattened(keys)
+    keys = flatten_arrays(keys)
     if not 1 <= len(keys) <= 2:
         raise BadOperand(f"String supports [] with one or two arguments. Got {len(keys)}")
     return StringType(size_of(keys, 0))
 
 
 def _boolean(base: PuppetType, keys: Sequence[Value]) -> PuppetType:
-    keys = flattened(keys)
-    checked(base, keys, 1, 1, [(bool, "TrueClass or FalseClass")])
+    keys = flatten_arrays(keys)
+    check_keys(base, keys, 1, 1, [(bool, "TrueClass or FalseClass")])
     return BooleanType(keys[0])
 
 
 def _enum(base: PuppetType, keys: Sequence[Value]) -> PuppetType:
-    keys = flattened(keys)
+    keys = flatten_arrays(keys)
     any_case = False
     if keys and keys[-1].__class__ is bool:
         any_case = keys.pop()
-    checked(base, keys, 1, INF, [(str, "String")])
+    check_keys(base, keys, 1, INF, [(str, "String")])
     return EnumType(keys, any_case)
 
 
 def _variant(base: PuppetType, keys: Sequence[Value]) -> PuppetType:
-    keys = flattened(keys)
-    checked(base, keys, 1, INF, [(PuppetType, "Any-Type")])
+    keys = flatten_arrays(keys)
+    check_keys(base, keys, 1, INF, [(PuppetType, "Any-Type")])
     return VariantType.of(keys)
 
 
 def _pattern(base: PuppetType, keys: Sequence[Value]) -> PuppetType:
-    keys = flattened(keys)
+    keys = flatten_arrays(keys)
     names = [(str, "String"), (Regexp, "Regexp"), (PatternType, "Pattern-Type"), (RegexpType, "Regexp-Type")]
-    checked(base, keys, 1, INF, names)
+    check_keys(base, keys, 1, INF, names)
     found: list[Regexp] = []
     for key in keys:
         if isinstance(key, PatternType):
@@ -162,26 +162,26 @@ def _compiled(regexp: Regexp) -> Regexp:
 
 
 def _regexp(base: PuppetType, keys: Sequence[Value]) -> PuppetType:
-    keys = flattened(keys)
+    keys = flatten_arrays(keys)
     if len(keys) != 1:
-        error = arity(uppercase_article(label(base)), 1, 1, len(keys))
+        error = arity_error(uppercase_article(label(base)), 1, 1, len(keys))
         error.operand = 1 if keys else error.operand
         raise error
-    checked(base, keys, 1, 1, [(str, "String"), (Regexp, "Regexp")])
+    check_keys(base, keys, 1, 1, [(str, "String"), (Regexp, "Regexp")])
     return RegexpType(_compiled(Regexp(keys[0]) if isinstance(keys[0], str) else keys[0]))
 
 
 def _sem_ver(base: PuppetType, keys: Sequence[Value]) -> PuppetType:
-    keys = flattened(keys)
-    checked(base, keys, 1, INF, [(str, "String"), (SemVerRange, "SemverRange")])
+    keys = flatten_arrays(keys)
+    check_keys(base, keys, 1, INF, [(str, "String"), (SemVerRange, "SemverRange")])
     return SemVerType([SemVerRange.parse(k) if isinstance(k, str) else k for k in keys])
 
 
 def _time(base: PuppetType, keys: Sequence[Value]) -> PuppetType:
-    keys = flattened(keys)
+    keys = flatten_arrays(keys)
     assert isinstance(base, TimeType)
     if len(keys) > 2:
-        raise arity(uppercase_article(label(base)), 0, 2, len(keys))
+        raise arity_error(uppercase_article(label(base)), 0, 2, len(keys))
     limits = [None if key is DEFAULT else _moment(base, key) for key in keys]
     return base.__class__(*limits)
 
@@ -194,9 +194,9 @@ def _moment(base: TimeType, key: Value) -> Timespan | Timestamp:
 
 
 def _array(_: PuppetType, keys: Sequence[Value]) -> PuppetType:
-    keys = flattened(keys)
+    keys = flatten_arrays(keys)
     if not 1 <= len(keys) <= 3:
-        raise arity("Array-Type", 1, 3, len(keys))
+        raise arity_error("Array-Type", 1, 3, len(keys))
     if isinstance(keys[0], PuppetType):
         return ArrayType(keys[0], size_of(keys[1:], 1) if len(keys) > 1 else None)
     if len(keys) == 2:
@@ -205,21 +205,21 @@ def _array(_: PuppetType, keys: Sequence[Value]) -> PuppetType:
 
 
 def _hash(_: PuppetType, keys: Sequence[Value]) -> PuppetType:
-    keys = flattened(keys)
+    keys = flatten_arrays(keys)
     if len(keys) == 2 and all(k.__class__ is int for k in keys):
         return HashType(None, None, IntegerType(*limits(keys)).range)
     for index, key in enumerate(keys[:2]):
         if not isinstance(key, PuppetType):
             raise BadOperand(f"Hash-Type[] arguments must be types. Got {ruby_class(key)}", index)
     if not 2 <= len(keys) <= 4:
-        raise arity("Hash-Type", 2, 4, len(keys))
+        raise arity_error("Hash-Type", 2, 4, len(keys))
     return HashType(keys[0], keys[1], size_of(keys[2:], 2) if len(keys) > 2 else None)
 
 
 def _collection(_: PuppetType, keys: Sequence[Value]) -> PuppetType:
-    keys = flattened(keys)
+    keys = flatten_arrays(keys)
     if not 1 <= len(keys) <= 2:
-        raise arity("Collection-Type", 1, 2, len(keys))
+        raise arity_error("Collection-Type", 1, 2, len(keys))
     return CollectionType(size_of(keys, 0))
 
 
@@ -234,14 +234,14 @@ def _split_size(keys: Keys) -> tuple[Keys, Range | None]:
 
 
 def _tuple(base: PuppetType, keys: Sequence[Value]) -> PuppetType:
-    types, size = _split_size(flattened(keys))
-    checked(base, types, 1, INF, [(PuppetType, "Any-Type")])
+    types, size = _split_size(flatten_arrays(keys))
+    check_keys(base, types, 1, INF, [(PuppetType, "Any-Type")])
     return TupleType(types, size)
 
 
 def _struct(base: PuppetType, keys: Sequence[Value]) -> PuppetType:
     keys = list(keys)
-    checked(base, keys, 1, 1, [(dict, "Hash")])
+    check_keys(base, keys, 1, 1, [(dict, "Hash")])
     return StructType([struct_element(value_of(k), v) for k, v in keys[0].items()])
 
 
@@ -265,10 +265,11 @@ def _callable(_: PuppetType, keys: Sequence[Value]) -> PuppetType:
     returns: PuppetType | None = None
     if keys and keys[0].__class__ is list:
         if len(keys) != 2:
-            raise arity("A Callable-Type", 2, 2, len(keys))
+            raise arity_error("A Callable-Type", 2, 2, len(keys))
         if not isinstance(keys[1], PuppetType):
             raise BadOperand(
-                f"Error creating type specialization of a Callable-Type, Cannot use {kind_name(keys[1])} where Any-Type is expected", 1
+                f"Error creating type specialization of a Callable-Type, Cannot use {type_text(keys[1])} where Any-Type is expected",
+                1,
             )
         keys, returns = keys[0], keys[1]
     rest = list(keys)
@@ -300,15 +301,15 @@ def _init(_: PuppetType, keys: Sequence[Value]) -> PuppetType:
 
 
 def _runtime(base: PuppetType, keys: Sequence[Value]) -> PuppetType:
-    keys = flattened(keys)
-    checked(base, keys, 2, 2, [(str, "String"), (str, "String")])
+    keys = flatten_arrays(keys)
+    check_keys(base, keys, 2, 2, [(str, "String"), (str, "String")])
     return RuntimeType(keys[0], keys[1])
 
 
 def _uri(_: PuppetType, keys: Sequence[Value]) -> PuppetType:
-    keys = flattened(keys)
+    keys = flatten_arrays(keys)
     if len(keys) != 1:
-        raise arity("URI-Type", 1, 1, len(keys))
+        raise arity_error("URI-Type", 1, 1, len(keys))
     if isinstance(keys[0], str) and keys[0]:
         return URIType.of_uri(URI.parse(keys[0]))
     if isinstance(keys[0], dict):
@@ -317,12 +318,12 @@ def _uri(_: PuppetType, keys: Sequence[Value]) -> PuppetType:
 
 
 def _object(base: PuppetType, keys: Sequence[Value]) -> PuppetType:
-    keys = flattened(keys)
+    keys = flatten_arrays(keys)
     assert isinstance(base, ObjectType)
     if base.name != "Object":
         return object_extension(base, keys)
     if len(keys) != 1:
-        raise arity("Object-Type", 1, 1, len(keys))
+        raise arity_error("Object-Type", 1, 1, len(keys))
     if not isinstance(keys[0], dict):
         raise BadOperand(f"Object-Type[] arguments must be types. Got {ruby_class(keys[0])}", 0)
     return unnamed_object(keys[0])
@@ -361,7 +362,7 @@ def _unknown(base: PuppetType, keys: Sequence[Value]) -> Value:
 
 def _type_set(base: PuppetType, keys: Sequence[Value]) -> Value:
     if len(keys) != 1:
-        raise arity("TypeSet-Type", 1, 1, len(keys))
+        raise arity_error("TypeSet-Type", 1, 1, len(keys))
     if not isinstance(keys[0], dict):
         raise BadOperand(f"TypeSet-Type[] expects a Hash, got {ruby_class(keys[0])}", 0)
     return TypeSetType("TypeSet", {value_of(k): v for k, v in keys[0].items()} or None)
@@ -371,7 +372,7 @@ _MAKERS: dict[type[PuppetType], Callable[..., Value]] = {
     IntegerType: _integer, FloatType: _float, StringType: _string, BooleanType: _boolean, EnumType: _enum, VariantType: _variant,
     PatternType: _pattern, RegexpType: _regexp, SemVerType: _sem_ver, TimespanType: _time, TimestampType: _time, ArrayType: _array,
     HashType: _hash, CollectionType: _collection, TupleType: _tuple, StructType: _struct, CallableType: _callable, InitType: _init,
-    RuntimeType: _runtime, URIType: _uri, ObjectType: _object, ClassType: class_reference, ResourceType: resource_reference,
+    RuntimeType: _runtime, URIType: _uri, ObjectType: _object, ClassType: class_reference, ResourceEntryType: resource_reference,
     TypeReference: _unknown, TypeSetType: _type_set, NotUndefType: _not_undef,
     OptionalType: _one_type("Optional-Type", OptionalType, literal=True),
     SensitiveType: _one_type("Sensitive-Type", SensitiveType), TypeType: _one_type("Type-Type", TypeType),

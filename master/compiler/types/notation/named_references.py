@@ -10,8 +10,8 @@ from ...errors.issues import BadOperand
 from ...values.core import Value
 from ...values.labels import label, uppercase_article, with_article
 from ..base import INF, PuppetType
-from ..references import ClassType, ResourceType, capitalized
-from .operands import Keys, arity, flattened, kind_name
+from ..references import ClassType, ResourceEntryType, capitalized
+from .operands import Keys, arity_error, flatten_arrays, type_text
 
 _NAME = re.compile(r"(?:(?:::)?[a-z_]\w*)(?:::[a-z]\w*)*", re.ASCII)
 _CLASSREF = re.compile(r"(?:::)?[A-Z][\w-]*(?:::[A-Z][\w-]*)*", re.ASCII)
@@ -20,7 +20,7 @@ _CLASSREF = re.compile(r"(?:::)?[A-Z][\w-]*(?:::[A-Z][\w-]*)*", re.ASCII)
 def _titles(keys: Sequence[Value]) -> tuple[Keys, bool] | None:
     """The titles, and whether an array of references is wanted; None when all of them are undef."""
     many = len(keys) > 1 or (bool(keys) and keys[0].__class__ is list)
-    titles = [k for k in flattened(keys) if k is not None]
+    titles = [k for k in flatten_arrays(keys) if k is not None]
     return (titles, many) if titles or not keys else None
 
 
@@ -28,7 +28,7 @@ def class_reference(base: PuppetType, keys: Sequence[Value]) -> Value:
     """`Class[names]`."""
     assert isinstance(base, ClassType)
     if not keys:
-        raise arity(str(base), 1, INF, 0)
+        raise arity_error(str(base), 1, INF, 0)
     found = _titles(keys)
     if found is None:
         return [] if len(keys) > 1 or keys[0].__class__ is list else None
@@ -49,33 +49,33 @@ def class_reference(base: PuppetType, keys: Sequence[Value]) -> Value:
 
 def resource_reference(base: PuppetType, keys: Sequence[Value]) -> Value:
     """`Resource[type, titles]` and `File[titles]`."""
-    assert isinstance(base, ResourceType)
+    assert isinstance(base, ResourceEntryType)
     if not keys:
-        raise arity(str(base), 1, INF, 0)
+        raise arity_error(str(base), 1, INF, 0)
     rest = list(keys)
     type_name = base.type_name
     if type_name is None:
         first = rest.pop(0)
-        if isinstance(first, ResourceType) and first.type_name is not None:
+        if isinstance(first, ResourceEntryType) and first.type_name is not None:
             type_name = first.type_name
         elif isinstance(first, str):
             type_name = capitalized(first)
         else:
-            raise BadOperand(f"First argument to Resource[] must be a resource type or a String. Got {kind_name(first)}.", 0)
+            raise BadOperand(f"First argument to Resource[] must be a resource type or a String. Got {type_text(first)}.", 0)
         if not _CLASSREF.fullmatch(type_name):
             raise BadOperand(f"Illegal type reference. The given name '{type_name}' does not conform to the naming rule", 0)
         if not rest:
-            return ResourceType(type_name)
+            return ResourceEntryType(type_name)
     return _references(base, type_name, rest, 1 if base.type_name is None else 0)
 
 
 @lru_cache(maxsize=8192)
-def reference(type_name: str, title: str) -> ResourceType:
+def reference(type_name: str, title: str) -> ResourceEntryType:
     """`PuppetType['title']`; the same object for the same one, as catalogs name the same resources over and over."""
-    return ResourceType(type_name, title)
+    return ResourceEntryType(type_name, title)
 
 
-def _references(base: ResourceType, type_name: str, keys: Keys, shift: int) -> Value:
+def _references(base: ResourceEntryType, type_name: str, keys: Keys, shift: int) -> Value:
     if len(keys) == 1 and keys[0].__class__ is str:
         return reference(type_name, keys[0])
     found = _titles(keys)
@@ -86,7 +86,7 @@ def _references(base: ResourceType, type_name: str, keys: Keys, shift: int) -> V
         if not isinstance(title, str):
             raise BadOperand(
                 f"Error creating type specialization of {with_article(label(base))}, "
-                f"Cannot use {kind_name(title)} where a resource title String is expected",
+                f"Cannot use {type_text(title)} where a resource title String is expected",
                 index + shift,
             )
     references = [reference(type_name, title) for title in titles]

@@ -14,17 +14,17 @@ from ..scalars import IntegerType
 Keys = list[Value]
 
 
-def flattened(keys: Sequence[Value]) -> Keys:
+def flatten_arrays(keys: Sequence[Value]) -> Keys:
     """Nested arrays opened."""
     if not any(k.__class__ is list for k in keys):
         return list(keys)
     out: Keys = []
     for key in keys:
-        out.extend(flattened(key) if key.__class__ is list else (key,))
+        out.extend(flatten_arrays(key) if key.__class__ is list else (key,))
     return out
 
 
-def arity(base: str, low: int, high: float, count: int) -> BadOperand:
+def arity_error(base: str, low: int, high: float, count: int) -> BadOperand:
     if high == INF:
         text = f"{low} or more arguments"
     elif high != low:
@@ -34,20 +34,20 @@ def arity(base: str, low: int, high: float, count: int) -> BadOperand:
     return BadOperand(f"{base}[] accepts {text}. Got {count}")
 
 
-def checked(base: PuppetType, keys: Keys, low: int, high: float, wanted: Sequence[tuple[type, str]]) -> None:
+def check_keys(base: PuppetType, keys: Keys, low: int, high: float, wanted: Sequence[tuple[type, str]]) -> None:
     if not low <= len(keys) <= high:
-        raise arity(uppercase_article(label(base)), 1, high, len(keys))
+        raise arity_error(uppercase_article(label(base)), 1, high, len(keys))
     for index, key in enumerate(keys):
         if not isinstance(key, tuple(kind for kind, _ in wanted)) or (key.__class__ is bool and bool not in [k for k, _ in wanted]):
             expected = " or ".join(name for _, name in wanted)
             raise BadOperand(
                 f"Error creating type specialization of {with_article(label(base))}, "
-                f"Cannot use {kind_name(key)} where {expected} is expected",
+                f"Cannot use {type_text(key)} where {expected} is expected",
                 index,
             )
 
 
-def kind_name(value: Value) -> str:
+def type_text(value: Value) -> str:
     if value is None:
         return "Undef"
     return "Default" if value is DEFAULT else str(infer(value).generalized())
