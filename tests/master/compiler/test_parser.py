@@ -343,7 +343,7 @@ def test_definitions_are_collected_from_everywhere() -> None:
         "ClassDefinition",
         "ClassDefinition",
         "DefineDefinition",
-        "TypeAlias",
+        "TypeAliasDefinition",
         "NodeDefinition",
     ]
 
