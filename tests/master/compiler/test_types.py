@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from master.compiler.callables import conversions as conversions  # Init[T] asks these
 from master.compiler.errors.issues import BadOperand
 from master.compiler.types.aliases import AliasType
 from master.compiler.types.base import ANY, VariantType
