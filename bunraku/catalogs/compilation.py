@@ -11,7 +11,7 @@ from typing import Any
 
 from agent.facts.builtin.host import Host
 from agent.facts.facter import FactSources, gather
-from master.catalogs.compiler_terminus import trusted
+from master.catalogs.compiler_terminus import trusted_data
 from master.compiler.catalog.wire import wire_catalog
 from master.compiler.codegen.codecache import CodeCache
 from master.compiler.evaluation.compilation import Compilation
@@ -209,7 +209,7 @@ class LocalEnvironment:
             facts=permitted,
             parameters={**permitted, **node.parameters},
             classes=node.class_parameters(),
-            trusted=trusted(node.name, None, external),
+            trusted=trusted_data(node.name, None, external),
             server_facts={},
         )
         return Compilation(self.world, self.loader, node_input, log)

@@ -81,7 +81,7 @@ async def classified(name: str, settings: MasterSettings, terminus: str = "") ->
     """A node with its facts, as plain data, from another terminus than the settings' if one is named; NotFound."""
     choice = choice_of(settings)
     makers = node_makers(settings)
-    nodes = choice.named(NODE, makers, terminus) if terminus else choice.terminus(NODE, makers, settings.node_terminus)
+    nodes = choice.terminus_named(NODE, makers, terminus) if terminus else choice.terminus(NODE, makers, settings.node_terminus)
     found = await WithFacts(nodes, facts_binding(settings, choice)).find(Request(name, settings.environment))
     if found is None:
         raise NotFound(f"Could not find node {name}")

@@ -37,7 +37,7 @@ log = logging.getLogger("puppet.compiler")
 
 class Compile(Protocol):
     async def __call__(self, job: CompileJob) -> bytes:
-        """The catalog as JSON with rich data; CompileError, Unavailable."""
+        """Return the catalog as JSON with rich data; CompileError, Unavailable."""
 
 
 class PreparedCatalog(Catalog):
@@ -97,43 +97,43 @@ class CompilerTerminus(Terminus[Catalog]):
 
     async def find(self, request: Request[Catalog]) -> Catalog | None:
         """
-        The node's catalog.
+        Return the node's catalog.
 
         Raises:
             BadRequest: facts that do not parse, or of another node. CompileError: with file, line and column.
         """
         name = valid_certname(request.key)
-        given = await self._given_facts(request)
-        wanted, known = await asyncio.to_thread(self._environment_for, request)
-        if given is not None:
-            await self.nodes.expire(name, environment=wanted)
-            await self.facts.save(given, environment=wanted)  # before the classifier runs: there are some that read the file
-        facts = given or await self.facts.find(name, environment=wanted)
+        sent_facts = await self._sent_facts(request)
+        requested, exists = await asyncio.to_thread(self._environment_for, request)
+        if sent_facts is not None:
+            await self.nodes.expire(name, environment=requested)
+            await self.facts.save(sent_facts, environment=requested)  # before the classifier runs: there are some that read the file
+        facts = sent_facts or await self.facts.find(name, environment=requested)
         node = await with_facts_in_hand(self.nodes, facts).find(
             name,
-            environment=wanted,
+            environment=requested,
             transaction_uuid=request.option("transaction_uuid") or None,
             configured_environment=request.option("configured_environment") or None,
         )
         if node is None:
             raise PuppetError(f"Could not find node '{name}'; cannot compile", hint="The node terminus does not know it.")
-        environment = node.environment or wanted
-        if not (known and environment == wanted) and not await asyncio.to_thread(self.environments, environment):
+        environment = node.environment or requested
+        if not (exists and environment == requested) and not await asyncio.to_thread(self.environments, environment):
             raise NoEnvironment(environment)
         if request.flag("check_environment") and environment != request.environment:
             # Tells the agent to begin again there: it must not apply what its own environment would have given.
             return Catalog(name=name, environment=environment, catalog_format=2, version=int(self.now().timestamp()))
         code_id = await self.static.code_id(environment) if self.static else None
-        checksum = await self._static_with(request, environment) if code_id else None
-        return await self._compiled(name, environment, node, facts, request, code_id, checksum)
+        checksum = await self._checksum_for_static(request, environment) if code_id else None
+        return await self._compile(name, environment, node, facts, request, code_id, checksum)
 
-    async def _static_with(self, request: Request[Catalog], environment: str) -> Algorithm | None:
-        """The checksum type of a static catalog; None when it is to be none. CompileError: agent and master have none in common."""
-        if self.static is None or not request.flag("static_catalog") or not await asyncio.to_thread(self.static.wanted, environment):
+    async def _checksum_for_static(self, request: Request[Catalog], environment: str) -> Algorithm | None:
+        """Return the checksum type of a static catalog; None: it is to be none. CompileError: agent and master share none."""
+        if self.static is None or not request.flag("static_catalog") or not await asyncio.to_thread(self.static.is_static, environment):
             return None
         return negotiate_checksum(request.option("checksum_type"))
 
-    async def _compiled(
+    async def _compile(
         self,
         name: str,
         environment: str,
@@ -143,32 +143,32 @@ class CompilerTerminus(Terminus[Catalog]):
         code_id: str | None,
         checksum: Algorithm | None,
     ) -> Catalog:
-        data = trusted(name, request.client, await self.external(_identity(name, request.client)))
+        data = trusted_data(name, request.client, await self.external(_certname_behind(name, request.client)))
         job = CompileJob.of(name, node, environment, facts, data, self.server_facts, code_id=code_id)
         started = time.monotonic()
         body = await self.compile(job)  # whoever answers the request writes its error into the log
         if self.static is not None and checksum is not None:
-            body = await asyncio.to_thread(self.static.applied, body, environment, checksum, request.client)
+            body = await asyncio.to_thread(self.static.make_static, body, environment, checksum, request.client)
         elif self.static is not None and request.flag("inline_metadata"):
             offered = negotiate_checksum(request.option("checksum_type"))
-            body = await asyncio.to_thread(self.static.with_metadata, body, environment, offered, request.client)
+            body = await asyncio.to_thread(self.static.add_metadata, body, environment, offered, request.client)
         kind = "catalog" if checksum is None else "static catalog"
         log.log(NOTICE, "Compiled %s for %s in environment %s in %.2f seconds", kind, name, environment, time.monotonic() - started)
         return PreparedCatalog(name=name, environment=environment, body=body)
 
     def _environment_for(self, request: Request[Catalog]) -> tuple[str, bool]:
-        """The environment that the node asks for, or the default one when there is no such; and whether there is that one."""
-        wanted = request.environment
-        if self.environments(wanted):
-            return wanted, True
+        """Return the environment that the node asks for, else the default one, and whether that one exists."""
+        requested = request.environment
+        if self.environments(requested):
+            return requested, True
         if self.environments(self.default_environment):
             # As in puppetserver: the agent begins again there, and an environment that was removed leaves nobody unmanaged.
-            log.warning("%s asks for the environment '%s', which does not exist", request.key, wanted)
+            log.warning("%s asks for the environment '%s', which does not exist", request.key, requested)
             return self.default_environment, True
-        return wanted, False
+        return requested, False
 
-    async def _given_facts(self, request: Request[Catalog]) -> Facts | None:
-        """The facts that came with the request, None when there were none."""
+    async def _sent_facts(self, request: Request[Catalog]) -> Facts | None:
+        """Return the facts that came with the request, None when there were none."""
         text = request.option("facts")
         if not text:
             return None
@@ -177,16 +177,16 @@ class CompilerTerminus(Terminus[Catalog]):
             raise BadRequest(f"Facts but no fact format provided for {request.key}")
         dialect = request.dialect or MODERN
         format = of_content_type(form, dialect.formats_read(FACTS))
-        own = {"clientcert": _identity(request.key, request.client)}  # the certificate's, never a fact's
+        own_facts = {"clientcert": _certname_behind(request.key, request.client)}  # the certificate's, never a fact's
         arrived = self.now().isoformat()
         if self.parsers is not None and self.parsers.takes(FACTS, text, format):
             # The escapes that are left are plain text, which is as long as what it stands for or longer.
             escaped = await asyncio.to_thread(lambda: text.replace("+", " ").encode("utf-8", "surrogateescape"))
             facts: Facts | None = await self.parsers.facts(
-                escaped, dialect, format, values=own, timestamp=arrived, keep=dialect is not LEGACY
+                escaped, dialect, format, values=own_facts, timestamp=arrived, keep=dialect is not LEGACY
             )
         else:
-            facts = await asyncio.to_thread(_facts_in, text, dialect, format)
+            facts = await asyncio.to_thread(_parse_facts, text, dialect, format)
         if facts is None:
             return None  # `puppet catalog download` has none and says so
         if facts.name != request.key:
@@ -194,29 +194,29 @@ class CompilerTerminus(Terminus[Catalog]):
         if isinstance(facts, PackedFacts):
             return facts
         timestamp = arrived if dialect is LEGACY or not facts.timestamp else facts.timestamp
-        return facts.model_copy(update={"values": {**facts.values, **own}, "timestamp": timestamp, "expiration": None})
+        return facts.model_copy(update={"values": {**facts.values, **own_facts}, "timestamp": timestamp, "expiration": None})
 
 
-def _facts_in(text: str, dialect: Dialect, format: Format) -> Facts | None:
-    """The facts in a text; None for `null`. Blocks."""
-    body = twice_decoded(text)
+def _parse_facts(text: str, dialect: Dialect, format: Format) -> Facts | None:
+    """Return the facts in a text; None for `null`. Blocks."""
+    body = decode_twice(text)
     return None if body.strip() == b"null" else dialect.load(FACTS, body, format)
 
 
-def twice_decoded(text: str) -> bytes:
-    """Facts are escaped before the form escapes them again; `text` has been decoded once. Fits every version's spaces."""
+def decode_twice(text: str) -> bytes:
+    """Return facts, which are escaped before the form escapes them; `text` has been decoded once. Fits every version's spaces."""
     return percent.unescaped(text.replace("+", " ").encode("utf-8", "surrogateescape"))
 
 
-def _identity(name: str, client: Client | None) -> str:
-    """The certname behind a request about a node, which may go by another name."""
+def _certname_behind(name: str, client: Client | None) -> str:
+    """Return the certname behind a request about a node, which may go by another name."""
     return client.name if client is not None and client.authenticated else name
 
 
-def trusted(name: str, client: Client | None, external: Mapping[str, Any]) -> dict[str, Any]:
-    """`$trusted`: what the certificate says. Source: protocol reference 5.5."""
+def trusted_data(name: str, client: Client | None, external: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `$trusted`: what the certificate says. Source: protocol reference 5.5."""
     authenticated: str | bool = "local" if client is None else "remote" if client.authenticated else False
-    valid_certname = _identity(name, client)
+    valid_certname = _certname_behind(name, client)
     host, _, domain = valid_certname.partition(".")
     return {
         "authenticated": authenticated,

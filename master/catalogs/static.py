@@ -43,7 +43,7 @@ class MetadataSource(Protocol):
 
 
 def negotiate_checksum(offered: str) -> Algorithm:
-    """The first checksum type of an agent's list (`sha256.md5`) that is known here; CompileError when there is none."""
+    """Return the first checksum type of an agent's list (`sha256.md5`) that is known here; CompileError when there is none."""
     for name in offered.split("."):
         if is_algorithm(name):
             return name
@@ -54,7 +54,7 @@ def inline_metadata(
     resources: Sequence[Resource], files: MetadataSource, *, root: str, checksum: Algorithm
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """
-    The `metadata` (by title) and `recursive_metadata` (by title and source) of the files of a catalog that come from modules.
+    Return the `metadata` (by title) and `recursive_metadata` (by title and source) of the files of a catalog that come from modules.
 
     Args:
         root: the environment's folder; what lies elsewhere has no version and is left to the run.
@@ -71,19 +71,19 @@ def inline_metadata(
         sources = _sources(parameters)
         if not sources:
             continue
-        asked = _MetadataQueries(files, root, _options(parameters, checksum))
+        queries = _MetadataQueries(files, root, _options(parameters, checksum))
         try:
             if str(parameters.get("recurse", "")) in ("True", "true", "remote"):
-                found = asked.trees(sources, every=parameters.get("sourceselect") == "all")
-                if found:
-                    trees[resource["title"]] = found
+                metadata_by_source = queries.trees(sources, every=parameters.get("sourceselect") == "all")
+                if metadata_by_source:
+                    trees[resource["title"]] = metadata_by_source
             else:
-                one = asked.one(sources)
-                if one is None:
+                metadata = queries.first_with_uri(sources)
+                if metadata is None:
                     where = Location(resource.get("file"), resource.get("line"))
                     raise CompileError(f"Could not get metadata for {', '.join(sources)}", where=where)
-                if one.content_uri is not None:
-                    single[resource["title"]] = one.to_data(MODERN)
+                if metadata.content_uri is not None:
+                    single[resource["title"]] = metadata.to_data(MODERN)
         except CompileError:
             raise
         except PuppetError as err:
@@ -93,16 +93,16 @@ def inline_metadata(
 
 
 def _sources(parameters: Mapping[str, Any]) -> list[str]:
-    """The sources, without slashes at their ends; none when one of them is not our own file server's."""
-    given = parameters.get("source")
-    sources = [each for each in (given if isinstance(given, list) else [given]) if isinstance(each, str)]
-    if parameters.get("ensure") == "absent" or not all(_SOURCE.fullmatch(each) for each in sources):
+    """Return the sources, without slashes at their ends; none when one of them is not our own file server's."""
+    values = parameters.get("source")
+    sources = [source for source in (values if isinstance(values, list) else [values]) if isinstance(source, str)]
+    if parameters.get("ensure") == "absent" or not all(_SOURCE.fullmatch(source) for source in sources):
         return []
-    return [each.rstrip("/") for each in sources]
+    return [source.rstrip("/") for source in sources]
 
 
 def _options(parameters: Mapping[str, Any], checksum: Algorithm) -> dict[str, Option]:
-    """How the agent would ask for the metadata of a resource."""
+    """Return the options with which the agent would ask for the metadata of a resource."""
     options: dict[str, Option] = {"links": "manage", "checksum_type": checksum, "source_permissions": "ignore"}
     for name, option in (("links", "links"), ("checksum", "checksum_type"), ("source_permissions", "source_permissions")):
         if parameters.get(name):
@@ -112,7 +112,7 @@ def _options(parameters: Mapping[str, Any], checksum: Algorithm) -> dict[str, Op
             options[name] = str(parameters[name])
     ignore = parameters.get("ignore")
     if ignore:
-        options["ignore"] = [str(each) for each in ignore] if isinstance(ignore, list) else [str(ignore)]
+        options["ignore"] = [str(pattern) for pattern in ignore] if isinstance(ignore, list) else [str(ignore)]
     return options
 
 
@@ -124,24 +124,24 @@ class _MetadataQueries:
     root: str
     options: Mapping[str, Option]
 
-    def one(self, sources: Sequence[str]) -> FileMetadata | None:
-        """The metadata of the first source that has any; with a content URI when it may be inlined."""
-        found = self.first(sources)
-        if found is None or found.source is None:
+    def first_with_uri(self, sources: Sequence[str]) -> FileMetadata | None:
+        """Return the metadata of the first source that has any; with a content URI when it may be inlined."""
+        metadata = self.first(sources)
+        if metadata is None or metadata.source is None:
             return None
-        return found.model_copy(update={"content_uri": self._uri(found.source, found.full_path)})
+        return metadata.model_copy(update={"content_uri": self._uri(metadata.source, metadata.full_path)})
 
     def first(self, sources: Sequence[str]) -> FileMetadata | None:
-        """The metadata of the first source that has any."""
+        """Return the metadata of the first source that has any."""
         for source in sources:
-            found = self.files.find(_key(source), self.options)
-            if found is not None:
-                return found.model_copy(update={"source": source})
+            metadata = self.files.find(_key(source), self.options)
+            if metadata is not None:
+                return metadata.model_copy(update={"source": source})
         return None
 
     def trees(self, sources: Sequence[str], *, every: bool) -> dict[str, Any]:
-        """The trees of the first source that is there, or of `every` one, by source; none when one of them has no version."""
-        found: dict[str, Any] = {}
+        """Return the trees of the first source that is there, or of `every` one, by source; none when one of them has no version."""
+        trees: dict[str, Any] = {}
         for source in sources:
             entries = self.files.search(_key(source), {**self.options, "recurse": "true"})
             if entries is None:
@@ -149,13 +149,13 @@ class _MetadataQueries:
             uri = self._uri(source, entries[0].path)
             if uri is None:
                 return {}
-            found[source] = [_with_uri(each, uri).to_data(MODERN) for each in entries]
+            trees[source] = [_with_uri(entry, uri).to_data(MODERN) for entry in entries]
             if not every:
                 break
-        return found
+        return trees
 
     def _uri(self, source: str, path: str) -> str | None:
-        """Where the bytes of a module's file are found by version; None for every other file."""
+        """Return the URI at which the bytes of a module's file are found by version; None for every other file."""
         if not path.startswith(f"{self.root}/") or not _key(source).startswith("modules/"):
             return None
         relative = path.removeprefix(f"{self.root}/")
@@ -202,15 +202,15 @@ class StaticCatalogs:
     server: MetadataServer
 
     async def code_id(self, environment: str) -> str | None:
-        """The version of the environment's code."""
+        """Return the version of the environment's code."""
         return await self.code.code_id(environment) if self.code else None
 
-    def wanted(self, environment: str) -> bool:
-        """Whether the environment's catalogs are to be static. Blocks, briefly."""
+    def is_static(self, environment: str) -> bool:
+        """Return whether the environment's catalogs are to be static. Blocks, briefly."""
         return self.environments.read(environment).static_catalogs
 
-    def applied(self, body: bytes, environment: str, checksum: Algorithm, client: Client | None) -> bytes:
-        """A catalog's JSON with the metadata in it. Blocks. CompileError: a source that is not there."""
+    def make_static(self, body: bytes, environment: str, checksum: Algorithm, client: Client | None) -> bytes:
+        """Return a catalog's JSON with the metadata in it. Blocks. CompileError: a source does not exist."""
         catalog = plainjson.loads(body)
         if not isinstance(catalog, dict):
             raise BadData("Expected a catalog")
@@ -223,9 +223,9 @@ class StaticCatalogs:
             catalog["recursive_metadata"] = trees
         return plainjson.dumps(catalog)
 
-    def with_metadata(self, body: bytes, environment: str, checksum: Algorithm, client: Client | None) -> bytes:
+    def add_metadata(self, body: bytes, environment: str, checksum: Algorithm, client: Client | None) -> bytes:
         """
-        A catalog's JSON with the metadata of all single files that the file server has: an answer to questions that would come next.
+        Return a catalog's JSON with the metadata of all single files on the file server, which the agent would ask for next.
 
         Unlike in a static catalog the bytes are those that are served when they are asked for. Blocks.
         """
@@ -233,17 +233,17 @@ class StaticCatalogs:
         if not isinstance(catalog, dict):
             raise BadData("Expected a catalog")
         files = _NodeFileServer(self.server, environment, client)
-        found = {}
+        metadata_by_title = {}
         for resource in catalog["resources"]:
             parameters = resource.get("parameters", {})
             sources = _sources(parameters) if resource["type"] == "File" and not parameters.get("recurse") else []
             try:
-                one = _MetadataQueries(files, "", _options(parameters, checksum)).first(sources)
+                metadata = _MetadataQueries(files, "", _options(parameters, checksum)).first(sources)
             except PuppetError as err:
                 log.debug("Not inlining the metadata of File[%s]: %s", resource["title"], err)
                 continue
-            if one is not None:
-                found[resource["title"]] = one.to_data(MODERN)
-        if found:
-            catalog["metadata"] = found
+            if metadata is not None:
+                metadata_by_title[resource["title"]] = metadata.to_data(MODERN)
+        if metadata_by_title:
+            catalog["metadata"] = metadata_by_title
         return plainjson.dumps(catalog)

@@ -32,9 +32,9 @@ log = logging.getLogger("puppet.compiler")
 __all__ = ["V4Catalogs"]
 
 
-class CompileHeard(Protocol):
-    async def __call__(self, job: CompileJob, heard: list[CompileLogEntry] | None = None) -> bytes:
-        """The catalog as JSON with rich data, and what was logged for it; CompileError, Unavailable."""
+class LoggedCompile(Protocol):
+    async def __call__(self, job: CompileJob, log_entries: list[CompileLogEntry] | None = None) -> bytes:
+        """Return the catalog as JSON with rich data, and what was logged for it; CompileError, Unavailable."""
 
 
 class V4Catalogs:
@@ -52,7 +52,7 @@ class V4Catalogs:
         facts: Binding[Facts],
         nodes: Binding[Node],
         catalogs: Binding[Catalog],
-        compile: CompileHeard,
+        compile: LoggedCompile,
         server_facts: Mapping[str, Any],
         environments: Callable[[str], bool],
         code_id: Callable[[str], Awaitable[str | None]],
@@ -67,90 +67,92 @@ class V4Catalogs:
         self.code_id = code_id
         self.now = now
 
-    async def find(self, wanted: CatalogRequest) -> bytes:
+    async def find(self, catalog_request: CatalogRequest) -> bytes:
         """
-        The answer as JSON: the catalog, and what was logged for it if that is wanted.
+        Return the answer as JSON: the catalog, and what was logged for it if that is wanted.
 
         Raises:
             BadName: not a certname. NotFound: no such environment. CompileError: with file, line and column.
         """
-        name = valid_certname(wanted.certname)
-        await self._check_environment(wanted.environment)
-        facts, trusted = await self._given(wanted)
-        node = await self._node(wanted, facts)
-        environment = wanted.environment if wanted.prefer_environment or not node.environment else node.environment
+        name = valid_certname(catalog_request.certname)
+        await self._check_environment(catalog_request.environment)
+        facts, trusted = await self._facts_and_trusted(catalog_request)
+        node = await self._node(catalog_request, facts)
+        environment = catalog_request.environment if catalog_request.prefer_environment or not node.environment else node.environment
         await self._check_environment(environment)
-        if wanted.save_facts:
-            await self.nodes.expire(name, environment=wanted.environment)
-            await self.facts.save(facts, environment=wanted.environment)
-        heard: list[CompileLogEntry] | None = [] if wanted.log_level else None
-        body = await self._compiled(node, environment, facts, trusted, heard)
-        if wanted.save_catalog and self.catalogs.cache is not None:
+        if catalog_request.save_facts:
+            await self.nodes.expire(name, environment=catalog_request.environment)
+            await self.facts.save(facts, environment=catalog_request.environment)
+        log_entries: list[CompileLogEntry] | None = [] if catalog_request.log_level else None
+        body = await self._compile(node, environment, facts, trusted, log_entries)
+        if catalog_request.save_catalog and self.catalogs.cache is not None:
             saved = PreparedCatalog(name=name, environment=environment, body=body)
             await self.catalogs.cache.save(Request(name, environment, body=saved))
-        if heard is None:
+        if log_entries is None:
             return b'{"catalog":' + body + b"}"
         text = f"Compiled catalog for {name} in environment {environment} using the v4 catalog endpoint"
-        heard.append(CompileLogEntry("info", text, "", None, None, self.now()))
-        return b'{"catalog":' + body + b',"logs":' + plainjson.dumps(list(_shown(heard, wanted.log_level))) + b"}"
+        log_entries.append(CompileLogEntry("info", text, "", None, None, self.now()))
+        return b'{"catalog":' + body + b',"logs":' + plainjson.dumps(list(_logs_to_data(log_entries, catalog_request.log_level))) + b"}"
 
     async def _check_environment(self, name: str) -> None:
         if not await asyncio.to_thread(self.environments, name):
             raise NotFound(f"Could not find environment '{name}'")
 
-    async def _given(self, wanted: CatalogRequest) -> tuple[Facts, Mapping[str, Any]]:
+    async def _facts_and_trusted(self, catalog_request: CatalogRequest) -> tuple[Facts, Mapping[str, Any]]:
         """
-        The facts, and what is trusted of the node.
+        Return the facts, and what is trusted of the node.
 
         That comes from whoever asks, by design: this is why nobody may until a rule of the site says who. It never comes from stored
         facts, which are what the node says of itself: one that calls a fact `trusted` would choose its own.
         """
         stamp = self.now().isoformat()
-        if wanted.packed is not None:
-            return wanted.packed, wanted.trusted or {}
-        if wanted.facts is None:
-            stored = await self.facts.find(wanted.certname, environment=wanted.environment, ignore_cache=True)
-            return stored or Facts(name=wanted.certname, timestamp=stamp), wanted.trusted or {}
-        values = dict(wanted.facts)
+        if catalog_request.packed is not None:
+            return catalog_request.packed, catalog_request.trusted or {}
+        if catalog_request.facts is None:
+            stored = await self.facts.find(catalog_request.certname, environment=catalog_request.environment, ignore_cache=True)
+            return stored or Facts(name=catalog_request.certname, timestamp=stamp), catalog_request.trusted or {}
+        values = dict(catalog_request.facts)
         trusted = values.pop("trusted", None)
-        facts = Facts(name=wanted.certname, values=values, timestamp=stamp)
-        if wanted.trusted is not None:
-            return facts, wanted.trusted
+        facts = Facts(name=catalog_request.certname, values=values, timestamp=stamp)
+        if catalog_request.trusted is not None:
+            return facts, catalog_request.trusted
         return facts, trusted if isinstance(trusted, Mapping) else {}
 
-    async def _node(self, wanted: CatalogRequest, facts: Facts) -> Node:
-        """The node, never from a cache nor into one: it depends on facts that may be nobody's."""
-        options = {"transaction_uuid": wanted.transaction_uuid} if wanted.transaction_uuid else {}
-        request: Request[Node] = Request(wanted.certname, wanted.environment, options=options)
+    async def _node(self, catalog_request: CatalogRequest, facts: Facts) -> Node:
+        """Return the node, never from a cache nor into one: it depends on facts that may be nobody's."""
+        options = {"transaction_uuid": catalog_request.transaction_uuid} if catalog_request.transaction_uuid else {}
+        request: Request[Node] = Request(catalog_request.certname, catalog_request.environment, options=options)
         terminus = self.nodes.terminus
         assert isinstance(terminus, WithFacts)
-        found = await terminus.find_with(request, facts)
-        if found is None:
-            raise PuppetError(f"Could not find node '{wanted.certname}'; cannot compile", hint="The node terminus does not know it.")
-        return found
+        node = await terminus.find_with(request, facts)
+        if node is None:
+            raise PuppetError(
+                f"Could not find node '{catalog_request.certname}'; cannot compile", hint="The node terminus does not know it."
+            )
+        return node
 
-    async def _compiled(
-        self, node: Node, environment: str, facts: Facts, trusted: Mapping[str, Any], heard: list[CompileLogEntry] | None
+    async def _compile(
+        self, node: Node, environment: str, facts: Facts, trusted: Mapping[str, Any], log_entries: list[CompileLogEntry] | None
     ) -> bytes:
         code_id = await self.code_id(environment)
         job = CompileJob.of(node.name, node, environment, facts, trusted, self.server_facts, code_id=code_id, exported=True)
         started = time.monotonic()
-        body = await self.compile(job, heard)
+        body = await self.compile(job, log_entries)
         took = time.monotonic() - started
         log.log(NOTICE, "Compiled catalog of given facts for %s in environment %s in %.2f seconds", node.name, environment, took)
         return body
 
 
-def _shown(heard: Iterable[CompileLogEntry], level: str) -> Iterable[dict[str, Any]]:
-    """Lines of the log as puppetserver tells them, without those that are less severe."""
-    for each in heard:
-        if LEVELS.get(each.level, NOTICE) >= LEVELS[level]:
+def _logs_to_data(log_entries: Iterable[CompileLogEntry], level: str) -> Iterable[dict[str, Any]]:
+    """Yield log entries in puppetserver's form, without those that are less severe."""
+    for entry in log_entries:
+        if LEVELS.get(entry.level, NOTICE) >= LEVELS[level]:
             yield {
-                "level": each.level,
-                "message": each.message,
-                "source": each.source or "Puppet",
-                "tags": [each.level],
-                "time": each.time.strftime("%Y-%m-%dT%H:%M:%S.%f000+00:00"),
-                "file": each.file,
-                "line": each.line,
+                "level": entry.level,
+                "message": entry.message,
+                "source": entry.source or "Puppet",
+                "tags": [entry.level],
+                "time": entry.time.strftime("%Y-%m-%dT%H:%M:%S.%f000+00:00"),
+                "file": entry.file,
+                "line": entry.line,
             }

@@ -9,7 +9,7 @@ from typing import Any
 
 from shared.models.facts import PackedFacts
 
-from ..pools.catalog_schema import checked
+from ..pools.catalog_schema import parse_catalog_body
 from ..pools.parse_pool import Parsers
 
 __all__ = ["CatalogRequest", "parse_catalog_request", "parse_large_catalog_request"]
@@ -41,18 +41,18 @@ class CatalogRequest:
 
 
 def parse_catalog_request(body: bytes) -> CatalogRequest:
-    """What a body asks for; BadRequest when it is not JSON, or of another shape."""
-    return catalog_request_of(checked(body))
+    """Return what a body asks for; BadRequest when it is not JSON, or of another shape."""
+    return catalog_request_of(parse_catalog_body(body))
 
 
 async def parse_large_catalog_request(body: bytes, parsers: Parsers) -> CatalogRequest:
-    """As `parse_catalog_request`, read by a process of `parsers`; the facts come packed."""
+    """Do what `parse_catalog_request` does, in a process of `parsers`; the facts come packed."""
     data, facts = await parsers.catalog_wanted(body, timestamp=datetime.now(UTC).isoformat())
     return replace(catalog_request_of(data), packed=facts)
 
 
 def catalog_request_of(data: Mapping[str, Any]) -> CatalogRequest:
-    """What data of the right shape asks for."""
+    """Return what data of the right shape asks for."""
     options = data.get("options", {})
     return CatalogRequest(
         certname=data["certname"],

@@ -16,31 +16,31 @@ from ..http import tls
 from ..service.crl_refresh import overdue_since
 from ..service.expiry import Ending, agent_endings, expiry_warnings, server_endings
 from ..wiring import trust_files
-from .findings import Finding, tried
+from .findings import Finding, run_check
 
 AREA: Final = "certificates"
 
 
 def check(settings: MasterSettings, now: datetime) -> list[Finding]:
-    """What is wrong; nothing for a master whose CA will be made at its first start."""
+    """Return what is wrong; nothing for a master whose CA will be made at its first start."""
     store = CaStore(CaFiles.at(settings.cadir))
-    found: list[Finding] = []
+    findings: list[Finding] = []
     if settings.ca:
-        found += tried(AREA, lambda: _authority(settings, store, now))
-        if any(each.severity == "error" for each in found) or not store.exists():
-            return found
+        findings += run_check(AREA, lambda: _authority(settings, store, now))
+        if any(finding.severity == "error" for finding in findings) or not store.exists():
+            return findings
     if not settings.hostcert.exists():
         if not settings.ca:  # on a CA it is made at the start
             hint = "Run 'puppet agent --test' here with the CA as ca_server, and sign the request there."
-            found.append(Finding(AREA, "error", f"This master has no certificate {settings.hostcert}", hint))
-        return found
+            findings.append(Finding(AREA, "error", f"This master has no certificate {settings.hostcert}", hint))
+        return findings
     refreshed = not settings.ca and settings.crl_refresh_interval > 0
     if refreshed and not settings.hostcrl.exists():
         hint = f"The master fetches it from {settings.ca_server}:{settings.ca_port} when it starts, and does not start without."
-        return [*found, Finding(AREA, "warning", f"There is no CRL {settings.hostcrl} yet", hint)]
+        return [*findings, Finding(AREA, "warning", f"There is no CRL {settings.hostcrl} yet", hint)]
     if refreshed:
-        found += tried(AREA, lambda: _refreshed(settings, now))
-    return [*found, *tried(AREA, lambda: _server(settings, now))]
+        findings += run_check(AREA, lambda: _refreshed(settings, now))
+    return [*findings, *run_check(AREA, lambda: _server(settings, now))]
 
 
 def _refreshed(settings: MasterSettings, now: datetime) -> Iterator[Finding]:
@@ -69,13 +69,13 @@ def _server(settings: MasterSettings, now: datetime) -> Iterator[Finding]:
     files = trust_files(settings)
     trust = tls.load(files)
     yield from _ending(server_endings(files), now)
-    own = bundles.certificate(files.certificate.read_bytes())
-    verify.verify(own, verify.TrustStore(trust.authorities, trust.crls, "leaf"), now=now, purpose="server")
-    verify.verify_host(own, settings.certname)
+    certificate = bundles.certificate(files.certificate.read_bytes())
+    verify.verify(certificate, verify.TrustStore(trust.authorities, trust.crls, "leaf"), now=now, purpose="server")
+    verify.verify_host(certificate, settings.certname)
 
 
 def _ending(endings: list[Ending], now: datetime) -> Iterator[Finding]:
-    for each in expiry_warnings(endings, now):
-        message, _, hint = each.partition(". ")
+    for warning in expiry_warnings(endings, now):
+        message, _, hint = warning.partition(". ")
         over = " ended on " in message and not message.startswith("Certificates of agents")
         yield Finding(AREA, "error" if over else "warning", message, hint)

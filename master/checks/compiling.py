@@ -28,7 +28,7 @@ def check(settings: MasterSettings) -> Iterator[Finding]:
             account = daemon.account(settings.user, settings.group)
         except ConfigError:
             return  # said with the settings
-    problem, warnings = asyncio.run(_tried(settings, account))
+    problem, warnings = asyncio.run(_self_test(settings, account))
     for warning in warnings:
         yield Finding(AREA, "warning", warning, "Until then each new process compiles all manifests anew, which costs time but no catalog.")
     if problem:
@@ -36,7 +36,7 @@ def check(settings: MasterSettings) -> Iterator[Finding]:
         yield Finding(AREA, "error", f"No catalog can be compiled: {problem}", hint)
 
 
-async def _tried(settings: MasterSettings, account: tuple[int, int] | None) -> tuple[str, set[str]]:
+async def _self_test(settings: MasterSettings, account: tuple[int, int] | None) -> tuple[str, set[str]]:
     """Return why no catalog can be compiled, and what the process does without."""
     if not settings.code_cache.exists():  # the processes would make it
         settings = settings.model_copy(update={"code_cache": None})

@@ -20,18 +20,18 @@ from ..environments.settings import environment_settings
 from ..observability.metrics import Metrics
 from ..pools.configured import compile_pool_for
 from ..wiring import bind
-from .findings import Finding, tried
+from .findings import Finding, run_check
 
 AREA: Final = "configuration"
 
 
 def check(settings: MasterSettings) -> list[Finding]:
-    """What is wrong with the settings, auth.conf, fileserver.conf, routes.yaml and the programs that the settings name."""
-    found: list[Finding] = []
+    """Return what is wrong with the settings, auth.conf, fileserver.conf, routes.yaml and the programs that the settings name."""
+    findings: list[Finding] = []
     parts: list[Callable[[MasterSettings], Iterable[Finding] | None]] = [_settings, _rules, _names, _wiring, _programs]
     for part in parts:
-        found += tried(AREA, partial(part, settings))
-    return found
+        findings += run_check(AREA, partial(part, settings))
+    return findings
 
 
 def _settings(settings: MasterSettings) -> Iterator[Finding]:
@@ -62,7 +62,7 @@ def _names(settings: MasterSettings) -> None:
 
 
 def _wiring(settings: MasterSettings) -> None:
-    """What a start would do: routes, termini, plugins, report processors, mounts."""
+    """Do what a start would do: bind routes, termini, plugins, report processors, mounts."""
     environments = Environments(environment_settings(settings))
     bind(settings, environments, compile_pool_for(settings, environments, Metrics()), None)
 

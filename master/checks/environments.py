@@ -16,20 +16,20 @@ from ..environments.first import is_untouched
 from ..environments.settings import environment_settings
 from ..hiera.data.config_reader import read_config
 from ..listings.manifests import manifests_below, problems, source_of
-from .findings import Finding, tried
+from .findings import Finding, run_check
 
 AREA: Final = "environments"
 
 
 def check(settings: MasterSettings) -> list[Finding]:
-    """What cannot be read or does not parse, in any environment."""
-    found = tried(AREA, lambda: _folders(settings))
+    """Return what cannot be read or does not parse, in any environment."""
+    findings = run_check(AREA, lambda: _folders(settings))
     environments = Environments(environment_settings(settings))
     for name in environments.names():
-        found += tried(AREA, partial(_environment, settings, environments, name))
+        findings += run_check(AREA, partial(_environment, settings, environments, name))
     if settings.site_hiera_config.exists():
-        found += tried(AREA, lambda: _hiera(settings.site_hiera_config, "global", settings))
-    return found
+        findings += run_check(AREA, lambda: _hiera(settings.site_hiera_config, "global", settings))
+    return findings
 
 
 def _folders(settings: MasterSettings) -> Iterator[Finding]:
@@ -42,8 +42,10 @@ def _folders(settings: MasterSettings) -> Iterator[Finding]:
                 hint = "URLs of masters begin with that word: give the folder another name."
                 yield Finding(AREA, "warning", f"The environment {path / name} is served to nobody, its name is reserved", hint)
     if not first_start and not Environments(environment_settings(settings)).has("production"):
-        shown = ", ".join(map(str, settings.environmentpath))
-        yield Finding(AREA, "warning", "There is no environment production, in which every agent begins", f"Make the folder in {shown}.")
+        environmentpath = ", ".join(map(str, settings.environmentpath))
+        yield Finding(
+            AREA, "warning", "There is no environment production, in which every agent begins", f"Make the folder in {environmentpath}."
+        )
 
 
 def _environment(settings: MasterSettings, environments: Environments, name: str) -> Iterator[Finding]:
@@ -60,15 +62,15 @@ def _environment(settings: MasterSettings, environments: Environments, name: str
                 hint = "The setting is modulepath in its environment.conf."
                 yield Finding(AREA, "warning", f"The environment {environment.name} has no folder of modules {folder}", hint)
             continue
-        for module in sorted(each for each in folder.iterdir() if each.is_dir()):
-            for place in ("manifests", "functions", "types"):
-                yield from _parsed(sorted(manifests_below(module / place)), settings)
+        for module in sorted(path for path in folder.iterdir() if path.is_dir()):
+            for subfolder in ("manifests", "functions", "types"):
+                yield from _parsed(sorted(manifests_below(module / subfolder)), settings)
             yield from _parsed(sorted((module / "templates").rglob("*.epp")), settings, epp=True)
             if (module / "hiera.yaml").exists():
                 yield from _hiera(module / "hiera.yaml", "module", settings)
-    own = Path(environment.root) / "hiera.yaml"
-    if own.exists():
-        yield from _hiera(own, "environment", settings)
+    hiera_file = Path(environment.root) / "hiera.yaml"
+    if hiera_file.exists():
+        yield from _hiera(hiera_file, "environment", settings)
 
 
 def _parsed(files: list[Path], settings: MasterSettings, *, epp: bool = False) -> Iterator[Finding]:
@@ -82,16 +84,16 @@ def _parsed(files: list[Path], settings: MasterSettings, *, epp: bool = False) -
             yield Finding(AREA, "error" if issue.severity == "error" else "warning", str(issue), issue.hint)
 
 
-def _hiera(path: Path, place: str, settings: MasterSettings) -> list[Finding]:
-    found: list[Finding] = []
+def _hiera(path: Path, layer: str, settings: MasterSettings) -> list[Finding]:
+    findings: list[Finding] = []
     try:
         read_config(
             str(path),
             path.read_bytes(),
-            place,
+            layer,
             codedir=str(settings.codedir),
-            warn=lambda text: found.append(Finding(AREA, "warning", text)),
+            warn=lambda text: findings.append(Finding(AREA, "warning", text)),
         )
     except (PuppetError, OSError) as err:
-        found.append(Finding.of(AREA, err))
-    return found
+        findings.append(Finding.of(AREA, err))
+    return findings

@@ -24,34 +24,34 @@ class Finding:
 
     @classmethod
     def of(cls, area: Area, error: Exception, severity: Literal["error", "warning"] = "error") -> Finding:
-        """What an error says."""
+        """Return the finding that an error describes."""
         if isinstance(error, OSError) and not isinstance(error, PuppetError):
             where = f": {error.filename}" if error.filename else ""
             return cls(area, severity, f"{error.strerror or error}{where}")
         return cls(area, severity, str(error), getattr(error, "hint", ""))
 
 
-def tried(area: Area, work: Callable[[], Iterable[Finding] | None]) -> list[Finding]:
-    """What `work` gives, with what it raises and what it logs as a warning or worse."""
-    found: list[Finding] = []
-    with overheard(area, found):
+def run_check(area: Area, work: Callable[[], Iterable[Finding] | None]) -> list[Finding]:
+    """Return what `work` finds, with what it raises and what it logs as a warning or worse."""
+    findings: list[Finding] = []
+    with log_as_findings(area, findings):
         try:
-            for each in work() or ():
-                found.append(each)
+            for finding in work() or ():
+                findings.append(finding)
         except (PuppetError, OSError, ValueError) as err:
-            found.append(Finding.of(area, err))
-    return list(dict.fromkeys(found))
+            findings.append(Finding.of(area, err))
+    return list(dict.fromkeys(findings))
 
 
 @contextmanager
-def overheard(area: Area, found: list[Finding]) -> Iterator[None]:
-    """Warnings and errors of the master's own log become findings, and are not logged."""
+def log_as_findings(area: Area, findings: list[Finding]) -> Iterator[None]:
+    """Turn warnings and errors of the master's own log into findings, which are not logged."""
     logger = logging.getLogger("puppet")
 
     class Listener(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             severity: Literal["error", "warning"] = "error" if record.levelno >= logging.ERROR else "warning"
-            found.append(Finding(area, severity, record.getMessage()))
+            findings.append(Finding(area, severity, record.getMessage()))
 
     listener = Listener(logging.WARNING)
     propagated, logger.propagate = logger.propagate, False

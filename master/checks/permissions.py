@@ -33,7 +33,7 @@ class MasterAccount:
 
     @classmethod
     def of(cls, settings: MasterSettings) -> MasterAccount:
-        """The account in the settings when root starts the master, else whoever runs this; ConfigError when there is none."""
+        """Return the account in the settings when root starts the master, else whoever runs this; ConfigError when there is none."""
         if os.geteuid() != 0 or settings.user == "root":
             uid = os.geteuid()
             try:
@@ -42,20 +42,20 @@ class MasterAccount:
                 name = f"uid {uid}"
             return cls(name, uid, frozenset((os.getegid(), *os.getgroups())))
         uid, gid = daemon.account(settings.user, settings.group)
-        members = (each.gr_gid for each in grp.getgrall() if settings.user in each.gr_mem)
+        members = (entry.gr_gid for entry in grp.getgrall() if settings.user in entry.gr_mem)
         return cls(settings.user, uid, frozenset((gid, *members)))
 
-    def may(self, path: Path, wanted: int) -> bool:
-        """Whether the modes of a file let this account do what is wanted; root may do everything."""
+    def may(self, path: Path, access: int) -> bool:
+        """Return whether the modes of a file give this account the `access`; root may do everything."""
         info = path.stat()
         if self.uid == 0:
             return True
         shift = 6 if info.st_uid == self.uid else 3 if info.st_gid in self.groups else 0
-        return (info.st_mode >> shift) & wanted == wanted
+        return (info.st_mode >> shift) & access == access
 
 
 def check(settings: MasterSettings) -> Iterator[Finding]:
-    """What the master could not read or write, and what others could."""
+    """Yield what the master could not read or write, and what others could."""
     try:
         account = MasterAccount.of(settings)
     except ConfigError:
@@ -68,44 +68,44 @@ def check(settings: MasterSettings) -> Iterator[Finding]:
         written += [files.cadir, files.csrdir, files.signeddir]
         read += [files.cacert, files.cacrl, files.serial, files.cert_inventory]
     for path in read:
-        if _there(path) and not _reached(account, path, READ):
-            yield Finding(AREA, "error", f"{account.name} cannot read {path}", _mend(path, account))
+        if _exists(path) and not _can_reach(account, path, READ):
+            yield Finding(AREA, "error", f"{account.name} cannot read {path}", _hint_for(path, account))
     for path in written:
-        if _there(path) and not (_reached(account, path, READ | WRITE | ENTER) or _given_at_the_start(path)):
-            yield Finding(AREA, "error", f"{account.name} cannot write into {path}", _mend(path, account))
-        elif not _there(path) and os.geteuid() != 0 and not _reached(account, _nearest(path), WRITE | ENTER):
+        if _exists(path) and not (_can_reach(account, path, READ | WRITE | ENTER) or _is_handed_over_at_start(path)):
+            yield Finding(AREA, "error", f"{account.name} cannot write into {path}", _hint_for(path, account))
+        elif not _exists(path) and os.geteuid() != 0 and not _can_reach(account, _nearest(path), WRITE | ENTER):
             yield Finding(AREA, "error", f"{account.name} cannot make {path}", f"Make it: install -d -o {account.name} -m 0750 {path}")
     for path in private:
-        if _there(path) and path.stat().st_mode & stat.S_IRWXO:
+        if _exists(path) and path.stat().st_mode & stat.S_IRWXO:
             yield Finding(AREA, "error", f"The private file {path} is open to everybody", f"chmod 0640 {path}; others may have copied it.")
     for path in (settings.confdir, settings.codedir, *settings.environmentpath, settings.config, settings.rest_authconfig):
-        if _there(path) and path.stat().st_mode & stat.S_IWOTH:
+        if _exists(path) and path.stat().st_mode & stat.S_IWOTH:
             yield Finding(AREA, "error", f"Everybody may write {path}, and so decide what every agent does", f"chmod o-w {path}")
 
 
-def _there(path: Path) -> bool:
+def _exists(path: Path) -> bool:
     try:
         return path.exists()
     except PermissionError:
         return True
 
 
-def _reached(account: MasterAccount, path: Path, wanted: int) -> bool:
-    """Whether the account may do it, the folders above included."""
+def _can_reach(account: MasterAccount, path: Path, access: int) -> bool:
+    """Return whether the account has the access, the folders above included."""
     try:
-        return all(account.may(folder, ENTER) for folder in path.parents) and account.may(path, wanted)
+        return all(account.may(folder, ENTER) for folder in path.parents) and account.may(path, access)
     except OSError:
         return False
 
 
-def _given_at_the_start(path: Path) -> bool:
-    """Whether a start by root hands the folder over: it is root's, and empty."""
+def _is_handed_over_at_start(path: Path) -> bool:
+    """Return whether a start by root hands the folder over: it is root's, and empty."""
     return os.geteuid() == 0 and path.is_dir() and path.stat().st_uid == 0 and not any(path.iterdir())
 
 
 def _nearest(path: Path) -> Path:
-    return next(folder for folder in path.parents if _there(folder))
+    return next(folder for folder in path.parents if _exists(folder))
 
 
-def _mend(path: Path, account: MasterAccount) -> str:
+def _hint_for(path: Path, account: MasterAccount) -> str:
     return f"Look at {path} and the folders above it: chown {account.name}, or give a group of that account the right."

@@ -15,13 +15,13 @@ AREA: Final = "ports"
 
 
 def check(settings: MasterSettings) -> Iterator[Finding]:
-    """Ports that cannot be had; those of a master that runs already, by the pid file, are not tried."""
+    """Yield the ports that cannot be had; those of a master that runs already, by the pid file, are not tried."""
     if PidFile(settings.pidfile).running() is not None:
         return
-    wanted = [("masterport", settings.bindaddress, settings.masterport)]
+    addresses = [("masterport", settings.bindaddress, settings.masterport)]
     if settings.metrics_port:
-        wanted.append(("metrics_port", settings.metrics_bindaddress, settings.metrics_port))
-    for name, host, port in wanted:
+        addresses.append(("metrics_port", settings.metrics_bindaddress, settings.metrics_port))
+    for name, host, port in addresses:
         try:
             listening_socket(host, port).close()
         except OSError as err:

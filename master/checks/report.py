@@ -11,27 +11,27 @@ from shared.data.plainjson import dumps_pretty
 from shared.settings import MasterSettings
 
 from . import certificates, compiling, configuration, environments, permissions, ports
-from .findings import Finding, tried
+from .findings import Finding, run_check
 
 
 def check(settings: MasterSettings, now: datetime) -> list[Finding]:
-    """Everything that is wrong or odd, each once, under the last area that met it. Blocks; nothing is changed."""
-    found = [
-        *tried("configuration", lambda: configuration.check(settings)),
-        *tried("certificates", lambda: certificates.check(settings, now)),
-        *tried("permissions", lambda: permissions.check(settings)),
-        *tried("environments", lambda: environments.check(settings)),
-        *tried("compiling", lambda: compiling.check(settings)),
-        *tried("ports", lambda: ports.check(settings)),
+    """Return everything that is wrong or odd, each once, under the last area that met it. Blocks; nothing is changed."""
+    findings = [
+        *run_check("configuration", lambda: configuration.check(settings)),
+        *run_check("certificates", lambda: certificates.check(settings, now)),
+        *run_check("permissions", lambda: permissions.check(settings)),
+        *run_check("environments", lambda: environments.check(settings)),
+        *run_check("compiling", lambda: compiling.check(settings)),
+        *run_check("ports", lambda: ports.check(settings)),
     ]
-    return list({(each.severity, each.message): each for each in found}.values())
+    return list({(finding.severity, finding.message): finding for finding in findings}.values())
 
 
 def report(findings: Sequence[Finding], out: TextIO, *, as_json: bool) -> int:
     """Print the findings; the exit code: 1 when there is an error."""
-    errors = sum(each.severity == "error" for each in findings)
+    errors = sum(finding.severity == "error" for finding in findings)
     if as_json:
-        out.write(dumps_pretty({"ok": not errors, "findings": [asdict(each) for each in findings]}).decode())
+        out.write(dumps_pretty({"ok": not errors, "findings": [asdict(finding) for finding in findings]}).decode())
         return 1 if errors else 0
     for line in lines(findings):
         out.write(f"{line}\n")
@@ -43,12 +43,12 @@ def report(findings: Sequence[Finding], out: TextIO, *, as_json: bool) -> int:
 
 
 def lines(findings: Iterable[Finding]) -> Iterable[str]:
-    """The findings as text, errors first in each area."""
-    for each in sorted(findings, key=lambda each: each.severity):
-        yield f"{each.severity.capitalize()} ({each.area}): {each.message}"
-        if each.hint:
-            yield f"  {each.hint}"
+    """Yield the findings as text, errors first in each area."""
+    for finding in sorted(findings, key=lambda finding: finding.severity):
+        yield f"{finding.severity.capitalize()} ({finding.area}): {finding.message}"
+        if finding.hint:
+            yield f"  {finding.hint}"
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -32,16 +32,16 @@ _PATH = re.compile(r"[^/]+/[^/]+/(?:files|tasks|scripts|lib)/.+")
 
 
 def check_code_id(text: str) -> str:
-    """A code id; BadRequest for what is none."""
+    """Return a code id; BadRequest when it is none."""
     if len(text) > MAX_CODE_ID or not _CODE_ID.fullmatch(text):
         raise BadRequest(f"Not a code id: {quoted_for_log(text)}", hint="Code ids are made of letters, digits and - _ : ;")
     return text
 
 
 def check_path(path: str) -> str:
-    """The path of a file that static catalogs may name, below an environment; Denied for every other."""
+    """Return the path of a file below an environment that static catalogs may name; Denied for every other path."""
     segments = path.split("/")
-    odd = any(each in ("", ".", "..") for each in segments) or not path.isprintable() or path.startswith("-")
+    odd = any(part in ("", ".", "..") for part in segments) or not path.isprintable() or path.startswith("-")
     if odd or len(path) > MAX_PATH or not _PATH.fullmatch(path):
         raise Denied(f"Only files of modules are served by version, not {quoted_for_log(path)}")
     return path
@@ -73,7 +73,7 @@ class CodeCommands:
 
     @classmethod
     def of(cls, code_id: str, code_content: str, *, timeout: float, most: int) -> CodeCommands | None:
-        """The commands that two settings name, None when there are none; ConfigError when one is missing or not absolute."""
+        """Return the commands that two settings name, None when there are none; ConfigError when one is missing or not absolute."""
         identify, contents = _command("code_id_command", code_id), _command("code_content_command", code_content)
         if not identify and not contents:
             return None
@@ -85,21 +85,21 @@ class CodeCommands:
         return cls(identify, contents, timeout=timeout, most=most)
 
     async def code_id(self, environment: str) -> str | None:
-        """The version that an environment is at, None when the program prints none; PuppetError when it fails or prints something else."""
-        what = f"find the code id of environment {environment}"
+        """Return the version of an environment, None when the program prints none; PuppetError: it fails or prints something else."""
+        output = f"find the code id of environment {environment}"
         async with self.at_once:
-            printed = await run_bounded([*self.id, environment], timeout=self.timeout, most=16 * MAX_CODE_ID, environ=ENVIRON, what=what)
+            printed = await run_bounded([*self.id, environment], timeout=self.timeout, most=16 * MAX_CODE_ID, environ=ENVIRON, what=output)
         text = printed.decode("utf-8", "replace").strip()
         if not text:
             return None
         try:
             return check_code_id(text)
         except BadRequest as err:
-            raise PuppetError(f"Failed to {what}: {err.message}", hint=err.hint) from err
+            raise PuppetError(f"Failed to {output}: {err.message}", hint=err.hint) from err
 
     async def file(self, environment: str, code_id: str, path: str) -> AsyncGenerator[bytes, None]:
         """
-        The bytes of a file at a version. The last piece is only given when the program has ended well.
+        Yield the bytes of a file at a version. The last piece comes only when the program has ended well.
 
         Raises:
             BadRequest, Denied: an id or path that cannot be. PuppetError: the program failed, was slow or printed too much.
@@ -149,7 +149,7 @@ class CodeCommands:
 
 
 async def _first(stream: asyncio.StreamReader, most: int) -> bytes:
-    """The first bytes of a stream, read to its end."""
+    """Return the first bytes of a stream, read to its end."""
     kept = b""
     while chunk := await stream.read(CHUNK):
         kept += chunk[: most - len(kept)]

@@ -82,7 +82,7 @@ class EnvironmentSettings:
 
     @classmethod
     def of(cls, settings: MasterSettings, **more: Any) -> EnvironmentSettings:
-        """Where the settings look for environments and modules, and with what manifest; `more` are further attributes."""
+        """Return where the settings look for environments and modules, and with what manifest; `more` are further attributes."""
         return cls(
             environmentpath=tuple(map(str, settings.environmentpath)),
             basemodulepath=tuple(map(str, settings.basemodulepath)),
@@ -114,8 +114,8 @@ class Environment:
 
 
 def read_environment(name: str, root: str, files: CodeFiles, settings: EnvironmentSettings) -> Environment:
-    """The environment in the folder `root`, as its environment.conf says; the defaults where there is none."""
-    given, warnings = _read_conf(f"{root}/environment.conf", files)
+    """Return the environment in the folder `root`, as its environment.conf says; the defaults where there is none."""
+    conf, warnings = _read_conf(f"{root}/environment.conf", files)
     base = list(settings.basemodulepath)
     variables = {**settings.variables, "environment": name, "basemodulepath": os.pathsep.join(base)}
 
@@ -125,19 +125,19 @@ def read_environment(name: str, root: str, files: CodeFiles, settings: Environme
     def absolute(path: str) -> str:
         return os.path.normpath(path if path.startswith("/") else f"{root}/{path}")
 
-    modulepath = expanded(given.get("modulepath", f"modules{os.pathsep}{os.pathsep.join(base)}"))
-    folders = [folder for each in modulepath.split(os.pathsep) if each for folder in _globbed(absolute(each))]
+    modulepath = expanded(conf.get("modulepath", f"modules{os.pathsep}{os.pathsep.join(base)}"))
+    folders = [folder for entry in modulepath.split(os.pathsep) if entry for folder in _expand_glob(absolute(entry))]
     manifest = settings.default_manifest
     if settings.disable_per_environment_manifest:
         manifest = expanded(manifest)
-    elif "manifest" in given:
-        manifest = expanded(given["manifest"])
+    elif "manifest" in conf:
+        manifest = expanded(conf["manifest"])
     if manifest.startswith("./"):
         manifest = manifest[2:]
     timeout = settings.environment_timeout
-    if "environment_timeout" in given:
-        timeout = ttl(given["environment_timeout"])
-    config_version = expanded(settings.config_version or given.get("config_version", ""))
+    if "environment_timeout" in conf:
+        timeout = ttl(conf["environment_timeout"])
+    config_version = expanded(settings.config_version or conf.get("config_version", ""))
     if config_version and not config_version.startswith("/"):
         config_version = f"{root}/{config_version}"
     return Environment(
@@ -147,27 +147,27 @@ def read_environment(name: str, root: str, files: CodeFiles, settings: Environme
         absolute(manifest),
         config_version,
         timeout,
-        given.get("rich_data", str(settings.rich_data)).lower() != "false",
-        given.get("static_catalogs", str(settings.static_catalogs)).lower() == "true",
+        conf.get("rich_data", str(settings.rich_data)).lower() != "false",
+        conf.get("static_catalogs", str(settings.static_catalogs)).lower() == "true",
         tuple(warnings),
-        given.get("environment_data_provider", settings.data_provider),
+        conf.get("environment_data_provider", settings.data_provider),
     )
 
 
-def _globbed(path: str) -> list[str]:
+def _expand_glob(path: str) -> list[str]:
     if not any(c in path for c in "*?["):
         return [path]
-    return sorted(str(each) for each in Path("/").glob(path.lstrip("/")) if each.is_dir())
+    return sorted(str(path_below) for path_below in Path("/").glob(path.lstrip("/")) if path_below.is_dir())
 
 
 def _read_conf(path: str, files: CodeFiles) -> tuple[dict[str, str], list[str]]:
     data = files.read(path)
-    found: dict[str, str] = {}
+    conf: dict[str, str] = {}
     warnings: list[str] = []
     if data is None:
-        return found, warnings
-    for number, raw in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
-        line = raw.strip()
+        return conf, warnings
+    for number, raw_line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
+        line = raw_line.strip()
         if not line or line.startswith(("#", ";")):
             continue
         if line.startswith("["):
@@ -186,12 +186,12 @@ def _read_conf(path: str, files: CodeFiles) -> tuple[dict[str, str], list[str]]:
             except ValueError as err:
                 message = f"Could not set {name}: {err} (file: {path}, line: {number})"
                 raise ConfigError(message, hint="It may be unlimited, too.") from err
-        found[name] = value
-    return found, warnings
+        conf[name] = value
+    return conf, warnings
 
 
 def _is_name(text: str) -> bool:
-    """Whether an environment may be called so."""
+    """Return whether an environment may be called so."""
     try:
         names.valid_environment(text)
     except BadName:
@@ -213,28 +213,28 @@ class Environments:
         self._seen: dict[str, float] = {}  # when an environment was there
 
     def root_of(self, name: str) -> str:
-        """The folder of an environment; NotFound when there is none of that name."""
+        """Return the folder of an environment; NotFound when there is none of that name."""
         if not _is_name(name):
             raise NotFound(f"Could not find environment {names.quoted_for_log(name)}")
         for path in self.settings.environmentpath:
             root = f"{path}/{name}"
             if Path(root).is_dir():
                 return root
-        shown = os.pathsep.join(self.settings.environmentpath)
-        raise NotFound(f"Could not find environment '{name}'", hint=f"It would be a folder of that name in {shown}.")
+        environmentpath = os.pathsep.join(self.settings.environmentpath)
+        raise NotFound(f"Could not find environment '{name}'", hint=f"It would be a folder of that name in {environmentpath}.")
 
     def names(self) -> list[str]:
-        """All environments that there are, sorted."""
-        found = {
+        """Return the names of all environments, sorted."""
+        names = {
             name
             for path in self.settings.environmentpath
             for name in DiskFiles().names(path)
             if _is_name(name) and Path(path, name).is_dir()
         }
-        return sorted(found)
+        return sorted(names)
 
     def has(self, name: str) -> bool:
-        """Whether there is such an environment. Looks at the disk, briefly."""
+        """Return whether there is such an environment. Looks at the disk, briefly."""
         try:
             self.root_of(name)
         except NotFound:
@@ -242,32 +242,32 @@ class Environments:
         return True
 
     def read(self, name: str, files: CodeFiles | None = None) -> Environment:
-        """The environment as its environment.conf says; NotFound, ConfigError."""
-        found = read_environment(name, self.root_of(name), files or DiskFiles(), self.settings)
-        for warning in found.warnings:
+        """Return the environment as its environment.conf says; NotFound, ConfigError."""
+        environment = read_environment(name, self.root_of(name), files or DiskFiles(), self.settings)
+        for warning in environment.warnings:
             if warning not in self._warned:
                 self._warned.add(warning)
                 log.warning("%s", warning)
-        return found
+        return environment
 
     def modulepath(self, name: str) -> Sequence[Path]:
-        """The folders with the environment's modules; NotFound when there is no such environment."""
-        return [Path(each) for each in self.read(name).modulepath]
+        """Return the folders with the environment's modules; NotFound when there is no such environment."""
+        return [Path(folder) for folder in self.read(name).modulepath]
 
     async def exists(self, name: str) -> bool:
-        """Whether there is such an environment, or was a moment ago: every request asks."""
+        """Return whether there is such an environment, or was a moment ago: every request asks."""
         now = time.monotonic()
         if now - self._seen.get(name, -_REMEMBERED) < _REMEMBERED:
             return True
-        found = await asyncio.to_thread(self.has, name)
-        if found:
+        exists = await asyncio.to_thread(self.has, name)
+        if exists:
             self._seen[name] = now
         else:
             self._seen.pop(name, None)
-        return found
+        return exists
 
     async def listing(self) -> Mapping[str, Any]:
-        """What `/puppet/v3/environments` answers. Source: protocol reference 3.14."""
+        """Return the answer to `/puppet/v3/environments`. Source: protocol reference 3.14."""
         return await asyncio.to_thread(self._listing)
 
     async def expire(self, name: str | None) -> None:
@@ -276,18 +276,18 @@ class Environments:
         self._seen.clear()
 
     def _listing(self) -> dict[str, Any]:
-        found = [self.read(name) for name in self.names()]
+        environments = [self.read(name) for name in self.names()]
         return {
             "search_paths": [Path(path).absolute().as_uri() for path in self.settings.environmentpath],
             "environments": {
-                each.name: {
+                environment.name: {
                     "settings": {
-                        "modulepath": list(each.modulepath),
-                        "manifest": each.manifest,
-                        "environment_timeout": "unlimited" if each.environment_timeout is None else each.environment_timeout,
-                        "config_version": each.config_version,
+                        "modulepath": list(environment.modulepath),
+                        "manifest": environment.manifest,
+                        "environment_timeout": "unlimited" if environment.environment_timeout is None else environment.environment_timeout,
+                        "config_version": environment.config_version,
                     }
                 }
-                for each in found
+                for environment in environments
             },
         }

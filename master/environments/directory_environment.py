@@ -100,9 +100,9 @@ class DirectoryEnvironment:
         if not self.files.is_folder(self.manifest):
             source = self._source(self.manifest)
             return [source] if source is not None else []
-        found: list[str] = []
-        self._manifests_below(self.manifest, found)
-        return [source for path in sorted(found) if (source := self._source(path)) is not None]
+        manifests: list[str] = []
+        self._manifests_below(self.manifest, manifests)
+        return [source for path in sorted(manifests) if (source := self._source(path)) is not None]
 
     def _manifests_below(self, folder: str, into: list[str]) -> None:
         for name in self.files.names(folder):
@@ -122,7 +122,7 @@ class DirectoryEnvironment:
             raise ParseError(f"{path} is not valid UTF-8: {error.reason} at octet {error.start}") from error
 
     def module_root(self, name: str) -> str | None:
-        """The folder of a module: the first of that name along the modulepath."""
+        """Return the folder of a module: the first of that name along the modulepath."""
         if name not in self._modules:
             self._modules[name] = next((f"{folder}/{name}" for folder in self.modulepath if self.files.is_folder(f"{folder}/{name}")), None)
         return self._modules[name]
@@ -132,13 +132,13 @@ class DirectoryEnvironment:
         return None if root is None else self._source(f"{root}/{path}")
 
     def module_roots(self) -> Sequence[str]:
-        """The folders of all modules; of two with one name the first along the modulepath."""
-        found: dict[str, str] = {}
+        """Return the folders of all modules; of two with one name the first along the modulepath."""
+        roots: dict[str, str] = {}
         for folder in self.modulepath:
             for name in self.files.names(folder):
                 if _MODULE.fullmatch(name) is not None and self.files.is_folder(f"{folder}/{name}"):
-                    found.setdefault(name, f"{folder}/{name}")
-        return list(found.values())
+                    roots.setdefault(name, f"{folder}/{name}")
+        return list(roots.values())
 
     def function_extension(self, name: str) -> Source | None:
         path = name.replace("::", "/")
@@ -173,7 +173,7 @@ class DirectoryEnvironment:
         return None
 
     def _own_folders(self) -> Iterable[str]:
-        """The environment's own, wherever links lead to modules of it. Made only where somebody looks."""
+        """Return the environment's own folders, wherever links lead to modules of it. Made only where somebody looks."""
         yield self.root
         yield from self.modulepath
         yield from self.module_roots()
@@ -190,23 +190,23 @@ class DirectoryEnvironment:
     def execute(self, command: Sequence[str]) -> str:
         self.access.check_program(command[0])
         try:
-            done = subprocess.run(
+            process = subprocess.run(
                 list(command), capture_output=True, timeout=PROGRAM_TIMEOUT, check=False, cwd=posixpath.dirname(command[0]) or "/"
             )
         except (OSError, ValueError, subprocess.TimeoutExpired) as error:
             raise EvaluationError(f"Failed to execute generator {command[0]}: {error}") from error
-        if done.returncode != 0:
+        if process.returncode != 0:
             raise EvaluationError(
-                f"Failed to execute generator {command[0]}: Execution of '{' '.join(command)}' returned {done.returncode}"
+                f"Failed to execute generator {command[0]}: Execution of '{' '.join(command)}' returned {process.returncode}"
             )
-        return done.stdout.decode("utf-8", "replace")
+        return process.stdout.decode("utf-8", "replace")
 
     @property
     def ruby(self) -> RubyRuntime | None:
         return self._ruby
 
     def _libraries(self) -> list[str]:
-        """The folders in which Ruby finds what a function requires."""
+        """Return the folders in which Ruby finds what a function requires."""
         return [folder for root in (self.root, *self.module_roots()) if self.files.is_folder(folder := f"{root}/lib")]
 
     def close(self) -> None:
@@ -245,6 +245,6 @@ class DirectoryEnvironment:
 
 
 def _tidy(path: str) -> str:
-    """Without `.` and `..`; a slash at the end stays, it says that a folder is meant."""
+    """Return a path without `.` and `..`; a slash at the end stays, it says that a folder is meant."""
     tidy = posixpath.normpath(path)
     return f"{tidy}/" if path.endswith("/") and tidy != "/" else tidy

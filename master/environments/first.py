@@ -52,7 +52,7 @@ def prepare_environments(settings: MasterSettings) -> None:
 
 def is_untouched(settings: MasterSettings) -> bool:
     """
-    Whether the code is where it is by default, below codedir, and nobody has put anything there: no environment, no module, no link.
+    Return whether the code is where it is by default, below codedir, and nobody has put anything there: no environment, no module, no link.
 
     A site that names other folders, another environment or a program that versions its code deploys by other means.
     """

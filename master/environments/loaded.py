@@ -46,14 +46,14 @@ class LoadedEnvironment:
     checked: float
 
     def begin(self) -> Callable[[], str | None]:
-        """Begin a compile; gives what says, at its end, which file changed meanwhile, so that two versions may be mixed."""
-        self.live.taken()
+        """Begin a compile; return a function that says at its end which file changed in between, so that two versions may be mixed."""
+        self.live.take_signatures()
         # What is kept beyond changes was read long ago; only what this compile is the first to read can be compared.
         since = 0 if self.environment.environment_timeout == 0 else self.files.count
         settings = self.world.settings()
         folders = (str(settings[name]) for name in ("confdir", "codedir") if name in settings)
-        own = [self.environment.root, *self.environment.modulepath, *folders]
-        return lambda: self.files.changed(since) or self.live.changed(below=own)
+        own_folders = [self.environment.root, *self.environment.modulepath, *folders]
+        return lambda: self.files.changed(since) or self.live.changed(below=own_folders)
 
 
 class LoadedEnvironments:
@@ -85,7 +85,7 @@ class LoadedEnvironments:
 
     def get(self, name: str) -> LoadedEnvironment:
         """
-        The environment, as its files are now (or were at the last look, if its timeout says that this is enough).
+        Return the environment, as its files are now (or were at the last look, if its timeout says that this is enough).
 
         Raises:
             NotFound: there is none. ConfigError: its configuration is wrong, or config_version fails.
@@ -95,7 +95,7 @@ class LoadedEnvironments:
             timeout = loaded.environment.environment_timeout
             if timeout is None or (timeout > 0 and self.clock() - loaded.checked < timeout):
                 return loaded
-            if loaded.files.unchanged():
+            if loaded.files.are_unchanged():
                 loaded.checked = self.clock()
                 return loaded
             self.forget(name)
@@ -105,8 +105,8 @@ class LoadedEnvironments:
 
     def forget(self, name: str | None = None) -> None:
         """Drop what is kept of one environment, or of all (the environment cache of the admin API)."""
-        for each in [name] if name is not None else list(self._loaded):
-            dropped = self._loaded.pop(each, None)
+        for loaded_name in [name] if name is not None else list(self._loaded):
+            dropped = self._loaded.pop(loaded_name, None)
             if dropped is not None:
                 dropped.world.close()
 

@@ -13,7 +13,7 @@ __all__ = ["environment_settings"]
 
 
 def environment_settings(settings: MasterSettings) -> EnvironmentSettings:
-    """The part of the settings that environments and manifests see."""
+    """Return the part of the settings that environments and manifests see."""
     return EnvironmentSettings.of(
         settings,
         environment_timeout=ttl(settings.environment_timeout),

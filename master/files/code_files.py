@@ -22,21 +22,21 @@ class CodeFiles(Protocol):
     """Where files are read from; paths are absolute, as text."""
 
     def read(self, path: str) -> bytes | None:
-        """The content; None when there is no such file."""
+        """Return the content; None when there is no such file."""
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file or folder of that path."""
+        """Return whether there is a file or folder of that path."""
 
     def names(self, folder: str) -> Sequence[str]:
-        """The names in a folder, sorted; none when there is no such folder."""
+        """Return the names in a folder, sorted; none when there is no such folder."""
 
     def is_folder(self, path: str) -> bool: ...
 
     def signature(self, path: str) -> tuple[int, ...] | None:
-        """What differs when the file does; None when there is none."""
+        """Return what differs when the file does; None when there is none."""
 
     def matching(self, folder: str, pattern: str) -> Sequence[str]:
-        """The files below `folder` that a glob pattern matches, sorted."""
+        """Return the files below `folder` that a glob pattern matches, sorted."""
 
 
 class DiskFiles:
@@ -61,7 +61,7 @@ class DiskFiles:
 
     def names(self, folder: str) -> Sequence[str]:
         try:
-            return sorted(each.name for each in Path(folder).iterdir())
+            return sorted(path.name for path in Path(folder).iterdir())
         except (FileNotFoundError, NotADirectoryError, PermissionError):
             return []
 
@@ -73,7 +73,7 @@ class DiskFiles:
 
     def matching(self, folder: str, pattern: str) -> Sequence[str]:
         try:
-            return sorted(str(each) for each in Path(folder).glob(pattern) if each.is_file())
+            return sorted(str(path) for path in Path(folder).glob(pattern) if path.is_file())
         except (ValueError, NotImplementedError) as error:
             raise BadData(f"The pattern {pattern!r} is not valid", hint=str(error)) from error
 
@@ -96,22 +96,22 @@ class MemoryFiles:
 
     def is_folder(self, path: str) -> bool:
         prefix = path.rstrip("/") + "/"
-        return any(each.startswith(prefix) for each in self.files)
+        return any(file.startswith(prefix) for file in self.files)
 
     def signature(self, path: str) -> tuple[int, ...] | None:
         return () if path in self.files else None
 
     def matching(self, folder: str, pattern: str) -> Sequence[str]:
         prefix = folder.rstrip("/") + "/"
-        wanted = re.compile(_translated(pattern))
-        return sorted(path for path in self.files if path.startswith(prefix) and wanted.fullmatch(path[len(prefix) :]))
+        regexp = re.compile(_regexp_for_glob(pattern))
+        return sorted(path for path in self.files if path.startswith(prefix) and regexp.fullmatch(path[len(prefix) :]))
 
 
-def _translated(pattern: str) -> str:
-    """A regular expression for a glob pattern: `*` stays within a folder, `**/` is any number of them."""
+def _regexp_for_glob(pattern: str) -> str:
+    """Return a regular expression for a glob pattern: `*` stays within a folder, `**/` is any number of them."""
     parts = re.split(r"(\*\*/|\*|\?)", pattern)
-    shown = {"**/": "(?:[^/]+/)*", "*": "[^/]*", "?": "[^/]"}
-    return "".join(shown.get(part) or re.escape(part) for part in parts)
+    regexps = {"**/": "(?:[^/]+/)*", "*": "[^/]*", "?": "[^/]"}
+    return "".join(regexps.get(part) or re.escape(part) for part in parts)
 
 
 class TrackedFiles(DiskFiles):
@@ -137,21 +137,21 @@ class TrackedFiles(DiskFiles):
         return super().is_folder(path)
 
     def matching(self, folder: str, pattern: str) -> Sequence[str]:
-        found = super().matching(folder, pattern)
+        paths = super().matching(folder, pattern)
         self._note(folder)
-        for each in found:
-            self._note(str(Path(each).parent))
-        return found
+        for path in paths:
+            self._note(str(Path(path).parent))
+        return paths
 
     def signature(self, path: str) -> tuple[int, ...] | None:
         now = _signature(path)
         self._seen.setdefault(path, now)
         return now
 
-    def taken(self) -> Mapping[str, tuple[int, ...] | None]:
-        """What was looked at since this was last asked, as it was then; forgotten from now on."""
-        seen, self._seen = self._seen, {}
-        return seen
+    def take_signatures(self) -> Mapping[str, tuple[int, ...] | None]:
+        """Return what was looked at since this was last called, as it was then, and forget it."""
+        signatures, self._seen = self._seen, {}
+        return signatures
 
     def _note(self, path: str) -> None:
         if path not in self._seen:
@@ -164,23 +164,23 @@ class TrackedFiles(DiskFiles):
 
     def changed(self, since: int = 0, below: Sequence[str] | None = None) -> str | None:
         """
-        A path that is not as it was when it was first looked at, or looked for in vain; None when all are.
+        Return a path that is not as it was when it was first looked at, or looked for in vain; None when all are.
 
         `since` passes over the first so many, `below` over what is in none of these folders.
         """
-        for path, known in islice(self._seen.items(), since, None):
-            if (below is None or path.startswith(tuple(f"{folder}/" for folder in below))) and _signature(path) != known:
+        for path, signature in islice(self._seen.items(), since, None):
+            if (below is None or path.startswith(tuple(f"{folder}/" for folder in below))) and _signature(path) != signature:
                 return path
         return None
 
-    def unchanged(self) -> bool:
-        """Whether everything that was looked at, or looked for in vain, is still as it was."""
+    def are_unchanged(self) -> bool:
+        """Return whether everything that was looked at, or looked for in vain, is still as it was."""
         return are_unchanged(self._seen)
 
 
-def are_unchanged(seen: Mapping[str, tuple[int, ...] | None]) -> bool:
-    """Whether all these files and folders, and those that were not there, are as they were."""
-    return all(_signature(path) == known for path, known in seen.items())
+def are_unchanged(signatures: Mapping[str, tuple[int, ...] | None]) -> bool:
+    """Return whether all these files and folders, and those that did not exist, are as they were."""
+    return all(_signature(path) == signature for path, signature in signatures.items())
 
 
 def _signature(path: str) -> tuple[int, ...] | None:

@@ -32,8 +32,8 @@ class ManifestAccess:
         for name in ("roots", "hidden"):
             object.__setattr__(self, name, _real(getattr(self, name)))
 
-    def check_read(self, path: str, own: Iterable[str]) -> None:
-        """EvaluationError unless `path` may be read; `own` are the environment's folders. Asked before whether it is there."""
+    def check_read(self, path: str, own_folders: Iterable[str]) -> None:
+        """Raise EvaluationError unless `path` may be read; `own_folders` are the environment's. Called before it is known to exist."""
         if not self.roots and not self.hidden:
             return
         try:
@@ -42,14 +42,14 @@ class ManifestAccess:
             return  # no file has a name like this
         if _below(real, self.hidden):
             raise EvaluationError(f"Manifests may not read {quoted_for_log(path, 200)}", hint="The master keeps its own keys there.")
-        if self.roots and not _below(real, (*self.roots, *_real(own))):
+        if self.roots and not _below(real, (*self.roots, *_real(own_folders))):
             raise EvaluationError(
                 f"Manifests may not read {quoted_for_log(path, 200)}",
                 hint="The setting compile_read_roots names the folders that they may read.",
             )
 
     def check_program(self, program: str) -> None:
-        """EvaluationError unless programs may be started."""
+        """Raise EvaluationError unless programs may be started."""
         if not self.programs:
             raise EvaluationError(f"Manifests may not start {quoted_for_log(program, 200)}", hint="The setting compile_programs is false.")
 

@@ -47,8 +47,8 @@ class CachedCatalog:
     uuid: str
     logs: Sequence[LogEntry]
 
-    def answers(self, environment: object, node: NodeInput, code_id: str | None) -> bool:
-        """Whether a compilation would give this catalog again."""
+    def is_valid_for(self, environment: object, node: NodeInput, code_id: str | None) -> bool:
+        """Return whether a compilation would give this catalog again."""
         return (
             self.environment is environment
             and self.code_id == code_id
@@ -58,7 +58,7 @@ class CachedCatalog:
 
     @property
     def size(self) -> int:
-        """Octets, about."""
+        """About how many octets the entry takes."""
         return _ENTRY + len(self.body) + len(self.values) + _FILE * len(self.files)
 
 
@@ -73,19 +73,19 @@ class CatalogCache:
         self.limit = limit
         self.size = 0
         self.hits = 0
-        self._kept: OrderedDict[tuple[str, str, bool], CachedCatalog] = OrderedDict()
+        self._catalogs: OrderedDict[tuple[str, str, bool], CachedCatalog] = OrderedDict()
 
     def get(
         self, environment: object, node: NodeInput, code_id: str | None, *, exported: bool = False
     ) -> tuple[bytes, Sequence[LogEntry]] | None:
-        """The catalog's JSON under a new UUID, and what compiling it said; None when it has to be compiled."""
+        """Return the catalog's JSON under a new UUID and what its compilation logged; None when it has to be compiled."""
         key = node.environment, node.certname, exported
-        kept = self._kept.get(key)
-        if kept is None or not kept.answers(environment, node, code_id):
+        cached = self._catalogs.get(key)
+        if cached is None or not cached.is_valid_for(environment, node, code_id):
             return None
-        self._kept.move_to_end(key)
+        self._catalogs.move_to_end(key)
         self.hits += 1
-        return zlib.decompress(kept.body).replace(kept.uuid.encode(), str(uuids.uuid4()).encode(), 1), kept.logs
+        return zlib.decompress(cached.body).replace(cached.uuid.encode(), str(uuids.uuid4()).encode(), 1), cached.logs
 
     def put(
         self,
@@ -105,19 +105,19 @@ class CatalogCache:
         self._drop(key)
         if reads.uncacheable_reason or self.limit <= 0:
             return
-        kept = CachedCatalog(environment, code_id, reads, reads.values(node), files, zlib.compress(body, _LEVEL), uuid, list(logs))
-        if kept.size > self.limit:
+        cached = CachedCatalog(environment, code_id, reads, reads.values(node), files, zlib.compress(body, _LEVEL), uuid, list(logs))
+        if cached.size > self.limit:
             return
-        self._kept[key] = kept
-        self.size += kept.size
+        self._catalogs[key] = cached
+        self.size += cached.size
         while self.size > self.limit:
-            self._drop(next(iter(self._kept)))
+            self._drop(next(iter(self._catalogs)))
 
     def forget(self) -> None:
-        self._kept.clear()
+        self._catalogs.clear()
         self.size = 0
 
     def _drop(self, key: tuple[str, str, bool]) -> None:
-        kept = self._kept.pop(key, None)
-        if kept is not None:
-            self.size -= kept.size
+        cached = self._catalogs.pop(key, None)
+        if cached is not None:
+            self.size -= cached.size

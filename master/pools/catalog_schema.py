@@ -15,7 +15,7 @@ from shared.data import plainjson
 from shared.errors import BadData, BadName, BadRequest
 from shared.names import valid_environment
 
-__all__ = ["checked"]
+__all__ = ["parse_catalog_body"]
 
 Check = Callable[[Any], str]  # what is wrong with a value; '' when nothing is
 
@@ -31,17 +31,17 @@ _KINDS: Mapping[type, str] = {
 
 
 def _printed(value: Any) -> str:
-    """A scalar as Clojure prints it."""
+    """Return a scalar as Clojure prints it."""
     return "nil" if value is None else json.dumps(value, ensure_ascii=False)
 
 
-def _shown(value: Any) -> str:
-    """A value in a message: small ones as they are, of others only their kind."""
+def _value_in_message(value: Any) -> str:
+    """Return a value as a message shows it: a small one as it is, of any other only its kind."""
     inside = [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else []
-    if len(inside) > MAX_SHOWN or any(isinstance(each, list | dict) for each in inside):
+    if len(inside) > MAX_SHOWN or any(isinstance(item, list | dict) for item in inside):
         return _KINDS[type(value)]
     if isinstance(value, dict):
-        text = plain = "{" + ", ".join(f"{_printed(key)} {_printed(each)}" for key, each in value.items()) + "}"
+        text = plain = "{" + ", ".join(f"{_printed(key)} {_printed(item)}" for key, item in value.items()) + "}"
     elif isinstance(value, list):
         text = plain = "[" + " ".join(map(_printed, value)) + "]"
     else:
@@ -50,15 +50,15 @@ def _shown(value: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    return "" if isinstance(value, str) else f"(not (instance? java.lang.String {_shown(value)}))"
+    return "" if isinstance(value, str) else f"(not (instance? java.lang.String {_value_in_message(value)}))"
 
 
 def _boolean(value: Any) -> str:
-    return "" if isinstance(value, bool) else f"(not (instance? java.lang.Boolean {_shown(value)}))"
+    return "" if isinstance(value, bool) else f"(not (instance? java.lang.Boolean {_value_in_message(value)}))"
 
 
 def _map(value: Any) -> str:
-    return "" if isinstance(value, dict) else f"(not (map? {_shown(value)}))"
+    return "" if isinstance(value, dict) else f"(not (map? {_value_in_message(value)}))"
 
 
 def _environment(value: Any) -> str:
@@ -67,13 +67,13 @@ def _environment(value: Any) -> str:
     try:
         valid_environment(value)
     except BadName:
-        return f"(not (puppetlabs.services.master.master-core/valid-env-name? {_shown(value)}))"
+        return f"(not (puppetlabs.services.master.master-core/valid-env-name? {_value_in_message(value)}))"
     return ""
 
 
 def _level(value: Any) -> str:
-    known = isinstance(value, str) and value in ("warning", "err", "info", "debug")
-    return "" if known else f'(not (#{{"warning" "err" "info" "debug"}} {_shown(value)}))'
+    is_level = isinstance(value, str) and value in ("warning", "err", "info", "debug")
+    return "" if is_level else f'(not (#{{"warning" "err" "info" "debug"}} {_value_in_message(value)}))'
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +86,11 @@ class Shape:
     def __call__(self, value: Any) -> str:
         if not isinstance(value, dict):
             return _map(value)
-        wrong = {name: check(value[name]) if name in value else "missing-required-key" for name, check in self.required.items()}
-        wrong |= {name: check(value[name]) for name, check in self.optional.items() if name in value}
-        wrong |= {name: "disallowed-key" for name in value if name not in wrong}
-        found = [f"{_printed(name)} {what}" for name, what in wrong.items() if what]
-        return "{" + ", ".join(found) + "}" if found else ""
+        problem_by_key = {name: check(value[name]) if name in value else "missing-required-key" for name, check in self.required.items()}
+        problem_by_key |= {name: check(value[name]) for name, check in self.optional.items() if name in value}
+        problem_by_key |= {name: "disallowed-key" for name in value if name not in problem_by_key}
+        problems = [f"{_printed(name)} {problem}" for name, problem in problem_by_key.items() if problem]
+        return "{" + ", ".join(problems) + "}" if problems else ""
 
 
 _VALUES = Shape({"values": _map}, {})
@@ -101,8 +101,8 @@ _REQUEST = Shape(
 )
 
 
-def checked(body: bytes) -> dict[str, Any]:
-    """The data in a body; BadRequest when it is not JSON, or of another shape."""
+def parse_catalog_body(body: bytes) -> dict[str, Any]:
+    """Return the data in a body; BadRequest when it is not JSON, or of another shape."""
     try:
         data: Any = plainjson.loads(body) if body.strip() else None
     except BadData as err:

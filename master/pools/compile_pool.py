@@ -78,7 +78,7 @@ class Worker:
 
     async def send(self, message: dict[str, Any], body: bytes = b"") -> None:
         assert self.process.stdin is not None
-        data = frames.packed(message, body)
+        data = frames.pack(message, body)
         try:
             self.process.stdin.write(data)
         except RuntimeError as err:  # what uvloop says when it has noticed the end of the process
@@ -109,26 +109,26 @@ class Worker:
             await self.kill()
 
 
-def _plain(job: CompileJob | DefinitionsQuery) -> dict[str, Any]:
-    """The fields of a job; `asdict` would copy all facts first. Packed facts stay bytes, which go behind the message."""
-    message = {each.name: getattr(job, each.name) for each in fields(job)}
+def _message_of(job: CompileJob | DefinitionsQuery) -> dict[str, Any]:
+    """Return the fields of a job; `asdict` would copy all facts first. Packed facts stay bytes, which go behind the message."""
+    message = {field.name: getattr(job, field.name) for field in fields(job)}
     packed, parameters = message.get("facts"), message.get("parameters")
     if isinstance(packed, PackedValues):
         # Of the parameters those that are not the facts below them.
         layered = isinstance(parameters, LayeredValues)
-        own = dict(parameters.above) if isinstance(parameters, LayeredValues) else parameters
-        message |= {"facts": {}, "parameters": own, "hidden": sorted(packed.hidden), "layered": layered}
+        own_parameters = dict(parameters.above) if isinstance(parameters, LayeredValues) else parameters
+        message |= {"facts": {}, "parameters": own_parameters, "hidden": sorted(packed.hidden), "layered": layered}
     elif isinstance(parameters, LayeredValues):
         message["parameters"] = dict(parameters)
     return message
 
 
-def _packed_of(job: CompileJob) -> bytes:
+def _packed_facts_of(job: CompileJob) -> bytes:
     return job.facts.packed if isinstance(job.facts, PackedValues) else b""
 
 
-def _why(error: PuppetError | OSError | asyncio.IncompleteReadError) -> str:
-    """Why a process did not get ready; what it printed stands in the log."""
+def _start_failure(error: PuppetError | OSError | asyncio.IncompleteReadError) -> str:
+    """Return why a process did not get ready; what it printed stands in the log."""
     if isinstance(error, TimeoutError):
         return f"it was not ready after {START_TIMEOUT:g} seconds"
     if isinstance(error, PuppetError):
@@ -144,11 +144,11 @@ def log_problem(problem: str) -> None:
 
 
 def processors() -> int:
-    """How many this process may use."""
+    """Return how many processors this process may use."""
     return len(os.sched_getaffinity(0))
 
 
-class _Lost(Exception):
+class _WorkerLost(Exception):
     """A process went in the middle of a job that another may well do; `error` is for the caller if that one goes, too."""
 
     def __init__(self, error: PuppetError) -> None:
@@ -222,12 +222,12 @@ class CompilePool:
 
     @property
     def alive(self) -> int:
-        """Processes that there are."""
+        """How many processes there are."""
         return sum(worker.alive for worker in self._all)
 
     @property
     def busy(self) -> int:
-        """Processes at work."""
+        """How many processes are at work."""
         return len(self._all) - len(self._idle)
 
     def describe(self, metrics: Metrics) -> None:
@@ -254,40 +254,40 @@ class CompilePool:
             return
         try:
             async with self._slots:
-                self._idle.append(await self._worker())
-        except (PuppetError, _Lost) as err:
+                self._idle.append(await self._take_worker())
+        except (PuppetError, _WorkerLost) as err:
             log.error("%s", err)
 
-    async def __call__(self, job: CompileJob, heard: list[CompileLogEntry] | None = None) -> bytes:
+    async def __call__(self, job: CompileJob, log_entries: list[CompileLogEntry] | None = None) -> bytes:
         """
-        The catalog as JSON. `heard` gets what was logged for it.
+        Return the catalog as JSON; `log_entries` gets what was logged for it.
 
         Raises:
             CompileError and others: what is wrong, located. Unavailable: too many wait. PuppetError: the process died.
         """
-        return await self._asked({"ask": "catalog", **_plain(job)}, f"The catalog of {job.certname}", heard, _packed_of(job))
+        return await self._ask({"ask": "catalog", **_message_of(job)}, f"The catalog of {job.certname}", log_entries, _packed_facts_of(job))
 
-    async def definitions(self, wanted: DefinitionsQuery) -> list[dict[str, Any]]:
+    async def definitions(self, query: DefinitionsQuery) -> list[dict[str, Any]]:
         """
-        The classes, defines and nodes of an environment that are asked for, as plain data.
+        Return the classes, defines and nodes of an environment that a query asks for, as plain data.
 
         Raises:
             BadRequest: a name, pattern or kind that cannot be. NotFound: no such environment. And as for a catalog.
         """
-        body = await self._asked({"ask": "resource_types", **_plain(wanted)}, f"The listing of {wanted.environment}'s resource types")
-        found: list[dict[str, Any]] = plainjson.loads(body)
-        return found
+        body = await self._ask({"ask": "resource_types", **_message_of(query)}, f"The listing of {query.environment}'s resource types")
+        definitions: list[dict[str, Any]] = plainjson.loads(body)
+        return definitions
 
     async def listing(self, what: str, environment: str = "", module: str = "", name: str = "") -> bytes:
         """
-        What tools ask of an environment (see `listings`), '' for all of them, or of something in one of its modules, as JSON.
+        Return a listing of an environment (see `listings`), '' for all of them, or of something in one of its modules, as JSON.
 
         Raises:
             NotFound: no such environment, or nothing of that name. And as for a catalog.
         """
         where = f"environment {environment}" if environment else "all environments"
         question = {"ask": "listing", "of": what, "environment": environment, "module": module, "name": name}
-        return await self._asked(question, f"What is asked of the {what} of {where}")
+        return await self._ask(question, f"What is asked of the {what} of {where}")
 
     async def self_test(self) -> None:
         """
@@ -301,8 +301,8 @@ class CompilePool:
             problem = ""
             for _ in range(2):
                 try:
-                    worker = await self._worker()
-                except _Lost:
+                    worker = await self._take_worker()
+                except _WorkerLost:
                     continue  # after the second `problem` says why
                 except PuppetError:
                     return
@@ -310,15 +310,15 @@ class CompilePool:
                 if not problem:
                     return
             if problem:
-                self._note(problem)
+                self._set_problem(problem)
 
     async def _test(self, worker: Worker) -> str:
-        """Why a process does not compile next to nothing, and is no more; '' when it does."""
+        """Return why a process, which is ended then, does not compile next to nothing; '' when it does."""
         question = {"ask": "self_test", "generation": self.environments.generation, "seconds": SELF_TEST, "what": "A self-test"}
         try:
             async with asyncio.timeout(SELF_TEST + GRACE):
                 await worker.send(question)
-                await self._answer(worker, None)
+                await self._receive_answer(worker, None)
         except TimeoutError:
             await self._drop(worker, "hung")
             return f"a process did not compile next to nothing within {SELF_TEST:g} seconds"
@@ -326,7 +326,7 @@ class CompilePool:
             await self._drop(worker, "died")
             return f"a process did not compile next to nothing: {err}"
         except (asyncio.IncompleteReadError, ConnectionError):
-            self._gone(worker, "died")
+            self._count_ended(worker, "died")
             await worker.finish()
             return f"a process ended with {worker.process.returncode} instead of compiling next to nothing"
         except BaseException:
@@ -336,66 +336,70 @@ class CompilePool:
         self._put_back(worker)
         return ""
 
-    def _note(self, problem: str) -> None:
+    def _set_problem(self, problem: str) -> None:
         if problem != self.problem:
             self.problem = problem
             self.on_problem(problem)
 
-    async def _asked(self, question: dict[str, Any], what: str, heard: list[CompileLogEntry] | None = None, packed: bytes = b"") -> bytes:
-        """The body of the answer to a question; `what` is asked for, in messages."""
+    async def _ask(
+        self, question: dict[str, Any], subject: str, log_entries: list[CompileLogEntry] | None = None, packed: bytes = b""
+    ) -> bytes:
+        """Return the body of the answer to a question; messages call what is asked for `subject`."""
         if self.waiting >= self.queue:
             raise Unavailable(f"{self.waiting} catalogs wait to be compiled", retry_after=5 + int(self.delay() * 55))
-        message = question | {"generation": self.environments.generation, "seconds": self.timeout, "what": what}
+        message = question | {"generation": self.environments.generation, "seconds": self.timeout, "what": subject}
         self.waiting += 1
         try:
             await self._slots.acquire()
         finally:
             self.waiting -= 1
-        began, how = time.monotonic(), "failed"
+        began, outcome = time.monotonic(), "failed"
         try:
             try:
-                body, how = await self._answered(message, packed, what, heard)
-            except _Lost as lost:
+                body, outcome = await self._ask_worker(message, packed, subject, log_entries)
+            except _WorkerLost as lost:
                 log.warning("%s; another process is asked", lost.error)
-                body, how = await self._answered(message, packed, what, heard)
+                body, outcome = await self._ask_worker(message, packed, subject, log_entries)
             return body
-        except _Lost as lost:
-            how = "died"
+        except _WorkerLost as lost:
+            outcome = "died"
             raise lost.error from lost
         except _Overdue:
-            how = "timeout"
+            outcome = "timeout"
             raise
         finally:
             self._slots.release()
-            self.on_answer(how, time.monotonic() - began)
+            self.on_answer(outcome, time.monotonic() - began)
 
-    async def _answered(self, message: dict[str, Any], packed: bytes, what: str, heard: list[CompileLogEntry] | None) -> tuple[bytes, str]:
-        if heard is not None:
-            heard.clear()  # of what a process said that was lost
+    async def _ask_worker(
+        self, message: dict[str, Any], packed: bytes, subject: str, log_entries: list[CompileLogEntry] | None
+    ) -> tuple[bytes, str]:
+        if log_entries is not None:
+            log_entries.clear()  # of what a process said that was lost
         node = str(message.get("certname", ""))
-        worker = await self._worker(node)
+        worker = await self._take_worker(node)
         try:
             async with asyncio.timeout(self.timeout + GRACE):
                 await worker.send(message, packed)
-                found = await self._answer(worker, heard)
+                answer = await self._receive_answer(worker, log_entries)
         except TimeoutError:
             await self._drop(worker, "hung")
             raise _Overdue(
-                f"{what} took longer than compile_timeout ({self.timeout:g} seconds)",
+                f"{subject} took longer than compile_timeout ({self.timeout:g} seconds)",
                 hint="Raise it, or look for an endless loop.",
             ) from None
         except (asyncio.IncompleteReadError, ConnectionError) as err:
             # It is ending: to kill it as well would hide from the loop what it ended with.
-            self._gone(worker, "died")
+            self._count_ended(worker, "died")
             await worker.finish()
-            raise _Lost(PuppetError(f"{what} could not be made: its process ended with {worker.process.returncode}")) from err
+            raise _WorkerLost(PuppetError(f"{subject} could not be made: its process ended with {worker.process.returncode}")) from err
         except PuppetError as err:
             if not worker.spent:
                 self._put_back(worker)
                 raise
             await self._drop(worker, "memory")
             if worker.answered:  # it may be what earlier jobs left that was too much
-                raise _Lost(err) from err
+                raise _WorkerLost(err) from err
             raise
         except BaseException:
             # Whoever asked has left in the middle; the process still works on the answer.
@@ -407,15 +411,15 @@ class CompilePool:
             self._served.move_to_end(node)
             if len(self._served) > MAX_SERVED:
                 self._served.popitem(last=False)
-        return found
+        return answer
 
-    async def _answer(self, worker: Worker, heard: list[CompileLogEntry] | None) -> tuple[bytes, str]:
+    async def _receive_answer(self, worker: Worker, log_entries: list[CompileLogEntry] | None) -> tuple[bytes, str]:
         while True:
             message, body = await worker.next()
             if "log" in message:
                 level, text, source, file, line = message["log"]
-                if heard is not None:
-                    heard.append(CompileLogEntry(level, text, source, file, line, datetime.now(UTC)))
+                if log_entries is not None:
+                    log_entries.append(CompileLogEntry(level, text, source, file, line, datetime.now(UTC)))
                 log.log(LEVELS.get(level, LEVELS["notice"]), "%s", text, extra={"source": source})
             elif "done" in message:
                 return body, "memory" if message.get("memory") else "done"
@@ -425,9 +429,9 @@ class CompilePool:
                 raise _Overdue(error.message, where=error.where, hint=error.hint) if message.get("overtime") else error
 
     def _put_back(self, worker: Worker) -> None:
-        """The process for the next question, unless it has done its share or was started before the last `renew`."""
+        """Keep the process for the next question, unless it has done its share or was started before the last `renew`."""
         worker.answered += 1
-        self._note("")
+        self._set_problem("")
         if worker.round != self._round:
             self._retire(worker, "reload")
         elif self.jobs and worker.answered >= self.jobs:
@@ -444,13 +448,13 @@ class CompilePool:
 
     def _retire(self, worker: Worker, reason: str) -> None:
         """Let an idle process go; nobody waits for its end."""
-        self._gone(worker, reason)
+        self._count_ended(worker, reason)
         task = self.supervisor.spawn(RETIRE_WORKER, worker.finish())
         self._leaving.add(task)
         task.add_done_callback(self._leaving.discard)
 
-    async def _worker(self, node: str = "") -> Worker:
-        """A process: the one that had the node last if it is idle, else any."""
+    async def _take_worker(self, node: str = "") -> Worker:
+        """Return a process: the one that had the node last if it is idle, else any."""
         last = self._served.get(node)
         if last is not None and last in self._idle:
             self._idle.remove(last)
@@ -459,7 +463,7 @@ class CompilePool:
             worker = self._idle.pop()
             if worker.alive:
                 return worker
-            self._gone(worker, "died")
+            self._count_ended(worker, "died")
             log.warning("An idle compiling process ended with %s; another takes its place", worker.process.returncode)
         if self._closed:
             raise Unavailable("The master is stopping")
@@ -470,9 +474,9 @@ class CompilePool:
             retried = not isinstance(err, TimeoutError | PuppetError)  # of the others the next one would fare no better
             self._failed_starts += 1
             if not retried or self._failed_starts > 1:
-                self._note(f"a compiling process could not be started: {_why(err)}")
+                self._set_problem(f"a compiling process could not be started: {_start_failure(err)}")
             error = PuppetError("A compiling process could not be started", hint="The master's log says why.")
-            raise (_Lost(error) if retried else error) from err
+            raise (_WorkerLost(error) if retried else error) from err
         self._failed_starts = 0
         if worker.warning and worker.warning not in self.warnings:
             self.warnings.add(worker.warning)
@@ -482,10 +486,10 @@ class CompilePool:
         return worker
 
     async def _drop(self, worker: Worker, reason: str) -> None:
-        self._gone(worker, reason)
+        self._count_ended(worker, reason)
         await worker.kill()
 
-    def _gone(self, worker: Worker, reason: str) -> None:
+    def _count_ended(self, worker: Worker, reason: str) -> None:
         self._all.discard(worker)
         self.ended[reason] += 1
 

@@ -53,21 +53,21 @@ class CompileWorker:
     def __init__(self, settings: EnvironmentSettings, code: CodeCache, *, memo: int = 0) -> None:
         self._log: Callable[[LogEntry], None] = lambda entry: None
         self.code = code
-        self.environments = LoadedEnvironments(settings, self.code, log=self._found)
+        self.environments = LoadedEnvironments(settings, self.code, log=self._log_finding)
         self.types = ResourceTypes(self.environments.directories, lambda level, text: self._log(LogEntry(level, text)))
-        self.listings = Listings(self.environments.directories, self._found)
+        self.listings = Listings(self.environments.directories, self._log_finding)
         self.memo = CatalogCache(memo)
         self.generation = 0
         self.failed = False  # the last job
 
-    def _found(self, level: str, finding: Finding | str) -> None:
+    def _log_finding(self, level: str, finding: Finding | str) -> None:
         if isinstance(finding, str):
             self._log(LogEntry(level, finding))
         else:
             self._log(LogEntry(level, finding.message, finding.where))
 
     def answer(self, job: Mapping[str, Any], log: Callable[[LogEntry], None]) -> bytes:
-        """What a job asks for, as JSON; PuppetError."""
+        """Return the answer to a job as JSON; PuppetError."""
         self._log = log
         if job["generation"] != self.generation:
             self.forget()
@@ -81,9 +81,9 @@ class CompileWorker:
         return self._compile(job, log)
 
     def _self_test(self) -> bytes:
-        """The catalog of a manifest that needs no environment: whether this process can compile at all."""
+        """Compile a manifest that needs no environment, which shows whether this process can compile at all; return its catalog."""
         world = DirectoryEnvironment("production", NOWHERE, TrackedFiles(), modulepath=[], manifest=None, code="notify { 'self-test': }")
-        loader = Loader(world, NAMES, CodeCache(), log=self._found, builtins=self.environments.functions)
+        loader = Loader(world, NAMES, CodeCache(), log=self._log_finding, builtins=self.environments.functions)
         return plainjson.dumps(compile_catalog(world, loader, NodeInput("self-test"), version=0, log=self._log))
 
     def forget(self) -> None:
@@ -94,28 +94,28 @@ class CompileWorker:
         self.memo.forget()
 
     def _compile(self, job: Mapping[str, Any], log: Callable[[LogEntry], None]) -> bytes:
-        """The catalog of a job, made of one version of the code: when files change meanwhile, it is made again."""
+        """Return the catalog of a job, made of one version of the code: when files change in between, it is made again."""
         changed = ""
         for _ in range(ATTEMPTS):
             loaded = self.environments.get(job["environment"])
-            node = _node(loaded, job)
-            known = self.memo.get(loaded, node, job["code_id"], exported=job["exported"])
-            if known is not None:
-                body, logs = known
+            node = _node_input(loaded, job)
+            cached = self.memo.get(loaded, node, job["code_id"], exported=job["exported"])
+            if cached is not None:
+                body, logs = cached
                 for entry in logs:
                     log(entry)
                 return body
             changed_meanwhile = loaded.begin()
-            made: tuple[bytes, Callable[[], None]] | PuppetError
+            outcome: tuple[bytes, Callable[[], None]] | PuppetError
             try:
-                made = self._compiled(loaded, node, job, log)
+                outcome = self._compile_once(loaded, node, job, log)
             except PuppetError as err:
-                made = err
+                outcome = err
             changed = changed_meanwhile() or ""
             if not changed:
-                if isinstance(made, PuppetError):
-                    raise made
-                body, remember = made
+                if isinstance(outcome, PuppetError):
+                    raise outcome
+                body, remember = outcome
                 remember()
                 return body
             self.environments.forget(loaded.environment.name)
@@ -125,34 +125,34 @@ class CompileWorker:
             hint="Deploy new code in one step, for example by switching a link.",
         )
 
-    def _compiled(
+    def _compile_once(
         self, loaded: LoadedEnvironment, node: NodeInput, job: Mapping[str, Any], log: Callable[[LogEntry], None]
     ) -> tuple[bytes, Callable[[], None]]:
-        """The catalog of a node, from an environment as it is loaded, and what keeps it for the next time."""
-        said: list[LogEntry] = []
+        """Compile a node's catalog from a loaded environment; return it with a function that keeps it for the next time."""
+        log_entries: list[LogEntry] = []
 
-        def heard(entry: LogEntry) -> None:
-            said.append(entry)
+        def record_entry(entry: LogEntry) -> None:
+            log_entries.append(entry)
             log(entry)
 
         reads = NodeDependencies() if self.memo.limit else None
         rich, exported, code_id = loaded.environment.rich_data, job["exported"], job["code_id"]
         catalog = compile_catalog(
-            loaded.world, loaded.loader, node, version=loaded.version, log=heard, rich=rich, exported=exported, dependencies=reads
+            loaded.world, loaded.loader, node, version=loaded.version, log=record_entry, rich=rich, exported=exported, dependencies=reads
         )
         body = plainjson.dumps(catalog | {"code_id": code_id})
 
         def remember() -> None:
             if reads is not None:
-                files = loaded.live.taken()
+                files = loaded.live.take_signatures()
                 uuid = catalog["catalog_uuid"]
-                self.memo.put(loaded, node, code_id, reads=reads, files=files, body=body, uuid=uuid, logs=said, exported=exported)
+                self.memo.put(loaded, node, code_id, reads=reads, files=files, body=body, uuid=uuid, logs=log_entries, exported=exported)
 
         return body, remember
 
 
-def _job(frame: tuple[dict[str, Any], bytes] | None) -> dict[str, Any] | None:
-    """The job in a frame, with the facts that stand behind it; BadData when they cannot be read."""
+def _read_job(frame: tuple[dict[str, Any], bytes] | None) -> dict[str, Any] | None:
+    """Return the job in a frame, with the facts that stand behind it; BadData when they cannot be read."""
     if frame is None or not frame[1]:
         return frame[0] if frame else None
     job, packed = frame
@@ -161,7 +161,7 @@ def _job(frame: tuple[dict[str, Any], bytes] | None) -> dict[str, Any] | None:
     return {**job, "facts": facts, "parameters": {**facts, **job["parameters"]} if job["layered"] else job["parameters"]}
 
 
-def _node(loaded: LoadedEnvironment, job: Mapping[str, Any]) -> NodeInput:
+def _node_input(loaded: LoadedEnvironment, job: Mapping[str, Any]) -> NodeInput:
     """Return the input of the compilation that a job asks for."""
     return NodeInput.for_node(
         job["certname"],
@@ -174,45 +174,45 @@ def _node(loaded: LoadedEnvironment, job: Mapping[str, Any]) -> NodeInput:
     )
 
 
-def serve(stdin: BinaryIO, say: Callable[[bytes], None]) -> None:
+def serve(stdin: BinaryIO, send: Callable[[bytes], None]) -> None:
     """Answer jobs until the input ends. The first message is the set-up."""
     setup = frames.read(stdin)
     if setup is None:
         return
-    given: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in setup["settings"].items()}
-    settings = EnvironmentSettings(**given)  # JSON knows lists only
+    values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in setup["settings"].items()}
+    settings = EnvironmentSettings(**values)  # JSON knows lists only
     PATTERN_TIMEOUT.set(settings.pattern_timeout)
     try:
         code, warning = CodeCache.at(Path(setup["cache"]) if setup["cache"] else None)
         bench = CompileWorker(settings, code, memo=int(setup["memo"]))
     except PuppetError as err:
-        say(frames.packed(frames.plain_error(err)))
+        send(frames.pack(frames.plain_error(err)))
         return
-    _limit(int(setup["memory"]))
+    _limit_memory(int(setup["memory"]))
     freeze_loaded_objects()
-    say(frames.packed({"ready": os.getpid(), "warning": warning}))
+    send(frames.pack({"ready": os.getpid(), "warning": warning}))
     while True:
         try:
-            job = _job(frames.read_with_body(stdin))
+            job = _read_job(frames.read_with_body(stdin))
         except BadData as err:
             # The job fails, not the process: it would be asked of another, which would end the same way.
-            say(frames.packed(frames.plain_error(BadRequest(f"What is to be compiled cannot be read: {err.message}"))))
+            send(frames.pack(frames.plain_error(BadRequest(f"What is to be compiled cannot be read: {err.message}"))))
             continue
         if job is None:
             return
-        say(answer(bench, job, say))
+        send(answer(bench, job, send))
         bench.code.save()
         if bench.failed:
             # A compile that ended in the middle has left its circles to the collector, which looks seldom.
             gc.collect()
 
 
-def answer(bench: CompileWorker, job: Mapping[str, Any], say: Callable[[bytes], None]) -> bytes:
-    """The last frame of a job: the catalog, or what is wrong."""
+def answer(bench: CompileWorker, job: Mapping[str, Any], send: Callable[[bytes], None]) -> bytes:
+    """Return the last frame of a job: the catalog, or what is wrong."""
 
     def log(entry: LogEntry) -> None:
         where = entry.where or Location(None)
-        say(frames.packed({"log": [entry.level, entry.text, entry.source, where.file, where.line]}))
+        send(frames.pack({"log": [entry.level, entry.text, entry.source, where.file, where.line]}))
 
     try:
         with deadline(job["seconds"]):
@@ -220,33 +220,33 @@ def answer(bench: CompileWorker, job: Mapping[str, Any], say: Callable[[bytes], 
             hits = bench.memo.hits
             body = bench.answer(job, log)
             bench.failed = False
-        return frames.packed({"done": True, "memory": bench.memo.hits > hits}, body)
+        return frames.pack({"done": True, "memory": bench.memo.hits > hits}, body)
     except PuppetError as err:
-        return frames.packed(frames.plain_error(err))
+        return frames.pack(frames.plain_error(err))
     except Overtime as over:
         # It may have been in the middle of reading a file.
         bench.forget()
         message = f"{job['what']} took longer than compile_timeout ({job['seconds']:g} seconds)"
-        told = CompileError(message, where=over.where, hint="Raise it, or look for an endless loop in what runs here.")
-        return frames.packed(frames.plain_error(told) | {"overtime": True})
+        error = CompileError(message, where=over.where, hint="Raise it, or look for an endless loop in what runs here.")
+        return frames.pack(frames.plain_error(error) | {"overtime": True})
     except MemoryError as err:
         # What it has grown to is not given back: this process is done, whoever started it takes another. To say so it needs some more.
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
         resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
         where = place_of(err)
-        told = CompileError(
+        error = CompileError(
             "The catalog needs more memory than compile_memory allows", where=where, hint="Raise it, or look for endless growth."
         )
-        return frames.packed(frames.plain_error(told) | {"last": True})
+        return frames.pack(frames.plain_error(error) | {"last": True})
     except RecursionError as err:
-        return frames.packed(frames.plain_error(CompileError("A value is nested too deeply for a catalog", where=place_of(err))))
+        return frames.pack(frames.plain_error(CompileError("A value is nested too deeply for a catalog", where=place_of(err))))
     except Exception as err:  # noqa: BLE001  # the job's outermost frame: another process would fail in the same way
         traceback.print_exc()
         bench.forget()  # it may have been in the middle of reading a file
         unforeseen = CompileError(
             f"An unforeseen error in the compiler ({type(err).__name__})", where=place_of(err), hint="The master's log has its traceback."
         )
-        return frames.packed(frames.plain_error(unforeseen))
+        return frames.pack(frames.plain_error(unforeseen))
 
 
 class Overtime(BaseException):
@@ -273,8 +273,8 @@ def deadline(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def _limit(memory: int) -> None:
-    """A ceiling for this process' memory, in bytes above what it has now."""
+def _limit_memory(memory: int) -> None:
+    """Set a ceiling for this process' memory, in bytes above what it has now."""
     with Path("/proc/self/statm").open() as file:
         now = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
@@ -288,7 +288,7 @@ def main() -> int:
     pipe = os.dup(1)
     os.dup2(2, 1)  # whatever prints must not get into the answers
 
-    def say(frame: bytes) -> None:
+    def send(frame: bytes) -> None:
         view = memoryview(frame)
         while view:
             view = view[os.write(pipe, view) :]
@@ -297,7 +297,7 @@ def main() -> int:
         import setproctitle
 
         setproctitle.setproctitle("puppet master: compiling")
-        serve(sys.stdin.buffer, say)
+        serve(sys.stdin.buffer, send)
     except BrokenPipeError:
         return 0
     return 0

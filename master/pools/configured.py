@@ -22,7 +22,7 @@ def compile_pool_for(
     on_problem: Callable[[str], None] = log_problem,
     start_as: tuple[int, int] | None = None,
 ) -> CompilePool:
-    """The pool that the settings ask for; what there is to know of it is in the metrics."""
+    """Return the pool that the settings ask for, which the metrics describe."""
     workers = CompilePool(
         environments,
         size=settings.compile_workers or processors(),

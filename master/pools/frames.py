@@ -29,13 +29,13 @@ _ERRORS: dict[str, type[PuppetError]] = {
 }
 
 
-def packed(message: dict[str, Any], body: bytes = b"") -> bytes:
-    """One frame; BadData when the message is nested too deeply for one."""
-    return packed_before(message, len(body)) + body
+def pack(message: dict[str, Any], body: bytes = b"") -> bytes:
+    """Return one frame; BadData when the message is nested too deeply for one."""
+    return pack_before(message, len(body)) + body
 
 
-def packed_before(message: dict[str, Any], size: int) -> bytes:
-    """A frame up to its bytes, of which so many are sent after it."""
+def pack_before(message: dict[str, Any], size: int) -> bytes:
+    """Return a frame up to its bytes, of which so many are sent after it."""
     try:
         text = plainjson.dumps_pson(message)
     except RecursionError as err:
@@ -44,7 +44,7 @@ def packed_before(message: dict[str, Any], size: int) -> bytes:
 
 
 async def receive(reader: asyncio.StreamReader) -> tuple[dict[str, Any], bytes]:
-    """The next frame; IncompleteReadError when the other side has ended."""
+    """Return the next frame; IncompleteReadError when the other side has ended."""
     size, more = HEAD.unpack(await reader.readexactly(HEAD.size))
     if size + more > MAX_FRAME:
         raise PuppetError(f"A frame of {size + more} octets is too large")
@@ -54,7 +54,7 @@ async def receive(reader: asyncio.StreamReader) -> tuple[dict[str, Any], bytes]:
 
 def read_with_body(stream: BinaryIO) -> tuple[dict[str, Any], bytes] | None:
     """
-    The next frame's message and the bytes behind it; None at the end.
+    Return the next frame's message and the bytes behind it; None at the end.
 
     Raises:
         BadData: the frame holds what cannot be read. It has been taken from the stream: the next one can be read.
@@ -70,13 +70,13 @@ def read_with_body(stream: BinaryIO) -> tuple[dict[str, Any], bytes] | None:
 
 
 def read(stream: BinaryIO) -> dict[str, Any] | None:
-    """The next frame's message, as `read_with_body` has it."""
+    """Return the next frame's message as `read_with_body` does, without the bytes behind it."""
     frame = read_with_body(stream)
     return frame[0] if frame is not None else None
 
 
 def plain_error(err: PuppetError) -> dict[str, Any]:
-    """An error as plain data: its kind, or the nearest known one."""
+    """Return an error as plain data: its kind, or the nearest known one."""
     kind = next((cls.__name__ for cls in type(err).__mro__ if cls.__name__ in _ERRORS), "PuppetError")
     where = err.where
     return {
@@ -90,7 +90,7 @@ def plain_error(err: PuppetError) -> dict[str, Any]:
 
 
 def error_of(data: dict[str, Any]) -> PuppetError:
-    """The error that `plain_error` made plain."""
+    """Return the error that `plain_error` made plain."""
     where = Location(*data["where"]) if data.get("where") else None
     err = _ERRORS.get(str(data.get("error")), PuppetError)(str(data.get("message")), where=where, hint=str(data.get("hint") or ""))
     err.legacy = str(data.get("legacy") or "")

@@ -44,7 +44,7 @@ class CompileJob:
         code_id: str | None,
         exported: bool = False,
     ) -> CompileJob:
-        """The job for a node that has its facts among its parameters; `server_facts` lack the environment's name."""
+        """Return the job for a node that has its facts among its parameters; `server_facts` lack the environment's name."""
         return cls(
             certname=certname,
             environment=environment,

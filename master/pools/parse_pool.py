@@ -67,7 +67,7 @@ class ParserProcess:
                 self._receive(time.monotonic() + START)
                 self._ready = True
             end = time.monotonic() + self._limit
-            self._send(frames.packed_before(dict(question), len(body)), end)
+            self._send(frames.pack_before(dict(question), len(body)), end)
             self._send(body, end)
             return self._receive(end)
         except (OSError, TimeoutError) as err:
@@ -120,7 +120,7 @@ class ParserProcess:
 
 
 def _large_values(instance: Model) -> tuple[str, Mapping[str, Any], PackedValues] | None:
-    """The name of the field with the values that a process packed, what lies above them, and they; None when there is no such field."""
+    """Return the field whose values a process packed: its name, what lies above them, and they; None when there is no such field."""
     if isinstance(instance, PackedFacts):
         return "values", {}, instance.packed_values
     parameters: Any = instance.parameters if isinstance(instance, Node) else None
@@ -128,7 +128,7 @@ def _large_values(instance: Model) -> tuple[str, Mapping[str, Any], PackedValues
 
 
 def _facts_of(header: Mapping[str, Any], data: bytes) -> PackedFacts | None:
-    """The facts in an answer; None when it says that there are none."""
+    """Return the facts in an answer; None when it says that there are none."""
     if header.get("nothing"):
         return None
     expiration = header["expiration"]
@@ -200,7 +200,7 @@ class Parsers:
         )
 
     def takes(self, indirection: Indirection[Any], body: bytes | str, form: Format) -> bool:
-        """Whether a body is for a process: YAML of any size, and facts and reports that are large."""
+        """Return whether a body is for a process: YAML of any size, and facts and reports that are large."""
         if indirection is REPORT and len(body) >= REPORT_IN_PLACE:
             return True
         return "yaml" in form.name or (indirection is FACTS and len(body) >= IN_PLACE)
@@ -235,26 +235,26 @@ class Parsers:
         return await self._facts(question | {"set": dict(values), "timestamp": timestamp, "keep": keep}, body)
 
     def takes_to_write(self, instance: Model) -> bool:
-        """Whether an instance is for a process to write: its large values are as a process gave them, and no objects here."""
+        """Return whether a process is to write an instance, because its large values are still as a process packed them."""
         return _large_values(instance) is not None
 
     async def dump(self, indirection: Indirection[Any], instance: Model, dialect: Dialect, form: Format) -> bytes:
         """Return an answer's body, of an instance that is for a process (see `takes_to_write`); PuppetError: it has no such form."""
-        return await self._dumped(indirection, instance, {"dialect": dialect.name, "format": form.name})
+        return await self._dump(indirection, instance, {"dialect": dialect.name, "format": form.name})
 
     async def dump_file(self, indirection: Indirection[Any], instance: Model, files: str) -> bytes:
         """Return what a file holds of such an instance; `files` is `yaml` or `json`."""
-        return await self._dumped(indirection, instance, {"format": "", "files": files})
+        return await self._dump(indirection, instance, {"format": "", "files": files})
 
-    async def _dumped(self, indirection: Indirection[Any], instance: Model, question: Mapping[str, Any]) -> bytes:
+    async def _dump(self, indirection: Indirection[Any], instance: Model, question: Mapping[str, Any]) -> bytes:
         large = _large_values(instance)
         assert large is not None
         name, above, below = large
         fields = {key: getattr(instance, key) for key in indirection.model.model_fields if key != name}
         if instance.expiration is not None:
             fields["expiration"] = instance.expiration.isoformat()
-        what = {"dump": indirection.name, "fields": fields, "large": name, "above": dict(above), "hidden": sorted(below.hidden)}
-        _, body = await self._ask({**what, **question}, below.packed)
+        fields_question = {"dump": indirection.name, "fields": fields, "large": name, "above": dict(above), "hidden": sorted(below.hidden)}
+        _, body = await self._ask({**fields_question, **question}, below.packed)
         return body
 
     async def stored_facts(self, name: str, body: bytes, files: str) -> PackedFacts | None:
@@ -288,22 +288,22 @@ class Parsers:
             raise Unavailable(f"{self.waiting} messages wait to be parsed", retry_after=30)
         self.waiting += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, self._asked, question, body)
+            return await asyncio.get_running_loop().run_in_executor(self._threads, self._ask_process, question, body)
         finally:
             self.waiting -= 1
 
-    def _asked(self, question: Mapping[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
+    def _ask_process(self, question: Mapping[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
         """Have a process answer; blocks, for as long as the budget allows at most."""
-        process = self._taken()
+        process = self._take_process()
         try:
             message, data = process.ask(question, body)
         except _Ended as err:
             raise self._failure(process) from err
         except BaseException:
-            self._dropped(process, "died")
+            self._drop(process, "died")
             raise
         if message.get("last"):
-            self._dropped(process, "memory")
+            self._drop(process, "memory")
         else:
             with self._lock:
                 self._busy.discard(process)
@@ -312,7 +312,7 @@ class Parsers:
             raise frames.error_of(message)
         return message, data
 
-    def _taken(self) -> ParserProcess:
+    def _take_process(self) -> ParserProcess:
         with self._lock:
             if self._closed:
                 raise Unavailable("The master is stopping")
@@ -320,7 +320,7 @@ class Parsers:
             self._busy.add(process)
             return process
 
-    def _dropped(self, process: ParserProcess, reason: str) -> int:
+    def _drop(self, process: ParserProcess, reason: str) -> int:
         with self._lock:
             self._busy.discard(process)
         self.ended[reason] += 1

@@ -41,7 +41,7 @@ _INDIRECTIONS: Mapping[str, Indirection[Any]] = {each.name: each for each in (FA
 
 def answer(question: Mapping[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
     """
-    What a body holds: of facts the values as JSON and what is stored of them, of reports what is stored, of others plain data as JSON.
+    Return what a body holds: of facts their values as JSON and what is stored of them, of reports what is stored, else plain data.
 
     To the question `dump` the form that it asks for of an instance, whose large values are the body.
 
@@ -49,11 +49,11 @@ def answer(question: Mapping[str, Any], body: bytes) -> tuple[dict[str, Any], by
         PuppetError: it is not what it says it is.
     """
     if "dump" in question:
-        return {}, _dumped(question, body)
+        return {}, _dump(question, body)
     if "stored" in question:
-        return _packed(_files(question["stored"], FACTS).load(question["name"], body), document=False)
+        return _pack_facts(_files(question["stored"], FACTS).load(question["name"], body), document=False)
     if "catalog_wanted" in question:
-        return _catalog_wanted(body, question["timestamp"], document=question["document"])
+        return _parse_catalog_request(body, question["timestamp"], document=question["document"])
     dialect = _DIALECTS[question["dialect"]]
     if question.get("escaped"):
         body = unquote_to_bytes(body)
@@ -61,17 +61,17 @@ def answer(question: Mapping[str, Any], body: bytes) -> tuple[dict[str, Any], by
         return {"nothing": True}, b""
     form = dialect.formats[question["format"]]
     if question["load"] == REPORT.name:
-        return _packed_report(body, dialect, form, forwarded=bool(question.get("forwarded")))
+        return _pack_report(body, dialect, form, forwarded=bool(question.get("forwarded")))
     if question["load"] != FACTS.name:
         return {}, plainjson.dumps_pson(form.load(body))
     facts = dialect.load(FACTS, body, form)
     if "set" in question:
         timestamp = facts.timestamp if question["keep"] and facts.timestamp else question["timestamp"]
         facts = facts.model_copy(update={"values": {**facts.values, **question["set"]}, "timestamp": timestamp, "expiration": None})
-    return _packed(facts, document=bool(question.get("document")))
+    return _pack_facts(facts, document=bool(question.get("document")))
 
 
-def _dumped(question: Mapping[str, Any], body: bytes) -> bytes:
+def _dump(question: Mapping[str, Any], body: bytes) -> bytes:
     indirection = _INDIRECTIONS[question["dump"]]
     hidden = frozenset(question["hidden"])
     values = {key: value for key, value in plainjson.loads_pson(body).items() if key not in hidden}
@@ -86,28 +86,28 @@ def _dumped(question: Mapping[str, Any], body: bytes) -> bytes:
 
 
 def _files(kind: str, indirection: Indirection[M]) -> FilePerKey[M]:
-    """A terminus for its form alone; it is never asked for a file."""
+    """Return a terminus that is used for its file format alone and never asked for a file."""
     return Json(indirection, Path()) if kind == "json" else Yaml(indirection, Path())
 
 
-def _catalog_wanted(body: bytes, timestamp: str, *, document: bool) -> tuple[dict[str, Any], bytes]:
-    from .catalog_schema import checked  # most sites never need it
+def _parse_catalog_request(body: bytes, timestamp: str, *, document: bool) -> tuple[dict[str, Any], bytes]:
+    from .catalog_schema import parse_catalog_body  # most sites never need it
 
-    data = checked(body)
-    given = data.pop("facts", None)
-    values = {} if given is None else given["values"]
-    own = values.pop("trusted", None)
-    if given is not None and "trusted_facts" not in data:
-        data["trusted_facts"] = {"values": own if isinstance(own, dict) else {}}
+    data = parse_catalog_body(body)
+    facts = data.pop("facts", None)
+    values = {} if facts is None else facts["values"]
+    trusted_fact = values.pop("trusted", None)
+    if facts is not None and "trusted_facts" not in data:
+        data["trusted_facts"] = {"values": trusted_fact if isinstance(trusted_fact, dict) else {}}
     if len(plainjson.dumps(data)) > MAX_WANTED:
         raise BadRequest(f"More than {MAX_WANTED} bytes besides the facts")
-    if given is None:
+    if facts is None:
         return {"wanted": data, "nothing": True}, b""
-    header, packed = _packed(Facts(name=data["valid_certname"], values=values, timestamp=timestamp), document=document)
+    header, packed = _pack_facts(Facts(name=data["valid_certname"], values=values, timestamp=timestamp), document=document)
     return {"wanted": data, **header}, packed
 
 
-def _packed_report(body: bytes, dialect: Dialect, form: Format, *, forwarded: bool) -> tuple[dict[str, Any], bytes]:
+def _pack_report(body: bytes, dialect: Dialect, form: Format, *, forwarded: bool) -> tuple[dict[str, Any], bytes]:
     if "yaml" in form.name:
         report = Report.from_data(plainjson.loads_pson(plainjson.dumps_pson(form.load(body))))  # as JSON says what Ruby's types are
     else:
@@ -122,7 +122,7 @@ def _packed_report(body: bytes, dialect: Dialect, form: Format, *, forwarded: bo
     return header, b"".join([*documents, log_in_lines(report)])
 
 
-def _packed(facts: Facts, *, document: bool) -> tuple[dict[str, Any], bytes]:
+def _pack_facts(facts: Facts, *, document: bool) -> tuple[dict[str, Any], bytes]:
     packed = plainjson.dumps_pson(facts.values)
     written = plainyaml.dumps(plainyaml.RubyObject(FACTS.ruby_class, facts.to_data(MODERN))) if document else b""
     header = {
@@ -135,23 +135,23 @@ def _packed(facts: Facts, *, document: bool) -> tuple[dict[str, Any], bytes]:
     return header, packed + written
 
 
-def _answered(question: Mapping[str, Any], body: bytes) -> bytes:
-    """The frame that answers a question."""
+def _answer_frame(question: Mapping[str, Any], body: bytes) -> bytes:
+    """Return the frame that answers a question."""
     try:
         header, result = answer(question, body)
     except PuppetError as err:
-        return frames.packed(frames.plain_error(err))
+        return frames.pack(frames.plain_error(err))
     except RecursionError:
-        return frames.packed(frames.plain_error(BadData("The message is nested too deeply")))
+        return frames.pack(frames.plain_error(BadData("The message is nested too deeply")))
     except MemoryError:
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
         resource.setrlimit(resource.RLIMIT_AS, (hard, hard))  # to say so takes some more; then this process ends
-        return frames.packed(frames.plain_error(BadData("The message needs more memory than parse_memory allows")) | {"last": True})
-    return frames.packed({**header, "last": _memory(1) > LARGEST}, result)
+        return frames.pack(frames.plain_error(BadData("The message needs more memory than parse_memory allows")) | {"last": True})
+    return frames.pack({**header, "last": _memory(1) > LARGEST}, result)
 
 
 def _memory(field: int) -> int:
-    """The bytes of memory that this process has now: addresses (0) or what is resident (1)."""
+    """Return the bytes of memory that this process has now: addresses (0) or what is resident (1)."""
     with Path("/proc/self/statm").open() as file:
         return int(file.read().split()[field]) * os.sysconf("SC_PAGE_SIZE")
 
@@ -170,7 +170,7 @@ def main() -> int:
 
     setproctitle.setproctitle("puppet master: parsing")
     with os.fdopen(pipe, "wb") as out:
-        out.write(frames.packed({"ready": os.getpid()}))
+        out.write(frames.pack({"ready": os.getpid()}))
         out.flush()
         while True:
             try:
@@ -180,7 +180,7 @@ def main() -> int:
             if frame is None:
                 return 0
             signal.setitimer(signal.ITIMER_PROF, seconds)
-            reply = _answered(*frame)
+            reply = _answer_frame(*frame)
             signal.setitimer(signal.ITIMER_PROF, 0)
             out.write(reply)
             out.flush()

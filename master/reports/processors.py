@@ -51,7 +51,7 @@ Render = Callable[[Report], bytes]
 
 
 def of_its_age(report: Report) -> bytes:
-    """The YAML of a report; of one of 3.x as 3.x wrote it: readers of old reports expect old reports."""
+    """Return the YAML of a report; of one of 3.x as 3.x wrote it: readers of old reports expect old reports."""
     return report.to_ruby_yaml(legacy=report.report_format <= LEGACY_FORMAT)
 
 
@@ -146,7 +146,7 @@ class Http:
 
     @classmethod
     def of(cls, settings: MasterSettings, render: Render = Report.to_ruby_yaml) -> Http:
-        """To the setting `reporturl`, believing this site's CA, and the system's with `report_include_system_store`."""
+        """Return the processor for the setting `reporturl`, with this site's CA, and the system's with `report_include_system_store`."""
 
         def trust() -> ssl.SSLContext:
             return webtrust.context(
@@ -164,7 +164,7 @@ class Http:
 
         body = await asyncio.to_thread(self.render, report)
         context = await asyncio.to_thread(self.trust) if self.url.startswith("https:") else None
-        shown = URL(self.url).with_user(None)
+        url = URL(self.url).with_user(None)
         limit = aiohttp.ClientTimeout(total=self.timeout)
         async with (
             aiohttp.ClientSession(timeout=limit) as session,
@@ -173,14 +173,14 @@ class Http:
             ) as answer,
         ):
             if answer.status >= 300:
-                log.error("Unable to submit report to %s [%s] %s", shown, answer.status, answer.reason)
+                log.error("Unable to submit report to %s [%s] %s", url, answer.status, answer.reason)
 
     async def forget(self, host: str) -> bool:
         return False
 
 
 def processors_for(names: Sequence[str], makers: Mapping[str, Callable[[], Processor]]) -> dict[str, Processor]:
-    """The processors that the setting `reports` names; ConfigError for a name that is not there."""
+    """Return the processors that the setting `reports` names; ConfigError for a name that is not there."""
     if list(names) == ["none"]:
         return {}
     unknown = [name for name in names if name not in makers]
@@ -198,7 +198,7 @@ class Processed(Terminus[Report]):
 
     async def save(self, request: Request[Report]) -> object:
         """
-        Runs all processors; the names of all, as agents are answered.
+        Run all processors; return the names of all, as agents are answered.
 
         Raises:
             OutOfSpace, Unavailable: none of them could do anything, one of them for this reason; the agent says so, and goes on.
@@ -222,5 +222,5 @@ class Processed(Terminus[Report]):
         return None
 
     async def destroy(self, request: Request[Report]) -> object:
-        """What the processors keep of a host; the names of those that had something."""
+        """Delete what the processors keep of a host; return the names of those that had something."""
         return [name for name, processor in self.processors.items() if await processor.forget(request.key)]

@@ -44,14 +44,14 @@ class LatestReport:
         return self.received is None or (now - self.received).total_seconds() > seconds
 
 
-def latest_reports(root: Path, known: Iterable[str] = ()) -> Iterator[LatestReport]:
+def latest_reports(root: Path, names: Iterable[str] = ()) -> Iterator[LatestReport]:
     """
-    Yield the last run of each node that has a folder of reports below `root`, and of those in `known`, by name. Blocks; OSError.
+    Yield the last run of each node that has a folder of reports below `root`, and of those in `names`, by name. Blocks; OSError.
 
     A report that cannot be read, or vanishes while it is, has the status `unknown`.
     """
     folders = {entry.name for entry in os.scandir(root) if entry.is_dir(follow_symlinks=False)} if root.is_dir() else set()
-    for node in sorted(folders | set(known)):
+    for node in sorted(folders | set(names)):
         try:
             valid_certname(node)
         except BadName:

@@ -32,7 +32,7 @@ class Writers:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="report-writer")
 
     async def run(self, write: Callable[[], T]) -> T:
-        """What `write` gives, done in one of the threads. Unavailable: too many wait."""
+        """Return the result of `write`, which runs in one of the threads. Unavailable: too many wait."""
         if not self._room.acquire(blocking=False):
             raise Unavailable("Too many reports wait to be written", retry_after=30 + int(self.delay() * 270))
         future = self._pool.submit(write)

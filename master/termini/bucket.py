@@ -68,7 +68,7 @@ class BucketFiles(Terminus[FileBucketFile]):
 
 
 def _hex(bucket: Bucket, text: str) -> str:
-    """The checksum that `diff_with` names, with or without its algorithm."""
+    """Return the checksum that `diff_with` names, with or without its algorithm."""
     value = text.rpartition("/")[2]
     if not value:
         raise BadRequest("diff_with needs a checksum")

@@ -25,7 +25,7 @@ class _OfCa(Terminus[M], Generic[M]):
 
 @contextmanager
 def _worded(request: Request[M]) -> Iterator[None]:
-    """Errors in the words that the caller's version of Puppet has for them."""
+    """Translate errors into the words that the caller's version of Puppet has for them."""
     try:
         yield
     except PuppetError as err:
@@ -53,11 +53,11 @@ class CaRequests(_OfCa[CertificateRequest]):
         return CertificateRequest(name=request.key, pem=pem) if pem is not None else None
 
     async def search(self, request: Request[CertificateRequest]) -> list[CertificateRequest]:
-        """All that are pending; none at all is an error, as in 3.8."""
-        found = await self.ca.requests()
-        if not found:
+        """Return all that are pending; none at all is an error, as in 3.8."""
+        requests = await self.ca.requests()
+        if not requests:
             raise BadRequest("Could not find any certificate requests")
-        return [CertificateRequest.from_bytes(pem) for pem in found]
+        return [CertificateRequest.from_bytes(pem) for pem in requests]
 
     async def save(self, request: Request[CertificateRequest]) -> object:
         with _worded(request):
@@ -88,11 +88,11 @@ class CaStatuses(_OfCa[CertificateStatus]):
         return await self.ca.statuses(request.option("state"), request.many("for"))
 
     async def save(self, request: Request[CertificateStatus]) -> object:
-        """The new certificate's PEM for `signed`, the serials as text for `revoked`."""
+        """Return the new certificate's PEM for `signed`, the serials as text for `revoked`."""
         wish = request.instance
         with _worded(request):
-            done = await self.ca.set_state(request.key, wish.desired_state, wish.cert_ttl, client=request.client)
-        return done.decode("ascii") if isinstance(done, bytes) else [str(serial) for serial in done]
+            result = await self.ca.set_state(request.key, wish.desired_state, wish.cert_ttl, client=request.client)
+        return result.decode("ascii") if isinstance(result, bytes) else [str(serial) for serial in result]
 
     async def destroy(self, request: Request[CertificateStatus]) -> object:
         removed = await self.ca.delete(request.key, client=request.client)

@@ -22,17 +22,17 @@ log = logging.getLogger("puppet.indirector")
 Compare = Callable[[Any, str], bool]
 
 
-def _number(left: Any, right: str) -> tuple[float, float]:
-    return float(left), float(right)
+def _numbers(fact: Any, limit: str) -> tuple[float, float]:
+    return float(fact), float(limit)
 
 
 _OPERATORS: Mapping[str, Compare] = {
     "eq": lambda left, right: str(left) == right,
     "ne": lambda left, right: str(left) != right,
-    "lt": lambda left, right: (pair := _number(left, right))[0] < pair[1],
-    "le": lambda left, right: (pair := _number(left, right))[0] <= pair[1],
-    "gt": lambda left, right: (pair := _number(left, right))[0] > pair[1],
-    "ge": lambda left, right: (pair := _number(left, right))[0] >= pair[1],
+    "lt": lambda left, right: (pair := _numbers(left, right))[0] < pair[1],
+    "le": lambda left, right: (pair := _numbers(left, right))[0] <= pair[1],
+    "gt": lambda left, right: (pair := _numbers(left, right))[0] > pair[1],
+    "ge": lambda left, right: (pair := _numbers(left, right))[0] >= pair[1],
 }
 
 
@@ -86,7 +86,7 @@ class StoredFacts(Terminus[Facts]):
         return 1 if await self.files.destroy(request) else None
 
     async def search(self, request: Request[Facts]) -> list[Facts] | None:
-        """The names of the nodes whose facts meet all conditions."""
+        """Return the names of the nodes whose facts meet all conditions."""
         tests = [condition(name, value) for name, value in request.options.items()]
         stored = await self.files.search(request)
         names: list[Any] = [NodeName(name=facts.name) for facts in stored if all(test(facts) for test in tests)]
@@ -94,7 +94,7 @@ class StoredFacts(Terminus[Facts]):
 
 
 def condition(name: str, value: Option) -> Callable[[Facts], bool]:
-    """The test that `facts.<name>[.<op>]=value` or `meta.timestamp[.<op>]=value` asks for; BadRequest for anything else."""
+    """Return the test that `facts.<name>[.<op>]=value` or `meta.timestamp[.<op>]=value` asks for; BadRequest for anything else."""
     kind, _, rest = name.partition(".")
     fact, dot, operator = rest.rpartition(".")
     if not dot or operator not in _OPERATORS:
@@ -106,13 +106,13 @@ def condition(name: str, value: Option) -> Callable[[Facts], bool]:
     compare = _OPERATORS[operator]
 
     def test(facts: Facts) -> bool:
-        found = (facts.timestamp or "") if kind == "meta" else facts.values.get(fact)
-        if found is None:
+        fact_value = (facts.timestamp or "") if kind == "meta" else facts.values.get(fact)
+        if fact_value is None:
             return False
         if kind == "meta":
-            return _in_order(found, operator, value)
+            return _compare_times(fact_value, operator, value)
         try:
-            return compare(_text(found), value)
+            return compare(_text(fact_value), value)
         except ValueError:
             return False
 
@@ -123,8 +123,8 @@ def _text(value: Any) -> Any:
     return ("true" if value else "false") if isinstance(value, bool) else value
 
 
-def _in_order(left: str, operator: str, right: str) -> bool:
-    """ISO times compare as text."""
+def _compare_times(left: str, operator: str, right: str) -> bool:
+    """Compare ISO times, which is done as text."""
     return {
         "eq": left == right,
         "ne": left != right,

@@ -45,8 +45,8 @@ class MetadataServer(Terminus[FileMetadata]):
     def authorized(self, verb: str, request: Request[FileMetadata]) -> bool:
         return self.server.allowed(request)
 
-    def wanted(self, request: Request[FileMetadata]) -> MetadataOptions:
-        """What the options ask for, with the defaults of the client's dialect."""
+    def options_of(self, request: Request[FileMetadata]) -> MetadataOptions:
+        """Return what the options ask for, with the defaults of the client's dialect."""
         legacy = request.dialect is not None and request.dialect.wraps
         wanted = MetadataOptions.of(
             request,
@@ -61,22 +61,22 @@ class MetadataServer(Terminus[FileMetadata]):
         return await asyncio.to_thread(self.find_now, request)
 
     def find_now(self, request: Request[FileMetadata]) -> FileMetadata | None:
-        """As `find`, for threads; blocks."""
-        wanted = self.wanted(request)
+        """Do what `find` does, for threads. Blocks."""
+        options = self.options_of(request)
         for tree, relative in self.server.places(request.key, request.environment, request.client):
-            found = metadata_of(tree, relative, wanted)
-            if found is not None:
-                return found
+            entry = metadata_of(tree, relative, options)
+            if entry is not None:
+                return entry
         return None
 
     async def search(self, request: Request[FileMetadata]) -> list[FileMetadata] | None:
         return await asyncio.to_thread(self.search_now, request)
 
     def search_now(self, request: Request[FileMetadata]) -> list[FileMetadata] | None:
-        """As `search`, for threads; blocks."""
-        wanted = self.wanted(request)
+        """Do what `search` does, for threads. Blocks."""
+        options = self.options_of(request)
         if request.dialect is not None and request.dialect.wraps:
-            wanted = replace(wanted, source_permissions="use")
+            options = replace(options, source_permissions="use")
         if self.server.is_merged(request.key):
             # The whole tree of all modules, whatever sub-path was asked for; without any, the module folders themselves.
             mount = request.key.split("/", 1)[0]
@@ -85,11 +85,11 @@ class MetadataServer(Terminus[FileMetadata]):
                 # Never nothing: to an agent that would mean that the environment does not exist.
                 bare = self.server.bare_root(request.environment)
                 roots = [(FileTree(bare), "")] if bare is not None else []
-                wanted = replace(wanted, recurse=False)
-            listing = search_merged(roots, wanted)
+                options = replace(options, recurse=False)
+            listing = search_merged(roots, options)
         else:
             places = self.server.places(request.key, request.environment, request.client)
-            listing = search_merged(places, wanted) if places else None
+            listing = search_merged(places, options) if places else None
         if listing is None:
             return None
         for warning in listing.warnings:
@@ -154,7 +154,7 @@ class VersionedContent(Terminus[StaticFileContent]):
 
 
 async def pieces(content: FileBytes, chunk: int) -> AsyncIterator[bytes]:
-    """An open content as chunks, each read in a thread; closed at the end, however it comes."""
+    """Yield an open content as chunks, each read in a thread; it is closed at the end, however that comes."""
     blocks = content.blocks(chunk)
     try:
         while (block := await asyncio.to_thread(next, blocks, None)) is not None:

@@ -76,7 +76,7 @@ class Ldap(Terminus[Node]):
 
     @contextmanager
     def _connected(self) -> Iterator[Any]:
-        """A connection on which the user is known; PeerNotTrusted: the server is not, and has been told nothing."""
+        """Return a connection on which the user is known; PeerNotTrusted: the server is not, and has been told nothing."""
         refused: list[ssl.SSLError] = []
         connection = self._connection(refused.append)
         try:
@@ -97,7 +97,7 @@ class Ldap(Terminus[Node]):
                 connection.socket.close()  # of a connection that was never complete
 
     def _connection(self, refused: Callable[[ssl.SSLError], None]) -> Any:
-        """One that is not open yet; `refused` gets what is wrong with the server's TLS."""
+        """Return a connection that is not open yet; `refused` gets what is wrong with the server's TLS."""
         ldap3 = self._ldap3
         seconds = math.ceil(self.timeout)
         return ldap3.Connection(
@@ -120,7 +120,7 @@ class Ldap(Terminus[Node]):
         )
 
     def _handshakes(self, refused: Callable[[ssl.SSLError], None]) -> Any:
-        """TLS as ldap3 takes it, by a context of ours: its own does not name the server, and looks at the certificate's names late."""
+        """Return TLS as ldap3 takes it, with our own context: ldap3's does not name the server and checks the certificate's names late."""
         context = self.trust.context()
 
         class Handshakes(self._ldap3.Tls):  # type: ignore[misc, name-defined]

@@ -36,36 +36,36 @@ class LdapTrust:
 
     @classmethod
     def read(cls, environ: Mapping[str, str], system: Sequence[Path] = SYSTEM) -> LdapTrust:
-        """What the files say, and above them the environment. Blocks."""
-        said = {option: (value, source) for option, value, source in _said(environ, system)}
+        """Read the files, and above them the environment variables. Blocks."""
+        options = {option: (value, source) for option, value, source in _options(environ, system)}
 
         def path(option: str) -> Path | None:
-            value, _ = said.get(option, ("", ""))
+            value, _ = options.get(option, ("", ""))
             return Path(value) if value else None
 
-        level, source = said.get("TLS_REQCERT", ("demand", ""))
+        level, source = options.get("TLS_REQCERT", ("demand", ""))
         if level.lower() not in (*CHECKED, *UNCHECKED):
             log.warning("TLS_REQCERT %s of %s is not known; certificates of LDAP servers are demanded", level, source)
         return cls(path("TLS_CACERT"), path("TLS_CACERTDIR"), level.lower() not in UNCHECKED, source)
 
     def context(self) -> ssl.SSLContext:
-        """A TLS context for LDAP servers. Blocks. ConfigError: the authorities cannot be used."""
+        """Return a TLS context for LDAP servers. Blocks. ConfigError: the authorities cannot be used."""
         named = self.authorities is not None or self.folder is not None
-        made = webtrust.context(authority=None, system=self.demanded and not named)
+        context = webtrust.context(authority=None, system=self.demanded and not named)
         if not self.demanded:
-            made.check_hostname = False
-            made.verify_mode = ssl.CERT_NONE
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
         elif named:
             try:
-                made.load_verify_locations(self.authorities, self.folder)
+                context.load_verify_locations(self.authorities, self.folder)
             except OSError as err:  # what TLS says of a file is one too
                 places = " and ".join(str(each) for each in (self.authorities, self.folder) if each)
                 raise ConfigError(f"Could not use {places}, which ldap.conf names for the CAs of LDAP servers: {err}", hint=HINT) from err
-        return made
+        return context
 
 
-def _said(environ: Mapping[str, str], system: Sequence[Path]) -> Iterator[tuple[str, str, str]]:
-    """(option, value, where it stands), what counts more later. Files in the current folder do not count: whose are they?"""
+def _options(environ: Mapping[str, str], system: Sequence[Path]) -> Iterator[tuple[str, str, str]]:
+    """Yield (option, value, where it stands), the most important last. Files in the current folder (whose are they?) do not count."""
     if "LDAPNOINIT" in environ:
         return
     for file in _files(environ, system):
@@ -86,12 +86,12 @@ def _said(environ: Mapping[str, str], system: Sequence[Path]) -> Iterator[tuple[
 
 
 def _files(environ: Mapping[str, str], system: Sequence[Path]) -> list[Path]:
-    home, own = environ.get("HOME"), Path(environ.get("LDAPRC", "")).name
+    home, own_file = environ.get("HOME"), Path(environ.get("LDAPRC", "")).name
     files = [*system]
     if home:
         files += [Path(home) / "ldaprc", Path(home) / ".ldaprc"]
     if "LDAPCONF" in environ:
         files.append(Path(environ["LDAPCONF"]))
-    if home and own:
-        files += [Path(home) / own, Path(home) / f".{own}"]
+    if home and own_file:
+        files += [Path(home) / own_file, Path(home) / f".{own_file}"]
     return files

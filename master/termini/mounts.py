@@ -44,7 +44,7 @@ class Mount:
     line: int = 0
 
     def root_for(self, client: Client | None) -> Path | None:
-        """The mount's folder, for a client when its path has a pattern; None when there is no client to fill it."""
+        """Return the mount's folder, for a client when its path has a pattern; None when there is no client to fill it."""
         if self.path is None:
             return None
         if "%" not in self.path:
@@ -58,7 +58,7 @@ class Mount:
 
 def parse(text: str, path: Path | None = None) -> dict[str, Mount]:
     """
-    The mounts of a fileserver.conf.
+    Return the mounts of a fileserver.conf.
 
     Raises:
         ConfigError: a duplicate mount, an unknown word, `=`; with file and line.
@@ -88,23 +88,23 @@ def parse(text: str, path: Path | None = None) -> dict[str, Mount]:
     return {name: Mount(**fields) for name, fields in mounts.items()}
 
 
-def usable(mounts: dict[str, Mount]) -> dict[str, Mount]:
-    """The mounts that can be served, the built-in ones among them; what cannot is logged and left out."""
-    found: dict[str, Mount] = {}
+def served_mounts_of(mounts: dict[str, Mount]) -> dict[str, Mount]:
+    """Return the mounts that can be served, the built-in ones among them; what cannot is logged and left out."""
+    served_mounts: dict[str, Mount] = {}
     for name, mount in mounts.items():
         if name in BUILT_IN:
             if mount.path is not None:
                 log.warning("The '%s' module can not have a path. Ignoring attempt to set it", name)
-            found[name] = Mount(name, None, mount.allow or ("*",), mount.deny, mount.line)
+            served_mounts[name] = Mount(name, None, mount.allow or ("*",), mount.deny, mount.line)
         elif mount.path is None:
             log.error("Mounts without paths are not usable: %s", name)
         elif "%" not in mount.path and not Path(mount.path).is_dir():
             log.error("Removing mount '%s': %s is not a readable directory", name, mount.path)
         else:
-            found[name] = mount
-    for name in BUILT_IN - set(found):
-        found[name] = Mount(name, None, ("*",))
-    return found
+            served_mounts[name] = mount
+    for name in BUILT_IN - set(served_mounts):
+        served_mounts[name] = Mount(name, None, ("*",))
+    return served_mounts
 
 
 @dataclass(slots=True)
@@ -131,7 +131,7 @@ class FileServer:
     _seen: tuple[float, float | None, int] = (float("-inf"), None, 0)
 
     def mounts(self) -> dict[str, Mount]:
-        """The mounts, read again when the file has changed; a broken file leaves the old ones in force. Blocks, rarely."""
+        """Return the mounts, read again when the file has changed; a broken file leaves the old ones in force. Blocks, rarely."""
         now, generation = self.clock(), self.generation()
         if self._mounts and now - self._seen[0] < self.filetimeout and generation == self._seen[2]:
             return self._mounts
@@ -141,7 +141,7 @@ class FileServer:
             stamp = None
         if not self._mounts or stamp != self._seen[1]:
             try:
-                self._mounts = usable(parse(self.conf.read_text("utf-8"), self.conf) if stamp is not None else {})
+                self._mounts = served_mounts_of(parse(self.conf.read_text("utf-8"), self.conf) if stamp is not None else {})
             except (ConfigError, OSError, UnicodeDecodeError) as err:
                 if not self._mounts:
                     raise
@@ -150,7 +150,7 @@ class FileServer:
         return self._mounts
 
     def allowed(self, request: Request[Any]) -> bool:
-        """Whether the key's mount exists and lets the client in; a mount without patterns lets 3.x clients not in, later ones it does."""
+        """Return whether the key's mount exists and admits the client; one without patterns admits no 3.x client, but every later one."""
         mount = self.mounts().get(request.key.split("/", 1)[0])
         if mount is None or request.client is None:
             return mount is not None
@@ -160,7 +160,7 @@ class FileServer:
 
     def places(self, key: str, environment: str, client: Client | None) -> list[tuple[FileTree, str]]:
         """
-        The trees that may hold a key, the first that has it wins; [] when there is none. Blocks.
+        Return the trees that may hold a key, the first that has it wins; [] when there is none. Blocks.
 
         Raises:
             BadName: the key climbs. NotFound: no such environment.
@@ -177,25 +177,25 @@ class FileServer:
         return [(FileTree(root), "/".join(rest))] if root is not None else []
 
     def roots(self, folder: str, environment: str) -> list[Path]:
-        """`<module>/<folder>` of every module that has it: in modulepath order, the first of two modules of a name."""
-        found: dict[str, Path] = {}
+        """Return `<module>/<folder>` of every module that has it: in modulepath order, the first of two modules of a name."""
+        folders: dict[str, Path] = {}
         for base in self.modulepath(environment):
             try:
                 names = sorted(entry.name for entry in base.iterdir())
             except OSError:
                 continue
             for name in names:
-                if _MODULE.fullmatch(name) and name not in found and (base / name / folder).is_dir():
-                    found[name] = base / name / folder
-        return list(found.values())
+                if _MODULE.fullmatch(name) and name not in folders and (base / name / folder).is_dir():
+                    folders[name] = base / name / folder
+        return list(folders.values())
 
     def bare_root(self, environment: str) -> Path | None:
-        """What a search of a merged mount finds when no module has anything for it: a folder that is there."""
+        """Return a folder that exists, for a search of a merged mount for which no module has anything."""
         folders = (base for base in self.modulepath(environment) if base.is_dir())
         return next(folders, None) or self.root(environment)
 
     def is_merged(self, key: str) -> bool:
-        """Whether the key's mount merges all modules; a search there has no sub-path."""
+        """Return whether the key's mount merges all modules; a search there has no sub-path."""
         return key.split("/", 1)[0] in MERGED_MOUNTS
 
     def _of_module(self, rest: Sequence[str], folder: str, environment: str) -> list[tuple[FileTree, str]]:

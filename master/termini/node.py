@@ -35,11 +35,11 @@ class Classifier(ExecTerminus[Node]):
     """
 
     def instance(self, request: Request[Node], output: bytes) -> Node | None:
-        return node_from(request.key, output)
+        return parse_node(request.key, output)
 
 
-def node_from(name: str, output: bytes) -> Node | None:
-    """The node in a classifier's YAML; None for an empty document."""
+def parse_node(name: str, output: bytes) -> Node | None:
+    """Return the node in a classifier's YAML; None for an empty document."""
     try:
         data = plainyaml.loads(output, aliases=True)
     except BadData as err:
@@ -50,22 +50,22 @@ def node_from(name: str, output: bytes) -> Node | None:
         return None
     if not isinstance(data, Mapping):
         raise PuppetError(f"Could not load external node results for {name}: not a map", hint="Print a map with classes and parameters.")
-    found: dict[str, Any] = {"name": name}
+    node_data: dict[str, Any] = {"name": name}
     classes = data.get("classes")
     if classes is not None:
-        if not isinstance(classes, list | dict) or not all(isinstance(each, str) for each in classes):
+        if not isinstance(classes, list | dict) or not all(isinstance(class_name, str) for class_name in classes):
             raise PuppetError(f"The classes of node {name} must be a list of names or a map")
         if isinstance(classes, dict) and not all(v is None or isinstance(v, dict) for v in classes.values()):
             raise PuppetError(f"The parameters of each class of node {name} must be a map")
-        found["classes"] = classes
+        node_data["classes"] = classes
     parameters = data.get("parameters")
     if parameters is not None:
         if not isinstance(parameters, dict):
             raise PuppetError(f"The parameters of node {name} must be a map")
-        found["parameters"] = {str(key): value for key, value in parameters.items()}
+        node_data["parameters"] = {str(key): value for key, value in parameters.items()}
     if data.get("environment") is not None:
-        found["environment"] = valid_environment(str(data["environment"]))
-    return Node.from_data(found)
+        node_data["environment"] = valid_environment(str(data["environment"]))
+    return Node.from_data(node_data)
 
 
 class WithFacts(Terminus[Node]):
@@ -86,7 +86,7 @@ class WithFacts(Terminus[Node]):
         return _with(node, await self.facts.find(request.key, environment=request.environment), request)
 
     async def find_with(self, request: Request[Node], facts: Facts | None) -> Node | None:
-        """The node with other facts than those that are stored."""
+        """Return the node with other facts than those that are stored."""
         node = await self.inner.find(request)
         return None if node is None else _with(node, facts, request)
 
@@ -131,7 +131,7 @@ class WithFactsInHand(Terminus[Node]):
 
 def with_facts_in_hand(nodes: Binding[Node], facts: Facts | None) -> Binding[Node]:
     """
-    The same binding, cache and all, with these facts of the one node that is asked for.
+    Return the same binding, cache and all, with these facts of the one node that is asked for.
 
     A binding whose terminus merges no facts stays as it is.
     """

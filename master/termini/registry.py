@@ -29,18 +29,18 @@ class TerminusRegistry:
         self.plugins = find_plugins([*libs, settings.libdir])
 
     def terminus(self, indirection: Indirection[Any], makers: Factories, name: str) -> Terminus[Any]:
-        """The terminus that answers."""
+        """Return the terminus that answers."""
         route = self.routes.get(indirection.name)
-        return self.named(indirection, makers, (route.terminus if route else None) or name)
+        return self.terminus_named(indirection, makers, (route.terminus if route else None) or name)
 
     def cache(self, indirection: Indirection[Any], makers: Factories, name: str = "") -> Terminus[Any] | None:
-        """The cache, if there is to be one."""
+        """Return the cache, None when there is to be none."""
         route = self.routes.get(indirection.name)
         chosen = route.cache if route is not None and route.cache is not None else name
-        return self.named(indirection, makers, chosen) if chosen else None
+        return self.terminus_named(indirection, makers, chosen) if chosen else None
 
-    def named(self, indirection: Indirection[Any], makers: Factories, name: str) -> Terminus[Any]:
-        """The terminus of that name; ConfigError when there is none."""
+    def terminus_named(self, indirection: Indirection[Any], makers: Factories, name: str) -> Terminus[Any]:
+        """Return the terminus of that name; ConfigError when there is none."""
         if name in makers:
             return makers[name]()
         plugin = self.plugins.get((indirection.name, name))
@@ -48,12 +48,12 @@ class TerminusRegistry:
             raise ConfigError(f"There is no terminus {name} for {indirection.name}", hint=f"There are {', '.join(sorted(makers))}.")
         return terminus_of(plugin, PluginContext(self.settings.model_dump(), indirection=indirection))
 
-    def own_indirections(self, known: set[str]) -> list[Binding[Any]]:
-        """Bindings of the indirections that modules declare; a route names the terminus when there are several."""
+    def own_indirections(self, bound_names: set[str]) -> list[Binding[Any]]:
+        """Return bindings of the indirections that modules declare; a route names the terminus when there are several."""
         bindings: dict[str, Binding[Any]] = {}
         for (name, terminus), plugin in self.plugins.items():
             route = self.routes.get(name)
-            if name in known or (route is not None and route.terminus not in (None, terminus)):
+            if name in bound_names or (route is not None and route.terminus not in (None, terminus)):
                 continue
             declared = indirection_of(plugin)
             if declared is not None:

@@ -22,14 +22,14 @@ class Parser(Terminus[ResourceType]):
         self.ask = ask
 
     async def find(self, request: Request[ResourceType]) -> ResourceType | None:
-        """The class, define or node of that name; BadRequest when it cannot be one."""
-        found = await self.ask(DefinitionsQuery(request.environment, name=request.key))
-        return ResourceType.from_data(found[0]) if found else None
+        """Return the class, define or node of that name; BadRequest when it cannot be one."""
+        definitions = await self.ask(DefinitionsQuery(request.environment, name=request.key))
+        return ResourceType.from_data(definitions[0]) if definitions else None
 
     async def search(self, request: Request[ResourceType]) -> list[ResourceType] | None:
-        """Those whose name the key, a regular expression or `*`, fits; None when there are none. BadRequest for an unknown kind."""
-        found = await self.ask(DefinitionsQuery(request.environment, pattern=request.key, kind=request.option("kind")))
-        return [ResourceType.from_data(each) for each in found] or None
+        """Return those whose name the key, a regular expression or `*`, fits; None when there are none. BadRequest for an unknown kind."""
+        definitions = await self.ask(DefinitionsQuery(request.environment, pattern=request.key, kind=request.option("kind")))
+        return [ResourceType.from_data(definition) for definition in definitions] or None
 
 
 class NotManaged(Terminus[LiveResource]):

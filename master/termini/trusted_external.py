@@ -39,15 +39,15 @@ class TrustedExternal:
 
     @classmethod
     def of(cls, settings: MasterSettings) -> TrustedExternal:
-        """As the settings say; ConfigError when that is no absolute path."""
-        place = settings.trusted_external_command
-        if place and not place.startswith("/"):
-            raise ConfigError(f"The setting {SETTING} must be the absolute path of a program or folder, not {quoted_for_log(place)}")
-        return cls(Path(place) if place else None, timeout=settings.command_timeout, most=settings.command_output)
+        """Return it as the settings say; ConfigError when the path is not absolute."""
+        path = settings.trusted_external_command
+        if path and not path.startswith("/"):
+            raise ConfigError(f"The setting {SETTING} must be the absolute path of a program or folder, not {quoted_for_log(path)}")
+        return cls(Path(path) if path else None, timeout=settings.command_timeout, most=settings.command_output)
 
     async def about(self, name: str) -> Mapping[str, Any]:
         """
-        What is said of a node: of a folder by the programs' names without suffix. Nothing without the setting.
+        Return what the programs say of a node, for a folder by the programs' names without suffix; {} without the setting.
 
         Raises:
             PuppetError: a program fails or prints no JSON object, or two would have one name. A catalog must not be made without.
@@ -72,19 +72,19 @@ class TrustedExternal:
         return data
 
 
-def _programs(place: Path) -> dict[str, Path] | None:
-    """The programs in a folder, by name without suffix, in order; None when it is no folder. Blocks."""
+def _programs(folder: Path) -> dict[str, Path] | None:
+    """Return the programs in a folder, by name without suffix, in order; None when it is no folder. Blocks."""
     try:
-        entries = sorted(place.iterdir())
+        entries = sorted(folder.iterdir())
     except NotADirectoryError:
         return None
     except OSError as err:
-        raise PuppetError(f"Could not read {place}: {err.strerror}", hint=f"See the setting {SETTING}.") from err
-    found: dict[str, Path] = {}
+        raise PuppetError(f"Could not read {folder}: {err.strerror}", hint=f"See the setting {SETTING}.") from err
+    programs: dict[str, Path] = {}
     for path in entries:
         if not (path.is_file() and os.access(path, os.X_OK)):
             continue
-        if path.stem in found:
-            raise PuppetError(f"There is more than one '{path.stem}' script in {place}", hint="Remove or rename one.")
-        found[path.stem] = path
-    return found
+        if path.stem in programs:
+            raise PuppetError(f"There is more than one '{path.stem}' script in {folder}", hint="Remove or rename one.")
+        programs[path.stem] = path
+    return programs

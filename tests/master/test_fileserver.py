@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from master.termini.files import ContentServer, MetadataServer
-from master.termini.mounts import FileServer, parse, usable
+from master.termini.mounts import FileServer, parse, served_mounts_of
 from shared.errors import BadName, ConfigError, NotFound
 from shared.indirector import Binding, Client, NotAuthorizedByTerminus, Request
 from shared.models.file_content import FILE_CONTENT
@@ -174,7 +174,7 @@ def test_a_broken_fileserver_conf_is_named(text: str, message: str) -> None:
 
 
 def test_what_cannot_be_served_is_left_out_and_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    mounts = usable(parse(f"[gone]\npath {tmp_path}/gone\n[nopath]\nallow *\n[modules]\npath /x\nallow a\n"))
+    mounts = served_mounts_of(parse(f"[gone]\npath {tmp_path}/gone\n[nopath]\nallow *\n[modules]\npath /x\nallow a\n"))
     assert set(mounts) == {"modules", "plugins", "pluginfacts", "locales", "tasks", "scripts"}
     assert mounts["modules"].path is None and mounts["modules"].allow == ("a",)
     assert "Removing mount 'gone'" in caplog.text and "nopath" in caplog.text

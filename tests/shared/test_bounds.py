@@ -54,7 +54,7 @@ def stored(facts: Facts, terminus: Any) -> Model:
 
 def assert_usable(facts: Facts, tmp_path: Any) -> None:
     """What was accepted is read by a compiling process, and from the files that keep it."""
-    frame = frames.packed({"facts": facts.values, "parameters": facts.values})
+    frame = frames.pack({"facts": facts.values, "parameters": facts.values})
     assert frames.read(io.BytesIO(frame)) == {"facts": facts.values, "parameters": facts.values}
     for terminus in (Yaml(FACTS, tmp_path), Json(FACTS, tmp_path)):
         assert stored(facts, terminus).values == facts.values  # type: ignore[attr-defined]

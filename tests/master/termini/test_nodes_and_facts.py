@@ -8,10 +8,10 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
-from master.catalogs.compiler_terminus import CompilerTerminus, twice_decoded
+from master.catalogs.compiler_terminus import CompilerTerminus, decode_twice
 from master.pools.jobs import CompileJob
 from master.termini.facts import StoredFacts
-from master.termini.node import Classifier, Plain, WithFacts, node_from
+from master.termini.node import Classifier, Plain, WithFacts, parse_node
 from shared.data import plainjson, plainyaml
 from shared.errors import BadData, BadRequest, CompileError, NotFound, PuppetError, UnsupportedMediaType
 from shared.indirector import Binding, Client, Request
@@ -33,17 +33,17 @@ from shared.wire.dialects import LEGACY, MODERN, Dialect
     ],
 )
 def test_a_classifier_says_classes_as_list_or_map(output: str, expected: dict[str, Any]) -> None:
-    node = node_from("n", output.encode())
+    node = parse_node("n", output.encode())
     assert node is not None and node.class_parameters() == expected
 
 
 def test_a_classifier_says_parameters_and_environment() -> None:
-    node = node_from("n", b"---\nenvironment: test\nparameters: {a: [1]}\n")
+    node = parse_node("n", b"---\nenvironment: test\nparameters: {a: [1]}\n")
     assert node is not None and (node.environment, node.parameters) == ("test", {"a": [1]})
 
 
 def test_a_classifier_that_prints_an_empty_document_knows_no_such_node() -> None:
-    assert node_from("n", b"---\n") is None
+    assert parse_node("n", b"---\n") is None
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_classifier_that_prints_an_empty_document_knows_no_such_node() -> None
 )
 def test_a_classifier_that_prints_something_else_is_an_error(output: str) -> None:
     with pytest.raises(PuppetError):
-        node_from("n", output.encode())
+        parse_node("n", output.encode())
 
 
 async def test_CMP_08_the_name_is_one_argument_and_a_failure_never_means_no_classes(tmp_path: Path) -> None:
@@ -295,8 +295,8 @@ async def test_an_unknown_node_and_an_unknown_environment_are_named() -> None:
 
 
 def test_escapes_of_all_versions_are_undone() -> None:
-    assert twice_decoded("a%20b+c") == b"a b c"
-    assert twice_decoded("%C3%BC") == "ü".encode()
+    assert decode_twice("a%20b+c") == b"a b c"
+    assert decode_twice("%C3%BC") == "ü".encode()
 
 
 async def test_programs_of_the_site_are_asked_about_the_certificates_name() -> None:
