@@ -11,10 +11,9 @@ import asyncio
 import logging
 import os
 import random
-import sys
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,82 +30,16 @@ from ..observability.longtasks import RETIRE_WORKER, master_supervisor
 from ..observability.metrics import Metrics
 from . import frames
 from .jobs import CompileJob, CompileLogEntry, DefinitionsQuery
+from .worker_process import Worker, start_failure
 
 log = logging.getLogger("puppet.compiler")
 
-COMMAND = (sys.executable, "-I", "-m", "master.pools.compile_worker")
 GRACE = 2.0  # seconds after compile_timeout for a process to say itself that it took too long, and where; then it is ended
-START_TIMEOUT = 60.0  # seconds for a process to say that it is ready
 SELF_TEST = 20.0  # seconds for a process to compile next to nothing, on a machine that is busy
 MAX_SERVED = 20_000  # nodes of which is known who served them last
 
 
 REASONS = ("abandoned", "died", "hung", "jobs", "memory", "reload")  # for which a process is replaced
-
-
-class Worker:
-    """One compiling process, used by one request at a time."""
-
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self.process = process
-        self.spent = False  # it ran out of memory and ends: no second job for it
-        self.answered = 0  # jobs
-        self.round = 0  # of the pool, when it was started
-        self.warning = ""  # of what it does without
-
-    @classmethod
-    async def start(cls, setup: Mapping[str, Any], start_as: tuple[int, int] | None = None) -> Worker:
-        pipe = asyncio.subprocess.PIPE
-        account: dict[str, Any] = {"user": start_as[0], "group": start_as[1], "extra_groups": []} if start_as is not None else {}
-        process = await asyncio.create_subprocess_exec(*COMMAND, stdin=pipe, stdout=pipe, limit=2**20, **account)
-        worker = cls(process)
-        try:
-            async with asyncio.timeout(START_TIMEOUT):
-                await worker.send(dict(setup))
-                message, _ = await worker.next()
-                if "error" in message:
-                    raise frames.error_of(message)
-                worker.warning = message.get("warning", "")
-        except BaseException:
-            await worker.kill()
-            raise
-        return worker
-
-    @property
-    def alive(self) -> bool:
-        return self.process.returncode is None
-
-    async def send(self, message: dict[str, Any], body: bytes = b"") -> None:
-        assert self.process.stdin is not None
-        data = frames.pack(message, body)
-        try:
-            self.process.stdin.write(data)
-        except RuntimeError as err:  # what uvloop says when it has noticed the end of the process
-            raise BrokenPipeError(str(err)) from err
-        await self.process.stdin.drain()
-
-    async def next(self) -> tuple[dict[str, Any], bytes]:
-        assert self.process.stdout is not None
-        return await frames.receive(self.process.stdout)
-
-    async def kill(self) -> None:
-        """End the process for certain."""
-        if self.process.returncode is None:
-            try:
-                self.process.kill()
-            except ProcessLookupError:
-                pass
-        await self.process.wait()
-
-    async def finish(self) -> None:
-        """End it by closing its input; it is idle."""
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        try:
-            async with asyncio.timeout(2):
-                await self.process.wait()
-        except TimeoutError:
-            await self.kill()
 
 
 def _message_of(job: CompileJob | DefinitionsQuery) -> dict[str, Any]:
@@ -125,17 +58,6 @@ def _message_of(job: CompileJob | DefinitionsQuery) -> dict[str, Any]:
 
 def _packed_facts_of(job: CompileJob) -> bytes:
     return job.facts.packed if isinstance(job.facts, PackedValues) else b""
-
-
-def _start_failure(error: PuppetError | OSError | asyncio.IncompleteReadError) -> str:
-    """Return why a process did not get ready; what it printed stands in the log."""
-    if isinstance(error, TimeoutError):
-        return f"it was not ready after {START_TIMEOUT:g} seconds"
-    if isinstance(error, PuppetError):
-        return f"{error.message} ({error.hint})" if error.hint else error.message
-    return (
-        f"{error.strerror}: {error.filename}" if isinstance(error, OSError) and error.strerror else "it ended without a word to the master"
-    )
 
 
 def log_problem(problem: str) -> None:
@@ -474,7 +396,7 @@ class CompilePool:
             retried = not isinstance(err, TimeoutError | PuppetError)  # of the others the next one would fare no better
             self._failed_starts += 1
             if not retried or self._failed_starts > 1:
-                self._set_problem(f"a compiling process could not be started: {_start_failure(err)}")
+                self._set_problem(f"a compiling process could not be started: {start_failure(err)}")
             error = PuppetError("A compiling process could not be started", hint="The master's log says why.")
             raise (_WorkerLost(error) if retried else error) from err
         self._failed_starts = 0

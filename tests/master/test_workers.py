@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from master.environments.directories import Environments, EnvironmentSettings
-from master.pools.compile_pool import COMMAND, CompilePool
+from master.pools.compile_pool import CompilePool
 from master.pools.jobs import CompileJob, CompileLogEntry, DefinitionsQuery
+from master.pools.worker_process import COMMAND
 from shared.errors import BadData, BadRequest, CompileError, NotFound, PuppetError, Unavailable
 
 pytestmark = pytest.mark.slow
@@ -130,14 +131,14 @@ exec "$@"
 async def test_R_20_a_worker_that_dies_while_it_starts_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = tmp_path / "start"
     script.write_text(SHORT_LIVED)
-    monkeypatch.setattr("master.pools.compile_pool.COMMAND", ("/bin/sh", str(script), *COMMAND))
+    monkeypatch.setattr("master.pools.worker_process.COMMAND", ("/bin/sh", str(script), *COMMAND))
     async with pool(tmp_path, "notify { 'x': }") as workers:
         assert titles(await workers(job())) == ["x"]
     assert script.with_suffix(".lock").is_dir()
 
 
 async def test_R_20_when_no_worker_can_be_started_the_caller_hears_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("master.pools.compile_pool.COMMAND", ("/bin/false",))
+    monkeypatch.setattr("master.pools.worker_process.COMMAND", ("/bin/false",))
     async with pool(tmp_path, "notify { 'x': }") as workers:
         await workers.warm()
         with pytest.raises(PuppetError, match="could not be started"):

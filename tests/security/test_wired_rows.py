@@ -245,7 +245,7 @@ async def test_R_43_a_master_that_cannot_compile_says_so_and_when_it_can_again(w
     compiling = health.conditions["compiling"]
     assert (await wired.catalog(client, "agent1", {})).status == 200
     assert (await client.ask("GET", "/status/v1/simple")).text == "running"
-    monkeypatch.setattr("master.pools.compile_pool.COMMAND", ("/bin/false",))
+    monkeypatch.setattr("master.pools.worker_process.COMMAND", ("/bin/false",))
     wired.master.workers.renew()  # those that run have opened it already
     assert (await wired.catalog(client, "agent1", {"colour": "red"})).status == 500
     for path in ("/status/v1/simple", "/status/v1/simple/server", "/status/v1/simple/master"):

@@ -1,0 +1,93 @@
+"""One compiling process as the master sees it: started, asked over a pipe, ended."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from shared.errors import PuppetError
+
+from . import frames
+
+__all__ = ["Worker", "start_failure"]
+
+COMMAND = (sys.executable, "-I", "-m", "master.pools.compile_worker")
+START_TIMEOUT = 60.0  # seconds for a process to say that it is ready
+
+
+class Worker:
+    """One compiling process, used by one request at a time."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+        self.spent = False  # it ran out of memory and ends: no second job for it
+        self.answered = 0  # jobs
+        self.round = 0  # of the pool, when it was started
+        self.warning = ""  # of what it does without
+
+    @classmethod
+    async def start(cls, setup: Mapping[str, Any], start_as: tuple[int, int] | None = None) -> Worker:
+        pipe = asyncio.subprocess.PIPE
+        account: dict[str, Any] = {"user": start_as[0], "group": start_as[1], "extra_groups": []} if start_as is not None else {}
+        process = await asyncio.create_subprocess_exec(*COMMAND, stdin=pipe, stdout=pipe, limit=2**20, **account)
+        worker = cls(process)
+        try:
+            async with asyncio.timeout(START_TIMEOUT):
+                await worker.send(dict(setup))
+                message, _ = await worker.next()
+                if "error" in message:
+                    raise frames.error_of(message)
+                worker.warning = message.get("warning", "")
+        except BaseException:
+            await worker.kill()
+            raise
+        return worker
+
+    @property
+    def alive(self) -> bool:
+        return self.process.returncode is None
+
+    async def send(self, message: dict[str, Any], body: bytes = b"") -> None:
+        assert self.process.stdin is not None
+        data = frames.pack(message, body)
+        try:
+            self.process.stdin.write(data)
+        except RuntimeError as err:  # what uvloop says when it has noticed the end of the process
+            raise BrokenPipeError(str(err)) from err
+        await self.process.stdin.drain()
+
+    async def next(self) -> tuple[dict[str, Any], bytes]:
+        assert self.process.stdout is not None
+        return await frames.receive(self.process.stdout)
+
+    async def kill(self) -> None:
+        """End the process for certain."""
+        if self.process.returncode is None:
+            try:
+                self.process.kill()
+            except ProcessLookupError:
+                pass
+        await self.process.wait()
+
+    async def finish(self) -> None:
+        """End it by closing its input; it is idle."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        try:
+            async with asyncio.timeout(2):
+                await self.process.wait()
+        except TimeoutError:
+            await self.kill()
+
+
+def start_failure(error: PuppetError | OSError | asyncio.IncompleteReadError) -> str:
+    """Return why a process did not get ready; what it printed stands in the log."""
+    if isinstance(error, TimeoutError):
+        return f"it was not ready after {START_TIMEOUT:g} seconds"
+    if isinstance(error, PuppetError):
+        return f"{error.message} ({error.hint})" if error.hint else error.message
+    return (
+        f"{error.strerror}: {error.filename}" if isinstance(error, OSError) and error.strerror else "it ended without a word to the master"
+    )
