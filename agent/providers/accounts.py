@@ -29,7 +29,7 @@ class UserAccount:
     groups: tuple[str, ...] = ()
 
     def state(self) -> dict[str, Any]:
-        """Return the properties of a `user`, but for what is in the shadow file."""
+        """Return the properties of a `user`, except those in the shadow file."""
         return {
             "ensure": "present",
             "uid": self.uid,
@@ -141,7 +141,7 @@ class AccountDatabase:
         return parse_group(self._read("group"))
 
     def shadow(self) -> dict[str, str]:
-        """Return the lines of the shadow file by name; without the right to read it there are none."""
+        """Return the lines of the shadow file by name; {} without the right to read it."""
         try:
             lines = self._read("shadow").splitlines()
         except OSError:

@@ -82,7 +82,7 @@ class Harness:
             if isinstance(resource, Unmanaged):
                 raise resource.reason
             if resource.pending:
-                resource.settle()
+                resource.resolve_pending()
                 self.log.secrets.update(resource.redaction)
                 if provider is not None:
                     drop_unsupported(resource, provider)

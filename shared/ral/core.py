@@ -196,7 +196,7 @@ class Type(Metaparams):
             detail = self.redaction.hide(err.message if isinstance(err, ResourceError) else str(err))
             raise ResourceError(f"Validation of {self.ref} failed: {detail}", where=self.origin.where) from err
 
-    def settle(self) -> None:
+    def resolve_pending(self) -> None:
         """
         Resolve the values that had to wait for this resource's turn.
 

@@ -237,7 +237,7 @@ class Providers:
         self._defaults: dict[str, tuple[Provider[Any] | None, str]] = {}
 
     def of(self, type_name: str) -> Sequence[Provider[Any]]:
-        """Return all providers of a type, fitting or not."""
+        """Return all providers of a type, whether they fit or not."""
         if type_name not in self._made:
             maker = self._makers.get(type_name)
             self._made[type_name] = tuple(maker()) if maker else ()
@@ -253,7 +253,7 @@ class Providers:
 
     def for_resource(self, resource: Type) -> Provider[Any]:
         """
-        Return the provider that serves a resource: the named one, else the default.
+        Return the provider that serves a resource: the one that it names, else the default.
 
         Raises:
             ResourceError: no such provider, or none that fits (yet).

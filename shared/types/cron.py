@@ -144,7 +144,7 @@ class Cron(Type, name="cron"):
             yield Ref("user", str(user))
 
     def fits(self, values: Mapping[str, Any]) -> bool:
-        """Return whether a job that nobody named is this one: same command, and all times that are wanted."""
+        """Return whether a job without a name is this one: it has the same command and all desired times."""
         if values.get("command") != self.value_of("command"):
             return False
         for field in (*TIME_FIELDS, "special"):

@@ -294,13 +294,13 @@ class File(Type, name="file", features={"manages_symlinks": "The provider can ma
         value = self.value_of("checksum_value")
         if value is not None and not checksums.valid(checksums.algorithm(self.checksum), value):
             raise ValueError(f"Checksum value '{value}' is not a valid checksum type {self.checksum}")
-        self._settle_content()
+        self._replace_content_by_checksum()
         if self.value_of("ensure") is None:
             implied = "link" if self.wanted("target") else "file" if self.wanted("content") else None
             if implied:
                 self._values["ensure"] = [implied]
 
-    def _settle_content(self) -> None:
+    def _replace_content_by_checksum(self) -> None:
         """Replace the content by its checksum; a text that is a checksum refers to a file in the bucket."""
         contents = self.wanted("content")
         if not contents:
@@ -308,32 +308,32 @@ class File(Type, name="file", features={"manages_symlinks": "The provider can ma
         last = contents[-1]
         if isinstance(last, str) and checksums.looks_like_checksum(last):
             try:
-                self.expect(Checksum.parse(last))
+                self.manage_checksum(Checksum.parse(last))
                 return
             except BadData:
                 pass  # it only looks like one
         self.actual_content = last if isinstance(last, bytes) else last.encode("utf-8", "surrogateescape")
-        self.resum(checksums.algorithm(self.checksum))
+        self.use_checksum(checksums.algorithm(self.checksum))
 
     # --- for the provider
 
-    def resum(self, algorithm: Algorithm) -> None:
+    def use_checksum(self, algorithm: Algorithm) -> None:
         """Compare by `algorithm`; the checksum of a literal content is computed anew."""
         self._values["checksum"] = algorithm
         if self.actual_content is not None:
             self._values["content"] = [str(Checksum.of(algorithm, self.actual_content))]
 
-    def hold(self, content: bytes) -> None:
+    def manage_content(self, content: bytes) -> None:
         """Manage that content, as if the manifest had set it."""
         self.actual_content = content
-        self.resum(checksums.algorithm(self.checksum))
+        self.use_checksum(checksums.algorithm(self.checksum))
 
-    def expect(self, checksum: Checksum) -> None:
+    def manage_checksum(self, checksum: Checksum) -> None:
         """Manage a content of which only the checksum is known."""
         self._values["checksum"] = checksum.type
         self._values["content"] = [str(checksum)]
 
-    def want(self, attribute: str, values: list[Any]) -> None:
+    def set_desired(self, attribute: str, values: list[Any]) -> None:
         """Replace a property's desired values by `values`, which are converted already."""
         self._values[attribute] = values
 

@@ -26,7 +26,7 @@ _FUNCTIONS = {"mv": "mv", "move": "mv", "rename": "rename", "setm": "setm", "def
 
 
 def library_confine() -> Confine:
-    """Fits where the library is, which a package of the same run may bring."""
+    """Return a confine that holds where the library is, which a package of the same run may install."""
     return Confine("the library libaugeas", lambda platform: library.available())
 
 
@@ -49,8 +49,8 @@ class AugeasLibrary(
         self.context = context
 
     async def retrieve(self, resource: Augeas) -> State | None:
-        parse(resource.changes, resource.prefix)  # what is wrong with a command is said before anything is loaded
-        needed = await asyncio.to_thread(self._needed, resource)
+        parse(resource.changes, resource.prefix)  # raises errors in the commands before anything is loaded
+        needed = await asyncio.to_thread(self._would_change, resource)
         return {"returns": "need_to_run" if needed else 0}
 
     async def set_returns(self, resource: Augeas, desired: Any, state: State | None) -> None:
@@ -58,7 +58,7 @@ class AugeasLibrary(
 
     # --- in a thread
 
-    def _opened(self, resource: Augeas) -> AugeasTree:
+    def _open_tree(self, resource: Augeas) -> AugeasTree:
         flags = (library.TYPE_CHECK if resource.type_check else 0) | (library.NO_MODL_AUTOLOAD if resource.incl else library.NO_LOAD)
         tree = AugeasTree(resource.root, ":".join((*resource.load_path, *self.context.lenses)), flags)
         try:
@@ -67,17 +67,17 @@ class AugeasLibrary(
                 tree.call("set", "/augeas/load/Xfm/lens", resource.lens)
                 tree.call("set", "/augeas/load/Xfm/incl", resource.incl)
             else:
-                errors = self._narrowed(tree, resource)
+                errors = self._load_only_context(tree, resource)
             tree.call("load")
             if errors and tree.match(errors):
-                self._say(resource, "warning", "Loading failed for one or more files, see debug for /augeas//error output")
-            self._tell_errors(resource, tree, "/augeas//error")
+                self._log(resource, "warning", "Loading failed for one or more files, see debug for /augeas//error output")
+            self._log_errors(resource, tree, "/augeas//error")
         except BaseException:
             tree.close()
             raise
         return tree
 
-    def _narrowed(self, tree: AugeasTree, resource: Augeas) -> str:
+    def _load_only_context(self, tree: AugeasTree, resource: Augeas) -> str:
         """Load only the files that the context can be about; return the path of their errors ('' when all are loaded)."""
         if not re.fullmatch(r"/files/[^'\"\[\]]+", resource.context):
             return ""
@@ -88,8 +88,8 @@ class AugeasLibrary(
         tree.call("rm", others)
         return f"/augeas/files{path}error"
 
-    def _needed(self, resource: Augeas) -> bool:
-        with self._opened(resource) as tree:
+    def _would_change(self, resource: Augeas) -> bool:
+        with self._open_tree(resource) as tree:
             if resource.onlyif and not self._condition_holds(tree, parse([resource.onlyif], resource.prefix)[0], resource):
                 return False
             if resource.force:
@@ -104,14 +104,14 @@ class AugeasLibrary(
             return bool(saved)
 
     def _execute(self, resource: Augeas) -> None:
-        with self._opened(resource) as tree:
+        with self._open_tree(resource) as tree:
             tree.call("set", "/augeas/save", "overwrite")
             self._apply(tree, resource)
             self._save(tree, resource)
 
     def _save(self, tree: AugeasTree, resource: Augeas) -> None:
         if tree.call("save") < 0:
-            self._tell_errors(resource, tree, "/augeas//error[. = 'put_failed']")
+            self._log_errors(resource, tree, "/augeas//error[. = 'put_failed']")
             raise ResourceError("Save failed, see debug output for details")
 
     def _show(self, resource: Augeas, path: str) -> None:
@@ -119,7 +119,7 @@ class AugeasLibrary(
         new = f"{path}.augnew"
         try:
             if self.context.show_diff() and resource.show_diff and not resource.is_sensitive("changes"):
-                self._say(resource, resource.loglevel, "\n" + _difference(self.context.differ, path, new))
+                self._log(resource, resource.loglevel, "\n" + _difference(self.context.differ, path, new))
         finally:
             with open_entry(new) as entry:
                 remove(entry)
@@ -139,21 +139,21 @@ class AugeasLibrary(
     def _apply(self, tree: AugeasTree, resource: Augeas) -> None:
         for command in parse(resource.changes, resource.prefix):
             name, arguments = command[0], command[1:]
-            if _execute(tree, name, arguments) < 0:
+            if _run_command(tree, name, arguments) < 0:
                 raise ResourceError(f"Error sending command '{name}' with params {arguments}: {tree.problem()}")
 
     # --- telling
 
-    def _say(self, resource: Augeas, level: str, message: str) -> None:
+    def _log(self, resource: Augeas, level: str, message: str) -> None:
         self.context.log.log(level, message, source=f"{resource.ref}(provider={self.name})", tags=resource.origin.tags)
 
-    def _tell_errors(self, resource: Augeas, tree: AugeasTree, path: str) -> None:
+    def _log_errors(self, resource: Augeas, tree: AugeasTree, path: str) -> None:
         if not self.context.log.wants("debug"):
             return
         for error in tree.match(path):
-            self._say(resource, "debug", f"{error} = {tree.get(error)}")
+            self._log(resource, "debug", f"{error} = {tree.get(error)}")
             for detail in tree.match(f"{error}/*"):
-                self._say(resource, "debug", f"{detail} = {tree.get(detail)}")
+                self._log(resource, "debug", f"{detail} = {tree.get(detail)}")
 
 
 def _difference(differ: Differ, old: str, new: str) -> str:
@@ -168,7 +168,7 @@ def _difference(differ: Differ, old: str, new: str) -> str:
         return differ.compare(lines[0], lines[1], labels=(old, new)).decode("utf-8", "replace")
 
 
-def _execute(tree: AugeasTree, name: str, arguments: list[Any]) -> int:
+def _run_command(tree: AugeasTree, name: str, arguments: list[Any]) -> int:
     """Carry out one command; return a negative number when it failed."""
     if name == "set":
         return tree.call("set", *arguments)

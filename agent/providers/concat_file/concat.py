@@ -45,7 +45,7 @@ class Concat(Provider[ConcatFile], type=ConcatFile, name=""):
             text = merge_pieces(pieces, order=resource.order, form=resource.format, force=resource.force)
             if any(fragment.is_sensitive("content") or fragment.is_sensitive("source") for fragment in resource.fragments):
                 file.origin = replace(file.origin, sensitive=file.origin.sensitive | {"content"})
-            file.hold(text.encode("utf-8", "surrogateescape"))
+            file.manage_content(text.encode("utf-8", "surrogateescape"))
         return [file]
 
     async def _text(self, resource: ConcatFile, piece: ConcatFragment) -> str:

@@ -119,10 +119,10 @@ class FileOwnership:
     ids: dict[str, list[Any]] = field(default_factory=dict)
     names: dict[tuple[str, Any], str] = field(default_factory=dict)
 
-    def settle(self, resource: File) -> None:
+    def apply_to(self, resource: File) -> None:
         """Replace the resource's names of users and groups by ids."""
         for attribute, ids in self.ids.items():
-            resource.want(attribute, ids)
+            resource.set_desired(attribute, ids)
         resource.names |= self.names
 
 

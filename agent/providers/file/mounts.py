@@ -60,6 +60,6 @@ def refuse_mounts(folder: str) -> None:
 
 
 def describe_mounts(folder: str, points: Sequence[str]) -> str:
-    """Return mount points as text for a message."""
+    """Return mount points as text for a message, at most MAX_SHOWN of them."""
     more = f" and {len(points) - MAX_SHOWN} more" if len(points) > MAX_SHOWN else ""
     return ", ".join(f"{folder.rstrip('/')}/{point}" for point in points[:MAX_SHOWN]) + more

@@ -87,7 +87,7 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
     def _choose_checksum(self, resource: File) -> None:
         literal = resource.actual_content is not None or not resource.wanted("content")
         if literal and resource.metadata is None and not resource.is_given("checksum"):
-            resource.resum(self.context.algorithm)
+            resource.use_checksum(self.context.algorithm)
 
     async def retrieve(self, resource: File) -> State | None:
         self._choose_checksum(resource)
@@ -102,7 +102,7 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
 
         ahead = self._inspected_ahead.pop(resource, None)
         state, ownership = await asyncio.to_thread(inspect) if ahead is None else ahead
-        ownership.settle(resource)
+        ownership.apply_to(resource)
         self._adapt(resource, state)
         return state
 
@@ -112,7 +112,7 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
         resource.is_directory = kind == "directory"
         desired = resource.wanted("mode")
         if desired and resource.is_directory:
-            resource.want("mode", [modes.octal(modes.searchable(int(m, 8))) if modes.is_octal(m) else m for m in desired])
+            resource.set_desired("mode", [modes.octal(modes.searchable(int(m, 8))) if modes.is_octal(m) else m for m in desired])
         if resource.wanted("owner") is not None and not self.root and state and state["owner"] not in (resource.wanted("owner") or ()):
             if not self._warned:
                 self._warned = True
@@ -247,7 +247,7 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
 
     async def _make_way(self, resource: File, desired: str) -> None:
         """
-        Back up and, where a rename cannot replace it, remove what is in the way.
+        Back up what is at the path and, where a rename cannot replace it, remove it.
 
         A directory goes only with `force`; without, it stays, with a notice.
         """
@@ -310,7 +310,7 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
 
     def _rights(self, resource: File) -> tuple[Rights, str]:
         """Return the rights of a new file at this path, and which desired owner or group this system does not know. Blocking."""
-        desired_ownership(resource, None).settle(resource)
+        desired_ownership(resource, None).apply_to(resource)
         uid = gid = -1
         current = 0o644
         try:

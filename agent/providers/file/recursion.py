@@ -23,7 +23,7 @@ Children = dict[str, File]  # by path relative to the directory
 
 
 async def children_of(resource: File, sources: FileSources, inlined: Inlined) -> list[File]:
-    """Return the resources below a directory, sorted by path; none for what the catalog manages itself, or is below such."""
+    """Return the resources below a directory, sorted by path, without those that the catalog manages itself or that lie below such."""
     children: Children = {}
     points: list[str] = []
     if resource.recurse == "true":
@@ -36,7 +36,7 @@ async def children_of(resource: File, sources: FileSources, inlined: Inlined) ->
     if resource.purge and resource.recurse == "true":
         for name, child in children.items():
             if not child.source and not leads_to_mount(name, points):
-                child.want("ensure", ["absent"])
+                child.set_desired("ensure", ["absent"])
     resources = sorted(children.values(), key=lambda child: child.path)
     return [child for child in resources if not _managed_elsewhere(resource, child)]
 
@@ -88,14 +88,14 @@ async def _add_links(resource: File, sources: FileSources, children: Children) -
     for entry in await sources.search(f"file://{target}", _metadata_options(resource)) or ():
         relative = str(entry.relative_path)
         if relative == ".":
-            resource.want("ensure", ["directory"])
+            resource.set_desired("ensure", ["directory"])
             continue
         child = children.setdefault(relative, resource.child_at(relative))
         if entry.type == "directory":
-            child.want("ensure", ["directory"])
+            child.set_desired("ensure", ["directory"])
         else:
-            child.want("ensure", ["link"])
-            child.want("target", [entry.full_path])
+            child.set_desired("ensure", ["link"])
+            child.set_desired("target", [entry.full_path])
 
 
 async def _add_remote(resource: File, sources: FileSources, inlined: Inlined, children: Children) -> None:
@@ -108,12 +108,12 @@ async def _add_remote(resource: File, sources: FileSources, inlined: Inlined, ch
         below = f"{source}/{relative}"
         child.assign("source", below)
         if entry.checksum is not None and entry.type == "file":
-            child.resum(entry.checksum.type)
+            child.use_checksum(entry.checksum.type)
         child.metadata = entry.model_copy(update={"source": below})
 
 
 async def _source_entries(resource: File, sources: FileSources, inlined: Inlined) -> list[tuple[str, FileMetadata]]:
-    """Return the entries of the first source that has any; with sourceselect all those of all, the first of a path."""
+    """Return the entries of the first source that has any; with sourceselect `all` those of all sources, of one path the first."""
     describe_mounts: dict[str, tuple[str, FileMetadata]] = {}
     trees = inlined.trees.get(resource.title)
     for source in resource.source:

@@ -38,7 +38,7 @@ class Inlined:
 
 
 def metadata_options(resource: File, **more: Any) -> MetadataOptions:
-    """Return how a resource asks for metadata."""
+    """Return the options with which a resource requests metadata."""
     return MetadataOptions(
         links=resource.links,  # type: ignore[arg-type]
         checksum_type=checksums.algorithm(resource.checksum),
@@ -49,10 +49,10 @@ def metadata_options(resource: File, **more: Any) -> MetadataOptions:
 
 async def metadata_of(resource: File, sources: FileSources, inlined: Inlined, environment: str) -> FileMetadata:
     """
-    Return the metadata of a resource's source, once: inlined, else of the first source that has any.
+    Return the metadata of a resource's source, which is requested once: inlined, else of the first source that has any.
 
     Raises:
-        ResourceError: no source has, or asking failed.
+        ResourceError: no source has any, or a request failed.
     """
     if resource.metadata is not None:
         return resource.metadata
@@ -88,17 +88,17 @@ def adopt_metadata(resource: File, metadata: FileMetadata, *, root: bool) -> Non
         total = metadata.sum
         if total is None:
             raise ResourceError(f"The server gave no checksum for {metadata.source}")
-        resource.expect(total)
+        resource.manage_checksum(total)
     _take_permissions(resource, metadata, root=root)
     if resource.value_of("ensure") == "absent":
         return
     if metadata.type != "link":
-        resource.want("ensure", [metadata.type])
+        resource.set_desired("ensure", [metadata.type])
     elif resource.links == "follow":
-        resource.want("ensure", ["present"])
+        resource.set_desired("ensure", ["present"])
     else:
-        resource.want("ensure", ["link"])
-        resource.want("target", [metadata.destination or ""])
+        resource.set_desired("ensure", ["link"])
+        resource.set_desired("target", [metadata.destination or ""])
 
 
 def _take_permissions(resource: File, metadata: FileMetadata, *, root: bool) -> None:
@@ -108,6 +108,6 @@ def _take_permissions(resource: File, metadata: FileMetadata, *, root: bool) -> 
     if root:
         for attribute, number in (("owner", metadata.owner), ("group", metadata.group)):
             if number is not None and resource.wanted(attribute) is None:
-                resource.want(attribute, [number])
+                resource.set_desired(attribute, [number])
     if metadata.mode is not None and resource.wanted("mode") is None:
-        resource.want("mode", [modes.octal(metadata.mode)])
+        resource.set_desired("mode", [modes.octal(metadata.mode)])

@@ -57,13 +57,13 @@ class Apt(Dpkg, name="apt", features=("versionable", "version_ranges", "install_
         await self._preseed(resource)
         await asyncio.to_thread(self._refuse_cdrom, resource)
         version = self.version_wanted(resource)
-        # Puppet gives --force-yes, which also installs what nobody has signed.
+        # Puppet passes --force-yes, which also installs unsigned packages.
         down = ["--allow-downgrades"] if version is not None and not resource.source else []
         words = [*self._options(resource), *down, *self.install_options(resource), "install", "--", await self._package_word(resource)]
-        await self.held_back(resource, state, lambda: self.apt_get(*words))
+        await self.with_hold_lifted(resource, state, lambda: self.apt_get(*words))
         if resource.source and version is not None:
             await self._check_version(resource, version)
-        # What is wanted by name is not to go as another's unused dependency.
+        # Marked as manual, since apt would else remove it as an unused dependency of another package.
         await self.apt_mark("manual", "--", resource.name, fail=False)
 
     def batch_key(self, resource: Package) -> Hashable | None:
@@ -72,7 +72,7 @@ class Apt(Dpkg, name="apt", features=("versionable", "version_ranges", "install_
         return (resource.configfiles, resource.allowcdrom, *self.install_options(resource))
 
     async def install_together(self, resources: Sequence[Package]) -> None:
-        # Without --allow-downgrades, which would hold for all that comes along: what needs it is installed by itself.
+        # Without --allow-downgrades, which would hold for all dependencies too: a package that needs it is installed by itself.
         await asyncio.to_thread(self._refuse_cdrom, resources[0])
         words = [await self._package_word(resource) for resource in resources]
         await self.apt_get(*self._options(resources[0]), *self.install_options(resources[0]), "install", "--", *words)

@@ -21,7 +21,7 @@ NONINTERACTIVE = {"DEBIAN_FRONTEND": "noninteractive", "APT_LISTBUGS_FRONTEND": 
 
 
 def parse_line(line: str) -> dict[str, Any] | None:
-    """Return one line of `dpkg-query -W` in FORMAT as name, ensure, mark and error; None: it is none."""
+    """Return one line of `dpkg-query -W` in FORMAT as name, ensure, mark, error and version; None: the line is malformed."""
     match = _LINE.fullmatch(line.strip("'"))
     if match is None:
         return None
@@ -39,8 +39,8 @@ def parse(text: str) -> dict[str, dict[str, Any]]:
     return {package["name"]: package for package in map(parse_line, text.splitlines()) if package is not None}
 
 
-def provided(text: str, name: str) -> str | None:
-    """Return which installed package of a listing with provides is or provides `name`."""
+def package_providing(text: str, name: str) -> str | None:
+    """Return the installed package of a listing with provides that is or provides `name`; None: there is none."""
     for line in text.splitlines():
         match = _LINE.fullmatch(line.strip("'"))
         if match and (match[4] == name or name in re.split(r"[ ,]+", match[6] or "")):
@@ -70,7 +70,7 @@ class Dpkg(PackageProvider, name="dpkg", features=("holdable", "purgeable", "vir
         return package or {"ensure": "purged", "mark": "none"}
 
     async def _real_name(self, resource: Package) -> str:
-        """Return the package to ask for; with allow_virtual that may be one that provides the name."""
+        """Return the name of the package to query; with allow_virtual that may be one that provides the name."""
         if not _NAME.fullmatch(resource.name):
             raise ResourceError(
                 f"'{resource.name}' is not the name of a Debian package",
@@ -79,7 +79,7 @@ class Dpkg(PackageProvider, name="dpkg", features=("holdable", "purgeable", "vir
         if not resource.allow_virtual:
             return resource.name
         output = await query_output(self.dpkg_query, "-W", "--showformat", _PROVIDES)
-        real = provided(output.text, resource.name) if output else None
+        real = package_providing(output.text, resource.name) if output else None
         if real and real != resource.name:
             resource.log("info", f"Package {resource.name} is virtual, defaulting to {real}")
         return real or resource.name
@@ -99,10 +99,10 @@ class Dpkg(PackageProvider, name="dpkg", features=("holdable", "purgeable", "vir
     async def install(self, resource: Package, state: State | None) -> None:
         keep = "--force-confold" if resource.configfiles == "keep" else "--force-confnew"
         source = self._source(resource)
-        await self.held_back(resource, state, lambda: self.dpkg(keep, "-i", "--", source))
+        await self.with_hold_lifted(resource, state, lambda: self.dpkg(keep, "-i", "--", source))
 
-    async def held_back(self, resource: Package, state: State | None, action: Any) -> None:
-        """Do something to a package that may be on hold; afterwards it is again, if that is wanted."""
+    async def with_hold_lifted(self, resource: Package, state: State | None, action: Any) -> None:
+        """Run `action` on a package that may be on hold; afterwards it is on hold again, if `mark` asks for that."""
         if (state or {}).get("mark") == "hold":
             await self._select(resource, "install")
         try:

@@ -38,7 +38,7 @@ class Gems(Targeted, name="gems", features=("version_ranges", "uninstall_options
     order: Order | None = staticmethod(gem)
 
     async def instances(self) -> Mapping[str, State]:
-        output = await self.run_manager(None, "list", "--local")
+        output = await self.query_manager(None, "list", "--local")
         return {name: {"ensure": versions} for name, versions in parse(output.text).items()}
 
     async def query(self, resource: Package) -> State | None:
@@ -47,7 +47,7 @@ class Gems(Targeted, name="gems", features=("version_ranges", "uninstall_options
 
     async def _list(self, resource: Package, *where: str) -> list[str]:
         try:
-            output = await self.run_manager(resource, "list", *where, rf"\A{re.escape(resource.name)}\z")
+            output = await self.query_manager(resource, "list", *where, rf"\A{re.escape(resource.name)}\z")
         except ResourceError as err:
             raise ResourceError(f"Could not list gems: {err.message}") from err
         return parse(output.text).get(resource.name, [])
@@ -70,20 +70,20 @@ class Gems(Targeted, name="gems", features=("version_ranges", "uninstall_options
         version = self.version_wanted(resource)
         if version is not None:
             words += ["-v", self._requirement(version)]
-        words += await self._undocumented(resource)
-        output = await self.run(resource, *words, *self._what(resource))
+        words += await self._no_document_options(resource)
+        output = await self.run(resource, *words, *self._gem_words(resource))
         self._check("install", output)
 
-    async def _undocumented(self, resource: Package) -> list[str]:
-        own = (await self.run_manager(resource, "--version")).text.strip()
-        return ["--no-document"] if _newer(own) else ["--no-rdoc", "--no-ri"]
+    async def _no_document_options(self, resource: Package) -> list[str]:
+        own = (await self.query_manager(resource, "--version")).text.strip()
+        return ["--no-document"] if _knows_no_document(own) else ["--no-rdoc", "--no-ri"]
 
     def _requirement(self, version: str) -> str:
         inside = self.range_of(version)
         return ", ".join(f"{operator} {bound}".strip() for operator, bound in inside.terms) if inside else version
 
-    def _what(self, resource: Package) -> list[str]:
-        """Return a gem's name, or its file, or its name and where else to look for it."""
+    def _gem_words(self, resource: Package) -> list[str]:
+        """Return the words that name a gem: its name, or its file, or its name and another source."""
         source = resource.source
         if not source:
             return [resource.name]
@@ -143,27 +143,27 @@ class PuppetserverGem(OwnGems, name="puppetserver_gem", confine=[program(PUPPETS
     async def run(self, resource: Package | None, *words: str, seconds: float | None = None, fail: bool = True) -> Output:
         return await super().run(resource, "gem", *words, seconds=seconds, fail=fail)
 
-    async def run_manager(self, resource: Package | None, *words: str, fail: bool = True) -> Output:
+    async def query_manager(self, resource: Package | None, *words: str, fail: bool = True) -> Output:
         if words[:2] != ("list", "--local"):
-            return await super().run_manager(resource, *words, fail=fail)
+            return await super().query_manager(resource, *words, fail=fail)
         if which(self.lister) is None:
-            output = await super().run_manager(resource, *words, fail=fail)
+            output = await super().query_manager(resource, *words, fail=fail)
         else:
-            variables = await asyncio.to_thread(gem_places, self.configuration)
+            variables = await asyncio.to_thread(server_gem_environment, self.configuration)
             output = await execute([self.lister, *words], environment=variables, seconds=LISTING_SECONDS, fail=fail)
         return replace(output, text="".join(line for line in output.text.splitlines(keepends=True) if "(default: " not in line))
 
-    async def _undocumented(self, resource: Package) -> list[str]:
+    async def _no_document_options(self, resource: Package) -> list[str]:
         return ["--no-document"]
 
 
-def gem_places(configuration: Path) -> dict[str, str]:
+def server_gem_environment(configuration: Path) -> dict[str, str]:
     """Return the variables of a `gem` that lead to puppetserver's gems: by its configuration, else as it is packaged. Blocks."""
     server = "/opt/puppetlabs/server/data/puppetserver"
     home, path = f"{server}/jruby-gems", None
     try:
-        output = hocon.loads(configuration.read_text("utf-8"))
-        jruby = output.get("jruby-puppet") if isinstance(output, dict) else None
+        settings = hocon.loads(configuration.read_text("utf-8"))
+        jruby = settings.get("jruby-puppet") if isinstance(settings, dict) else None
         if isinstance(jruby, dict):
             home, path = jruby.get("gem-home", home), jruby.get("gem-path")
     except FileNotFoundError:
@@ -186,7 +186,7 @@ def pessimistic(term: str) -> str:
     return f">={match[1]} <{'.'.join(map(str, upper))}"
 
 
-def _newer(own: str) -> bool:
+def _knows_no_document(own: str) -> bool:
     try:
         return gem(own, _NO_DOCUMENT) >= 0
     except ValueError:

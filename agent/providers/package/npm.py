@@ -31,25 +31,25 @@ class Npm(Targeted, name="npm", features=("uninstall_options",), confine=[one_of
 
     programs = ("npm",)
 
-    async def _all(self, resource: Package | None) -> dict[str, State]:
+    async def _list(self, resource: Package | None) -> dict[str, State]:
         # It ends with an error for any package that misses another; the list is complete all the same.
-        output = await self.run_manager(resource, "list", "--json", "--global", "--depth=0", fail=False)
+        output = await self.query_manager(resource, "list", "--json", "--global", "--depth=0", fail=False)
         return {name: {"ensure": version} for name, version in parse(output.text).items()}
 
     async def instances(self) -> Mapping[str, State]:
-        return await self._all(None)
+        return await self._list(None)
 
     async def query(self, resource: Package) -> State | None:
-        return (await self._all(resource)).get(resource.name)
+        return (await self._list(resource)).get(resource.name)
 
     async def latest(self, resource: Package, state: State) -> str | None:
-        output = await self.run_manager(resource, "view", resource.name, "version")
+        output = await self.query_manager(resource, "view", resource.name, "version")
         return output.text.strip().splitlines()[-1] if output.text.strip() else None
 
     async def install(self, resource: Package, state: State | None) -> None:
         version = "latest" if resource.value_of("ensure") == "latest" else self.version_wanted(resource)
-        desired = resource.source or (f"{resource.name}@{version}" if version else resource.name)
-        await self.run(resource, "install", "--global", *self._words(resource.install_options), desired)
+        requirement = resource.source or (f"{resource.name}@{version}" if version else resource.name)
+        await self.run(resource, "install", "--global", *self._words(resource.install_options), requirement)
 
     async def uninstall(self, resource: Package, state: State | None) -> None:
         await self.run(resource, "uninstall", "--global", *self._words(resource.uninstall_options), resource.name)

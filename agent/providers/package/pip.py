@@ -55,21 +55,21 @@ class Projects(Targeted, name="projects", features=("version_ranges",)):
     order = staticmethod(pep440)
 
     async def instances(self) -> Mapping[str, State]:
-        return await self._frozen(None)
+        return await self._freeze(None)
 
-    async def _frozen(self, resource: Package | None) -> dict[str, State]:
-        output = await self.run_manager(resource, "freeze", "--all")
+    async def _freeze(self, resource: Package | None) -> dict[str, State]:
+        output = await self.query_manager(resource, "freeze", "--all")
         return {name: {"ensure": version} for name, version in parse_freeze(output.text).items()}
 
     async def query(self, resource: Package) -> State | None:
-        return (await self._frozen(resource)).get(normal(resource.name))
+        return (await self._freeze(resource)).get(normal(resource.name))
 
     async def available(self, resource: Package) -> Sequence[str]:
-        version = parse_version((await self.run_manager(resource, "--version")).text)
+        version = parse_version((await self.query_manager(resource, "--version")).text)
         words = ["install", *self.install_options(resource)]
         if pep440(version, _LEGACY_RESOLVER[0]) > 0 and pep440(version, _LEGACY_RESOLVER[1]) < 0:
             words.append("--use-deprecated=legacy-resolver")
-        output = await self.run_manager(resource, *words, "--", f"{resource.name}==versionplease", fail=False)
+        output = await self.query_manager(resource, *words, "--", f"{resource.name}==versionplease", fail=False)
         versions = parse_versions(output.text)
         # As pip itself: what is not final is taken only where there is nothing else.
         return [version for version in versions if not re.search(r"[a-z]", version.partition("+")[0].replace("post", ""))] or versions

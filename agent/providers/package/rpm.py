@@ -20,7 +20,7 @@ _LINE = re.compile(r"'?(\S+) (\S+) (\S+) (\S+) (\S+)")
 
 
 def parse(text: str) -> dict[str, dict[str, Any]]:
-    """Return the packages of a listing in FORMAT by name; the versions of one that is there several times are joined."""
+    """Return the packages of a listing in FORMAT by name; several versions of one are joined."""
     packages: dict[str, dict[str, Any]] = {}
     for line in text.splitlines():
         match = _LINE.fullmatch(line.strip())

@@ -16,7 +16,7 @@ from .packages import LISTING_SECONDS, PackageProvider
 
 
 def one_of(*programs: str) -> Confine:
-    """Fits where at least one of the programs is found."""
+    """Return a confine that holds where at least one of the programs exists."""
 
     def holds(platform: Platform) -> bool:
         return any(platform.find_program(name) for name in programs)
@@ -32,13 +32,13 @@ class Targeted(PackageProvider, name="targeted", features=("versionable", "insta
     environment: ClassVar[Mapping[str, str]] = {}
 
     async def run(self, resource: Package | None, *words: str, seconds: float | None = None, fail: bool = True) -> Output:
-        """Run the resource's own command, or the first of ours that is found."""
+        """Run the resource's own command, or the first of `programs` that exists."""
         program = await asyncio.to_thread(self._program, resource)
         home = {"HOME": os.environ["HOME"]} if "HOME" in os.environ else {}
         return await execute([program, *words], environment={**home, **self.environment}, seconds=seconds, fail=fail)
 
-    async def run_manager(self, resource: Package | None, *words: str, fail: bool = True) -> Output:
-        """Return the same for a question, which may not take long."""
+    async def query_manager(self, resource: Package | None, *words: str, fail: bool = True) -> Output:
+        """Run the command for a query, which may take no more than LISTING_SECONDS."""
         return await self.run(resource, *words, seconds=LISTING_SECONDS, fail=fail)
 
     def _program(self, resource: Package | None) -> str:

@@ -51,7 +51,7 @@ class Range:
 
 
 def range_of(text: str, order: Order) -> Range | None:
-    """Return the range that a wanted version is; None when it can only be meant literally."""
+    """Return the range that the text of `ensure` writes; None when it is a literal version."""
     terms = []
     for word in text.split():
         match = _TERM.fullmatch(word)

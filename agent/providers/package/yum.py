@@ -46,12 +46,12 @@ def parse_available(text: str) -> list[str]:
 
 
 def with_epoch(version: str) -> str:
-    """Return a version that gives its epoch, so that it can be compared with any other."""
+    """Return the version with its epoch, 0 where it has none, so that it can be compared with any other."""
     return version if ":" in version else f"0:{version}"
 
 
 def repositories(options: Sequence[str]) -> list[str]:
-    """Return those install options that choose repositories, and so decide what the latest version is."""
+    """Return those install options that choose repositories, and so decide which version is the latest."""
     return [option for option in options if option.partition("=")[0] in _REPO_OPTIONS]
 
 
@@ -99,17 +99,17 @@ class Yum(
         return parse_available(output.text)
 
     async def install(self, resource: Package, state: State | None) -> None:
-        quiet = self._how(resource)
+        quiet = self._options(resource)
         if resource.allow_virtual is False:
             await self.manager(*quiet, "list", resource.name)
-        operation, desired, version = await self._what(resource, state or {})
-        output = await self.manager(*quiet, operation, desired)
-        if re.search(rf"^No package {re.escape(desired)} available\.$", output.text, re.MULTILINE):
-            raise ResourceError(f"Could not find package {desired}")
+        operation, argument, version = await self._operation(resource, state or {})
+        output = await self.manager(*quiet, operation, argument)
+        if re.search(rf"^No package {re.escape(argument)} available\.$", output.text, re.MULTILINE):
+            raise ResourceError(f"Could not find package {argument}")
         if version is not None:
-            await self._check(resource, version)
+            await self._check_installed(resource, version)
 
-    def _how(self, resource: Package) -> list[str]:
+    def _options(self, resource: Package) -> list[str]:
         return ["-d", "0", "-e", self.error_level, "-y", *self.install_options(resource)]
 
     def batch_key(self, resource: Package) -> Hashable | None:
@@ -118,10 +118,10 @@ class Yum(
         return tuple(self.install_options(resource))
 
     async def install_together(self, resources: Sequence[Package]) -> None:
-        words = [(await self._what(resource, {}))[1] for resource in resources]
-        await self.manager(*self._how(resources[0]), "install", *words)
+        words = [(await self._operation(resource, {}))[1] for resource in resources]
+        await self.manager(*self._options(resources[0]), "install", *words)
 
-    async def _what(self, resource: Package, state: Mapping[str, Any]) -> tuple[str, str, str | None]:
+    async def _operation(self, resource: Package, state: Mapping[str, Any]) -> tuple[str, str, str | None]:
         """Return the operation, its argument, and the version that must be installed afterwards."""
         current = state.get("ensure")
         if resource.value_of("ensure") == "latest":
@@ -129,20 +129,20 @@ class Yum(
         version = self.version_wanted(resource)
         if version is None:
             return "install", resource.source or resource.name, None
-        desired = resource.source
-        if desired is None:
+        argument = resource.source
+        if argument is None:
             version = re.sub(r"^\d+:", "", await self.chosen_version(resource, version))
-            desired = f"{resource.name}-{version}"
-            moved = _ARCH.fullmatch(desired)
-            desired = f"{moved[1]}-{moved[3]}{moved[2]}" if moved else desired
+            argument = f"{resource.name}-{version}"
+            match = _ARCH.fullmatch(argument)
+            argument = f"{match[1]}-{match[3]}{match[2]}" if match else argument
         if current in NOT_INSTALLED:
-            return "install", desired, version
+            return "install", argument, version
         if resource.install_only:
-            return self.upgrade, desired, version
-        way = rpm(str(current).split("; ")[-1], version)
-        return ("downgrade" if way > 0 else self.upgrade if way < 0 else "install"), desired, version
+            return self.upgrade, argument, version
+        comparison = rpm(str(current).split("; ")[-1], version)
+        return ("downgrade" if comparison > 0 else self.upgrade if comparison < 0 else "install"), argument, version
 
-    async def _check(self, resource: Package, version: str) -> None:
+    async def _check_installed(self, resource: Package, version: str) -> None:
         now = await self.query(resource)
         if now is None:
             raise ResourceError(f"Could not find package {resource.name}")

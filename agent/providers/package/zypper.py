@@ -24,7 +24,7 @@ def parse_table(text: str) -> list[list[str]]:
 
 
 def parse_updates(text: str) -> dict[str, str]:
-    """Return the newer version by name, of the output of `list-updates`."""
+    """Return the newer version by name, from the output of `list-updates`."""
     return {row[2]: row[4] for row in parse_table(text) if len(row) > 4 and row[0] == "v"}
 
 

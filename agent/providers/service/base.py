@@ -40,7 +40,7 @@ class ServiceProvider(Provider[Service], type=Service, name="base", features=("r
     """
 
     async def command(self, resource: Service, action: str) -> Words | None:
-        """Return the system's own command to start, stop, restart or see a service; None: it has none."""
+        """Return the system's own command to start, stop, restart or query a service; None: it has none."""
         if action == "start":
             if not resource.binary:
                 raise ResourceError("Services must specify a start command or a binary")
@@ -54,7 +54,7 @@ class ServiceProvider(Provider[Service], type=Service, name="base", features=("r
         if resource.wanted("ensure") is not None or "ensure" in resource.audit:
             state["ensure"] = await self.status(resource)
         if resource.wanted("enable") is not None or "enable" in resource.audit:
-            state |= await self.enabled(resource)
+            state |= await self.enablement(resource)
         return state
 
     async def status(self, resource: Service) -> str:
@@ -65,7 +65,7 @@ class ServiceProvider(Provider[Service], type=Service, name="base", features=("r
             return "stopped" if output.code else "running"
         return "running" if await self._pid(resource) else "stopped"
 
-    async def enabled(self, resource: Service) -> dict[str, Any]:
+    async def enablement(self, resource: Service) -> dict[str, Any]:
         """Return `enable` and what else is needed to compare it."""
         return {}
 
@@ -96,7 +96,7 @@ class ServiceProvider(Provider[Service], type=Service, name="base", features=("r
         enable = resource.wanted("enable")
         if enable is not None:
             declared = resource.declaration.attributes["enable"]
-            now = await self.enabled(resource)
+            now = await self.enablement(resource)
             if not declared.insync(resource, now, enable):  # type: ignore[attr-defined]
                 await self.set_enable(resource, enable[0], state)
 

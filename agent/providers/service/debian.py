@@ -41,7 +41,7 @@ class Debian(
             return [self.service.path, resource.name, "status"] if resource.hasstatus else None
         return await super().command(resource, action)
 
-    async def enabled(self, resource: Service) -> dict[str, Any]:
+    async def enablement(self, resource: Service) -> dict[str, Any]:
         output = await self.invoke_rc_d("--quiet", "--query", resource.name, "start", seconds=STATUS_SECONDS, fail=False)
         links = await asyncio.to_thread(self._links, resource.name)
         return {"enable": enabled_of(output.code, links)}

@@ -61,12 +61,12 @@ class Scripts(ServiceProvider, name="scripts"):
         return {name: await self.state_of(name) for name in dict.fromkeys(names)}
 
     async def state_of(self, name: str) -> State:
-        """Return one service as it is, for a listing."""
+        """Return the state of one service, for a listing."""
         resource = Service(name, {})
         resource.handler = self
         words = await self.command(resource, "status") or []
         output = await execute(words, seconds=STATUS_SECONDS, fail=False)
-        enable = await self.enabled(resource) if "enableable" in self.features else {}
+        enable = await self.enablement(resource) if "enableable" in self.features else {}
         return {"ensure": "stopped" if output.code else "running", **enable}
 
 

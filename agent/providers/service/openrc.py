@@ -16,9 +16,9 @@ _LINE = re.compile(r"\s+(.*?)\s*\[\s*(.*)\s*\]")
 
 def parse_status(text: str) -> dict[str, bool]:
     """
-    Return whether each service in the output of `rc-status -C -a` is in a runlevel, by name.
+    Return by name whether each service in the output of `rc-status -C -a` is in a runlevel.
 
-    Below `Runlevel: …` are those that are, below `Dynamic Runlevel: …` those that only happen to be there.
+    Services below `Runlevel: …` are, those below `Dynamic Runlevel: …` only happen to run.
     """
     enabled: dict[str, bool] = {}
     in_runlevel = False
@@ -51,7 +51,7 @@ class Openrc(
     async def _levels(self) -> dict[str, bool]:
         return parse_status((await self.rc_status("-C", "-a", seconds=STATUS_SECONDS)).text)
 
-    async def enabled(self, resource: Service) -> dict[str, Any]:
+    async def enablement(self, resource: Service) -> dict[str, Any]:
         return {"enable": "true" if (await self._levels()).get(resource.name) else "false"}
 
     async def instances(self) -> Mapping[str, State]:

@@ -44,7 +44,7 @@ class Redhat(
             return None
         return [self.service.path, resource.name, action]
 
-    async def enabled(self, resource: Service) -> dict[str, Any]:
+    async def enablement(self, resource: Service) -> dict[str, Any]:
         output = await self.chkconfig(resource.name, seconds=STATUS_SECONDS, fail=False)
         return {"enable": enabled_of(resource.name, output.text, output.code, suse=self.suse)}
 

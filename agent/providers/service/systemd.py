@@ -23,7 +23,7 @@ OLD_MINT = [str(number) for number in range(10, 18)]
 
 
 def is_systemd(comm: Path = Path("/proc/1/comm")) -> bool:
-    """Return whether systemd is what runs this machine."""
+    """Return whether systemd runs this machine."""
     try:
         return "systemd" in comm.read_text()
     except OSError:
@@ -73,7 +73,7 @@ class Systemd(
     systemctl = Command("systemctl")
 
     def __init__(self) -> None:
-        self._unit_files: dict[Service, Output] = {}  # what is-enabled said, until something changes it
+        self._unit_files: dict[Service, Output] = {}  # the output of is-enabled, until something changes it
         self._ahead: dict[Service, State] = {}
 
     async def command(self, resource: Service, action: str) -> Words | None:
@@ -93,10 +93,10 @@ class Systemd(
 
         async def read(resource: Service) -> None:
             async with gate:
-                with suppress(ResourceError):  # its turn will tell
+                with suppress(ResourceError):  # it fails again at its turn, which reports it
                     self._ahead[resource] = await super(Systemd, self).retrieve(resource) or {}
 
-        # A status command of the manifest's own may do more than look.
+        # A status command out of the manifest may have side effects.
         await asyncio.gather(*(read(resource) for resource in resources if not resource.status))
 
     def forget_ahead(self) -> None:
@@ -107,7 +107,7 @@ class Systemd(
         ahead = self._ahead.pop(resource, None)
         return ahead if ahead is not None else await super().retrieve(resource)
 
-    async def enabled(self, resource: Service) -> dict[str, Any]:
+    async def enablement(self, resource: Service) -> dict[str, Any]:
         enablement = self._unit_files.get(resource)
         if enablement is None:
             enablement = await self.systemctl("is-enabled", "--", resource.name, seconds=STATUS_SECONDS, fail=False)
@@ -136,17 +136,17 @@ class Systemd(
 
     async def set_enable(self, resource: Service, desired: str, state: State | None) -> None:
         if desired == "true":
-            await self._unit(resource, "unmask")
-            await self._unit(resource, "enable")
+            await self._change_unit(resource, "unmask")
+            await self._change_unit(resource, "enable")
         elif desired == "mask":
             known = await self.systemctl("cat", "--", resource.name, seconds=STATUS_SECONDS, fail=False)
             if not known.code:
-                await self._unit(resource, "disable")
-            await self._unit(resource, "mask")
+                await self._change_unit(resource, "disable")
+            await self._change_unit(resource, "mask")
         else:
-            await self._unit(resource, "disable")
+            await self._change_unit(resource, "disable")
 
-    async def _unit(self, resource: Service, verb: str) -> None:
+    async def _change_unit(self, resource: Service, verb: str) -> None:
         self._unit_files.pop(resource, None)
         try:
             await self.systemctl(verb, "--", resource.name)
@@ -154,27 +154,28 @@ class Systemd(
             raise ResourceError(f"Could not {verb} {resource.name}: {err.message}") from err
 
     async def start(self, resource: Service) -> None:
-        await self._reload(resource)
+        await self._reload_if_needed(resource)
         if not resource.value_of("start"):
-            await self._unit(resource, "unmask")
+            await self._change_unit(resource, "unmask")
         await self._with_journal(resource, "start", super().start(resource))
 
     async def stop(self, resource: Service) -> None:
         await self._with_journal(resource, "stop", super().stop(resource))
 
     async def restart(self, resource: Service) -> None:
-        await self._reload(resource)
+        await self._reload_if_needed(resource)
         await self._with_journal(resource, "restart", super().restart(resource))
 
-    async def _reload(self, resource: Service) -> None:
+    async def _reload_if_needed(self, resource: Service) -> None:
         """Let systemd read files of units that changed since it read them."""
         output = await self.systemctl("show", "--property=NeedDaemonReload", "--", resource.name, seconds=STATUS_SECONDS, fail=False)
         if output.text.strip().rpartition("=")[2] == "yes":
             await self.systemctl("daemon-reload", fail=False)
 
-    async def _with_journal(self, resource: Service, action: str, doing: Any) -> None:
+    async def _with_journal(self, resource: Service, action: str, operation: Any) -> None:
+        """Await `operation`; when it fails, raise its error with the unit's journal."""
         try:
-            await doing
+            await operation
         except ResourceError as err:
             text = f"Systemd {action} for {resource.name} failed!\njournalctl log for {resource.name}:\n"
             raise ResourceError(text + await self._journal(resource), hint=err.message) from err

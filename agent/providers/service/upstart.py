@@ -32,7 +32,7 @@ def parse_version(text: str) -> tuple[int, ...]:
 
 
 def parse_list(text: str) -> list[str]:
-    """Return the jobs in the output of `initctl list`; those with instances by the variable that tells them apart."""
+    """Return the jobs in the output of `initctl list`; those with instances together with the variable that names the instance."""
     jobs = []
     for line in text.splitlines():
         match = _INSTANCE.match(line)
@@ -43,8 +43,8 @@ def parse_list(text: str) -> list[str]:
     return jobs
 
 
-def starts(text: str, *, manual: bool = True, before: bool = False) -> bool:
-    """Return whether a job's file says that it starts by itself: the last `start on` or `manual` counts."""
+def starts_at_boot(text: str, *, manual: bool = True, before: bool = False) -> bool:
+    """Return whether a job's file lets it start by itself: the last `start on` or `manual` counts."""
     for line in text.splitlines():
         if _START_ON.match(line):
             before = True
@@ -58,12 +58,12 @@ def start_block(text: str) -> str:
     return "".join(line for line, inside in _mark_stanza(text, _START_ON, _without_comment) if inside)
 
 
-def commented(text: str) -> str:
+def comment_out_start(text: str) -> str:
     """Return the same file with its `start on` stanza commented out."""
     return "".join(f"#{line}" if inside else line for line, inside in _mark_stanza(text, _START_ON, _without_comment))
 
 
-def uncommented(text: str) -> str:
+def uncomment_start(text: str) -> str:
     """Return the same file with its commented `start on` stanza in effect."""
     marked = _mark_stanza(text, _COMMENTED, lambda line: re.sub(r"^(\s*#+\s*[^#]*).*", r"\1", line))
     return "".join(re.sub(r"^(\s*)#+", r"\1", line) if inside else line for line, inside in marked)
@@ -88,21 +88,21 @@ def _mark_stanza(text: str, start: re.Pattern[str], bare: Any) -> list[tuple[str
 def enabled_text(text: str, version: tuple[int, ...]) -> str:
     """Return a job's file of the time before overrides, changed so that it starts by itself."""
     text = _MANUAL.sub("", text)
-    if starts(text, manual=version >= MANUAL_SINCE):
+    if starts_at_boot(text, manual=version >= MANUAL_SINCE):
         return text
-    return uncommented(text) if _COMMENTED.search(text) else text + _DEFAULT_START
+    return uncomment_start(text) if _COMMENTED.search(text) else text + _DEFAULT_START
 
 
 def enabled_override(text: str, override: str) -> str:
     """Return an override with which the job of `text` starts by itself."""
     override = _MANUAL.sub("", override)
-    if starts(override, before=starts(text)):
+    if starts_at_boot(override, before=starts_at_boot(text)):
         return override
     return override + (start_block(text) if _START_ON.search(text) else _DEFAULT_START)
 
 
 def disabled_text(text: str) -> str:
-    """Return a file (the job's or its override) that says that the job does not start by itself."""
+    """Return a file (the job's or its override) with which the job does not start by itself."""
     return _MANUAL.sub("", text) + "\nmanual"
 
 
@@ -153,20 +153,20 @@ class Upstart(
         states: dict[str, State] = {}
         for name in parse_list(output.text):
             resource = Service(name, {})
-            states[name] = {"ensure": await self.status(resource), **await self.enabled(resource)}
+            states[name] = {"ensure": await self.status(resource), **await self.enablement(resource)}
         return states
 
     async def _version(self) -> tuple[int, ...]:
         return parse_version((await self.initctl("--version", seconds=STATUS_SECONDS)).text)
 
-    async def enabled(self, resource: Service) -> dict[str, Any]:
+    async def enablement(self, resource: Service) -> dict[str, Any]:
         job = await self._job(resource)
         if job is None:
-            return await super().enabled(resource)
+            return await super().enablement(resource)
         version, text = await self._version(), await asyncio.to_thread(_read, job)
-        enabled = starts(text, manual=version >= MANUAL_SINCE)
+        enabled = starts_at_boot(text, manual=version >= MANUAL_SINCE)
         if version >= OVERRIDE_SINCE:
-            enabled = starts(await asyncio.to_thread(_read, job.with_suffix(".override")), before=enabled)
+            enabled = starts_at_boot(await asyncio.to_thread(_read, job.with_suffix(".override")), before=enabled)
         return {"enable": "true" if enabled else "false"}
 
     async def set_enable(self, resource: Service, desired: str, state: State | None) -> None:
@@ -180,7 +180,7 @@ class Upstart(
         if desired == "true":
             new = enabled_override(text, override) if version >= OVERRIDE_SINCE else enabled_text(text, version)
         else:
-            new = commented(text) if version < MANUAL_SINCE else disabled_text(override)
+            new = comment_out_start(text) if version < MANUAL_SINCE else disabled_text(override)
         await asyncio.to_thread(write_atomic, target, new.encode("utf-8", "surrogateescape"), mode=0o644)
 
 

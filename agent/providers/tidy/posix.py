@@ -47,6 +47,7 @@ class TidyFinder(Provider[Tidy], type=Tidy, name=""):
         return {"path": path, "backup": resource.backup, "ensure": "absent", "force": True} | inherited
 
     def _must_go(self, resource: Tidy, path: str, info: os.stat_result) -> bool:
+        """Return whether a path is removed: nobody manages it, and its name, age and size match."""
         if resource.find(Ref("file", path)) is not None or (stat.S_ISDIR(info.st_mode) and not resource.rmdirs):
             return False
         if resource.matches and not any(Glob(pattern, dots=True).matches(path.rpartition("/")[2]) for pattern in resource.matches):
@@ -76,7 +77,7 @@ class TidyFinder(Provider[Tidy], type=Tidy, name=""):
 
 
 def _depth(resource: Tidy) -> int | None:
-    """Return how many levels below the path are looked at; None: all."""
+    """Return how many levels below the path are visited; None: all."""
     recurse = resource.recurse
     return None if recurse is True else (recurse if isinstance(recurse, int) else 0)
 

@@ -10,7 +10,7 @@ import pytest
 from agent.providers.package.apk import Apk
 from agent.providers.package.dnfmodule import DnfModule
 from agent.providers.package.dnfmodule import parse as modules_in
-from agent.providers.package.gem import Gem, PuppetGem, PuppetserverGem, gem_places
+from agent.providers.package.gem import Gem, PuppetGem, PuppetserverGem, server_gem_environment
 from agent.providers.package.npm import Npm
 from agent.providers.package.pacman import Pacman
 from agent.providers.package.pip import Pip2, Pip3
@@ -408,4 +408,4 @@ async def test_without_puppets_ruby_puppetserver_lists_its_gems_itself(tmp_path:
 async def test_a_configuration_of_puppetserver_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "puppetserver.conf").write_text("jruby-puppet: {")
     with pytest.raises(ResourceError, match=r"puppetserver\.conf cannot be read"):
-        gem_places(tmp_path / "puppetserver.conf")
+        server_gem_environment(tmp_path / "puppetserver.conf")

@@ -14,13 +14,13 @@ from agent.providers.service.redhat import Redhat
 from agent.providers.service.systemd import enabled_of as systemd_enabled
 from agent.providers.service.upstart import (
     Upstart,
-    commented,
+    comment_out_start,
     disabled_text,
     enabled_override,
     enabled_text,
     start_block,
-    starts,
-    uncommented,
+    starts_at_boot,
+    uncomment_start,
 )
 from agent.providers.systems import system_providers
 from shared.errors import ResourceError
@@ -57,14 +57,14 @@ def test_what_invoke_rc_says_is_a_value_of_enable(code: int, links: int, value: 
 
 
 def test_upstart_jobs_start_by_themselves_or_not() -> None:
-    assert starts(JOB)
-    assert not starts(disabled_text(JOB))
-    assert not starts("", before=False) and starts("", before=True)
+    assert starts_at_boot(JOB)
+    assert not starts_at_boot(disabled_text(JOB))
+    assert not starts_at_boot("", before=False) and starts_at_boot("", before=True)
     assert start_block(JOB) == STANZA
-    assert not starts(commented(JOB)) and uncommented(commented(JOB)) == JOB
-    assert enabled_text(commented(JOB), (0, 8, 0)) == JOB
-    assert starts(enabled_text("exec x\n", (0, 6, 0)))
-    assert starts(enabled_override(commented(JOB), "manual\n"))
+    assert not starts_at_boot(comment_out_start(JOB)) and uncomment_start(comment_out_start(JOB)) == JOB
+    assert enabled_text(comment_out_start(JOB), (0, 8, 0)) == JOB
+    assert starts_at_boot(enabled_text("exec x\n", (0, 6, 0)))
+    assert starts_at_boot(enabled_override(comment_out_start(JOB), "manual\n"))
     assert enabled_override(JOB, "\nmanual").strip() == ""
 
 
@@ -77,9 +77,9 @@ async def test_upstart_writes_an_override_beside_the_job(tmp_path: Path) -> None
     assert await provider.retrieve(resource) == {"ensure": "running", "enable": "true"}
     await provider.set_enable(resource, "false", {})
     assert (tmp_path / "web.conf").read_text() == JOB
-    assert await provider.enabled(resource) == {"enable": "false"}
+    assert await provider.enablement(resource) == {"enable": "false"}
     await provider.set_enable(resource, "true", {})
-    assert await provider.enabled(resource) == {"enable": "true"}
+    assert await provider.enablement(resource) == {"enable": "true"}
     assert await provider.command(resource, "start") == ["/sbin/start", "web"]
 
 
@@ -88,7 +88,7 @@ async def test_chkconfig_and_rc_update_enable_and_disable() -> None:
     chkconfig, rc_update = Program("chkconfig", {"web": ("", 1), "web on": ""}), Program("rc-update")
     redhat.chkconfig, openrc.rc_update = chkconfig, rc_update  # type: ignore[misc, assignment]
     resource = Service("web", {})
-    assert await redhat.enabled(resource) == {"enable": "false"}
+    assert await redhat.enablement(resource) == {"enable": "false"}
     for wanted in ("true", "false"):
         await redhat.set_enable(resource, wanted, {})
         await openrc.set_enable(resource, wanted, {})
