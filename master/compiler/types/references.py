@@ -125,7 +125,7 @@ class ResourceEntryType(CatalogEntryType):
 
     @property
     def pcore_name(self) -> str:
-        return "ResourceEntryType"
+        return "ResourceType"
 
     def __init__(self, type_name: str | None = None, title: str | None = None) -> None:
         self.type_name = None if type_name is None else capitalized(type_name)
