@@ -7,13 +7,13 @@ import re
 
 from shared.errors import EvaluationError
 
-from ..values.comparison import compare as compared
+from ..values.comparison import compare as compare_values
 from ..values.core import Value
 from ..values.labels import label
 from .api import Context, function
 
 
-def _deprecated(context: Context, name: str, kind: str) -> None:
+def _warn_of_coercion(context: Context, name: str, kind: str) -> None:
     context.warn_once(
         "deprecations",
         f"{name}_function_numeric_coerce_string",
@@ -23,13 +23,13 @@ def _deprecated(context: Context, name: str, kind: str) -> None:
 
 @function("abs", "Numeric val")
 def abs_(context: Context, val: float) -> float:
-    """The number without its sign."""
+    """Return the number without its sign."""
     return abs(val)
 
 
 @abs_.also("String val")
 def abs_string(context: Context, val: str) -> float:
-    _deprecated(context, "abs", "Numeric")
+    _warn_of_coercion(context, "abs", "Numeric")
     if re.search(r"^-?\d+\.\d+$", val, re.MULTILINE | re.ASCII):
         return abs(float(val))
     if re.search(r"^-?\d+$", val, re.MULTILINE | re.ASCII):
@@ -37,14 +37,14 @@ def abs_string(context: Context, val: str) -> float:
     raise EvaluationError("abs(): Requires float or integer to work with - was given non decimal string")
 
 
-def _float(name: str, text: str) -> float:
-    """Ruby's strict Float(): decimal, underscores between digits, hexadecimal."""
-    packed = text.strip()
+def _strict_float(name: str, text: str) -> float:
+    """Return the number that Ruby's strict Float() reads: decimal, with underscores between digits, or hexadecimal."""
+    stripped = text.strip()
     try:
-        if re.fullmatch(r"[+-]?0[xX][0-9a-fA-F]+", packed):
-            return float(int(packed, 16))
-        if re.fullmatch(r"[+-]?\d+(_\d+)*(\.\d+(_\d+)*)?([eE][+-]?\d+)?", packed, re.ASCII):
-            return float(packed)
+        if re.fullmatch(r"[+-]?0[xX][0-9a-fA-F]+", stripped):
+            return float(int(stripped, 16))
+        if re.fullmatch(r"[+-]?\d+(_\d+)*(\.\d+(_\d+)*)?([eE][+-]?\d+)?", stripped, re.ASCII):
+            return float(stripped)
     except ValueError:
         pass
     raise EvaluationError(f"{name}(): cannot convert given value to a floating point value.")
@@ -52,40 +52,40 @@ def _float(name: str, text: str) -> float:
 
 @function("ceiling", "Numeric val")
 def ceiling(context: Context, val: float) -> int:
-    """The smallest integer that is not below the number."""
-    return _whole(val, math.ceil)
+    """Return the smallest integer that is not below the number."""
+    return _to_integer(val, math.ceil)
 
 
 @ceiling.also("String val")
 def ceiling_string(context: Context, val: str) -> int:
-    _deprecated(context, "ceiling", "Float")
-    return math.ceil(_float("ceiling", val))
+    _warn_of_coercion(context, "ceiling", "Float")
+    return math.ceil(_strict_float("ceiling", val))
 
 
 @function("floor", "Numeric val")
 def floor(context: Context, val: float) -> int:
-    """The largest integer that is not above the number."""
-    return _whole(val, math.floor)
+    """Return the largest integer that is not above the number."""
+    return _to_integer(val, math.floor)
 
 
 @floor.also("String val")
 def floor_string(context: Context, val: str) -> int:
-    _deprecated(context, "floor", "Float")
-    return math.floor(_float("floor", val))
+    _warn_of_coercion(context, "floor", "Float")
+    return math.floor(_strict_float("floor", val))
 
 
-def _whole(value: float, change: object) -> int:
+def _to_integer(value: float, rounding: object) -> int:
     if not math.isfinite(value):
         raise EvaluationError("NaN" if value != value else "Infinity")
-    return int(change(value))  # type: ignore[operator]
+    return int(rounding(value))  # type: ignore[operator]
 
 
 @function("round", "Numeric val")
 def round_(context: Context, val: float) -> int:
-    """The nearest integer; halves away from zero."""
+    """Return the nearest integer; halves are rounded away from zero."""
     if isinstance(val, int):
         return val
-    return _whole(val + 0.5 if val > 0 else val - 0.5, math.trunc)
+    return _to_integer(val + 0.5 if val > 0 else val - 0.5, math.trunc)
 
 
 _TIMES = ("Variant[Timespan, Timestamp] b", "Variant[Timestamp, Numeric] b", "Variant[Timespan, Numeric] b")
@@ -93,19 +93,19 @@ _TIMES = ("Variant[Timespan, Timestamp] b", "Variant[Timestamp, Numeric] b", "Va
 
 @function("compare", "Numeric a", "Numeric b")
 def compare(context: Context, a: Value, b: Value) -> int:
-    """-1, 0 or 1 for two values of a kind; strings by case only when the third argument is false."""
-    return compared(a, b)
+    """Return -1, 0 or 1 for two values of the same kind. Case counts only when the third argument is false."""
+    return compare_values(a, b)
 
 
 @compare.also("String a", "String b", "Boolean ignore_case?")
 def compare_strings(context: Context, a: str, b: str, ignore_case: bool = True) -> int:
-    return compared(a, b) if ignore_case else (a > b) - (a < b)
+    return compare_values(a, b) if ignore_case else (a > b) - (a < b)
 
 
-compare.also("SemVer a", "SemVer b")(lambda context, a, b: compared(a, b))
-compare.also("Numeric a", _TIMES[0])(lambda context, a, b: compared(a, b))
-compare.also("Timestamp a", _TIMES[1])(lambda context, a, b: compared(a, b))
-compare.also("Timespan a", _TIMES[2])(lambda context, a, b: compared(a, b))
+compare.also("SemVer a", "SemVer b")(lambda context, a, b: compare_values(a, b))
+compare.also("Numeric a", _TIMES[0])(lambda context, a, b: compare_values(a, b))
+compare.also("Timestamp a", _TIMES[1])(lambda context, a, b: compare_values(a, b))
+compare.also("Timespan a", _TIMES[2])(lambda context, a, b: compare_values(a, b))
 
 _COMPARABLE = "Variant[String, SemVer, Numeric, Timespan, Timestamp]"
 

@@ -16,13 +16,13 @@ def with_(context: Context, *args: Value, block: Closure) -> Value:
 
 @function("then", "Any arg", "Callable[1,1] &block")
 def then(context: Context, arg: Value, *, block: Closure) -> Value:
-    """The lambda's value for `arg`; undef for undef."""
+    """Return what the lambda returns for `arg`; undef for undef."""
     return None if arg is None else block(arg)
 
 
 @function("lest", "Any arg", "Callable[0,0] &block")
 def lest(context: Context, arg: Value, *, block: Closure) -> Value:
-    """`arg`, or the lambda's value when it is undef."""
+    """Return `arg`, or what the lambda returns when it is undef."""
     return block() if arg is None else arg
 
 
@@ -36,30 +36,30 @@ def call(context: Context, function_name: str, *arguments: Value, block: Closure
 
 @call.also("Deferred deferred")
 def call_deferred(context: Context, deferred: Deferred) -> Value:
-    return resolved(context, deferred)
+    return resolve_deferred(context, deferred)
 
 
-def resolved(context: Context, value: Value) -> Value:
-    """`value` with every Deferred in it called; arguments first."""
+def resolve_deferred(context: Context, value: Value) -> Value:
+    """Return `value` with the result of every Deferred in it; arguments are called first."""
     if isinstance(value, Deferred):
-        arguments = [resolved(context, item) for item in value.arguments or []]
+        arguments = [resolve_deferred(context, item) for item in value.arguments or []]
         if value.name.startswith("$"):
             try:
-                found = context.variable(value.name[1:])
+                variable = context.variable(value.name[1:])
             except KeyError:
-                found = None
-            return context.call_function("dig", [found, *arguments]) if arguments else found
+                variable = None
+            return context.call_function("dig", [variable, *arguments]) if arguments else variable
         return context.call_function(value.name, arguments)
     if isinstance(value, list):
-        return [resolved(context, item) for item in value]
+        return [resolve_deferred(context, item) for item in value]
     if isinstance(value, dict):
-        return {key: resolved(context, item) for key, item in value.items()}
-    return Sensitive(resolved(context, value.unwrap())) if isinstance(value, Sensitive) else value
+        return {key: resolve_deferred(context, item) for key, item in value.items()}
+    return Sensitive(resolve_deferred(context, value.unwrap())) if isinstance(value, Sensitive) else value
 
 
 @function("unwrap", "Sensitive arg", "Callable &block?")
 def unwrap(context: Context, arg: Sensitive, *, block: Closure | None = None) -> Value:
-    """The value inside a Sensitive; any other value as it is. With a lambda: its value for that."""
+    """Return the value inside a Sensitive, or any other value as it is; with a lambda, return what it returns for that."""
     return block(arg.unwrap()) if block is not None else arg.unwrap()
 
 

@@ -20,22 +20,22 @@ from .api import function
 from .catalog_context import CatalogContext
 
 
-def _flat(values: Iterable[Value]) -> Iterator[Value]:
+def _flatten(values: Iterable[Value]) -> Iterator[Value]:
     for value in values:
         if isinstance(value, list | tuple):
-            yield from _flat(value)
+            yield from _flatten(value)
         else:
             yield value
 
 
 def class_names(values: Iterable[Value]) -> list[str]:
     """
-    Absolute lower-case names of classes given as names or references, nested arrays flattened.
+    Return absolute lower-case names of classes given as names or references, nested arrays flattened.
 
     Source: language reference 5.2.
     """
-    found: list[str] = []
-    for value in _flat(values):
+    names: list[str] = []
+    for value in _flatten(values):
         if value is None:
             raise EvaluationError("Cannot use undef as a class name")
         if isinstance(value, str):
@@ -54,8 +54,8 @@ def class_names(values: Iterable[Value]) -> list[str]:
             name = value.title
         else:
             raise EvaluationError(f"Cannot use {to_s(value)!r} as a class name", hint="Give the name of a class, or Class['name'].")
-        found.append(f"::{name.removeprefix('::')}".lower())
-    return found
+        names.append(f"::{name.removeprefix('::')}".lower())
+    return names
 
 
 def _references(names: list[str]) -> list[Value]:
@@ -64,33 +64,33 @@ def _references(names: list[str]) -> list[Value]:
 
 @function("include", "Any names+")
 def include(context: CatalogContext, *names: Value) -> list[Value]:
-    """Declare classes that are not declared yet; gives references to all of them."""
-    wanted = class_names(names)
-    context.include(wanted)
-    return _references(wanted)
+    """Declare classes that are not declared yet; return references to all of them."""
+    absolute_names = class_names(names)
+    context.include(absolute_names)
+    return _references(absolute_names)
 
 
 @function("contain", "Any names+")
 def contain(context: CatalogContext, *names: Value) -> list[Value]:
-    """As include, and the classes are contained in the class or define that says it."""
+    """Do what `include` does, and contain the classes in the calling class or define."""
     wanted = class_names(names)
     container = context.resource
     for resource in context.include(wanted):
-        if container is not None and not any(each is container for each in resource.containers):
+        if container is not None and not any(known_container is container for known_container in resource.containers):
             context.compilation.catalog.contain(container, resource)
     return _references(wanted)
 
 
 @function("require", "Any names+")
 def require(context: CatalogContext, *names: Value) -> list[Value]:
-    """As include, and the class or define that says it requires the classes."""
+    """Do what `include` does, and make the calling class or define require the classes."""
     wanted = class_names(names)
     context.include(wanted)
     resource = context.resource
     if resource is not None:
-        current = resource.values.get("require")
-        already = list(_flat([current])) if current is not None else []
-        resource.set("require", [*already, *_references(wanted)])
+        value = resource.values.get("require")
+        references = list(_flatten([value])) if value is not None else []
+        resource.set("require", [*references, *_references(wanted)])
     return _references(wanted)
 
 
@@ -99,9 +99,9 @@ def realize(context: CatalogContext, *references: Value) -> None:
     """Make virtual resources real, now or when they are declared."""
     if not references:
         raise EvaluationError("realize(): Wrong number of arguments given (0 for minimum 1)")
-    wanted = [split_reference(value) for value in _flat(references) if value is not None]
-    if wanted:
-        context.realize(wanted)
+    titles = [split_reference(value) for value in _flatten(references) if value is not None]
+    if titles:
+        context.realize(titles)
 
 
 @function("create_resources", "Any arguments*")
@@ -112,7 +112,7 @@ def create_resources(context: CatalogContext, *arguments: Value) -> None:
         raise EvaluationError(f"create_resources(): Wrong number of arguments given ({count} for minimum 2)")
     if count > 3:
         raise EvaluationError(f"create_resources(): wrong number of arguments ({count}; must be 2 or 3)")
-    # It is of the 3.x API.
+    # This function is of the 3.x API.
     type_, instances, *others = map(as_legacy_argument, arguments)
     defaults = others[0] if others else {}
     if not isinstance(instances, dict):
@@ -120,45 +120,45 @@ def create_resources(context: CatalogContext, *arguments: Value) -> None:
     if not isinstance(defaults, dict):
         raise EvaluationError("create_resources(): third argument, if provided, must be a hash")
     name = to_s(type_) if not isinstance(type_, ResourceEntryType) else str(type_.type_name)
-    form = 2 if name.startswith("@@") else 1 if name.startswith("@") else 0
-    bare = name.removeprefix("@").removeprefix("@").lower()
-    where = current()
-    file, line = (where.file, where.line) if where is not None else (None, None)
-    if form and bare == "class":
+    virtuality = 2 if name.startswith("@@") else 1 if name.startswith("@") else 0
+    type_name = name.removeprefix("@").removeprefix("@").lower()
+    location = current()
+    file, line = (location.file, location.line) if location is not None else (None, None)
+    if virtuality and type_name == "class":
         raise EvaluationError("Evaluation Error: Classes are not virtualizable", where=Location(file, line))
-    for title, given in entries(instances):
-        if given is not None and not isinstance(given, dict):
+    for title, attributes in entries(instances):
+        if attributes is not None and not isinstance(attributes, dict):
             raise EvaluationError(f"create_resources(): the attributes of {to_s(title)} must be a hash")
-        if given is None:
+        if attributes is None:
             raise EvaluationError("no implicit conversion of nil into Hash", hint=f"Give {to_s(title)} an empty hash: {{}}.")
-        for key, _ in entries({**defaults, **given}):
+        for key, _ in entries({**defaults, **attributes}):
             if not isinstance(key, str):
                 raise EvaluationError(f"create_resources(): the attribute name {to_s(key)} of {to_s(title)} is not a String")
-        titles = [to_s(each) for each in title] if isinstance(title, list) else [to_s(title)]
+        titles = [to_s(part) for part in title] if isinstance(title, list) else [to_s(title)]
         number = title if isinstance(title, int | float) else None
-        context.create_resources(bare, titles, {**defaults, **given}, form=form, file=file, line=line, number=number)
+        context.create_resources(type_name, titles, {**defaults, **attributes}, form=virtuality, file=file, line=line, number=number)
 
 
 @function("tag", "Any tags*")
 def tag(context: CatalogContext, *tags: Value) -> None:
-    """Tag the class, define or node that says it, and with it all that is in it."""
+    """Tag the calling class, define or node and everything in it."""
     if not tags:
         raise EvaluationError("tag(): Wrong number of arguments given (0 for minimum 1)")
     resource = context.resource
     if resource is not None:
-        resource.add_tags(flat_tags([as_legacy_argument(each) for each in tags]))
+        resource.add_tags(flat_tags([as_legacy_argument(tag_) for tag_ in tags]))
 
 
 @function("tagged", "Any tags*")
 def tagged(context: CatalogContext, *tags: Value) -> bool:
-    """Whether every tag is one of the catalog or of the class, define or node that asks."""
-    wanted = [each.lower() for each in flat_tags([as_legacy_argument(each) for each in tags])]
-    known: set[str] = set(context.compilation.catalog.tags)
+    """Return whether every tag is one of the catalog or of the calling class, define or node."""
+    wanted_tags = [tag_.lower() for tag_ in flat_tags([as_legacy_argument(tag_) for tag_ in tags])]
+    catalog_tags: set[str] = set(context.compilation.catalog.tags)
     for name in context.compilation.catalog.classes:
-        known.add(name)
-        known.update(name.split("::"))
+        catalog_tags.add(name)
+        catalog_tags.update(name.split("::"))
     resource = context.resource
-    return all(each in known or (resource is not None and resource.is_tagged(each)) for each in wanted)
+    return all(tag_ in catalog_tags or (resource is not None and resource.is_tagged(tag_)) for tag_ in wanted_tags)
 
 
 @function("fail", "Any values*")
@@ -173,7 +173,7 @@ def _ruby_to_s(value: Value) -> str:
 
 @function("defined", "Variant[String, Type[CatalogEntry], Type[Type[CatalogEntry]]] vals+")
 def defined(context: CatalogContext, *values: Value) -> bool:
-    """Whether any of these exists: a type or class by name, `'$variable'`, or a resource declared so far."""
+    """Return whether any of these exists: a type or class by name, `'$variable'`, or a resource declared so far."""
     return any(_is_defined(context, value) for value in values)
 
 
@@ -189,8 +189,8 @@ def _is_defined(context: CatalogContext, value: Any) -> bool:
         lower = value.lower()
         if ":" not in lower and compilation.host.types.find(lower) is not None:
             return True
-        bare = lower.removeprefix("::")
-        return compilation.definitions.find_define(bare) is not None or compilation.definitions.find_class(bare) is not None
+        name = lower.removeprefix("::")
+        return compilation.definitions.find_define(name) is not None or compilation.definitions.find_class(name) is not None
     if isinstance(value, TypeType):
         return _is_known(context, value.type)
     if isinstance(value, ClassType):

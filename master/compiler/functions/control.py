@@ -1,4 +1,4 @@
-"""break, next, return: out of a lambda, a loop or a body."""
+"""break, next, return: leave a lambda, a loop or a body."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def break_(context: Context) -> Value:
 
 @legacy_function("import", -1)
 def import_(context: Context, *args: Value) -> Value:
-    """Gone since Puppet 4; an error."""
+    """Raise an error: Puppet 4 removed this function."""
     raise BadOperand(
         "Use of 'import' has been discontinued in favor of a manifest directory. See http://links.puppet.com/puppet-import-deprecation"
     )

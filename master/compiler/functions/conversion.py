@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shared.errors import EvaluationError
 
-from ..callables.conversions import new as converted
+from ..callables.conversions import new as new_value
 from ..types.base import PuppetType
 from ..types.descriptions.describe import describe_mismatch
 from ..types.infer import infer, infer_set
@@ -15,21 +15,21 @@ from .api import Closure, Context, function
 
 @function("new", "Type type", "Any args*", "Callable &block?")
 def new(context: Context, type_: PuppetType, *args: Value, block: Closure | None = None) -> Value:
-    """A value of the type, made of the arguments; a lambda gets it."""
-    value = converted(type_, args, context)
+    """Return a value of the type, created from the arguments; with a lambda, return what it returns for that."""
+    value = new_value(type_, args, context)
     return block(value) if block is not None else value
 
 
 @function("convert_to", "Any value", "Type type", "Any args*", "Callable[1,1] &block?")
 def convert_to(context: Context, value: Value, type_: PuppetType, *args: Value, block: Closure | None = None) -> Value:
-    """As `new`, the value first."""
-    made = converted(type_, (value, *args), context)
+    """Return what `new` returns, with the value as the first argument."""
+    made = new_value(type_, (value, *args), context)
     return block(made) if block is not None else made
 
 
 @function("type", "Any value", "Enum[detailed] inference_method?")
 def type_(context: Context, value: Value, inference_method: str = "detailed") -> PuppetType:
-    """The type of the value: detailed, reduced (one element type), or generalized (no ranges)."""
+    """Return the type of the value: detailed (the default), reduced (one element type), or generalized (no ranges)."""
     return infer_set(value)
 
 
@@ -45,7 +45,7 @@ def type_generalized(context: Context, value: Value, inference_method: str) -> P
 
 @function("assert_type", "Type type", "Any value", "Callable[Type, Type] &block?")
 def assert_type(context: Context, type_: PuppetType, value: Value, *, block: Closure | None = None) -> Value:
-    """The value, when it is of the type; else an error, or what the lambda gives for expected and actual type."""
+    """Return the value when it is of the type; else what the lambda returns for expected and actual type. Without one it is an error."""
     if type_.instance(value):
         return value
     actual = infer_set(value)
@@ -56,5 +56,5 @@ def assert_type(context: Context, type_: PuppetType, value: Value, *, block: Clo
 
 @assert_type.also("String type_string", "Any value", "Callable[Type, Type] &block?")
 def assert_type_string(context: Context, type_string: str, value: Value, *, block: Closure | None = None) -> Value:
-    checked: Value = assert_type.call(context, [parse_type(type_string, context.types), value], block)
-    return checked
+    asserted: Value = assert_type.call(context, [parse_type(type_string, context.types), value], block)
+    return asserted

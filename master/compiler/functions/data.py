@@ -1,4 +1,4 @@
-"""Functions that look values up in the site's data: lookup, and the older hiera functions."""
+"""lookup, the older hiera functions, and the built-in backends."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ALIASES = {
 
 @function("lookup", "NameType name", "ValueType value_type?", "MergeType merge?", aliases=_ALIASES)
 def lookup(context: CatalogContext, name: Value, value_type: PuppetType | None = None, merge: Value = None) -> Value:
-    """A value of the site's data, or what the block gives."""
+    """Return a value of the site's data; when there is none, what the block returns."""
     return _lookup(context, name, {"value_type": value_type, "merge": merge}, None)
 
 
@@ -140,19 +140,19 @@ def _hiera(context: CatalogContext, function_name: str, key: str, merge: str, ex
 
 @function("hiera", "String key", "Any default?", "Any override?", "Callable[1, 1] &block?")
 def hiera(context: CatalogContext, key: str, *extra: Value, block: Closure | None = None) -> Value:
-    """The first value found; deprecated in favor of lookup."""
+    """Return the first value found; deprecated in favor of lookup."""
     return _hiera(context, "hiera", key, "first", extra, block)
 
 
 @function("hiera_array", "String key", "Any default?", "Any override?", "Callable[1, 1] &block?")
 def hiera_array(context: CatalogContext, key: str, *extra: Value, block: Closure | None = None) -> Value:
-    """All values found, as one array; deprecated in favor of lookup."""
+    """Return all values found, as one array; deprecated in favor of lookup."""
     return _hiera(context, "hiera_array", key, "unique", extra, block)
 
 
 @function("hiera_hash", "String key", "Any default?", "Any override?", "Callable[1, 1] &block?")
 def hiera_hash(context: CatalogContext, key: str, *extra: Value, block: Closure | None = None) -> Value:
-    """All hashes found, merged; deprecated in favor of lookup."""
+    """Return all hashes found, merged; deprecated in favor of lookup."""
     return _hiera(context, "hiera_hash", key, "hash", extra, block)
 
 
@@ -167,55 +167,55 @@ def hiera_include(context: CatalogContext, key: str, *extra: Value, block: Closu
 # --- backends -------------------------------------------------------------------------------------------------------
 
 
-def _without_path(function_name: str) -> str:
+def _missing_path_message(function_name: str) -> str:
     return (
         f"one of 'path', 'paths' 'glob', 'globs' or 'mapped_paths' must be declared in hiera.yaml when using this {function_name} function"
     )
 
 
-def _data(context: CatalogContext, name: str, options: dict[str, Value], lookup_context: Instance) -> Value:
-    working = lookup_context.behind or context.lookup_context(lookup_context.attributes["module_name"])
-    return cast("Value", working.read_data(name, options["path"]))
+def _read_data(context: CatalogContext, name: str, options: dict[str, Value], lookup_context: Instance) -> Value:
+    implementation = lookup_context.behind or context.lookup_context(lookup_context.attributes["module_name"])
+    return cast("Value", implementation.read_data(name, options["path"]))
 
 
 @function("yaml_data", "Struct[{path=>String[1]}] options", "Puppet::LookupContext context")
 def yaml_data(context: CatalogContext, options: dict[str, Value], lookup_context: Instance) -> Value:
-    """The content of a YAML file, for use as a data_hash backend in hiera.yaml."""
-    return _data(context, "yaml_data", options, lookup_context)
+    """Return the content of a YAML file, for use as a data_hash backend in hiera.yaml."""
+    return _read_data(context, "yaml_data", options, lookup_context)
 
 
 @function("json_data", "Struct[{path=>String[1]}] options", "Puppet::LookupContext context")
 def json_data(context: CatalogContext, options: dict[str, Value], lookup_context: Instance) -> Value:
-    """The content of a JSON file, for use as a data_hash backend in hiera.yaml."""
-    return _data(context, "json_data", options, lookup_context)
+    """Return the content of a JSON file, for use as a data_hash backend in hiera.yaml."""
+    return _read_data(context, "json_data", options, lookup_context)
 
 
 @function("hocon_data", "Struct[{path=>String[1]}] options", "Puppet::LookupContext context")
 def hocon_data(context: CatalogContext, options: dict[str, Value], lookup_context: Instance) -> Value:
-    """The content of a HOCON file, for use as a data_hash backend in hiera.yaml."""
-    return _data(context, "hocon_data", options, lookup_context)
+    """Return the content of a HOCON file, for use as a data_hash backend in hiera.yaml."""
+    return _read_data(context, "hocon_data", options, lookup_context)
 
 
 @yaml_data.mismatch("Hash options", "Puppet::LookupContext context")
 def _yaml_without_path(context: CatalogContext, options: Value, lookup_context: Value) -> str:
-    return _without_path("data_hash")
+    return _missing_path_message("data_hash")
 
 
 @json_data.mismatch("Hash options", "Puppet::LookupContext context")
 def _json_without_path(context: CatalogContext, options: Value, lookup_context: Value) -> str:
-    return _without_path("data_hash")
+    return _missing_path_message("data_hash")
 
 
 @hocon_data.mismatch("Hash options", "Puppet::LookupContext context")
 def _hocon_without_path(context: CatalogContext, options: Value, lookup_context: Value) -> str:
-    return _without_path("data_hash")
+    return _missing_path_message("data_hash")
 
 
 @function("eyaml_lookup_key", "String[1] key", "Hash[String[1], Any] options", "Puppet::LookupContext context")
 def eyaml_lookup_key(context: CatalogContext, key: str, options: dict[str, Value], lookup_context: Instance) -> Value:
-    """A value of a YAML file with `ENC[PKCS7,…]` in it decrypted, for use as a lookup_key backend in hiera.yaml."""
+    """Return a value of a YAML file with each `ENC[PKCS7,…]` in it decrypted, for use as a lookup_key backend in hiera.yaml."""
     if lookup_context.behind is None:
         raise EvaluationError("eyaml_lookup_key can only be called while a lookup runs")
     if "path" not in options:
-        raise EvaluationError(f"'eyaml_lookup_key': {_without_path('lookup_key')}")
+        raise EvaluationError(f"'eyaml_lookup_key': {_missing_path_message('lookup_key')}")
     return cast("Value", lookup_context.behind.decrypt_value(key, options))

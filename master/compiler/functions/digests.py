@@ -1,4 +1,4 @@
-"""md5, sha1, sha256, digest, fqdn_rand: fingerprints, and random numbers that stay the same for a node."""
+"""md5, sha1, sha256, digest, fqdn_rand: hashes, and random numbers that stay the same for a node."""
 
 from __future__ import annotations
 
@@ -27,79 +27,79 @@ def _hex(algorithm: str, text: Value) -> str:
 
 @legacy_function("md5", 1)
 def md5(context: Context, text: Value) -> str:
-    """The MD5 of a string, in hex."""
+    """Return the MD5 of a string, in hex."""
     return _hex("md5", text)
 
 
 @legacy_function("sha1", 1)
 def sha1(context: Context, text: Value) -> str:
-    """The SHA-1 of a string, in hex."""
+    """Return the SHA-1 of a string, in hex."""
     return _hex("sha1", text)
 
 
 @legacy_function("sha256", 1)
 def sha256(context: Context, text: Value) -> str:
-    """The SHA-256 of a string, in hex."""
+    """Return the SHA-256 of a string, in hex."""
     return _hex("sha256", text)
 
 
 @legacy_function("digest", 1)
 def digest(context: Context, text: Value) -> str:
-    """The hash of a string by the setting `digest_algorithm`, in hex."""
+    """Return the hash of a string by the setting `digest_algorithm`, in hex."""
     return _hex(str(context.setting("digest_algorithm") or "sha256"), text)
 
 
 def _generator(seed: int) -> random.Random:
     """
-    A Mersenne twister, seeded as Ruby does: a highest word of 1 is dropped, one word takes the older initialisation.
+    Return a Mersenne twister, seeded as Ruby does: a highest word of 1 is dropped, one word takes the older initialisation.
     """
     words = [seed >> shift & 0xFFFFFFFF for shift in range(0, max(seed.bit_length(), 1), 32)]
     if len(words) > 1 and words[-1] == 1:
         words.pop()
     if words[-1] and len(words) > 1:
         return random.Random(sum(word << 32 * index for index, word in enumerate(words)))  # noqa: S311  (has to be repeatable)
-    made = random.Random()  # noqa: S311
-    made.setstate((3, (*(_one_word(words[0]) if len(words) == 1 else _many_words(words)), 624), None))
-    return made
+    generator = random.Random()  # noqa: S311
+    generator.setstate((3, (*(_state_of_word(words[0]) if len(words) == 1 else _state_of_words(words)), 624), None))
+    return generator
 
 
-def _one_word(seed: int) -> list[int]:
+def _state_of_word(seed: int) -> list[int]:
     state = [seed]
     for index in range(1, 624):
         state.append((1812433253 * (state[-1] ^ (state[-1] >> 30)) + index) & 0xFFFFFFFF)
     return state
 
 
-def _many_words(key: list[int]) -> list[int]:
-    """`init_by_array` of the generator's authors, for keys that Python would shorten: those that end in zeroes."""
-    state = _one_word(19650218)
-    at = 1
+def _state_of_words(key: list[int]) -> list[int]:
+    """Return the state that the authors' `init_by_array` computes, for keys that Python would shorten: those that end in zeroes."""
+    state = _state_of_word(19650218)
+    index = 1
     for step in range(max(624, len(key))):
-        mixed = state[at] ^ ((state[at - 1] ^ (state[at - 1] >> 30)) * 1664525)
-        state[at] = (mixed + key[step % len(key)] + step % len(key)) & 0xFFFFFFFF
-        at = _next(state, at)
+        word = state[index] ^ ((state[index - 1] ^ (state[index - 1] >> 30)) * 1664525)
+        state[index] = (word + key[step % len(key)] + step % len(key)) & 0xFFFFFFFF
+        index = _next_index(state, index)
     for _ in range(623):
-        state[at] = ((state[at] ^ ((state[at - 1] ^ (state[at - 1] >> 30)) * 1566083941)) - at) & 0xFFFFFFFF
-        at = _next(state, at)
+        state[index] = ((state[index] ^ ((state[index - 1] ^ (state[index - 1] >> 30)) * 1566083941)) - index) & 0xFFFFFFFF
+        index = _next_index(state, index)
     state[0] = 0x80000000
     return state
 
 
-def _next(state: list[int], at: int) -> int:
-    if at + 1 < 624:
-        return at + 1
+def _next_index(state: list[int], index: int) -> int:
+    if index + 1 < 624:
+        return index + 1
     state[0] = state[623]
     return 1
 
 
 def seeded_number(seed: int, limit: int) -> int:
-    """A number from 0 to below `limit`, the one that Ruby's `Random.new(seed).rand(limit)` gives."""
+    """Return the number from 0 to below `limit` that Ruby's `Random.new(seed).rand(limit)` gives."""
     return next(seeded_numbers(seed, limit))
 
 
 def seeded_numbers(seed: int, limit: int) -> Iterator[int]:
     """
-    Numbers from 0 to below `limit`, without end, as one generator of Ruby gives them one after the other.
+    Return numbers from 0 to below `limit`, without end, as one generator of Ruby gives them one after the other.
 
     Both languages have the same generator; Ruby takes as many 32-bit words as the limit needs, masked, until one fits.
     """
@@ -122,12 +122,12 @@ def seeded_numbers(seed: int, limit: int) -> Iterator[int]:
 def _leading_integer(value: Value) -> int:
     if isinstance(value, float):
         return int(value)
-    found = re.match(r"\s*[+-]?\d+", value) if isinstance(value, str) else None
-    return value if value.__class__ is int else whole(found[0].strip()) if found else 0
+    match = re.match(r"\s*[+-]?\d+", value) if isinstance(value, str) else None
+    return value if value.__class__ is int else whole(match[0].strip()) if match else 0
 
 
 def _seed_text(value: Value) -> str:
-    """A seed as Ruby joins it with others: collections as their `inspect`, references as in catalogs."""
+    """Return a seed as the text that Ruby joins with others: of collections `inspect`, of references the form in catalogs."""
     if isinstance(value, ResourceEntryType | ClassType):
         return reference_text(value) or to_s(value)
     return inspect(value) if isinstance(value, dict) else to_s(value)
@@ -135,7 +135,7 @@ def _seed_text(value: Value) -> str:
 
 @legacy_function("fqdn_rand", -2)
 def fqdn_rand(context: Context, max_: Value, seed: Value = "", downcase: Value = False, *rest: Value) -> int:
-    """A number from 0 to below `max`, the same for a node (and seed) at each run."""
+    """Return a number from 0 to below `max`, always the same for a node and seed."""
     limit = _leading_integer(max_)
     try:
         networking: Any = context.fact("networking")
@@ -145,5 +145,5 @@ def fqdn_rand(context: Context, max_: Value, seed: Value = "", downcase: Value =
     text = to_s(fqdn)
     if downcase not in (False, None, ""):
         text = text.lower()
-    seed_text = ":".join([text, str(limit), *(_seed_text(each) for each in flatten_arrays([seed]) or [""])])
+    seed_text = ":".join([text, str(limit), *(_seed_text(part) for part in flatten_arrays([seed]) or [""])])
     return seeded_number(int(hashlib.md5(seed_text.encode(), usedforsecurity=False).hexdigest(), 16), limit)

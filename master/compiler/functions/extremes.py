@@ -20,7 +20,7 @@ from .strings import ruby_text
 
 @function("flatten", "Any args*")
 def flatten(context: Context, *args: Value) -> list[Value]:
-    """All arguments in one array, nested arrays opened."""
+    """Return all arguments in one array, nested arrays flattened."""
     return flatten_arrays(args)
 
 
@@ -28,15 +28,15 @@ def flatten(context: Context, *args: Value) -> list[Value]:
 
 
 def _unique(items: Value, block: Closure | None) -> list[Value]:
-    seen: dict[Value, Value] = {}
+    items_by_key: dict[Value, Value] = {}
     for item in items:
-        seen.setdefault(key_of(item if block is None else block(item)), item)
-    return list(seen.values())
+        items_by_key.setdefault(key_of(item if block is None else block(item)), item)
+    return list(items_by_key.values())
 
 
 @function("unique", "String string", "Callable[String] &block?")
 def unique(context: Context, string: str, *, block: Closure | None = None) -> str:
-    """Each element once, the first time it comes up; with a lambda: what it gives for them decides."""
+    """Return the elements without repetitions, in the order of their first occurrence; a lambda returns the keys to compare."""
     return "".join(_unique(string, block))
 
 
@@ -63,8 +63,8 @@ def unique_iterable(context: Context, iterable: Value, *, block: Closure | None 
 # --- sort ---------------------------------------------------------------------------------------------------------
 
 
-def by_block(block: Closure) -> Order:
-    """An order by a lambda, which gives -1, 0 or 1."""
+def order_by_block(block: Closure) -> Order:
+    """Return the order that a lambda defines by returning -1, 0 or 1."""
     call = block.caller(2)
 
     def order(left: Value, right: Value) -> int:
@@ -78,19 +78,19 @@ def by_block(block: Closure) -> Order:
 
 @function("sort", "String string_value", "Callable[2,2] &block?")
 def sort(context: Context, string_value: str, *, block: Closure | None = None) -> str:
-    """In order, strings by case; with a lambda of two, which gives -1, 0 or 1, in its order."""
-    return "".join(_sorted(list(string_value), block))
+    """Return the elements sorted, strings with upper case first; a lambda of two, which returns -1, 0 or 1, defines another order."""
+    return "".join(_sort_items(list(string_value), block))
 
 
 @sort.also("Array array_value", "Callable[2,2] &block?")
 def sort_array(context: Context, array_value: list[Value], *, block: Closure | None = None) -> list[Value]:
-    return _sorted(array_value, block)
+    return _sort_items(array_value, block)
 
 
-def _sorted(items: list[Value], block: Closure | None) -> list[Value]:
+def _sort_items(items: list[Value], block: Closure | None) -> list[Value]:
     if block is None and all(item.__class__ is str for item in items):
         return sorted(items)
-    return sort_as_ruby(items, ruby_order if block is None else by_block(block))
+    return sort_as_ruby(items, ruby_order if block is None else order_by_block(block))
 
 
 # --- max, min -----------------------------------------------------------------------------------------------------
@@ -99,45 +99,46 @@ _NUMERIC: Final = re.compile(r"-?\d+([._eE]\d+)?", re.ASCII)
 
 
 def _leading_float(value: Value) -> float:
-    """Ruby's lenient to_f: the number at the start of the text."""
-    found = re.match(r"\s*[+-]?\d[\d_]*(\.\d+)?([eE][+-]?\d+)?", str(value))
-    return float(found[0]) if found else 0.0
+    """Return the number at the start of the text, as Ruby's lenient to_f does; 0.0 when there is none."""
+    match = re.match(r"\s*[+-]?\d[\d_]*(\.\d+)?([eE][+-]?\d+)?", str(value))
+    return float(match[0]) if match else 0.0
 
 
 def _orders(context: Context, name: str) -> tuple[Order, Order]:
-    """How strings and how other values are compared: as numbers where both look like some, which is deprecated."""
+    """Return the orders of strings and of other values. Both compare texts that look like numbers as numbers, which is deprecated."""
 
-    def warn(kind: str, what: str) -> None:
+    def warn(kind: str, conversion: str) -> None:
         context.warn_once(
             "deprecations",
             f"{name}_function_{kind}",
-            f"The {name}() function's auto conversion of {what} is deprecated - change to convert input before calling, or use lambda",
+            f"The {name}() function's auto conversion of {conversion} is deprecated - "
+            "change to convert input before calling, or use lambda",
         )
 
-    def numbers(left: str, right: str) -> bool:
+    def are_numbers(left: str, right: str) -> bool:
         return bool(_NUMERIC.fullmatch(left) and _NUMERIC.fullmatch(right))
 
     def strings(left: Value, right: Value) -> int:
-        if numbers(left, right):
+        if are_numbers(left, right):
             warn("numeric_coerce_string", "String to Numeric")
             left, right = _leading_float(left), _leading_float(right)
         return int(left > right) - int(left < right)
 
     def anything(left: Value, right: Value) -> int:
-        one, two = ruby_text(left), ruby_text(right)
-        if numbers(one, two):
+        left_text, right_text = ruby_text(left), ruby_text(right)
+        if are_numbers(left_text, right_text):
             warn("numeric_coerce_string", "String to Numeric")
-            return (_leading_float(one) > _leading_float(two)) - (_leading_float(one) < _leading_float(two))
+            return (_leading_float(left_text) > _leading_float(right_text)) - (_leading_float(left_text) < _leading_float(right_text))
         warn("string_coerce_any", "Any to String")
-        return (one > two) - (one < two)
+        return (left_text > right_text) - (left_text < right_text)
 
     return strings, anything
 
 
 def _extreme(name: str, doc: str, sign: int) -> Function:
-    declared = Function(name, (), doc)
+    extreme = Function(name, (), doc)
 
-    def chosen(values: tuple[Value, ...] | list[Value], order: Order) -> Value:
+    def choose(values: tuple[Value, ...] | list[Value], order: Order) -> Value:
         if not values:
             raise EvaluationError(f"{name}(): Wrong number of arguments need at least one")
         best = values[0]
@@ -147,31 +148,31 @@ def _extreme(name: str, doc: str, sign: int) -> Function:
         return best
 
     def numbers(context: Context, *values: Value) -> Value:
-        return chosen(values, ruby_order)
+        return choose(values, ruby_order)
 
     def strings(context: Context, *values: Value) -> Value:
-        return chosen(values, _orders(context, name)[0])
+        return choose(values, _orders(context, name)[0])
 
     def anything(context: Context, *values: Value) -> Value:
-        return chosen(values, _orders(context, name)[1])
+        return choose(values, _orders(context, name)[1])
 
     def with_block(context: Context, *values: Value, block: Closure) -> Value:
-        return chosen(values, by_block(block)) if values else None
+        return choose(values, order_by_block(block)) if values else None
 
-    def array(plain: Callable[..., Value]) -> Callable[..., Value]:
+    def array(code_of_values: Callable[..., Value]) -> Callable[..., Value]:
         def code(context: Context, values: list[Value], *, block: Closure | None = None) -> Value:
-            return plain(context, *values) if block is None else with_block(context, *values, block=block)
+            return code_of_values(context, *values) if block is None else with_block(context, *values, block=block)
 
         return code
 
-    declared.also("Numeric values*")(numbers)
-    declared.also("String values*")(strings)
-    for type_, plain in (("Array[Numeric]", numbers), ("Array[String]", strings), ("Array", anything)):
-        declared.also(f"{type_} values", "Callable[2,2] &block?")(array(plain))
-    declared.also("Any values*", "Callable[2,2] &block")(with_block)
-    declared.also("Any values*")(anything)
-    return declared
+    extreme.also("Numeric values*")(numbers)
+    extreme.also("String values*")(strings)
+    for type_, code_of_values in (("Array[Numeric]", numbers), ("Array[String]", strings), ("Array", anything)):
+        extreme.also(f"{type_} values", "Callable[2,2] &block?")(array(code_of_values))
+    extreme.also("Any values*", "Callable[2,2] &block")(with_block)
+    extreme.also("Any values*")(anything)
+    return extreme
 
 
-max_ = _extreme("max", "The largest of the values, or of an array's.", 1)
-min_ = _extreme("min", "The smallest of the values, or of an array's.", -1)
+max_ = _extreme("max", "Return the largest of the values, or of the elements of an array.", 1)
+min_ = _extreme("min", "Return the smallest of the values, or of the elements of an array.", -1)

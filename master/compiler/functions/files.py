@@ -13,32 +13,32 @@ from .api import function
 from .catalog_context import CatalogContext
 
 
-def _flat(values: Iterable[Value]) -> Iterator[str]:
+def _flatten_text(values: Iterable[Value]) -> Iterator[str]:
     for value in values:
         if isinstance(value, list | tuple):
-            yield from _flat(value)
+            yield from _flatten_text(value)
         else:
             yield to_s(value)
 
 
 @function("epp", "String path", "Hash[Pattern[/^\\w+$/], Any] parameters?", returns="Variant[String, Sensitive[String]]")
 def epp(context: CatalogContext, path: str, parameters: dict[str, Value] | None = None) -> Value:
-    """The text of an EPP template, `module/file.epp`; it sees top scope and its parameters only."""
+    """Return the text of an EPP template, `module/file.epp`; it sees top scope and its parameters only."""
     host = context.compilation.host
     exact = path.endswith(".epp") or (path.startswith("/") and host.find_file(path, "templates") is not None)
-    shown = path if exact else f"{path}.epp"
-    found = host.find_file(shown, "templates")
-    if found is None:
+    name = path if exact else f"{path}.epp"
+    file = host.find_file(name, "templates")
+    if file is None:
         raise EvaluationError(
-            f"Could not find template '{shown}'", hint="Templates are named module/path, below the module's templates folder."
+            f"Could not find template '{name}'", hint="Templates are named module/path, below the module's templates folder."
         )
-    text = host.read_file(found).decode("utf-8", "surrogateescape")
-    return context.render_epp("epp", text, found, parameters, outside=context.global_scope())
+    text = host.read_file(file).decode("utf-8", "surrogateescape")
+    return context.render_epp("epp", text, file, parameters, outside=context.global_scope())
 
 
 @function("inline_epp", "String template", "Hash[Pattern[/^\\w+$/], Any] parameters?", returns="Variant[String, Sensitive[String]]")
 def inline_epp(context: CatalogContext, template: str, parameters: dict[str, Value] | None = None) -> Value:
-    """The text of an EPP template given as text; it sees the variables of the place where it is called."""
+    """Return the text of an EPP template given as text; it sees the caller's variables."""
     return context.render_epp("inline_epp", template, "inlined-epp-text", parameters, outside=context)
 
 
@@ -54,27 +54,27 @@ def _erb(context: CatalogContext, text: str, name: str | None = None, file: str 
 
 @function("template", "Any files+")
 def template(context: CatalogContext, *files: Value) -> str:
-    """The text of ERB templates, one after the other. They are Ruby code: without Ruby they are named, and refused."""
+    """Return the text of ERB templates, one after the other. They are Ruby code: without Ruby they are an error."""
     texts: list[str] = []
-    for name in _flat(files):
-        found = context.compilation.host.find_file(name, "templates")
-        if found is None:
+    for name in _flatten_text(files):
+        file = context.compilation.host.find_file(name, "templates")
+        if file is None:
             raise EvaluationError(f"Could not find template '{name}'")
-        content = context.compilation.host.read_file(found).decode("utf-8", "surrogateescape")
-        texts.append(_erb(context, content, name, found))
+        content = context.compilation.host.read_file(file).decode("utf-8", "surrogateescape")
+        texts.append(_erb(context, content, name, file))
     return "".join(texts)
 
 
 @function("inline_template", "Any templates+")
 def inline_template(context: CatalogContext, *templates: Value) -> str:
-    """The text of ERB templates that are given as text."""
-    return "".join([_erb(context, text) for text in _flat(templates)])
+    """Return the text of ERB templates that are given as text."""
+    return "".join([_erb(context, text) for text in _flatten_text(templates)])
 
 
 @function("generate", "Any command+")
 def generate(context: CatalogContext, *command: Value) -> str:
-    """What a program on the compiling host prints; it has to be named by its whole path."""
-    program, *arguments = _flat(command)
+    """Return what a program on the compiling host prints; it is named by its absolute path."""
+    program, *arguments = _flatten_text(command)
     if not program.startswith("/"):
         raise EvaluationError("Generators must be fully qualified")
     if re.fullmatch(r"[-/\w.+]+", program, re.ASCII) is None:
@@ -87,42 +87,42 @@ def generate(context: CatalogContext, *command: Value) -> str:
 
 @function("file", "Any paths+")
 def file(context: CatalogContext, *paths: Value) -> str:
-    """The content of the first of these files that exists: `module/file` below `files/`, or an absolute path."""
+    """Return the content of the first of these files that exists: `module/file` below `files/`, or an absolute path."""
     host = context.compilation.host
-    names = list(_flat(paths))
+    names = list(_flatten_text(paths))
     for name in names:
-        found = host.find_file(name, "files")
-        if found is not None:
-            return host.read_file(found).decode("utf-8", "surrogateescape")
+        found_path = host.find_file(name, "files")
+        if found_path is not None:
+            return host.read_file(found_path).decode("utf-8", "surrogateescape")
     raise EvaluationError(f"Could not find any files from {', '.join(names)}")
 
 
 @function("binary_file", "String path")
 def binary_file(context: CatalogContext, path: str) -> Binary:
-    """The content of a file as Binary."""
+    """Return the content of a file as Binary."""
     host = context.compilation.host
-    found = host.find_file(path, "files")
-    if found is None:
+    found_path = host.find_file(path, "files")
+    if found_path is None:
         raise EvaluationError(f"binary_file(): The given file '{path}' does not exist")
-    return Binary(host.read_file(found))
+    return Binary(host.read_file(found_path))
 
 
 @function("module_directory", "Variant[String, Array[String]] names*")
 def module_directory(context: CatalogContext, *names: Value) -> str | None:
-    """The folder of the first of these modules that exists, or undef."""
+    """Return the folder of the first of these modules that exists, or undef."""
     host = context.compilation.host
-    return next((found for name in _flat(names) if (found := host.module_root(name)) is not None), None)
+    return next((folder for name in _flatten_text(names) if (folder := host.module_root(name)) is not None), None)
 
 
 @function("find_file", "Variant[String, Array[String]] paths*")
 def find_file(context: CatalogContext, *paths: Value) -> str | None:
-    """The path of the first of these files that exists, or undef."""
+    """Return the path of the first of these files that exists, or undef."""
     host = context.compilation.host
-    return next((found for name in _flat(paths) if (found := host.find_file(name, "files")) is not None), None)
+    return next((path for name in _flatten_text(paths) if (path := host.find_file(name, "files")) is not None), None)
 
 
 @function("find_template", "Variant[String, Array[String]] paths*")
 def find_template(context: CatalogContext, *paths: Value) -> str | None:
-    """The path of the first of these templates that exists, or undef."""
+    """Return the path of the first of these templates that exists, or undef."""
     host = context.compilation.host
-    return next((found for name in _flat(paths) if (found := host.find_file(name, "templates")) is not None), None)
+    return next((path for name in _flatten_text(paths) if (path := host.find_file(name, "templates")) is not None), None)

@@ -1,4 +1,4 @@
-"""keys, values, dig, get, getvar: into hashes and arrays."""
+"""keys, values, dig, get, getvar: access to hashes and arrays."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from .api import Closure, Context, function
 
 @function("keys", "Hash hsh")
 def keys(context: Context, hsh: Value) -> list[Value]:
-    """The keys, in order."""
+    """Return the keys in their order."""
     return [value_of(key) for key in hsh]
 
 
 @function("values", "Hash hsh")
 def values(context: Context, hsh: Value) -> list[Value]:
-    """The values, in order."""
+    """Return the values in the order of their keys."""
     return list(hsh.values())
 
 
 class DigError(EvaluationError):
-    """A path that leads into a value that has no parts; `details` is what an Error object of the language would hold."""
+    """A path leads into a value that is no collection; `details` are those of an Error object of the language."""
 
     def __init__(self, message: str, issue_code: str, details: dict[str, Value]) -> None:
         super().__init__(message)
@@ -38,30 +38,30 @@ class DigError(EvaluationError):
         return ERROR.new({"msg": self.message, "kind": "SLICE_ERROR", "issue_code": self.issue_code, "details": self.details})
 
 
-def dug(data: Value, path: tuple[Value, ...] | list[Value]) -> Value:
-    """What `path` leads to, undef where it ends early; DigError where it cannot go on."""
-    walked: list[Value] = []
+def dig_path(data: Value, path: tuple[Value, ...] | list[Value]) -> Value:
+    """Return the value at a path, undef when it ends early; raise DigError when it leads into what is no collection."""
+    walked_path: list[Value] = []
     for key in path:
         if data is None or key is None:
             return None
         if data.__class__ is dict:
-            walked.append(key)
+            walked_path.append(key)
             data = data.get(key_of(key))
             continue
         if data.__class__ is not list:
             type_ = infer(data)
             raise DigError(
-                f"The given data does not contain a Collection at {inspect(walked)}, got '{type_}'",
+                f"The given data does not contain a Collection at {inspect(walked_path)}, got '{type_}'",
                 "EXPECTED_COLLECTION",
-                {"walked_path": walked, "value_type": type_},
+                {"walked_path": walked_path, "value_type": type_},
             )
-        walked.append(key)
+        walked_path.append(key)
         if key.__class__ is not int:
             type_ = infer(key)
             raise DigError(
-                f"The given data requires an Integer index at {inspect(walked)}, got '{type_}'",
+                f"The given data requires an Integer index at {inspect(walked_path)}, got '{type_}'",
                 "EXPECTED_INTEGER_INDEX",
-                {"walked_path": walked, "index_type": type_},
+                {"walked_path": walked_path, "index_type": type_},
             )
         data = data[key] if -len(data) <= key < len(data) else None
     return data
@@ -69,52 +69,52 @@ def dug(data: Value, path: tuple[Value, ...] | list[Value]) -> Value:
 
 @function("dig", "Optional[Collection] data", "Any arg*")
 def dig(context: Context, data: Value, *arg: Value) -> Value:
-    """The value that keys and indexes lead to; undef where there is none."""
-    return dug(data, arg)
+    """Return the value that keys and indexes lead to; undef when there is none."""
+    return dig_path(data, arg)
 
 
 @function("get", "Any value", "String dotted_string", "Any default_value?", "Callable[1,1] &block?")
 def get(context: Context, value: Value, dotted_string: str, default_value: Value = None, *, block: Closure | None = None) -> Value:
-    """The value that `a.0."x.y"` leads to, or the default; a lambda gets the error when it cannot be followed."""
-    return _navigated(context, value, dotted_string, default_value, block)
+    """Return the value that `a.0."x.y"` leads to, or the default; a lambda is called with the error when the path cannot be followed."""
+    return _navigate(context, value, dotted_string, default_value, block)
 
 
-def _navigated(context: Context, value: Value, navigation: str, default: Value, block: Closure | None) -> Value:
+def _navigate(context: Context, value: Value, navigation: str, default: Value, block: Closure | None) -> Value:
     if value is None:
         return default
     if not navigation:
         return value
     try:
         if value.__class__ not in (dict, list):
-            dig.call(context, [value, *segments(navigation)])  # tells that it is no collection
-        found = dug(value, segments(navigation))
+            dig.call(context, [value, *split_navigation(navigation)])  # raises: it is no collection
+        element = dig_path(value, split_navigation(navigation))
     except DigError as error:
         if block is None:
             raise
         return block(error.as_value())
-    return default if found is None else found
+    return default if element is None else element
 
 
 _INDEX: Final = re.compile(r"[+-]?[0-9]+")
 _SEGMENT: Final = re.compile(r"""[^"'.]+|"([^"]+)"|'([^']+)'""")
 
 
-def segments(navigation: str) -> list[str | int]:
-    """`a.0."x.y"` as `['a', 0, 'x.y']`; EvaluationError when it is malformed."""
-    found: list[str | int] = []
-    at = 0
+def split_navigation(navigation: str) -> list[str | int]:
+    """Return the segments of a path, for `a.0."x.y"` `['a', 0, 'x.y']`; raise EvaluationError when it is malformed."""
+    segments: list[str | int] = []
+    offset = 0
     while True:
-        part = _SEGMENT.match(navigation, at)
+        part = _SEGMENT.match(navigation, offset)
         if not part:
             raise EvaluationError("Syntax error in dotted-navigation string")
         quoted, plain = part[1] or part[2], part[0].strip()
-        found.append(quoted if quoted is not None else int(plain) if _INDEX.fullmatch(plain) else plain)
-        at = part.end()
-        if at == len(navigation):
-            return found
-        if navigation[at] != ".":
+        segments.append(quoted if quoted is not None else int(plain) if _INDEX.fullmatch(plain) else plain)
+        offset = part.end()
+        if offset == len(navigation):
+            return segments
+        if navigation[offset] != ".":
             raise EvaluationError("Syntax error in dotted-navigation string")
-        at += 1
+        offset += 1
 
 
 @function(
@@ -124,13 +124,13 @@ def segments(navigation: str) -> list[str | int]:
     "Callable[1,1] &block?",
 )
 def getvar(context: Context, get_string: str, default_value: Value = None, *, block: Closure | None = None) -> Value:
-    """The value that `variable.a.0` leads to, or the default."""
+    """Return the value that `variable.a.0` leads to, or the default."""
     name, _, navigation = get_string.partition(".")
     try:
         value = context.variable(name)
     except KeyError:
         return default_value
-    return _navigated(context, value, navigation, default_value, block)
+    return _navigate(context, value, navigation, default_value, block)
 
 
 @getvar.mismatch("String get_string", "Any default_value?", "Callable &block?")

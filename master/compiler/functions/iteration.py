@@ -35,19 +35,19 @@ _ITERABLE_1: Final = ("Iterable enumerable", "Callable[1,1] &block")
 Loop = Callable[[Value, Closure], Value]
 
 
-def _looping(name: str, doc: str, hash_2: Loop, hash_1: Loop, iterable_2: Loop, iterable_1: Loop) -> Function:
-    """A function with the four signatures that loops have."""
+def _loop_function(name: str, doc: str, hash_2: Loop, hash_1: Loop, iterable_2: Loop, iterable_1: Loop) -> Function:
+    """Return a function with the four signatures that loops have."""
 
-    def adapted(loop: Loop) -> Callable[..., Value]:
+    def adapt(loop: Loop) -> Callable[..., Value]:
         def code(context: Context, values: Value, *, block: Closure) -> Value:
             return loop(values, block)
 
         return code
 
-    declared = Function(name, (), doc)
+    loop_function = Function(name, (), doc)
     for parameters, loop in ((_HASH_2, hash_2), (_HASH_1, hash_1), (_ITERABLE_2, iterable_2), (_ITERABLE_1, iterable_1)):
-        declared.also(*parameters)(adapted(loop))
-    return declared
+        loop_function.also(*parameters)(adapt(loop))
+    return loop_function
 
 
 def _each_1(values: Value, block: Closure) -> Value:
@@ -70,115 +70,121 @@ def _each_2(values: Value, block: Closure) -> Value:
     return values
 
 
-each = _looping("each", "Call the lambda for each element; the value is what was iterated over.", _each_2, _each_1, _each_2, _each_1)
+each = _loop_function("each", "Call the lambda for each element; return the collection itself.", _each_2, _each_1, _each_2, _each_1)
 
 
 def _map_1(values: Value, block: Closure) -> list[Value]:
-    call, out = block.caller(1), list[Value]()
+    call, results = block.caller(1), list[Value]()
     try:
         for item in elements(values):
-            out.append(call(item))
+            results.append(call(item))
     except Break:
         pass
-    return out
+    return results
 
 
 def _map_2(values: Value, block: Closure) -> list[Value]:
-    call, out = block.caller(2), list[Value]()
+    call, results = block.caller(2), list[Value]()
     try:
         for key, item in pairs(values):
-            out.append(call(key, item))
+            results.append(call(key, item))
     except Break:
         pass
-    return out
+    return results
 
 
-map_ = _looping("map", "An array of the lambda's values.", _map_2, _map_1, _map_2, _map_1)
+map_ = _loop_function("map", "Return an array of the values that the lambda returns.", _map_2, _map_1, _map_2, _map_1)
 
 
-def _true(value: Value) -> bool:
+def _is_true(value: Value) -> bool:
     return value is not None and value is not False
 
 
 def _filter_hash_1(values: Value, block: Closure) -> Value:
     call = block.caller(1)
-    return {key: item for key, item in values.items() if _true(call([value_of(key), item]))}
+    return {key: item for key, item in values.items() if _is_true(call([value_of(key), item]))}
 
 
 def _filter_hash_2(values: Value, block: Closure) -> Value:
     call = block.caller(2)
-    return {key: item for key, item in values.items() if _true(call(value_of(key), item))}
+    return {key: item for key, item in values.items() if _is_true(call(value_of(key), item))}
 
 
 def _filter_1(values: Value, block: Closure) -> Value:
-    call, out = block.caller(1), list[Value]()
+    call, chosen = block.caller(1), list[Value]()
     try:
         for item in elements(values):
-            if _true(call(item)):
-                out.append(item)
+            if _is_true(call(item)):
+                chosen.append(item)
     except Break:
         pass
-    return out
+    return chosen
 
 
 def _filter_2(values: Value, block: Closure) -> Value:
-    call, out = block.caller(2), list[Value]()
+    call, chosen = block.caller(2), list[Value]()
     try:
         for index, item in enumerate(elements(values)):
-            if _true(call(index, item)):
-                out.append(item)
+            if _is_true(call(index, item)):
+                chosen.append(item)
     except Break:
         pass
-    return out
+    return chosen
 
 
-filter_ = _looping("filter", "The elements for which the lambda is true.", _filter_hash_2, _filter_hash_1, _filter_2, _filter_1)
+filter_ = _loop_function(
+    "filter", "Return the elements for which the lambda returns true.", _filter_hash_2, _filter_hash_1, _filter_2, _filter_1
+)
 
 
 def _all_1(values: Value, block: Closure) -> bool:
     call = block.caller(1)
-    return all(_true(call(item)) for item in elements(values))
+    return all(_is_true(call(item)) for item in elements(values))
 
 
 def _all_2(values: Value, block: Closure) -> bool:
     call = block.caller(2)
-    return all(_true(call(key, item)) for key, item in pairs(values))
+    return all(_is_true(call(key, item)) for key, item in pairs(values))
 
 
 def _any_1(values: Value, block: Closure) -> bool:
     call = block.caller(1)
-    return any(_true(call(item)) for item in elements(values))
+    return any(_is_true(call(item)) for item in elements(values))
 
 
 def _any_2(values: Value, block: Closure) -> bool:
     call = block.caller(2)
-    return any(_true(call(key, item)) for key, item in pairs(values))
+    return any(_is_true(call(key, item)) for key, item in pairs(values))
 
 
-all_ = _looping("all", "Whether the lambda is true for all elements; true when there are none.", _all_2, _all_1, _all_2, _all_1)
-any_ = _looping("any", "Whether the lambda is true for some element; false when there are none.", _any_2, _any_1, _any_2, _any_1)
+all_ = _loop_function(
+    "all", "Return whether the lambda returns true for all elements; true when there are none.", _all_2, _all_1, _all_2, _all_1
+)
+any_ = _loop_function(
+    "any", "Return whether the lambda returns true for some element; false when there are none.", _any_2, _any_1, _any_2, _any_1
+)
 
 
 def _index_1(values: Value, block: Closure) -> Value:
     call = block.caller(1)
-    return next((key for key, item in pairs(values) if _true(call(item))), None)
+    return next((key for key, item in pairs(values) if _is_true(call(item))), None)
 
 
 def _index_2(values: Value, block: Closure) -> Value:
     call = block.caller(2)
-    return next((key for key, item in pairs(values) if _true(call(key, item))), None)
+    return next((key for key, item in pairs(values) if _is_true(call(key, item))), None)
 
 
-index = _looping("index", "The first index or key for which the lambda is true.", _index_2, _index_1, _index_2, _index_1)
+index = _loop_function("index", "Return the first index or key for which the lambda returns true.", _index_2, _index_1, _index_2, _index_1)
 
 
 @index.also("String str", "Variant[String,Regexp] match")
 def index_string(context: Context, str_: str, match: Value) -> int | None:
     if isinstance(match, str):
-        at = str_.find(match)
-        return at if at >= 0 else None
-    found = match.search(str_)
-    return found.start() if found else None
+        offset = str_.find(match)
+        return offset if offset >= 0 else None
+    first_match = match.search(str_)
+    return first_match.start() if first_match else None
 
 
 @index.also("Iterable enumerable", "Any match")
@@ -191,17 +197,17 @@ def index_value(context: Context, enumerable: Value, match: Value) -> Value:
 
 @function("reduce", "Iterable enumerable", "Callable[2,2] &block")
 def reduce(context: Context, enumerable: Value, *, block: Closure) -> Value:
-    """The lambda's last value; it gets its own previous one and an element."""
+    """Return the last value of the lambda, which is called with its previous value and an element."""
     rest = iter(elements(enumerable))
-    return _reduced(next(rest, None), rest, block)
+    return _reduce(next(rest, None), rest, block)
 
 
 @reduce.also("Iterable enumerable", "Any memo", "Callable[2,2] &block")
 def reduce_from(context: Context, enumerable: Value, memo: Value, *, block: Closure) -> Value:
-    return _reduced(memo, elements(enumerable), block)
+    return _reduce(memo, elements(enumerable), block)
 
 
-def _reduced(memo: Value, rest: Iterable[Value], block: Closure) -> Value:
+def _reduce(memo: Value, rest: Iterable[Value], block: Closure) -> Value:
     call = block.caller(2)
     try:
         for item in rest:
@@ -213,16 +219,16 @@ def _reduced(memo: Value, rest: Iterable[Value], block: Closure) -> Value:
 
 @function("slice", "Hash[Any, Any] hash", "Integer[1, default] slice_size", "Callable &block?")
 def slice_(context: Context, hash_: Value, slice_size: int, *, block: Closure | None = None) -> Value:
-    """Arrays of `slice_size` elements each; with a lambda, which gets them, what was iterated over."""
-    return _sliced(hash_, slice_size, [], block)
+    """Return arrays of `slice_size` elements each; with a lambda, call it with them and return the collection."""
+    return _slice(hash_, slice_size, [], block)
 
 
 @slice_.also("Iterable enumerable", "Integer[1, default] slice_size", "Callable &block?")
 def slice_iterable(context: Context, enumerable: Value, slice_size: int, *, block: Closure | None = None) -> Value:
-    return _sliced(enumerable, slice_size, None, block)
+    return _slice(enumerable, slice_size, None, block)
 
 
-def _sliced(values: Value, size: int, filler: Value, block: Closure | None) -> Value:
+def _slice(values: Value, size: int, filler: Value, block: Closure | None) -> Value:
     rest = iter(elements(values))
     slices = iter(lambda: list(islice(rest, size)), [])
     if block is None:
@@ -273,7 +279,7 @@ def _iterator(
 
 @function("step", "Iterable iterable", "Integer[1] step")
 def step(context: Context, iterable: Value, step_: int) -> Iterator:
-    """Every n-th element, lazily; with a lambda: calls it for each of them, undef."""
+    """Return every n-th element, lazily; with a lambda, call it for each of them and return undef."""
     return _iterator(iterable, lambda: islice(iter(elements(iterable)), 0, None, step_))
 
 
@@ -282,22 +288,22 @@ def step_each(context: Context, iterable: Value, step_: int, *, block: Closure) 
     _each_1(list(islice(elements(iterable), 0, None, step_)), block)
 
 
-def _reversed(value: Value) -> PythonIterator[Value]:
+def _reverse(value: Value) -> PythonIterator[Value]:
     if value.__class__ is Iterator:
         return reversed(value)
-    found = elements(value)
-    return reversed(found) if isinstance(found, list | range | tuple) else reversed(list(found))
+    items = elements(value)
+    return reversed(items) if isinstance(items, list | range | tuple) else reversed(list(items))
 
 
 @function("reverse_each", "Iterable iterable")
 def reverse_each(context: Context, iterable: Value) -> Iterator:
-    """The elements from the last to the first, lazily; with a lambda: calls it for each of them, undef."""
-    return _iterator(iterable, lambda: _reversed(iterable), lambda: iter(elements(iterable)))
+    """Return the elements from the last to the first, lazily; with a lambda, call it for each of them and return undef."""
+    return _iterator(iterable, lambda: _reverse(iterable), lambda: iter(elements(iterable)))
 
 
 @reverse_each.also("Iterable iterable", "Callable[1,1] &block")
 def reverse_each_block(context: Context, iterable: Value, *, block: Closure) -> None:
-    _each_1(list(_reversed(iterable)), block)
+    _each_1(list(_reverse(iterable)), block)
 
 
 _TREE: Final = "Variant[Iterator, Array, Hash, Object] tree"
@@ -310,7 +316,7 @@ _TREE_TYPES: Final = {
 
 @function("tree_each", _TREE, _OPTIONS, "Callable[2,2] &block", aliases=_TREE_TYPES)
 def tree_each(context: Context, tree: Value, options: Value = None, *, block: Closure) -> Value:
-    """Path and value of everything inside a structure."""
+    """Call the lambda with the path and value of everything inside a structure; without one, return an iterator over these."""
     call = block.caller(2)
     try:
         for path, value in _walk(tree, options or {}):
@@ -333,8 +339,7 @@ def tree_each_values(context: Context, tree: Value, options: Value = None, *, bl
 
 @tree_each.also(_TREE, _OPTIONS)
 def tree_iterator(context: Context, tree: Value, options: Value = None) -> Iterator:
-    walk = _walk(tree, options or {})  # wrong options are told now, not at the first element
-    del walk
+    _walk(tree, options or {})  # raises now for wrong options, not at the first element
     return Iterator(lambda: ([path, value] for path, value in _walk(tree, options or {})))
 
 
@@ -357,28 +362,28 @@ def _walk(root: Value, options: dict[str, Value]) -> PythonIterator[tuple[list[V
     depth_first = options.get("order") != "breadth_first"
     if isinstance(root, Iterator):
         root = list(root)
-    return _visited(root, containers, with_root, with_containers, with_values, depth_first)
+    return _visit(root, containers, with_root, with_containers, with_values, depth_first)
 
 
-def _visited(
+def _visit(
     root: Value, containers: PuppetType, with_root: bool, with_containers: bool, with_values: bool, depth_first: bool
 ) -> PythonIterator[tuple[list[Value], Value]]:
     if with_root:
         yield [], root
-    waiting: deque[tuple[list[Value], PythonIterator[tuple[Value, Value]]]] = deque([([], _children(root))])
-    while waiting:
-        path, children = waiting[-1] if depth_first else waiting[0]
+    pending: deque[tuple[list[Value], PythonIterator[tuple[Value, Value]]]] = deque([([], _children(root))])
+    while pending:
+        path, children = pending[-1] if depth_first else pending[0]
         child = next(children, None)
         if child is None:
-            waiting.pop() if depth_first else waiting.popleft()
+            pending.pop() if depth_first else pending.popleft()
             continue
-        here, value = [*path, child[0]], child[1]
+        child_path, value = [*path, child[0]], child[1]
         if containers.instance(value):
             if with_containers:
-                yield here, value
-            waiting.append((here, _children(value)))
+                yield child_path, value
+            pending.append((child_path, _children(value)))
         elif with_values:
-            yield here, value
+            yield child_path, value
 
 
 def _children(value: Value) -> PythonIterator[tuple[Value, Value]]:
@@ -396,48 +401,51 @@ def _children(value: Value) -> PythonIterator[tuple[Value, Value]]:
 
 @function("partition", "Collection collection", "Callable[1,1] &block", returns="Tuple[Array, Array]")
 def partition(context: Context, collection: Value, *, block: Closure) -> Value:
-    """The elements for which the lambda is true, and the others."""
+    """Return the elements for which the lambda returns true, and the others."""
     call = block.caller(1)
-    return _parted([(item, call(item)) for item in elements(collection)])
+    return _partition([(item, call(item)) for item in elements(collection)])
 
 
 @partition.also("Array array", "Callable[2,2] &block", returns="Tuple[Array, Array]")
 def partition_indexed(context: Context, array: Value, *, block: Closure) -> Value:
     call = block.caller(2)
-    return _parted([(item, call(i, item)) for i, item in enumerate(array)])
+    return _partition([(item, call(i, item)) for i, item in enumerate(array)])
 
 
 @partition.also("Collection collection", "Callable[2,2] &block", returns="Tuple[Array, Array]")
 def partition_hash(context: Context, collection: Value, *, block: Closure) -> Value:
     call = block.caller(2)
-    return _parted([([key, item], call(key, item)) for key, item in entries(collection)])
+    return _partition([([key, item], call(key, item)) for key, item in entries(collection)])
 
 
-def _parted(judged: list[tuple[Value, Value]]) -> Value:
-    return [[item for item, verdict in judged if _true(verdict)], [item for item, verdict in judged if not _true(verdict)]]
+def _partition(items_with_results: list[tuple[Value, Value]]) -> Value:
+    return [
+        [item for item, result in items_with_results if _is_true(result)],
+        [item for item, result in items_with_results if not _is_true(result)],
+    ]
 
 
 @function("group_by", "Collection collection", "Callable[1,1] &block", returns="Hash")
 def group_by(context: Context, collection: Value, *, block: Closure) -> Value:
-    """Arrays of elements by the lambda's value for them."""
+    """Return arrays of elements by the value that the lambda returns for them."""
     call = block.caller(1)
-    return _grouped([(item, call(item)) for item in elements(collection)])
+    return _group([(item, call(item)) for item in elements(collection)])
 
 
 @group_by.also("Array array", "Callable[2,2] &block", returns="Hash")
 def group_by_indexed(context: Context, array: Value, *, block: Closure) -> Value:
     call = block.caller(2)
-    return _grouped([(item, call(i, item)) for i, item in enumerate(array)])
+    return _group([(item, call(i, item)) for i, item in enumerate(array)])
 
 
 @group_by.also("Collection collection", "Callable[2,2] &block", returns="Hash")
 def group_by_hash(context: Context, collection: Value, *, block: Closure) -> Value:
     call = block.caller(2)
-    return _grouped([([key, item], call(key, item)) for key, item in entries(collection)])
+    return _group([([key, item], call(key, item)) for key, item in entries(collection)])
 
 
-def _grouped(judged: list[tuple[Value, Value]]) -> Value:
-    out: dict[Value, list[Value]] = {}
-    for item, group in judged:
-        out.setdefault(key_of(group), []).append(item)
-    return out
+def _group(items_with_groups: list[tuple[Value, Value]]) -> Value:
+    groups: dict[Value, list[Value]] = {}
+    for item, group in items_with_groups:
+        groups.setdefault(key_of(group), []).append(item)
+    return groups

@@ -12,7 +12,7 @@ from .api import Context, Dispatch, Function
 LEVELS: Final = ("debug", "info", "notice", "warning", "err", "alert", "emerg", "crit")
 
 
-def _at(level: str) -> Function:
+def _log_function(level: str) -> Function:
     def log(context: Context, *values: Value) -> None:
         context.log(level, join(values))
 
@@ -20,4 +20,4 @@ def _at(level: str) -> Function:
     return Function(level, [Dispatch(("Any values*",), code, "Undef")], f"Log the values, joined with blanks, at level {level}.")
 
 
-debug, info, notice, warning, err, alert, emerg, crit = map(_at, LEVELS)
+debug, info, notice, warning, err, alert, emerg, crit = map(_log_function, LEVELS)

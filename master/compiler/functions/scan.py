@@ -1,4 +1,4 @@
-"""scanf: values out of a string by a format."""
+"""scanf: reads values from a string by a format."""
 
 from __future__ import annotations
 
@@ -22,48 +22,48 @@ _NUMBERS: Final = {
 
 @function("scanf", "String data", "String format", "Callable &block?")
 def scanf(context: Context, data: str, format_: str, *, block: Closure | None = None) -> Value:
-    """The values that the format finds at the start of the text, as far as it fits; a lambda gets them."""
-    found = scanned(data, format_)
-    return block(found) if block is not None else found
+    """Return the values that the format reads from the start of the text, as far as it fits; with a lambda, what it returns for them."""
+    values = scan_values(data, format_)
+    return block(values) if block is not None else values
 
 
-def scanned(data: str, format_: str) -> list[Value]:
-    """C's scanf: white space in the format matches any, other characters themselves."""
-    out: list[Value] = []
-    at = position = 0
+def scan_values(data: str, format_: str) -> list[Value]:
+    """Return the values that C's scanf reads: white space in the format matches any white space, other characters match themselves."""
+    values: list[Value] = []
+    offset = position = 0
     while position < len(format_):
         if format_[position].isspace():
             position += 1
-            at = _skipped(data, at)
+            offset = _skip_white_space(data, offset)
             continue
         directive = _DIRECTIVE.match(format_, position)
         if directive is None or directive[4] == "%":
-            if not data.startswith(format_[position], at):
-                return out
-            at += 1
+            if not data.startswith(format_[position], offset):
+                return values
+            offset += 1
             position += 1 if directive is None else 2
             continue
         position = directive.end()
         kind = directive[4]
         if kind != "c" and kind[0] != "[":
-            at = _skipped(data, at)
-        found = re.compile(_pattern(kind, int(directive[2]) if directive[2] else None), re.ASCII).match(data, at)
-        if not found:
-            return out
+            offset = _skip_white_space(data, offset)
+        match = re.compile(_pattern(kind, int(directive[2]) if directive[2] else None), re.ASCII).match(data, offset)
+        if not match:
+            return values
         width = int(directive[2]) if directive[2] else None
-        text = found[0] if width is None or kind == "c" else found[0][:width]
+        text = match[0] if width is None or kind == "c" else match[0][:width]
         if not text:
-            return out
-        at += len(text)
+            return values
+        offset += len(text)
         if not directive[1]:
-            out.append(_value(kind, text))
-    return out
+            values.append(_value(kind, text))
+    return values
 
 
-def _skipped(data: str, at: int) -> int:
-    while at < len(data) and data[at].isspace():
-        at += 1
-    return at
+def _skip_white_space(data: str, offset: int) -> int:
+    while offset < len(data) and data[offset].isspace():
+        offset += 1
+    return offset
 
 
 def _pattern(kind: str, width: int | None) -> str:

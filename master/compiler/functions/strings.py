@@ -23,50 +23,52 @@ from .api import Context, Dispatch, Function, function, legacy_function
 _WHITE: Final = " \t\n\v\f\r\0"
 
 
-def _each_string(name: str, doc: str, change: Callable[[str], str]) -> Function:
-    """A function of a string, or of every string of an iterable; numbers stay as they are."""
-    declared = Function(name, (), doc)
+def _map_strings(name: str, doc: str, change: Callable[[str], str]) -> Function:
+    """Return a function that changes a string, or every string of an iterable; numbers stay as they are."""
+    mapping = Function(name, (), doc)
 
-    def one(value: Value) -> Value:
+    def change_item(value: Value) -> Value:
         return change(value) if value.__class__ is str else value
 
-    declared.also("Numeric arg")(lambda context, arg: arg)
-    declared.also("String arg")(lambda context, arg: change(arg))
-    declared.also("Iterable[Variant[String, Numeric]] arg")(lambda context, arg: [one(item) for item in elements(arg)])
-    return declared
+    mapping.also("Numeric arg")(lambda context, arg: arg)
+    mapping.also("String arg")(lambda context, arg: change(arg))
+    mapping.also("Iterable[Variant[String, Numeric]] arg")(lambda context, arg: [change_item(item) for item in elements(arg)])
+    return mapping
 
 
-def capitalized(text: str) -> str:
-    return text[:1].title() + downcased(text[1:])
+def capitalize_text(text: str) -> str:
+    return text[:1].title() + downcase_text(text[1:])
 
 
-def downcased(text: str) -> str:
-    """In lower case, letter by letter: a sigma at the end of a word is none of its own, as in Ruby."""
+def downcase_text(text: str) -> str:
+    """Return the text in lower case, letter by letter: as in Ruby, sigma has no other form at the end of a word."""
     return text.lower() if text.isascii() else "".join([letter.lower() for letter in text])
 
 
-def _chopped(text: str) -> str:
+def _chop_text(text: str) -> str:
     return text[:-2] if text.endswith("\r\n") else text[:-1]
 
 
-def _chomped(text: str) -> str:
+def _chomp_text(text: str) -> str:
     for ending in ("\r\n", "\n", "\r"):
         if text.endswith(ending):
             return text[: -len(ending)]
     return text
 
 
-def _camel(text: str) -> str:
-    return "".join(capitalized(part) for part in text.split("_"))
+def _camelcase_text(text: str) -> str:
+    return "".join(capitalize_text(part) for part in text.split("_"))
 
 
-camelcase = _each_string("camelcase", "`foo_bar` as `FooBar`.", _camel)
-capitalize = _each_string("capitalize", "The first character in upper case, the others in lower case.", capitalized)
-chomp = _each_string("chomp", "Without a line break at the end.", _chomped)
-chop = _each_string("chop", "Without the last character.", _chopped)
-lstrip = _each_string("lstrip", "Without white space in front.", lambda text: text.lstrip(_WHITE))
-rstrip = _each_string("rstrip", "Without white space at the end.", lambda text: text.rstrip(_WHITE))
-strip = _each_string("strip", "Without white space at both ends.", lambda text: text.rstrip(_WHITE).lstrip(_WHITE))
+camelcase = _map_strings("camelcase", "Return a string such as `foo_bar` as `FooBar`.", _camelcase_text)
+capitalize = _map_strings(
+    "capitalize", "Return a string with the first character in upper case and the others in lower case.", capitalize_text
+)
+chomp = _map_strings("chomp", "Return a string without a line break at its end.", _chomp_text)
+chop = _map_strings("chop", "Return a string without its last character.", _chop_text)
+lstrip = _map_strings("lstrip", "Return a string without white space at its start.", lambda text: text.lstrip(_WHITE))
+rstrip = _map_strings("rstrip", "Return a string without white space at its end.", lambda text: text.rstrip(_WHITE))
+strip = _map_strings("strip", "Return a string without white space at both ends.", lambda text: text.rstrip(_WHITE).lstrip(_WHITE))
 
 
 def _string_data() -> AliasType:
@@ -75,7 +77,7 @@ def _string_data() -> AliasType:
     return alias
 
 
-def _recased(name: str, doc: str, change: Callable[[str], str]) -> Function:
+def _map_case(name: str, doc: str, change: Callable[[str], str]) -> Function:
     def recase(value: Value) -> Value:
         kind = value.__class__
         if kind is str:
@@ -94,13 +96,13 @@ def _recased(name: str, doc: str, change: Callable[[str], str]) -> Function:
     return Function(name, [Dispatch(Signature([Parameter("arg", type_)]), code) for type_ in types], doc)
 
 
-upcase = _recased("upcase", "All letters in upper case, in strings, arrays and hashes.", str.upper)
-downcase = _recased("downcase", "All letters in lower case, in strings, arrays and hashes.", downcased)
+upcase = _map_case("upcase", "Return strings in upper case, also those in arrays and hashes.", str.upper)
+downcase = _map_case("downcase", "Return strings in lower case, also those in arrays and hashes.", downcase_text)
 
 
 @function("length", "Collection arg")
 def length(context: Context, arg: Value) -> int:
-    """How many elements, characters or bytes."""
+    """Return the number of elements, characters or bytes."""
     return len(arg)
 
 
@@ -116,13 +118,13 @@ def length_of_binary(context: Context, arg: Binary) -> int:
 
 @function("size", "Variant[Collection, String, Binary] arg")
 def size(context: Context, arg: Value) -> int:
-    """As `length`."""
+    """Return the number of elements, characters or bytes; the older name of `length`."""
     return len(arg.data if isinstance(arg, Binary) else arg)
 
 
 @function("empty", "Collection coll")
 def empty(context: Context, coll: Value) -> bool:
-    """Whether there is nothing in it."""
+    """Return whether a collection, string or Binary has no elements; true for undef."""
     return not coll
 
 
@@ -153,20 +155,20 @@ def empty_undef(context: Context, x: None) -> bool:
 
 
 def ruby_text(value: Value) -> str:
-    """`to_s` of the reference's own language: as ours, but collections as `inspect` shows them."""
+    """Return what `to_s` of Ruby returns: the text as in the language, but collections as `inspect` writes them."""
     if value.__class__ is Regexp:
         return str(value.embedded())
     return inspect(value) if value.__class__ in (list, dict) else to_s(value)
 
 
-def joined(items: list[Value], delimiter: str) -> str:
-    return delimiter.join(joined(item, delimiter) if item.__class__ is list else ruby_text(item) for item in items)
+def join_nested(items: list[Value], delimiter: str) -> str:
+    return delimiter.join(join_nested(item, delimiter) if item.__class__ is list else ruby_text(item) for item in items)
 
 
 @function("join", "Array arg", "String delimiter?")
 def join(context: Context, arg: list[Value], delimiter: str = "") -> str:
-    """The elements as one string; nested arrays are flattened."""
-    return joined(arg, delimiter)
+    """Return the elements as one string; nested arrays are flattened."""
+    return join_nested(arg, delimiter)
 
 
 _SAFE: Final = re.compile(r"[a-zA-Z0-9@%_+=:,./-]+")
@@ -175,57 +177,57 @@ _DANGEROUS: Final = '!"`$\\'
 
 @legacy_function("shellquote", -1)
 def shellquote(context: Context, *words: Value) -> str:
-    """The words, each quoted for a POSIX shell, joined with blanks."""
-    out = []
+    """Return the words, each quoted for a POSIX shell, joined with blanks."""
+    quoted_words = []
     for word in flatten_arrays(words):
         if not isinstance(word, str):
             raise EvaluationError(f"shellquote(): expects strings, got {inspect(word)}")
         if _SAFE.fullmatch(word):
-            out.append(word)
-        elif not any(c in word for c in _DANGEROUS):
-            out.append(f'"{word}"')
+            quoted_words.append(word)
+        elif not any(char in word for char in _DANGEROUS):
+            quoted_words.append(f'"{word}"')
         elif "'" not in word:
-            out.append(f"'{word}'")
+            quoted_words.append(f"'{word}'")
         else:
-            out.append('"' + "".join("\\" + c if c in _DANGEROUS else c for c in word) + '"')
-    return " ".join(out)
+            quoted_words.append('"' + "".join("\\" + char if char in _DANGEROUS else char for char in word) + '"')
+    return " ".join(quoted_words)
 
 
 @function("versioncmp", "String a", "String b", "Boolean ignore_trailing_zeroes?")
 def versioncmp(context: Context, a: str, b: str, ignore_trailing_zeroes: bool = False) -> int:
-    """-1, 0 or 1 for two version strings."""
+    """Return -1, 0 or 1 for two version strings."""
     return compare_versions(a, b, ignore_trailing_zeroes)
 
 
 _TOKENS: Final = re.compile(r"[-.]|\d+|[^-.\d]+")
 
 
-def _without_zeroes(version: str) -> str:
-    """Without zeroes and dots at the end of what is in front of the first dash."""
+def _strip_zeroes(version: str) -> str:
+    """Return a version without zeroes and dots at the end of the part before the first dash."""
     head, dash, rest = version.partition("-")
     return re.sub(r"[.0]+$", "", head) + dash + rest
 
 
 def compare_versions(a: str, b: str, ignore_trailing_zeroes: bool = False) -> int:
-    """Source: functions reference, versioncmp."""
+    """Return -1, 0 or 1 for two versions. Source: functions reference, versioncmp."""
     if ignore_trailing_zeroes:
-        a, b = _without_zeroes(a), _without_zeroes(b)
-    ours, theirs = _TOKENS.findall(a), _TOKENS.findall(b)
-    for mine, other in zip(ours, theirs, strict=False):
-        if mine == other:
+        a, b = _strip_zeroes(a), _strip_zeroes(b)
+    tokens_a, tokens_b = _TOKENS.findall(a), _TOKENS.findall(b)
+    for token_a, token_b in zip(tokens_a, tokens_b, strict=False):
+        if token_a == token_b:
             continue
-        for mark in ("-", "."):
-            if mine == mark:
+        for separator in ("-", "."):
+            if token_a == separator:
                 return -1
-            if other == mark:
+            if token_b == separator:
                 return 1
-        if mine.isdigit() and other.isdigit():
-            if mine[0] == "0" or other[0] == "0":
-                return _order(mine.upper(), other.upper())
-            return _order(len(mine), len(other)) or _order(mine, other)  # no leading zeroes here: longer is larger
-        return _order(mine.upper(), other.upper())
-    return _order(a, b)
+        if token_a.isdigit() and token_b.isdigit():
+            if token_a[0] == "0" or token_b[0] == "0":
+                return _compare(token_a.upper(), token_b.upper())
+            return _compare(len(token_a), len(token_b)) or _compare(token_a, token_b)  # no leading zeroes here: longer is larger
+        return _compare(token_a.upper(), token_b.upper())
+    return _compare(a, b)
 
 
-def _order(one: str | int, two: str | int) -> int:
-    return (one > two) - (one < two)  # type: ignore[operator]
+def _compare(left: str | int, right: str | int) -> int:
+    return (left > right) - (left < right)  # type: ignore[operator]

@@ -8,7 +8,7 @@ from .api import Context, function
 
 @function("strftime", "Timespan time_object", "String format")
 def strftime(context: Context, time_object: Timespan, format_: str) -> str:
-    """A Timespan or Timestamp by a format."""
+    """Return a Timespan or Timestamp as text, in a format."""
     return time_object.format(format_)
 
 

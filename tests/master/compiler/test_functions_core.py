@@ -11,7 +11,7 @@ from master.compiler.errors.control import Break, Next, Return
 from master.compiler.errors.issues import BadOperand
 from master.compiler.functions import Context, builtin_functions
 from master.compiler.functions.digests import seeded_number
-from master.compiler.functions.scan import scanned
+from master.compiler.functions.scan import scan_values
 from master.compiler.functions.strings import compare_versions
 from master.compiler.types.notation.parse import parse_type
 from master.compiler.types.scalars import INTEGER, IntegerType
@@ -348,4 +348,4 @@ def test_getvar_follows_a_path_and_knows_a_default() -> None:
     ],
 )
 def test_scanf(data: str, format_: str, values: list[Value]) -> None:
-    assert scanned(data, format_) == values
+    assert scan_values(data, format_) == values

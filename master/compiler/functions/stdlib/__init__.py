@@ -76,14 +76,14 @@ class Library:
 
     @property
     def has_namespaced_functions(self) -> bool:
-        """Whether the site's own stdlib, if it has one, is as new as 9, so that `stdlib::merge` and the like are its names, too."""
+        """Return whether the site's own stdlib, if it has one, is as new as 9, so that `stdlib::merge` and the like are its names, too."""
         if self._namespaced is None:
             self._namespaced = _major(self._host) >= 9
         return self._namespaced
 
 
 def _major(host: CompilerHost) -> int:
-    """The major version of the stdlib on the modulepath; 9 without one."""
+    """Return the major version of the stdlib on the modulepath; 9 without one."""
     source = host.module_file("stdlib", "metadata.json")
     if source is None:
         return 9

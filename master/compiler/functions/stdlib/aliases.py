@@ -36,7 +36,7 @@ def _compressed() -> str:
 
 
 def _mixed() -> str:
-    """The last two groups as an IPv4 address."""
+    """Return the last two groups as an IPv4 address."""
     forms = [rf"(?:{_GROUP}:){{6}}{_V4}", rf"(?:{_GROUP}:){{5}}:{_V4}"]
     forms += [rf"(?:{_GROUP}:){{{front}}}(?::{_GROUP}){{0,{5 - front}}}:{_V4}" for front in range(4, 0, -1)]
     return "|".join([*forms, rf":(?::{_GROUP}){{0,5}}:{_V4}"])

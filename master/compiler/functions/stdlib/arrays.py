@@ -22,7 +22,7 @@ MAX_RANGE: Final = 1_000_000  # elements; the reference cuts a longer one off, t
 
 
 def unique(items: list[Value]) -> list[Value]:
-    """Each value once, by strict equality, where it comes first."""
+    """Return each value once, by strict equality, where it comes first."""
     return [value_of(key) for key in dict.fromkeys([key_of(item) for item in items])]
 
 
@@ -34,7 +34,7 @@ def _array(name: str, value: Value, message: str = "Requires array to work with"
 
 @legacy_function("any2array", -1)
 def any2array(context: Context, *values: Value) -> list[Value]:
-    """The arguments as an array: an array as it is, a hash as keys and values in turn, '' and undef as nothing."""
+    """Return the arguments as an array: an array as it is, a hash as keys and values in turn, '' and undef as nothing."""
     if len(values) != 1:
         return list(values)
     only = values[0]
@@ -47,7 +47,7 @@ def any2array(context: Context, *values: Value) -> list[Value]:
 
 @legacy_function("concat", -1)
 def concat(context: Context, *values: Value) -> list[Value]:
-    """The first array with everything else behind it; arrays among that are taken apart, one level deep."""
+    """Return the first array with everything else behind it; arrays among that are taken apart, one level deep."""
     if len(values) < 2:
         raise EvaluationError(f"concat(): Wrong number of arguments given ({len(values)} for < 2)")
     found = list(_array("concat", values[0]))
@@ -71,7 +71,7 @@ def count(context: Context, collection: Value, *rest: Value) -> int:
 
 @legacy_function("difference", -1)
 def difference(context: Context, *arrays: Value) -> list[Value]:
-    """The elements of the first array that are not in the second."""
+    """Return the elements of the first array that are not in the second."""
     if len(arrays) != 2:
         raise EvaluationError(f"difference(): Wrong number of arguments given ({len(arrays)} for 2)")
     first, second = (_array("difference", each, "Requires 2 arrays") for each in arrays)
@@ -81,7 +81,7 @@ def difference(context: Context, *arrays: Value) -> list[Value]:
 
 @legacy_function("intersection", -1)
 def intersection(context: Context, *arrays: Value) -> list[Value]:
-    """The elements that are in both arrays, each once."""
+    """Return the elements that are in both arrays, each once."""
     if len(arrays) != 2:
         raise EvaluationError(f"intersection(): Wrong number of arguments given ({len(arrays)} for 2)")
     first, second = arrays
@@ -93,7 +93,7 @@ def intersection(context: Context, *arrays: Value) -> list[Value]:
 
 @legacy_function("union", -1)
 def union(context: Context, *arrays: Value) -> list[Value]:
-    """The elements of all arrays, each once."""
+    """Return the elements of all arrays, each once."""
     if len(arrays) < 2:
         raise EvaluationError(f"union(): Wrong number of arguments given ({len(arrays)} for < 2)")
     return unique([item for each in arrays for item in _array("union", each, "Every parameter must be an array")])
@@ -101,7 +101,7 @@ def union(context: Context, *arrays: Value) -> list[Value]:
 
 @legacy_function("member", -1)
 def member(context: Context, *arguments: Value) -> bool:
-    """Whether the array holds the item; of an array of items, whether it holds all of them."""
+    """Return whether the array holds the item; of an array of items, whether it holds all of them."""
     if len(arguments) < 2:
         raise EvaluationError(f"member(): Wrong number of arguments given ({len(arguments)} for 2)")
     array, wanted = _array("member", arguments[0]), arguments[1]
@@ -116,7 +116,7 @@ def member(context: Context, *arguments: Value) -> bool:
 
 @legacy_function("reverse", -1)
 def reverse(context: Context, *arguments: Value) -> Value:
-    """A string or array from back to front."""
+    """Return a string or array from back to front."""
     if not arguments:
         raise EvaluationError("reverse(): Wrong number of arguments given (0 for 1)")
     if not isinstance(arguments[0], list | str):
@@ -126,7 +126,7 @@ def reverse(context: Context, *arguments: Value) -> Value:
 
 @legacy_function("hash", -1)
 def hash_(context: Context, *arguments: Value) -> dict[Value, Value]:
-    """A hash of keys and values that follow each other in an array, nested or not."""
+    """Return a hash of keys and values that follow each other in an array, nested or not."""
     if not arguments:
         raise EvaluationError("hash(): Wrong number of arguments given (0 for 1)")
     flat = list(flatten_arrays(_array("hash", arguments[0])))
@@ -178,13 +178,13 @@ def _selected(name: str, arguments: tuple[Value, ...], wanted: bool) -> list[Val
 
 @legacy_function("grep", -1)
 def grep(context: Context, *arguments: Value) -> list[Value]:
-    """The strings of an array that match the regular expression, which is given as a string."""
+    """Return the strings of an array that match the regular expression, which is given as a string."""
     return _selected("grep", arguments, True)
 
 
 @legacy_function("reject", -1)
 def reject(context: Context, *arguments: Value) -> list[Value]:
-    """The elements of an array that do not match the regular expression, which is given as a string."""
+    """Return the elements of an array that do not match the regular expression, which is given as a string."""
     return _selected("reject", arguments, False)
 
 
@@ -212,7 +212,7 @@ def _positions(text: str, size: int) -> range:
 
 @legacy_function("values_at", -1)
 def values_at(context: Context, *arguments: Value) -> list[Value]:
-    """The elements at an index, at those of a range such as '2-4', or of an array of both."""
+    """Return the elements at an index, at those of a range such as '2-4', or of an array of both."""
     if len(arguments) < 2:
         raise EvaluationError(f"values_at(): Wrong number of arguments given ({len(arguments)} for 2)")
     array = _array("values_at", arguments[0])
@@ -230,7 +230,7 @@ _RANGE: Final = re.compile(r"(\w+)(\.\.\.?|-)(\w+)", re.ASCII)
 
 @legacy_function("range", -1)
 def range_(context: Context, *arguments: Value) -> list[Value]:
-    """Numbers or strings from one to another, `step` apart, the last included; or as one string: '1..4', 'a...e'."""
+    """Return numbers or strings from one to another, `step` apart, the last included; or as one string: '1..4', 'a...e'."""
     if not arguments:
         raise EvaluationError("range(): Wrong number of arguments given (0 for 1)")
     exclusive = False
@@ -255,7 +255,7 @@ def range_(context: Context, *arguments: Value) -> list[Value]:
 
 def _string_range(first: str, last: str, exclusive: bool) -> list[str]:
     """
-    As Ruby's String#upto: successors until the last one, or until they get longer than it; single characters by their codes.
+    Return as Ruby's String#upto: successors until the last one, or until they get longer than it; single characters by their codes.
 
     A first one that is longer, but before the last one in the order of texts, is all there is.
     """
@@ -275,7 +275,7 @@ def _string_range(first: str, last: str, exclusive: bool) -> list[str]:
 
 def successor(text: str) -> str:
     """
-    The next string, as Ruby's String#succ counts: the rightmost letter or digit goes up, with a carry to those left of it.
+    Return the next string, as Ruby's String#succ counts: the rightmost letter or digit goes up, with a carry to those left of it.
 
     A text without any counts by its last character.
     """
@@ -300,5 +300,5 @@ def successor(text: str) -> str:
 
 
 def _same_run(text: str, left: int, right: int) -> bool:
-    """Whether a carry from `right` may go over what stands between to `left`: not from digits to letters beyond a gap."""
+    """Return whether a carry from `right` may go over what stands between to `left`: not from digits to letters beyond a gap."""
     return text[left].isdigit() == text[right].isdigit()

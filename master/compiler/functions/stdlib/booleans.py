@@ -45,7 +45,7 @@ def is_float_text(value: Value) -> bool:
 
 
 def positive(value: Value) -> bool:
-    """Whether a number, or the number in a string, is 1 or more."""
+    """Return whether a number, or the number in a string, is 1 or more."""
     if isinstance(value, str):
         try:
             value = to_float(value)
@@ -60,7 +60,7 @@ def positive(value: Value) -> bool:
 
 @legacy_function("str2bool", -1)
 def str2bool(context: Context, *arguments: Value) -> bool:
-    """The boolean that a string names: 1 t y true yes, and 0 f n false no, in any case; booleans as they are."""
+    """Return the boolean that a string names: 1 t y true yes, and 0 f n false no, in any case; booleans as they are."""
     if not arguments:
         raise EvaluationError("str2bool(): Wrong number of arguments given (0 for 1)")
     return truth(arguments[0])
@@ -68,7 +68,7 @@ def str2bool(context: Context, *arguments: Value) -> bool:
 
 @legacy_function("num2bool", -1)
 def num2bool(context: Context, *arguments: Value) -> bool:
-    """Whether a number, or the number in a string, is 1 or more."""
+    """Return whether a number, or the number in a string, is 1 or more."""
     if len(arguments) != 1:
         raise EvaluationError(f"num2bool(): Wrong number of arguments given ({len(arguments)} for 1)")
     return positive(arguments[0])

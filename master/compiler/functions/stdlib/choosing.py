@@ -14,7 +14,7 @@ def _there(values: tuple[Value, ...]) -> list[Value]:
 
 @legacy_function("pick", -1)
 def pick(context: Context, *values: Value) -> Value:
-    """The first value that is neither undef nor ''; an error when there is none."""
+    """Return the first value that is neither undef nor ''; an error when there is none."""
     found = _there(values)
     if not found:
         raise EvaluationError("pick(): must receive at least one non empty value")
@@ -23,7 +23,7 @@ def pick(context: Context, *values: Value) -> Value:
 
 @legacy_function("pick_default", -1)
 def pick_default(context: Context, *values: Value) -> Value:
-    """The first value that is neither undef nor '', else the last argument, whatever it is."""
+    """Return the first value that is neither undef nor '', else the last argument, whatever it is."""
     if not values:
         raise EvaluationError("Must receive at least one argument.")
     return [*_there(values[:-1]), values[-1]][0]

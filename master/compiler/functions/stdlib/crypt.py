@@ -14,7 +14,7 @@ _MD5_ORDER: Final = ((0, 6, 12), (1, 7, 13), (2, 8, 14), (3, 9, 15), (4, 10, 5))
 
 
 def _text(groups: Sequence[Sequence[int]]) -> str:
-    """Each group of octets, the last one lowest, as characters of six bits, the lowest first."""
+    """Return each group of octets, the last one lowest, as characters of six bits, the lowest first."""
     out: list[str] = []
     for group in groups:
         value = int.from_bytes(bytes(group), "big")
@@ -78,7 +78,7 @@ def sha_crypt(password: bytes, salt: str, mark: str) -> str:
 
 
 def _groups(digest: bytes) -> list[list[int]]:
-    """The octets in the order in which they are written: thirds of the digest, taken in turn."""
+    """Return the octets in the order in which they are written: thirds of the digest, taken in turn."""
     third = len(digest) // 3
     groups: list[list[int]] = []
     for index in range(third):

@@ -32,7 +32,7 @@ def _without_text(text: str, item: Value) -> str:
 
 @legacy_function("delete", -1)
 def delete(context: Context, *arguments: Value) -> Value:
-    """An array, hash or string without all elements, keys or parts that equal the item or one of the items."""
+    """Return an array, hash or string without all elements, keys or parts that equal the item or one of the items."""
     if len(arguments) != 2:
         raise EvaluationError(f"delete(): Wrong number of arguments given {len(arguments)} for 2")
     collection = arguments[0]
@@ -51,7 +51,7 @@ def delete(context: Context, *arguments: Value) -> Value:
 
 @legacy_function("delete_at", -1)
 def delete_at(context: Context, *arguments: Value) -> list[Value]:
-    """An array without the element at an index."""
+    """Return an array without the element at an index."""
     if len(arguments) < 2:
         raise EvaluationError(f"delete_at(): Wrong number of arguments given ({len(arguments)} for 2)")
     array, index = arguments[0], arguments[1]
@@ -75,7 +75,7 @@ def _patterns(value: Value) -> list[Value]:
 
 @legacy_function("delete_regex", -1)
 def delete_regex(context: Context, *arguments: Value) -> Value:
-    """An array or hash without the elements or keys in which a regular expression, given as text, matches whole words."""
+    """Return an array or hash without the elements or keys in which a regular expression, given as text, matches whole words."""
     if len(arguments) != 2:
         raise EvaluationError(f"delete_regex(): Wrong number of arguments given {len(arguments)} for 2")
     collection, patterns = arguments[0], _patterns(arguments[1])
@@ -97,7 +97,7 @@ def delete_regex(context: Context, *arguments: Value) -> Value:
 
 @legacy_function("delete_undef_values", -1)
 def delete_undef_values(context: Context, *arguments: Value) -> Value:
-    """An array or hash without undef."""
+    """Return an array or hash without undef."""
     if not arguments:
         raise EvaluationError("delete_undef_values(): Wrong number of arguments given (0)")
     value = arguments[0]
@@ -110,7 +110,7 @@ def delete_undef_values(context: Context, *arguments: Value) -> Value:
 
 @legacy_function("delete_values", -1)
 def delete_values(context: Context, *arguments: Value) -> dict[Value, Value]:
-    """A hash without the keys that have this value."""
+    """Return a hash without the keys that have this value."""
     if len(arguments) != 2:
         raise EvaluationError(f"delete_values(): Wrong number of arguments given ({len(arguments)} of 2)")
     hash_, unwanted = arguments

@@ -40,7 +40,7 @@ def from_json(text: str) -> Value:
 
 def from_yaml(text: str) -> Value:
     """
-    The first document, when there are several.
+    Return the first document, when there are several.
 
     Raises:
         EvaluationError: not YAML, a tag, or an alias.
@@ -84,25 +84,25 @@ def _parsed(arguments: tuple[Value, ...], parse: Callable[[str], Value]) -> Valu
 
 @legacy_function("parsejson", -1)
 def parsejson(context: Context, *arguments: Value) -> Value:
-    """The data that a JSON text holds, or the default."""
+    """Return the data that a JSON text holds, or the default."""
     return _parsed(arguments, from_json)
 
 
 @legacy_function("parseyaml", -1)
 def parseyaml(context: Context, *arguments: Value) -> Value:
-    """The data that a YAML text holds, or the default."""
+    """Return the data that a YAML text holds, or the default."""
     return _parsed(arguments, from_yaml)
 
 
 @function("parsepson", "String[1] pson_string", "Any default?")
 def parsepson(context: Context, pson_string: str, *default: Value) -> Value:
-    """The data that a PSON text holds, or the default when it is not right."""
+    """Return the data that a PSON text holds, or the default when it is not right."""
     return _with_default(from_json, pson_string, default)
 
 
 @function("stdlib::parsehocon", "String hocon_string", "Any default?")
 def parsehocon(context: Context, hocon_string: str, *default: Value) -> Value:
-    """The data that a HOCON text holds, or the default when it is not right."""
+    """Return the data that a HOCON text holds, or the default when it is not right."""
     return _with_default(from_hocon, hocon_string, default)
 
 
@@ -145,19 +145,19 @@ def _loaded(context: CatalogContext, name: str, arguments: tuple[Value, ...], pa
 
 @legacy_function("loadjson", -2)
 def loadjson(context: CatalogContext, *arguments: Value) -> Value:
-    """The data of a JSON file on the compiling host, or the default."""
+    """Return the data of a JSON file on the compiling host, or the default."""
     return _loaded(context, "loadjson", arguments, from_json)
 
 
 @legacy_function("loadyaml", -2)
 def loadyaml(context: CatalogContext, *arguments: Value) -> Value:
-    """The data of a YAML file on the compiling host, or the default."""
+    """Return the data of a YAML file on the compiling host, or the default."""
     return _loaded(context, "loadyaml", arguments, from_yaml)
 
 
 @legacy_function("load_module_metadata", -1)
 def load_module_metadata(context: CatalogContext, *arguments: Value) -> Value:
-    """The data of a module's metadata.json; {} for a missing one, if that is allowed."""
+    """Return the data of a module's metadata.json; {} for a missing one, if that is allowed."""
     if len(arguments) not in (1, 2):
         raise EvaluationError("load_module_metadata(): Wrong number of arguments, expects one or two")
     module = arguments[0]

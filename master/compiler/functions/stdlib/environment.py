@@ -13,7 +13,7 @@ from ..strings import ruby_text
 
 
 def module_path(context: CatalogContext, module: Value) -> str:
-    """The folder of a module; EvaluationError when there is none."""
+    """Return the folder of a module; EvaluationError when there is none."""
     compilation = context.compilation
     found = compilation.host.module_root(module) if isinstance(module, str) and module else None
     if found is None:
@@ -25,7 +25,7 @@ def module_path(context: CatalogContext, module: Value) -> str:
 
 @legacy_function("get_module_path", -1)
 def get_module_path(context: CatalogContext, *arguments: Value) -> str:
-    """The folder of a module."""
+    """Return the folder of a module."""
     if len(arguments) != 1:
         raise EvaluationError("get_module_path(): Wrong number of arguments, expects one")
     return module_path(context, arguments[0])
@@ -33,13 +33,13 @@ def get_module_path(context: CatalogContext, *arguments: Value) -> str:
 
 @function("stdlib::has_function", "String[1] function_name", returns="Boolean")
 def has_function(context: Context, function_name: str) -> bool:
-    """Whether there is a function of that name that can be called."""
+    """Return whether there is a function of that name that can be called."""
     return _is_callable(context, function_name)
 
 
 @legacy_function("is_function_available", -1)
 def is_function_available(context: Context, *arguments: Value) -> bool:
-    """Whether there is a function of that name."""
+    """Return whether there is a function of that name."""
     if len(arguments) != 1:
         raise EvaluationError(f"is_function_available?(): Wrong number of arguments given {len(arguments)} for 1")
     return isinstance(arguments[0], str) and _is_callable(context, arguments[0])
@@ -54,13 +54,13 @@ def _is_callable(context: Context, name: str) -> bool:
 
 @function("stdlib::time", "String timezone?", returns="Integer")
 def time(context: Context, timezone: str = "") -> int:
-    """The seconds since 1970; a time zone makes no difference to that."""
+    """Return the seconds since 1970; a time zone makes no difference to that."""
     return context.now() // 1_000_000_000
 
 
 @legacy_function("glob", -1)
 def glob(context: Context, *arguments: Value) -> list[str]:
-    """The files on the compiling host that match a pattern. Not possible here: the compiler reads files by name only."""
+    """Return the files on the compiling host that match a pattern. Not possible here: the compiler reads files by name only."""
     if len(arguments) != 1:
         raise EvaluationError(f"glob(): Wrong number of arguments given ({len(arguments)} for 1)")
     if not isinstance(arguments[0], str | list):
@@ -73,7 +73,7 @@ def glob(context: Context, *arguments: Value) -> list[str]:
 
 @legacy_function("pry", -1, statement=True)
 def pry(context: Context, *arguments: Value) -> None:
-    """A debugger of Ruby; there is none here."""
+    """Return a debugger of Ruby; there is none here."""
     raise Unsupported(
         "The function 'pry' starts a debugger of Ruby", hint="Set a breakpoint in the manifest with pdb instead: see the documentation."
     )
@@ -81,7 +81,7 @@ def pry(context: Context, *arguments: Value) -> None:
 
 @legacy_function("validate_augeas", -1, statement=True)
 def validate_augeas(context: Context, *arguments: Value) -> None:
-    """Whether a lens of Augeas reads the content; it would have to be written to a file and run."""
+    """Return whether a lens of Augeas reads the content; it would have to be written to a file and run."""
     if not 2 <= len(arguments) <= 4:
         raise EvaluationError(f"validate_augeas(): wrong number of arguments ({len(arguments)}; must be 2, 3, or 4)")
     raise Unsupported(
@@ -92,7 +92,7 @@ def validate_augeas(context: Context, *arguments: Value) -> None:
 
 @legacy_function("validate_cmd", -1, statement=True)
 def validate_cmd(context: Context, *arguments: Value) -> None:
-    """Whether a program accepts the content; it would have to be written to a file on the compiling host."""
+    """Return whether a program accepts the content; it would have to be written to a file on the compiling host."""
     if len(arguments) not in (2, 3):
         raise EvaluationError(f"validate_cmd(): wrong number of arguments ({len(arguments)}; must be 2 or 3)")
     raise Unsupported(
@@ -122,7 +122,7 @@ def _has_deferred(value: Value) -> bool:
 
 @legacy_function("validate_x509_rsa_key_pair", -1, statement=True)
 def validate_x509_rsa_key_pair(context: Context, *arguments: Value) -> None:
-    """Whether a certificate was signed by a private key, both as PEM text."""
+    """Return whether a certificate was signed by a private key, both as PEM text."""
     from .keypairs import check_key_pair
 
     if len(arguments) != 2:

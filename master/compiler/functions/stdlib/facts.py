@@ -17,7 +17,7 @@ _PART: Final = re.compile(r'([^."]+)|"([^"]+)"')
 
 @function("fact", "String fact_name")
 def fact(context: Context, fact_name: str) -> Value:
-    """The fact at a path such as `os.release.major` or `mountpoints."/a.b".size`; undef, with a warning, where it leads nowhere."""
+    """Return the fact at a path such as `os.release.major` or `mountpoints."/a.b".size`; undef, with a warning, where it leads nowhere."""
     parts = [plain or quoted for plain, quoted in _PART.findall(fact_name)]
     if not parts:
         return context.variable("facts")
@@ -51,7 +51,7 @@ def _step(context: Context, data: Value, part: str, path: str, walked: list[str]
 
 @function("stdlib::os_version_gte", "String[1] os", "String[1] version", returns="Boolean")
 def os_version_gte(context: Context, os: str, version: str) -> bool:
-    """Whether the node runs this operating system in this major version or a later one."""
+    """Return whether the node runs this operating system in this major version or a later one."""
     try:
         known: Any = context.fact("os")
         name, major = known["name"], known["release"]["major"]

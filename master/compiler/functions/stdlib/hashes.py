@@ -24,7 +24,7 @@ from .deprecations import deprecate
 
 @function("stdlib::merge", "Variant[Hash[Scalar,Any], Undef, String[0,0]] args*", returns="Hash[Scalar,Any]")
 def merge(context: Context, *args: Value) -> dict[Value, Value]:
-    """All hashes in one, the last winning; or, with a lambda, the hashes that it gives for the elements."""
+    """Return all hashes in one, the last winning; or, with a lambda, the hashes that it gives for the elements."""
     found: dict[Value, Value] = {}
     for each in args:
         if isinstance(each, dict):
@@ -68,7 +68,7 @@ def _accumulated(given: Iterable[tuple[Value, ...]], block: Closure) -> dict[Val
 
 @legacy_function("deep_merge", -1)
 def deep_merge(context: Context, *arguments: Value) -> dict[Value, Value]:
-    """All hashes in one, the last winning; hashes below the same key are merged the same way."""
+    """Return all hashes in one, the last winning; hashes below the same key are merged the same way."""
     if len(arguments) < 2:
         raise EvaluationError(f"deep_merge(): wrong number of arguments ({len(arguments)}; must be at least 2)")
     found: dict[Value, Value] = {}
@@ -109,19 +109,19 @@ def _affixed(name: str, arguments: tuple[Value, ...], join: Callable[[str, str],
 
 @legacy_function("prefix", -1)
 def prefix(context: Context, *arguments: Value) -> Value:
-    """The elements of an array, or the keys of a hash, as strings with a text in front."""
+    """Return the elements of an array, or the keys of a hash, as strings with a text in front."""
     return _affixed("prefix", arguments, lambda affix, text: affix + text)
 
 
 @legacy_function("suffix", -1)
 def suffix(context: Context, *arguments: Value) -> Value:
-    """The elements of an array, or the keys of a hash, as strings with a text behind."""
+    """Return the elements of an array, or the keys of a hash, as strings with a text behind."""
     return _affixed("suffix", arguments, lambda affix, text: text + affix)
 
 
 @legacy_function("join_keys_to_values", -1)
 def join_keys_to_values(context: Context, *arguments: Value) -> list[str]:
-    """`key<separator>value` for each pair; an array as value gives one for each of its elements."""
+    """Return `key<separator>value` for each pair; an array as value gives one for each of its elements."""
     if len(arguments) != 2:
         raise EvaluationError(f"join_keys_to_values(): Takes exactly two arguments, but {len(arguments)} given.")
     hash_, separator = arguments
@@ -141,7 +141,7 @@ def join_keys_to_values(context: Context, *arguments: Value) -> list[str]:
 
 @function("stdlib::nested_values", "Hash hash", returns="Array")
 def nested_values(context: Context, hash_: dict[Value, Value]) -> list[Value]:
-    """The values of a hash and of all hashes in it."""
+    """Return the values of a hash and of all hashes in it."""
     found: list[Value] = []
     for value in hash_.values():
         found.extend(nested_values.call(context, [value]) if isinstance(value, dict) else [value])
@@ -179,7 +179,7 @@ def sort_pairs(context: Context, hsh: dict[Value, Value], *, block: Closure) -> 
 
 @legacy_function("has_key", -1)
 def has_key(context: Context, *arguments: Value) -> bool:
-    """Whether a hash has a key."""
+    """Return whether a hash has a key."""
     if len(arguments) != 2:
         raise EvaluationError(f"has_key(): wrong number of arguments ({len(arguments)}; must be 2)")
     hash_, key = arguments
@@ -252,5 +252,5 @@ def sprintf_hash(context: Context, format_: str, arguments: dict[Value, Value]) 
 
 
 def flat(value: Value) -> list[Value]:
-    """A value, or what is in nested arrays."""
+    """Return a value, or what is in nested arrays."""
     return list(flatten_arrays([value]))

@@ -35,7 +35,7 @@ PRETTY = Layout(indent="  ", space=" ", object_nl="\n", array_nl="\n")
 
 
 def changed(layout: Layout, options: Mapping[str, Any]) -> Layout:
-    """`layout` with the options that are given; max_nesting -1 is any number."""
+    """Return `layout` with the options that are given; max_nesting -1 is any number."""
     values = {name: getattr(layout, name) for name in Layout.__slots__}
     values |= {name: value for name, value in options.items() if value is not None}
     values["max_nesting"] = max(values["max_nesting"], 0)

@@ -16,14 +16,14 @@ Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 def network(text: str) -> Network:
-    """The network that an address, with or without a mask, is in; ValueError for anything else."""
+    """Return the network that an address, with or without a mask, is in; ValueError for anything else."""
     bare = text[1:-1] if text.startswith("[") and text.endswith("]") else text
     return ipaddress.ip_network(bare, strict=False)
 
 
 @legacy_function("enclose_ipv6", -1)
 def enclose_ipv6(context: Context, *arguments: Value) -> list[str]:
-    """Addresses, those of IPv6 in brackets, each once; '*' stays."""
+    """Return addresses, those of IPv6 in brackets, each once; '*' stays."""
     if len(arguments) != 1:
         raise EvaluationError(f"enclose_ipv6(): Wrong number of arguments given {len(arguments)} for 1")
     given = arguments[0]
@@ -46,7 +46,7 @@ def enclose_ipv6(context: Context, *arguments: Value) -> list[str]:
 
 @function("stdlib::ip_in_range", "String ipaddress", "Variant[String, Array] range", returns="Boolean")
 def ip_in_range(context: Context, address: str, range_: Value) -> bool:
-    """Whether an address is in a network, or in one of several."""
+    """Return whether an address is in a network, or in one of several."""
     wanted = _network(address)
     networks = [_network(each) for each in (range_ if isinstance(range_, list) else [range_])]
     return any(
@@ -81,7 +81,7 @@ def _has(context: Context, kind: str, value: str) -> bool:
 
 @function("stdlib::has_interface_with", "String[1] interface", returns="Boolean")
 def has_interface_with(context: Context, interface: str) -> bool:
-    """Whether the node has an interface of that name, or one with this address, MAC address, netmask or network."""
+    """Return whether the node has an interface of that name, or one with this address, MAC address, netmask or network."""
     return interface in _interfaces(context)
 
 
@@ -92,11 +92,11 @@ def has_interface_with_value(context: Context, kind: str, value: str) -> bool:
 
 @function("stdlib::has_ip_address", "String[1] ip_address", returns="Boolean")
 def has_ip_address(context: Context, ip_address: str) -> bool:
-    """Whether the node has this address on some interface."""
+    """Return whether the node has this address on some interface."""
     return _has(context, "ip", ip_address)
 
 
 @function("stdlib::has_ip_network", "String[1] ip_network", returns="Boolean")
 def has_ip_network(context: Context, ip_network: str) -> bool:
-    """Whether the node has an interface in this network."""
+    """Return whether the node has an interface in this network."""
     return _has(context, "network", ip_network)

@@ -21,7 +21,7 @@ _UNITS: Final = {"": 0, "k": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
 
 @legacy_function("clamp", -2)
 def clamp(context: Context, *arguments: Value) -> int:
-    """The middle one of three numbers, as an integer: a value kept between two bounds."""
+    """Return the middle one of three numbers, as an integer: a value kept between two bounds."""
     values = list(flatten_arrays(arguments))
     if len(values) != 3:
         raise EvaluationError("clamp(): Wrong number of arguments, need three to clamp")
@@ -35,7 +35,7 @@ def clamp(context: Context, *arguments: Value) -> int:
 
 @legacy_function("convert_base", 2)
 def convert_base(context: Context, number: Value, base: Value) -> str:
-    """A number of base 10 in another base, 2 to 36."""
+    """Return a number of base 10 in another base, 2 to 36."""
     for which, value in (("First", number), ("Second", base)):
         if not isinstance(value, str) and value.__class__ is not int:
             raise EvaluationError(f"convert_base(): {which} argument must be either a string or an integer")
@@ -58,7 +58,7 @@ def _in_base(number: int, base: int) -> str:
 
 @legacy_function("to_bytes", -1)
 def to_bytes(context: Context, *arguments: Value) -> Value:
-    """A size such as '4 kB' in bytes; the units are powers of 1024."""
+    """Return a size such as '4 kB' in bytes; the units are powers of 1024."""
     if len(arguments) != 1:
         raise EvaluationError(f"to_bytes(): Wrong number of arguments given ({len(arguments)} for 1)")
     size = arguments[0]

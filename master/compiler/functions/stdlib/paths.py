@@ -15,7 +15,7 @@ def _base(path: str) -> str:
 
 @legacy_function("basename", -1)
 def basename(context: Context, *arguments: Value) -> str:
-    """The last part of a path, without the extension if that is given; '.*' is any extension."""
+    """Return the last part of a path, without the extension if that is given; '.*' is any extension."""
     if not arguments:
         raise EvaluationError("basename(): No arguments given")
     if len(arguments) > 2:
@@ -36,7 +36,7 @@ def basename(context: Context, *arguments: Value) -> str:
 
 @legacy_function("dirname", -1)
 def dirname(context: Context, *arguments: Value) -> str:
-    """A path without its last part."""
+    """Return a path without its last part."""
     if not arguments:
         raise EvaluationError("dirname(): No arguments given")
     if len(arguments) > 1:
@@ -56,7 +56,7 @@ def dirname(context: Context, *arguments: Value) -> str:
 
 @function("stdlib::extname", "String filename", returns="String")
 def extname(context: Context, filename: str) -> str:
-    """The extension of the last part of a path, with its dot; '' when there is none."""
+    """Return the extension of the last part of a path, with its dot; '' when there is none."""
     name = _base(filename)
     dot = name.rfind(".")
     if dot <= 0 or set(name[:dot]) == {"."}:

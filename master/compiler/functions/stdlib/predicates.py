@@ -35,13 +35,13 @@ _EMAIL_HOST: Final = re.compile(r"[a-z\d\-]+(\.[a-z]+)*\.[a-z]+")
 
 @function("is_a", "Any value", "Type type")
 def is_a(context: Context, value: Value, type_: PuppetType) -> bool:
-    """Whether a value is of a type."""
+    """Return whether a value is of a type."""
     return type_.instance(value)
 
 
 @function("stdlib::type_of", "Any value")
 def type_of(context: Context, value: Value) -> PuppetType:
-    """The type of a value, in detail."""
+    """Return the type of a value, in detail."""
     return infer_set(value)
 
 
@@ -91,7 +91,7 @@ def is_domain_name(value: Value) -> bool:
 
 
 def is_email_address(value: Value) -> bool:
-    """A name of letters, digits and single other characters between them, and a host of at least two labels."""
+    """Return a name of letters, digits and single other characters between them, and a host of at least two labels."""
     if not isinstance(value, str) or "@" not in value:
         return False
     name, _, host = value.rpartition("@")

@@ -43,7 +43,7 @@ _STR: Final = "tag:yaml.org,2002:str"
 
 
 def _is_text(text: str) -> bool:
-    """Whether a plain scalar of this text would be read back as a string."""
+    """Return whether a plain scalar of this text would be read back as a string."""
     if not text:
         return False
     if _LETTERS.match(text) or "\n" in text:
@@ -135,7 +135,7 @@ def _float(value: float) -> str:
 
 def dump(value: Value, *, indentation: int | None = None, line_width: int | None = None, canonical: bool = False) -> str:
     """
-    One document, from `---` on.
+    Return one document, from `---` on.
 
     Args:
         line_width: characters after which long plain text is folded; -1: never.

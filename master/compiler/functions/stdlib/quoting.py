@@ -17,7 +17,7 @@ _WORD: Final = re.compile(r"""\s*(?:([^\s\\'"]+) | '([^']*)' | "((?:[^"\\] | \\.
 
 
 def escaped(text: str) -> str:
-    """`text` as one word of a POSIX shell, by backslashes."""
+    """Return `text` as one word of a POSIX shell, by backslashes."""
     if not text:
         return "''"
     return _UNSAFE.sub(lambda found: "\\" + found[0], text).replace("\n", "'\n'")
@@ -25,13 +25,13 @@ def escaped(text: str) -> str:
 
 @function("stdlib::shell_escape", "Any string")
 def shell_escape(context: Context, string: Value) -> str:
-    """A text as one word of a POSIX shell, by backslashes."""
+    """Return a text as one word of a POSIX shell, by backslashes."""
     return escaped(ruby_text(string))
 
 
 @legacy_function("shell_join", -1)
 def shell_join(context: Context, *arguments: Value) -> str:
-    """The elements of an array as words of a command line."""
+    """Return the elements of an array as words of a command line."""
     if len(arguments) != 1:
         raise EvaluationError(f"shell_join(): Wrong number of arguments given ({len(arguments)} for 1)")
     if not isinstance(arguments[0], list):
@@ -41,7 +41,7 @@ def shell_join(context: Context, *arguments: Value) -> str:
 
 @legacy_function("shell_split", -1)
 def shell_split(context: Context, *arguments: Value) -> list[str]:
-    """The words of a command line, without their quotes."""
+    """Return the words of a command line, without their quotes."""
     if len(arguments) != 1:
         raise EvaluationError(f"shell_split(): Wrong number of arguments given ({len(arguments)} for 1)")
     line = ruby_text(arguments[0])
@@ -68,13 +68,13 @@ def shell_split(context: Context, *arguments: Value) -> list[str]:
 
 @function("stdlib::batch_escape", "Any string")
 def batch_escape(context: Context, string: Value) -> str:
-    """A text in double quotes, as one word of Windows' cmd.exe."""
+    """Return a text in double quotes, as one word of Windows' cmd.exe."""
     text = ruby_text(string)
     return '"' + "".join('""' if char == '"' else f"\\{char}" if char in "$\\" else char for char in text) + '"'
 
 
 @function("stdlib::powershell_escape", "Any string")
 def powershell_escape(context: Context, string: Value) -> str:
-    """A text as one word of PowerShell, by backticks."""
+    """Return a text as one word of PowerShell, by backticks."""
     text = ruby_text(string)
     return "".join('\\`"' if char == '"' else f"`{char}" if char in " '`|\n$" else char for char in text)

@@ -31,7 +31,7 @@ def _bounded(length: int) -> None:
 
 @function("stdlib::fqdn_rand_string", "Integer[1] length", "Optional[String] charset?", "Any seed*")
 def fqdn_rand_string(context: Context, length: int, charset: str | None = None, *seed: Value) -> str:
-    """A string of random characters, the same for a node and a seed at each run."""
+    """Return a string of random characters, the same for a node and a seed at each run."""
     _bounded(length)
     chars = charset or _ALPHANUMERIC
     lead = "".join(f"{ruby_text(part)}:" for part in seed)
@@ -52,7 +52,7 @@ def _offset(context: Context, size: int, seeds: tuple[Value, ...]) -> int:
 
 @function("stdlib::fqdn_rotate", "String input", "Variant[Integer,String] seeds*", returns="String")
 def fqdn_rotate(context: Context, text: str, *seeds: Value) -> str:
-    """A string or array, rotated by a number that is the same for a node and a seed at each run."""
+    """Return a string or array, rotated by a number that is the same for a node and a seed at each run."""
     if len(text) <= 1:
         return text
     at = _offset(context, len(text), seeds)
@@ -69,7 +69,7 @@ def fqdn_rotate_array(context: Context, items: list[Value], *seeds: Value) -> li
 
 @legacy_function("fqdn_uuid", -1)
 def fqdn_uuid(context: Context, *arguments: Value) -> str:
-    """The UUID (version 5) of a name in the name space of DNS."""
+    """Return the UUID (version 5) of a name in the name space of DNS."""
     if not arguments:
         raise EvaluationError("fqdn_uuid: No arguments given")
     if len(arguments) != 1:
@@ -82,13 +82,13 @@ def fqdn_uuid(context: Context, *arguments: Value) -> str:
 
 @function("stdlib::seeded_rand", "Integer[1] max", "String seed")
 def seeded_rand(context: Context, max_: int, seed: str) -> int:
-    """A number from 0 to below `max`, the same for a seed."""
+    """Return a number from 0 to below `max`, the same for a seed."""
     return digests.seeded_number(_md5(seed), max_)
 
 
 @function("stdlib::seeded_rand_string", "Integer[1] length", "String seed", "String[2] charset?", returns="String")
 def seeded_rand_string(context: Context, length: int, seed: str, charset: str = _LOWER_FIRST) -> str:
-    """A string of random characters, the same for a seed."""
+    """Return a string of random characters, the same for a seed."""
     _bounded(length)
     numbers = digests.seeded_numbers(int(hashlib.sha256(octets(seed)).hexdigest(), 16), len(charset))
     return "".join([charset[next(numbers)] for _ in range(length)])
@@ -96,7 +96,7 @@ def seeded_rand_string(context: Context, length: int, seed: str, charset: str = 
 
 @legacy_function("shuffle", -1, pure=False)
 def shuffle(context: Context, *arguments: Value) -> Value:
-    """The characters or elements in random order, another one at each compilation."""
+    """Return the characters or elements in random order, another one at each compilation."""
     if not arguments:
         raise EvaluationError("shuffle(): Wrong number of arguments given (0 for 1)")
     value = arguments[0]

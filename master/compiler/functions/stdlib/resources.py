@@ -35,7 +35,7 @@ def _candidates(context: CatalogContext, reference: Value) -> list[DeclaredResou
 
 
 def is_declared(context: CatalogContext, reference: Value, parameters: dict[Value, Value]) -> bool:
-    """Whether a resource is declared that has all these parameters; it does not count where it is being evaluated itself."""
+    """Return whether a resource is declared that has all these parameters; it does not count where it is being evaluated itself."""
     own = context.resource
     return any(
         all(_fits(each.get(to_s(name)), value) for name, value in entries(parameters))
@@ -50,7 +50,7 @@ def _fits(actual: Value, wanted: Value) -> bool:
 
 @legacy_function("defined_with_params", -1)
 def defined_with_params(context: CatalogContext, *arguments: Value) -> bool:
-    """Whether a resource is declared that has all these parameters."""
+    """Return whether a resource is declared that has all these parameters."""
     reference, parameters = (*arguments, None, None)[:2]
     if reference in (None, False) and len(arguments) < 1:
         raise EvaluationError("Must specify a reference")
@@ -63,7 +63,7 @@ def defined_with_params(context: CatalogContext, *arguments: Value) -> bool:
 
 @legacy_function("getparam", -1)
 def getparam(context: CatalogContext, *arguments: Value) -> Value:
-    """The value of a parameter of a resource that is declared by now; '' when there is none."""
+    """Return the value of a parameter of a resource that is declared by now; '' when there is none."""
     if not arguments or arguments[0] in (None, False):
         raise EvaluationError("Must specify a reference")
     if len(arguments) < 2 or not isinstance(arguments[1], str):
@@ -77,7 +77,7 @@ def getparam(context: CatalogContext, *arguments: Value) -> Value:
 
 @function("stdlib::str2resource", "String res_string", returns="Any")
 def str2resource(context: CatalogContext, res_string: str) -> Value:
-    """The reference that a text such as 'File[/a]' names, of a resource that is declared by now."""
+    """Return the reference that a text such as 'File[/a]' names, of a resource that is declared by now."""
     type_, title = split_reference(res_string)
     resource = context.compilation.catalog.find(type_, title)
     if resource is None:
@@ -208,7 +208,7 @@ def assert_private(context: CatalogContext, *arguments: Value) -> None:
 
 @legacy_function("private", -1, statement=True)
 def private(context: CatalogContext, *arguments: Value) -> None:
-    """The old name of assert_private."""
+    """Return the old name of assert_private."""
     context.log(
         "warning",
         "private() DEPRECATED: This function will cease to function on Puppet 4; please use assert_private() before upgrading to "

@@ -25,7 +25,7 @@ _LINE: Final = 45  # octets: 60 characters
 
 @legacy_function("base64", -1)
 def base64(context: Context, *arguments: Value) -> str:
-    """A string to or from base64: default (lines of 60 characters), strict (one line) or urlsafe."""
+    """Return a string to or from base64: default (lines of 60 characters), strict (one line) or urlsafe."""
     if len(arguments) < 2:
         raise EvaluationError(f"base64(): Wrong number of arguments ({len(arguments)}; must be >= 2)")
     action, text = arguments[:2]
@@ -73,13 +73,13 @@ def _octets(value: Value) -> bytes:
 
 @function("stdlib::sha256", _DATA, returns="String")
 def sha256(context: Context, my_data: Value) -> str:
-    """The SHA-256 of a value's text, in hex."""
+    """Return the SHA-256 of a value's text, in hex."""
     return hashlib.sha256(_octets(my_data)).hexdigest()
 
 
 @function("stdlib::crc32", _DATA, returns="String")
 def crc32(context: Context, my_data: Value) -> str:
-    """The CRC-32 of a value's text, in hex."""
+    """Return the CRC-32 of a value's text, in hex."""
     return f"{zlib.crc32(_octets(my_data)):x}"
 
 
@@ -90,7 +90,7 @@ _HASHES: Final = {"md5": "1", "sha-256": "5", "sha-512": "6", "bcrypt": "2b", "b
 
 @legacy_function("pw_hash", 3)
 def pw_hash(context: Context, password: Value, hash_type: Value, salt: Value) -> str | None:
-    """A password as crypt(3) hashes it, for /etc/shadow; nothing for an empty one."""
+    """Return a password as crypt(3) hashes it, for /etc/shadow; nothing for an empty one."""
     password, hash_type, salt = (unwrapped(each)[0] for each in (password, hash_type, salt))
     if not isinstance(password, str) and password is not None:
         raise EvaluationError("pw_hash(): first argument must be a string")
@@ -147,7 +147,7 @@ def str2saltedpbkdf2(context: Context, *arguments: Value) -> dict[str, Value]:
 
 @legacy_function("str2saltedsha512", -1, pure=False)
 def str2saltedsha512(context: Context, *arguments: Value) -> str:
-    """A password with a random salt as macOS 10.7 wants it; another one at each compilation."""
+    """Return a password with a random salt as macOS 10.7 wants it; another one at each compilation."""
     if len(arguments) != 1:
         raise EvaluationError(f"str2saltedsha512(): Wrong number of arguments passed ({len(arguments)} but we require 1)")
     if not isinstance(arguments[0], str):

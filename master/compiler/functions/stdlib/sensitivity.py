@@ -11,7 +11,7 @@ __all__ = ["rewrap", "rewrapped", "unwrapped"]
 
 
 def unwrapped(value: Value) -> tuple[Value, bool]:
-    """`value` without any Sensitive, and whether there was one."""
+    """Return `value` without any Sensitive, and whether there was one."""
     if isinstance(value, Sensitive):
         return unwrapped(value.unwrap())[0], True
     if isinstance(value, list):
@@ -34,5 +34,5 @@ def rewrapped(value: Value, change: Callable[[Value], Value]) -> Value:
 
 @function("stdlib::rewrap_sensitive_data", "Any data", "Callable[Any] &block?", returns="Any")
 def rewrap(context: Context, data: Value, *, block: Closure | None = None) -> Value:
-    """The data without the Sensitive in it, through the lambda if there is one; Sensitive as a whole if any of it was."""
+    """Return the data without the Sensitive in it, through the lambda if there is one; Sensitive as a whole if any of it was."""
     return rewrapped(data, block if block is not None else lambda value: value)

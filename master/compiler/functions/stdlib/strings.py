@@ -16,7 +16,7 @@ from .octets import octets
 
 @legacy_function("dos2unix", 1)
 def dos2unix(context: Context, text: Value) -> str:
-    """The text with line feeds as line ends."""
+    """Return the text with line feeds as line ends."""
     if not isinstance(text, str):
         raise EvaluationError("dos2unix(): Requires string as argument")
     return text.replace("\r\n", "\n")
@@ -24,14 +24,14 @@ def dos2unix(context: Context, text: Value) -> str:
 
 @legacy_function("unix2dos", 1)
 def unix2dos(context: Context, text: Value) -> str:
-    """The text with carriage return and line feed as line ends."""
+    """Return the text with carriage return and line feed as line ends."""
     if not isinstance(text, str):
         raise EvaluationError("unix2dos(): Requires string as argument")
     return re.sub(r"\r*\n", "\r\n", text)
 
 
 def _each(name: str, arguments: tuple[Value, ...], change: Callable[[str], str]) -> Value:
-    """The string, or the strings of the array, changed; other elements stay."""
+    """Return the string, or the strings of the array, changed; other elements stay."""
     if not arguments:
         raise EvaluationError(f"{name}(): Wrong number of arguments given (0 for 1)")
     value = arguments[0]
@@ -44,19 +44,19 @@ def _each(name: str, arguments: tuple[Value, ...], change: Callable[[str], str])
 
 @legacy_function("regexpescape", -1)
 def regexpescape(context: Context, *arguments: Value) -> Value:
-    """A string, or the strings of an array, as regular expressions that match just them."""
+    """Return a string, or the strings of an array, as regular expressions that match just them."""
     return _each("regexpescape", arguments, quoted)
 
 
 @legacy_function("swapcase", -1)
 def swapcase(context: Context, *arguments: Value) -> Value:
-    """A string, or the strings of an array, with upper and lower case exchanged."""
+    """Return a string, or the strings of an array, with upper and lower case exchanged."""
     return _each("swapcase", arguments, str.swapcase)
 
 
 @legacy_function("uriescape", -1)
 def uriescape(context: Context, *arguments: Value) -> Value:
-    """A string, or the strings of an array, with percent escapes for all that may not stand in a URI."""
+    """Return a string, or the strings of an array, with percent escapes for all that may not stand in a URI."""
     from urllib.parse import quote
 
     return _each("uriescape", arguments, lambda text: quote(octets(text), safe="-_.!~*'();/?:@&=+$,[]"))
@@ -96,7 +96,7 @@ def _squeezed(text: Value, test: Callable[[str], bool] | None) -> str:
 
 @legacy_function("squeeze", -1)
 def squeeze(context: Context, *arguments: Value) -> Value:
-    """A string, or the strings of an array, with repeated characters, or those of a set, once."""
+    """Return a string, or the strings of an array, with repeated characters, or those of a set, once."""
     if len(arguments) not in (1, 2):
         raise EvaluationError(f"squeeze(): Wrong number of arguments given {len(arguments)} for 2 or 1")
     test: Callable[[str], bool] | None = None
@@ -114,19 +114,19 @@ def _several(value: Value) -> tuple[str, ...]:
 
 @function("stdlib::start_with", "String test_string", "Variant[String[1],Array[String[1], 1]] prefixes", returns="Boolean")
 def start_with(context: Context, test_string: str, prefixes: Value) -> bool:
-    """Whether a string begins with one of these."""
+    """Return whether a string begins with one of these."""
     return test_string.startswith(_several(prefixes))
 
 
 @function("stdlib::end_with", "String test_string", "Variant[String[1],Array[String[1], 1]] suffixes", returns="Boolean")
 def end_with(context: Context, test_string: str, suffixes: Value) -> bool:
-    """Whether a string ends with one of these."""
+    """Return whether a string ends with one of these."""
     return test_string.endswith(_several(suffixes))
 
 
 @function("stdlib::xml_encode", "String str", "Enum['text','attr'] type?", returns="String")
 def xml_encode(context: Context, text: str, kind: str = "text") -> str:
-    """A string for use between XML tags, or, with its quotes, as the value of an attribute."""
+    """Return a string for use between XML tags, or, with its quotes, as the value of an attribute."""
     safe = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     if kind == "text":
         return safe

@@ -16,7 +16,7 @@ __all__ = ["dump"]
 
 
 def dump(data: dict[Value, Value]) -> str:
-    """The document for a hash."""
+    """Return the document for a hash."""
     lines: list[str] = []
     _table(data, [], lines)
     return "".join(line + "\n" for line in lines)

@@ -23,13 +23,13 @@ _PRETTY_OPTIONS: Final = (
 
 @function("stdlib::to_json", "Any data")
 def to_json(context: Context, data: Value) -> Value:
-    """The data as JSON, without blanks."""
+    """Return the data as JSON, without blanks."""
     return rewrapped(data, jsontext.dump)
 
 
 @function("stdlib::to_json_pretty", "Variant[Hash, Array] data", "Optional[Boolean] skip_undef?", _PRETTY_OPTIONS)
 def to_json_pretty(context: Context, data: Value, skip_undef: bool | None = None, opts: dict[str, Value] | None = None) -> Value:
-    """The data as JSON over several lines; without the undef values of its first level, if wanted."""
+    """Return the data as JSON over several lines; without the undef values of its first level, if wanted."""
     layout = jsontext.changed(jsontext.PRETTY, opts or {})
 
     def text(plain: Value) -> str:
@@ -45,7 +45,7 @@ def to_json_pretty(context: Context, data: Value, skip_undef: bool | None = None
 
 @function("stdlib::to_yaml", "Any data", "Hash options?")
 def to_yaml(context: Context, data: Value, options: dict[Value, Value] | None = None) -> Value:
-    """The data as YAML; options: indentation, line_width, canonical, and sort_keys."""
+    """Return the data as YAML; options: indentation, line_width, canonical, and sort_keys."""
     given = dict(options or {})
     sort_keys = given.pop("sort_keys", False)
     unknown = [key for key in given if key not in ("indentation", "line_width", "canonical", "header", "version")]
@@ -78,7 +78,7 @@ def _sorted(value: Value) -> Value:
 
 @function("stdlib::to_toml", "Hash data")
 def to_toml(context: Context, data: dict[Value, Value]) -> Value:
-    """The hash as TOML, sorted by key."""
+    """Return the hash as TOML, sorted by key."""
     return rewrapped(data, toml.dump)
 
 
@@ -99,11 +99,11 @@ def _data(context: Context, value: Value) -> Value:
 
 @function("stdlib::to_python", "Any object")
 def to_python(context: Context, object_: Value) -> str:
-    """The data as a literal of Python."""
+    """Return the data as a literal of Python."""
     return _literal(_data(context, object_), {None: "None", True: "True", False: "False"}, ": ", inspect)
 
 
 @function("stdlib::to_ruby", "Any object")
 def to_ruby(context: Context, object_: Value) -> str:
-    """The data as a literal of Ruby."""
+    """Return the data as a literal of Ruby."""
     return _literal(_data(context, object_), {None: "nil", True: "true", False: "false"}, " => ", inspect)
