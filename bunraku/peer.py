@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 
 from agent.run.wiring import Wiring
 from agent.servers.http import HttpClient
 from agent.servers.selection import ServerSelection
 from agent.servers.server import DialectCache, Server
 from agent.servers.tls import Verifier
+from shared.clock import utc_now
 from shared.errors import PeerNotTrusted
 from shared.indirector.routes import read_routes
 from shared.settings import AgentSettings
@@ -34,7 +34,7 @@ async def verified(settings: AgentSettings) -> AsyncIterator[HttpClient]:
         settings.localcacert,
         settings.hostcrl if revocation != "false" else None,
         revocation if revocation != "false" else False,
-        lambda: datetime.now(UTC),
+        utc_now,
         settings.hostcert if settings.hostcert.exists() else None,
         settings.hostprivkey if settings.hostcert.exists() else None,
     )

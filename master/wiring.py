@@ -9,13 +9,13 @@ import socket
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from certs.oids import OidNames
 from certs.ssldir import SslDir
+from shared.clock import utc_now
 from shared.data import plainjson
 from shared.errors import Location, NotFound
 from shared.filesystem.bucket import Bucket
@@ -271,7 +271,7 @@ def bind(
             server_facts=server_facts(settings),
             environments=environments.has,
             default_environment=settings.environment,
-            now=lambda: datetime.now(UTC),
+            now=utc_now,
             static=StaticCatalogs(code, environments, metadata),
             external=TrustedExternal.of(settings).about,
             parsers=parsers,
@@ -322,7 +322,7 @@ def given_catalogs(settings: MasterSettings, environments: Environments, workers
         server_facts=server_facts(settings),
         environments=environments.has,
         code_id=code_id,
-        now=lambda: datetime.now(UTC),
+        now=utc_now,
     )
 
 

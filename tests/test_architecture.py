@@ -22,7 +22,7 @@ MAX_LINES = 500
 
 LAYERS = {
     "shared": (
-        "errors regexp_syntax suggestions webtrust",
+        "clock errors regexp_syntax suggestions webtrust",
         "failpoints names pluginfiles regexps",
         "data filesystem",
         "settings wire",

@@ -26,7 +26,7 @@ from shared.file_serving.metadata import MetadataOptions
 from shared.file_serving.trees import can_be_served
 from shared.filesystem import checksums
 from shared.filesystem.checksums import Algorithm, Checksum
-from shared.filesystem.files import make_directory, parts_of
+from shared.filesystem.files import make_directory, parts_of, write_all
 from shared.models.file_metadata import FileMetadata
 from shared.names import quoted_for_log
 from shared.process.log import NOTICE
@@ -273,19 +273,13 @@ class PluginSync:
                 if size > self.limits.size:
                     raise TooLarge(f"it is larger than {self.limits.size} bytes", hint="See max_file_body.")
                 digest.update(chunk)
-                await asyncio.to_thread(_write, fd, chunk)
+                await asyncio.to_thread(write_all, fd, chunk)
         if digest.hexdigest() != checksum.value:
             raise BadData(f"its content has the checksum {{{checksum.type}}}{digest.hexdigest()}, not {checksum}")
 
 
 def _log_change(path: Path, attribute: str, text: str) -> None:
     log.log(NOTICE, "%s", text, extra={"source": f"/File[{path}]/{attribute}"})
-
-
-def _write(fd: int, chunk: bytes) -> None:
-    view = memoryview(chunk)
-    while view:
-        view = view[os.write(fd, view) :]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from shared.clock import utc_now
 from shared.errors import ConfigError, PeerError, PuppetError, text_with_hint
 from shared.failpoints import failpoint
 from shared.indirector.routes import read_routes
@@ -22,7 +23,6 @@ from ..run.lock import DisabledLock, RunLock
 from ..run.steps import StepObserver as StepObserver
 from ..run.steps import Steps
 from ..servers.srv import Srv
-from ..state.runlog import utc_now
 
 if TYPE_CHECKING:
     from certs.verify import Revocation

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from shared.clock import utc_now
 from shared.errors import PeerError, PuppetError, text_with_hint
 from shared.failpoints import failpoint
 from shared.filesystem.checksums import algorithm
@@ -20,7 +21,7 @@ from shared.regexps import PATTERN_TIMEOUT
 from shared.settings import AgentSettings
 from shared.wire.dialects import LEGACY, MODERN, Dialect
 
-from ..state.runlog import RunLog, utc_now
+from ..state.runlog import RunLog
 from ..state.statefiles import TransactionStore, write_classes, write_resources, write_summary
 from .admincommands import CommandFailed, run_command
 from .retrieval import NoCatalog, Retrieval, RetrievedCatalog

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from datetime import UTC, datetime
 
+from shared.clock import utc_now
 from shared.errors import ConfigError, PeerError, PuppetError
 from shared.names import quoted_for_log
 from shared.settings import AgentSettings
@@ -187,6 +187,6 @@ async def locate_ca(settings: AgentSettings, *, srv: Srv | None = None) -> Site:
         PeerError: none of server_list answers.
     """
     has_ca = settings.localcacert.exists()
-    verifier = Verifier(settings.localcacert, None, False, lambda: datetime.now(UTC), None, None) if has_ca else None
+    verifier = Verifier(settings.localcacert, None, False, utc_now, None, None) if has_ca else None
     async with HttpClient.of(settings, verifier) as client:
         return await ServerSelection.of(client, settings, srv=srv).site("ca")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 
+from shared.clock import utc_now
 from shared.errors import Location
 from shared.models.report import LEVELS, Log, iso
 from shared.ral.secrets import Secrets
@@ -13,10 +14,6 @@ Printer = Callable[[Log], None]
 
 MAX_LINES = 100_000  # kept for the report; further lines are printed and counted
 MAX_MESSAGE = 1_000_000  # characters of one message
-
-
-def utc_now() -> datetime:
-    return datetime.now(UTC)
 
 
 class RunLog:

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from shared.clock import utc_now
 from shared.errors import PuppetError, ResourceError
 from shared.filesystem.files import write_atomic
 from shared.models.report import ResourceStatus
@@ -24,7 +25,7 @@ from shared.ral.components import Component, Unmanaged
 from shared.ral.providers import drop_unsupported
 from shared.settings import AgentSettings
 
-from ..state.runlog import RunLog, utc_now
+from ..state.runlog import RunLog
 from ..state.statefiles import StateFile, TransactionStore
 from . import dot
 from .ahead import ReadAhead
@@ -36,10 +37,6 @@ from .harness import Harness, failure_reason, failure_reason_of
 from .status import EvaluationStatus
 
 NEIGHBOURS = 200  # resources that may be changed at the turn of another
-
-
-def _never() -> bool:
-    return False
 
 
 @dataclass(frozen=True)
@@ -62,7 +59,7 @@ class ApplyContext:
     evaltrace: bool = False
     merge_warnings: bool = False  # of failed dependencies: one for a class, none for its resources
     graphs: Path | None = None  # folder for the graphs of the run, which must exist; None: they are not written
-    stop: Callable[[], bool] = _never
+    stop: Callable[[], bool] = lambda: False
     now: Callable[[], datetime] = utc_now
 
     @classmethod

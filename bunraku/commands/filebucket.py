@@ -22,6 +22,7 @@ from shared.errors import BadRequest, ConfigError, Denied, NotFound, PuppetError
 from shared.filesystem import checksums
 from shared.filesystem.bucket import Bucket
 from shared.filesystem.checksums import Algorithm, algorithm
+from shared.filesystem.files import write_all
 from shared.filesystem.textdiff import Differ
 from shared.process.cli import CommandOptions, flag, parse_options, text
 from shared.process.service import make_room
@@ -204,7 +205,7 @@ class BucketCommands:
         try:
             try:
                 async for block in self._content(value):
-                    await asyncio.to_thread(_write_all, fd, block)
+                    await asyncio.to_thread(write_all, fd, block)
                 _take_over(fd, old)
                 await asyncio.to_thread(os.fsync, fd)
             finally:
@@ -256,12 +257,6 @@ def _replaced(path: Path) -> tuple[Path, os.stat_result | None]:
     if not stat.S_ISREG(old.st_mode):
         raise BadRequest(f"Could not restore {path}: it is not a regular file")
     return path.resolve(), old
-
-
-def _write_all(fd: int, block: bytes) -> None:
-    view = memoryview(block)
-    while view:
-        view = view[os.write(fd, view) :]
 
 
 def _take_over(fd: int, old: os.stat_result | None) -> None:

@@ -22,6 +22,7 @@ from agent.servers.sites import Site
 from certs import fingerprints, keys, text, verify
 from certs.ssldir import SslDir
 from certs.verify import TrustStore
+from shared.clock import utc_now
 from shared.errors import ConfigError, PeerNotTrusted, PuppetError, Unsupported
 from shared.indirector import Request
 from shared.indirector.rest import Rest
@@ -138,7 +139,7 @@ class HostSsl:
             bootstrap_options(settings, waitforcert),
             lambda verifier: HttpClient.of(settings, verifier),
             dialects,
-            now=lambda: datetime.now(UTC),
+            now=utc_now,
             locate=self._located,
         ).run()
 

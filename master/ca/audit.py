@@ -7,13 +7,14 @@ import json
 import logging
 import os
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 from cryptography import x509
 
 from certs.certificates import time_text
 from certs.fingerprints import fingerprint
+from shared.clock import utc_now
 from shared.errors import ConfigError
 from shared.filesystem.files import appending, make_directory
 from shared.process.log import NOTICE, ORIGIN
@@ -92,7 +93,7 @@ class Trail:
     The file is opened for each line, so that it may be rotated at any time, and so that `puppet cert` can write it, too.
     """
 
-    def __init__(self, path: Path, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    def __init__(self, path: Path, now: Callable[[], datetime] = utc_now) -> None:
         self.path = path
         self.now = now
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
@@ -14,6 +14,7 @@ from certs import bundles, certificates, crl, ocsp, signatures
 from certs.bundles import MAX_CRL_BYTES
 from certs.fingerprints import fingerprint
 from certs.keys import PrivateKey, public_der
+from shared.clock import utc_now
 from shared.errors import BadData, BadRequest, ConfigError, Conflict, Denied, PuppetError, TooLarge
 from shared.failpoints import failpoint
 from shared.filesystem.files import Stamp, stamp_of
@@ -31,10 +32,6 @@ log = logging.getLogger("puppet.ca")
 
 YEAR = 365 * 86400
 WARN_BEFORE = timedelta(days=90)
-
-
-def utc_now() -> datetime:
-    return datetime.now(UTC)
 
 
 @dataclass(frozen=True, slots=True)

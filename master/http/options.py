@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 
 from certs.oids import OidNames
+from shared.clock import utc_now
 
 from .identity import ProxyRules
 from .limits import ServerLimits
@@ -34,7 +35,7 @@ class ServerOptions:
     limits: ServerLimits = field(default_factory=ServerLimits)
     proxy: ProxyRules = field(default_factory=ProxyRules)
     oid_names: OidNames = field(default_factory=OidNames)
-    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    now: Callable[[], datetime] = utc_now
     on_crl_expired: Callable[[], Awaitable[object]] | None = None
     on_answer: Callable[[str, str, int, float], None] = lambda endpoint, method, status, seconds: None
     on_refused: Callable[[dict[str, object]], None] = lambda entry: None

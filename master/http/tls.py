@@ -9,13 +9,14 @@ import ssl
 import tempfile
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from certs import bundles, verify
+from shared.clock import utc_now
 from shared.errors import ConfigError, PuppetError
 from shared.filesystem.files import stamp_of
 
@@ -216,7 +217,7 @@ class ServerTls:
         *,
         interval: float = 0.5,
         on_expired: Callable[[], Awaitable[object]] | None = None,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        now: Callable[[], datetime] = utc_now,
     ) -> None:
         self.files = files
         self.interval = interval

@@ -59,11 +59,6 @@ class Listings:
             case _:
                 return plainjson.dumps(plan(self._world(environment), question["module"], question["name"]))
 
-    @property
-    def remembered_environments(self) -> int:
-        """The number of environments whose classes are remembered."""
-        return len(self._read)
-
     def forget(self) -> None:
         """Forget all remembered classes."""
         self._read.clear()

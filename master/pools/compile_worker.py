@@ -22,6 +22,7 @@ from typing import Any, BinaryIO
 
 from shared.data import plainjson
 from shared.errors import BadData, BadRequest, CompileError, Location, PuppetError
+from shared.filesystem.files import write_all
 from shared.process.memory import freeze_loaded_objects
 from shared.regexps import PATTERN_TIMEOUT
 
@@ -289,9 +290,7 @@ def main() -> int:
     os.dup2(2, 1)  # whatever prints must not get into the answers
 
     def send(frame: bytes) -> None:
-        view = memoryview(frame)
-        while view:
-            view = view[os.write(pipe, view) :]
+        write_all(pipe, frame)
 
     try:
         import setproctitle

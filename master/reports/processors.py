@@ -15,11 +15,12 @@ import secrets
 import shutil
 import ssl
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
 from shared import webtrust
+from shared.clock import utc_now
 from shared.errors import ConfigError, OutOfSpace, Unavailable
 from shared.failpoints import failpoint
 from shared.filesystem.files import make_directory, owner_in, write_atomic
@@ -62,7 +63,7 @@ class Store:
         self,
         root: Path,
         *,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        now: Callable[[], datetime] = utc_now,
         writers: Writers | None = None,
         render: Render = of_its_age,
     ) -> None:

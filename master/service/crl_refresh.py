@@ -21,6 +21,7 @@ from cryptography import x509
 
 from certs import bundles, crl
 from certs.verify import CRL_FROM_THE_FUTURE
+from shared.clock import utc_now
 from shared.errors import BadData, PeerAnswered, PeerNotTrusted, PeerUnreachable, PuppetError, TooLarge
 from shared.filesystem.files import owner_in, write_atomic
 from shared.indirector import paths
@@ -132,7 +133,7 @@ class CrlRefresh:
         fetch: Callable[[], Awaitable[bytes]],
         source: object,
         *,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        now: Callable[[], datetime] = utc_now,
     ) -> None:
         self.files = files
         self.fetch = fetch
@@ -147,7 +148,7 @@ class CrlRefresh:
         """Return the refresh that the settings ask for; None for a master that is the CA, and when it is switched off."""
         if settings.ca or not settings.crl_refresh_interval:
             return None
-        source = CrlSource(settings, files, now=lambda: datetime.now(UTC))
+        source = CrlSource(settings, files, now=utc_now)
         return cls(files, source.fetch, source)
 
     async def refresh(self) -> None:

@@ -6,10 +6,11 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Literal
 
 from certs import bundles, certificates
+from shared.clock import utc_now
 from shared.errors import PuppetError
 
 from ..ca.authority import CertificateAuthority
@@ -109,7 +110,7 @@ class Expiries:
         read: Returns all ends. Blocks; raises PuppetError, OSError.
     """
 
-    def __init__(self, read: Callable[[], Sequence[Ending]], *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    def __init__(self, read: Callable[[], Sequence[Ending]], *, now: Callable[[], datetime] = utc_now) -> None:
         self.read = read
         self.now = now
         self.ends: list[Ending] = []  # without those of agents

@@ -25,7 +25,7 @@ from ..failpoints import failpoint
 from ..names import quoted_for_log
 from . import checksums
 from .checksums import Algorithm, Checksum
-from .files import make_directory, open_beneath
+from .files import make_directory, open_beneath, write_all
 from .textdiff import Differ
 
 MAX_PATH = 4096  # characters of an original path
@@ -285,10 +285,8 @@ class Incoming:
         if before >> 22 != self.size >> 22 or len(block) > 1 << 22:  # every 4 MiB
             self.bucket._room(len(block))
         self._sum.update(block)
-        view = memoryview(block)
         try:
-            while view:
-                view = view[os.write(self._fd, view) :]
+            write_all(self._fd, block)
         except OSError as err:
             raise _translated(err) from err
 

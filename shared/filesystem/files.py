@@ -152,9 +152,7 @@ def write_atomic(
                 if owner is not None:
                     os.fchown(fd, *owner)
                 os.fchmod(fd, mode)
-                view = memoryview(data)
-                while view:
-                    view = view[os.write(fd, view) :]
+                write_all(fd, data)
                 if durable:
                     os.fsync(fd)
             finally:
@@ -168,6 +166,13 @@ def write_atomic(
             os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Write all of `data` to a descriptor that blocks, however little of it the system takes at once."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
 
 
 def stamp_of(path: Path) -> Stamp:
@@ -202,9 +207,7 @@ def append_synced(path: Path, data: bytes, *, mode: int = 0o644) -> None:
         size = os.fstat(fd).st_size
         if size and os.pread(fd, 1, size - 1) != b"\n":
             data = b"\n" + data
-        view = memoryview(data)
-        while view:
-            view = view[os.write(fd, view) :]
+        write_all(fd, data)
         os.fsync(fd)
     finally:
         os.close(fd)
@@ -357,5 +360,6 @@ __all__ = [
     "readable_by_others",
     "stamp_of",
     "sync_directory",
+    "write_all",
     "write_atomic",
 ]

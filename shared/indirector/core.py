@@ -11,12 +11,13 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, ClassVar, Generic, Self, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from ..clock import utc_now
 from ..errors import BadData, BadRequest, Denied, Unsupported
 from ..names import quoted_for_log
 from ..wire.dialects import Dialect
@@ -267,10 +268,6 @@ class Terminus(Generic[M]):
     def authorized(self, verb: str, request: Request[M]) -> bool:
         """A terminus' own say about a remote caller, after the rules; the file server's mounts use it."""
         return True
-
-
-def utc_now() -> datetime:
-    return datetime.now(UTC)
 
 
 class Binding(Generic[M]):

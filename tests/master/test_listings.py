@@ -90,9 +90,9 @@ def test_what_was_read_of_environments_is_not_kept_without_end(listings: Listing
     for number in range(MAX_ENVIRONMENTS + 5):
         (tmp_path / f"environments/e{number}").mkdir()
         listings.classes(f"e{number}")
-    assert listings.remembered_environments == MAX_ENVIRONMENTS
+    assert len(listings._read) == MAX_ENVIRONMENTS
     listings.forget()
-    assert listings.remembered_environments == 0
+    assert len(listings._read) == 0
 
 
 def test_an_environment_without_files_has_no_classes_and_no_modules(listings: Listings) -> None:

@@ -18,6 +18,7 @@ from shared.errors import ResourceError
 from shared.failpoints import failpoint
 from shared.filesystem import checksums
 from shared.filesystem.checksums import Algorithm
+from shared.filesystem.files import write_all
 
 from .path_entries import PathEntry, open_entry
 
@@ -98,9 +99,7 @@ class Replacement:
         with self._lock:
             if self._fd < 0:
                 raise OSError(errno.EBADF, "given up", self.path)
-            view = memoryview(block)
-            while view:
-                view = view[os.write(self._fd, view) :]
+            write_all(self._fd, block)
             self._sum.update(block)
             self.size += len(block)
 

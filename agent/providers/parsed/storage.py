@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from shared.errors import ResourceError
+from shared.filesystem.files import write_all
 from shared.types.filebucket import Filebucket
 
 from ...servers.dipper import Dipper
@@ -111,9 +112,7 @@ def _rewrite(path: str, data: bytes) -> None:
     with open_entry(path) as entry:
         fd = entry.open(os.O_WRONLY)
     try:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(fd, view) :]
+        write_all(fd, data)
         os.ftruncate(fd, len(data))
         os.fsync(fd)
     finally:

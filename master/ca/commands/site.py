@@ -9,9 +9,10 @@ from typing import TextIO
 
 from certs.keys import Generator, KeyKind
 from certs.ssldir import SslDir
+from shared.clock import utc_now
 
 from .. import audit
-from ..authority import CaOptions, utc_now
+from ..authority import CaOptions
 from ..storage.store import CaFiles
 
 __all__ = ["CaSite", "Console"]

@@ -12,6 +12,7 @@ from pathlib import Path
 from certs import bundles, certificates, crl, keys, oids
 from certs.keys import Generator
 from certs.ssldir import SslDir
+from shared.clock import utc_now
 from shared.errors import BadData, ConfigError
 from shared.failpoints import failpoint
 from shared.filesystem.files import make_directory, write_atomic
@@ -19,7 +20,7 @@ from shared.names import valid_certname
 
 from .. import audit, signers
 from ..audit import Audit
-from ..authority import CaOptions, CertificateAuthority, utc_now
+from ..authority import CaOptions, CertificateAuthority
 from ..registry import CertificateRegistry
 from ..storage.inventory import InventoryEntry
 from ..storage.store import PRIVATE_MODE, PUBLIC_MODE, CaFiles, CaStore

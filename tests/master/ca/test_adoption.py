@@ -20,6 +20,7 @@ from master.ca.commands.site import CaSite
 from master.ca.registry import CertificateRegistry
 from master.ca.setup import adoption, bootstrap
 from master.ca.storage.store import CaFiles
+from shared.clock import utc_now
 from shared.errors import ConfigError, Conflict, NotFound
 
 PUPPETSERVER = shutil.which("puppetserver")
@@ -326,7 +327,7 @@ def test_a_ca_of_debians_puppetserver_is_taken_over(tmp_path, target) -> None:
     done = subprocess.run(setup, env=environ, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     host = SslDir(folder / "ssl", "m.example.com")
-    found = adoption.adopt(folder / "ca", target, ssldir=host, now=bootstrap.utc_now())
+    found = adoption.adopt(folder / "ca", target, ssldir=host, now=utc_now())
     assert found.done and found.signed == ["m.example.com"] and len(found.chain) == 2
     assert any("root_key.pem" in each for each in found.odd) and not any("m.example.com" in each for each in found.odd)
     assert target.cadir.joinpath("root_key.pem").stat().st_mode & 0o007 == 0
