@@ -135,7 +135,7 @@ def mount_matcher(allow: Sequence[str], deny: Sequence[str], client: Client) -> 
     """The patterns of a mount, as those of auth.conf; `deny *` only says what holds anyway."""
     entries = [acl_entry(pattern, True, Location("fileserver.conf")) for pattern in allow]
     entries += [acl_entry(pattern, False, Location("fileserver.conf")) for pattern in deny if pattern != "*"]
-    return Rule("mount", Prefix("/"), tuple(entries)).decides(client, ())
+    return Rule("mount", Prefix("/"), tuple(entries)).allows_client(client, ())
 
 
 def open_ca(settings: MasterSettings, report: Audit, supervisor: Supervisor) -> CaService:

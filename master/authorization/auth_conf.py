@@ -1,10 +1,12 @@
 """
-auth.conf: read into rules, joined with the defaults, read again when it changes. The form of Puppet 3.8 is read here, that of
-puppetserver in `auth_hocon`: it says everything itself, so that no defaults stand behind it.
+auth.conf: parsed into rules, joined with the defaults, read again when it changes.
 
-A site's file holds for both schemes. Its paths are `/<singular indirection>/<key>`; in scheme B the URL's own path is tried as
-well, so that a file written for Puppet 4 works too. A last `path /` that allows nobody, as in the file that Puppet 3.8 ships, stands
-behind the defaults of scheme B, which would otherwise never be reached. Source: protocol reference 4.1 to 4.4.
+This module parses the form of Puppet 3.8. The form of puppetserver, which `auth_hocon` parses, spells out everything and gets no
+defaults.
+
+A site's file holds for both schemes. Its paths are `/<singular indirection>/<key>`; in scheme B the URL's own path is tried as well, so
+that a file written for Puppet 4 works too. A last `path /` that allows nobody, as in the file that Puppet 3.8 ships, is placed after the
+defaults of scheme B, which would otherwise never be reached. Source: protocol reference 4.1 to 4.4.
 """
 
 from __future__ import annotations
@@ -38,14 +40,14 @@ _YES, _NO = ("yes", "on", "true"), ("no", "off", "false", "all", "any")
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What is asked in each scheme."""
+    """The rules of each URL scheme."""
 
     legacy: tuple[Rule, ...] = LEGACY_RULES
     modern: tuple[Rule, ...] = MODERN_RULES
 
     @classmethod
     def of(cls, own: tuple[Rule, ...]) -> Rules:
-        """The rules of a file with the defaults behind them: in scheme A those whose path the file does not name."""
+        """Return a file's rules followed by the defaults: in scheme A by those whose path the file does not name."""
         named = {rule.name for rule in own}
         missing = tuple(rule for rule in LEGACY_RULES if rule.name not in named)
         for rule in missing:
@@ -71,10 +73,10 @@ class _Stanza:
 
 def parse(text: str, file: str) -> tuple[Rule, ...]:
     """
-    The rules of a file, in its order, without defaults.
+    Return the rules of a file, in its order, without defaults.
 
     Raises:
-        ConfigError: with file and line.
+        ConfigError: With file and line.
     """
     stanzas: list[_Stanza] = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -85,7 +87,7 @@ def parse(text: str, file: str) -> tuple[Rule, ...]:
         elif directive := _DIRECTIVE.fullmatch(line):
             if not stanzas:
                 _fail(f"Missing or invalid 'path' before right directive at line {number} of {file}", Location(file, number))
-            _add(stanzas[-1], directive[1], directive[2], Location(file, number))
+            _add_directive(stanzas[-1], directive[1], directive[2], Location(file, number))
         else:
             _fail(f"Invalid line {number}: {quoted_for_log(line)[1:-1]}", Location(file, number))
     return tuple(_rule(stanza, file) for stanza in stanzas)
@@ -114,7 +116,7 @@ def _rule(stanza: _Stanza, file: str) -> Rule:
     )
 
 
-def _add(stanza: _Stanza, directive: str, value: str, where: Location) -> None:
+def _add_directive(stanza: _Stanza, directive: str, value: str, where: Location) -> None:
     values = [part for part in re.split(r"\s*,\s*", value.strip()) if part]
     match directive:
         case "auth" | "authenticated":
@@ -129,18 +131,18 @@ def _add(stanza: _Stanza, directive: str, value: str, where: Location) -> None:
                     _fail(f"'{verb}' is already in the '{stanza.name}' ACL", where)
                 stanza.verbs.append(verb)
         case "environment":
-            for each in values:
-                if each in stanza.environments:
-                    _fail(f"'{quoted_for_log(each)[1:-1]}' is already in the '{stanza.name}' ACL", where)
-                stanza.environments.append(each)
+            for environment in values:
+                if environment in stanza.environments:
+                    _fail(f"'{quoted_for_log(environment)[1:-1]}' is already in the '{stanza.name}' ACL", where)
+                stanza.environments.append(environment)
         case "allow" | "deny":
             stanza.entries += [name_entry(part, directive == "allow", where) for part in values]
         case _:
             stanza.entries += [network_entry(part, directive == "allow_ip", where) for part in values]
 
 
-def rules_of(text: str, file: str, names: OidNames) -> Rules:
-    """What a file of either form says, with the defaults where they stand behind it; ConfigError names the line or the rule."""
+def parse_rules(text: str, file: str, names: OidNames) -> Rules:
+    """Return the rules of a file of either form, with defaults where they belong; raise ConfigError, which names the line or the rule."""
     if auth_hocon.is_hocon(text):
         rules = auth_hocon.parse(text, file, names)
         return Rules(rules, rules)
@@ -148,7 +150,7 @@ def rules_of(text: str, file: str, names: OidNames) -> Rules:
 
 
 class AuthFile:
-    """The rules of a file, looked at again at most each `filetimeout` seconds; a file that does not parse leaves the old ones."""
+    """The rules of a file, checked for changes at most each `filetimeout` seconds; if the new file does not parse, the old rules stay."""
 
     def __init__(
         self,
@@ -163,28 +165,28 @@ class AuthFile:
         self.filetimeout = filetimeout
         self.clock = clock
         self._rules = Rules()
-        self._seen: Stamp = None
-        self._next_look = 0.0
+        self._loaded_stamp: Stamp = None
+        self._next_check = 0.0
 
     async def start(self) -> None:
-        """Read the file for the first time; ConfigError when it does not parse. No file: the defaults."""
+        """Read the file for the first time; raise ConfigError when it does not parse. Without a file the defaults hold."""
         await self.reload()
 
     async def reload(self) -> None:
-        """Read the file now. ConfigError: it does not parse; the rules stay as they were."""
-        self._rules, self._seen = await asyncio.to_thread(self._read)
-        self._next_look = self.clock() + self.filetimeout
+        """Read the file now; raise ConfigError when it does not parse, and keep the rules."""
+        self._rules, self._loaded_stamp = await asyncio.to_thread(self._read)
+        self._next_check = self.clock() + self.filetimeout
 
     async def rules(self) -> Rules:
-        """The rules in force."""
-        if self.path is not None and self.clock() >= self._next_look:
-            self._next_look = self.clock() + self.filetimeout
+        """Return the rules in force."""
+        if self.path is not None and self.clock() >= self._next_check:
+            self._next_check = self.clock() + self.filetimeout
             try:
-                if await asyncio.to_thread(self._stamp) != self._seen:
-                    self._rules, self._seen = await asyncio.to_thread(self._read)
+                if await asyncio.to_thread(self._stamp) != self._loaded_stamp:
+                    self._rules, self._loaded_stamp = await asyncio.to_thread(self._read)
                     log.info("Read %s anew", self.path)
             except ConfigError as err:
-                self._seen = await asyncio.to_thread(self._stamp)
+                self._loaded_stamp = await asyncio.to_thread(self._stamp)
                 log.error("The rules of %s stay as they were: %s", self.path, err)
         return self._rules
 
@@ -198,11 +200,11 @@ class AuthFile:
     def _read(self) -> tuple[Rules, Stamp]:
         if self.path is None:
             return Rules(), None
-        seen = self._stamp()
+        stamp = self._stamp()
         try:
             text = self.path.read_text("utf-8")
         except FileNotFoundError:
             return Rules(), None
         except (OSError, UnicodeDecodeError) as err:
             raise ConfigError(f"Could not read {self.path}: {err}") from err
-        return rules_of(text, str(self.path), self.names), seen
+        return parse_rules(text, str(self.path), self.names), stamp

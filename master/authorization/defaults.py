@@ -1,8 +1,8 @@
 """
-The rules that hold without a file, and behind one.
+The default rules, which hold without a file and after the rules of one.
 
-They match whole path segments only: what the reference writes as a bare prefix is written out here, so that no rule of ours ever
-covers more than it names. Source: protocol reference 4.2 (scheme A) and 4.4 (scheme B).
+They match whole path segments only: a bare prefix of the reference is written out here, so that no default rule covers more than it
+names. Source: protocol reference 4.2 (scheme A) and 4.4 (scheme B).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ MODERN_RULES = (
     _rule(f"{_CA}/clean", Exactly(f"{_CA}/clean"), "save", _ADMINISTRATOR),
     _rule(f"{_CA}/sign", Below(f"{_CA}/sign"), "save", _ADMINISTRATOR),
     _rule(f"{_CA}/certificate_renewal", Exactly(f"{_CA}/certificate_renewal"), "save", _EVERYBODY),
-    # A signed answer costs the CA's key work, so that strangers get none; a rule of the site may open it.
+    # A signed answer costs a signature of the CA, so that strangers get none; a rule of the site may allow it.
     _rule(f"{_CA}/ocsp", OneOf((Below(f"{_CA}/ocsp"), Below("/ocsp"))), "find save", _EVERYBODY),
     _rule("/status/v1/simple", Below("/status/v1/simple"), "find", _EVERYBODY, authenticated=False),
     _rule("/status/v1/services", Below("/status/v1/services"), "find", _EVERYBODY, authenticated=False),

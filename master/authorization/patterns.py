@@ -1,4 +1,4 @@
-"""The patterns of names and addresses that rules are made of, in the words of 3.8's auth.conf, puppetserver's and fileserver.conf."""
+"""Parsers of the patterns of names and addresses in 3.8's auth.conf, puppetserver's and fileserver.conf."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RUBY_ONLY = ((r"\A", r"\A"), (r"\z", r"\Z"), (r"\h", "[0-9a-fA-F]"), ("(?<", "(
 
 
 def ruby_regex(text: str, where: Location) -> Expression:
-    """A regular expression as Ruby writes it; keys hold no control characters, so that lines do not matter."""
+    """Compile a regular expression of Ruby; raise ConfigError. Keys hold no control characters, so that line anchors do not matter."""
     for ruby, python in _RUBY_ONLY:
         text = text.replace(ruby, python) if ruby != "(?<" else re.sub(r"\(\?<(?![=!])", python, text)
     try:
@@ -30,12 +30,13 @@ def ruby_regex(text: str, where: Location) -> Expression:
 
 
 def acl_entry(text: str, allows: bool, where: Location) -> AclEntry:
-    """One pattern, of a name or of addresses, as fileserver.conf has both under `allow`; ConfigError when it is neither."""
+    """Return the entry for a name or for addresses, as fileserver.conf has both under `allow`; raise ConfigError when it is neither."""
     is_address = text != "*" and re.fullmatch(r"[0-9a-fA-F.:/*]+", text) is not None and any(c in text for c in ".:")
     return network_entry(text, allows, where) if is_address else name_entry(text, allows, where)
 
 
 def name_entry(text: str, allows: bool, where: Location) -> AclEntry:
+    """Return the entry for a pattern of names; raise ConfigError when it is none."""
     if text == "*" and allows:
         return AclEntry(True, "all", text)
     if _HOST.fullmatch(text):
@@ -52,15 +53,16 @@ def name_entry(text: str, allows: bool, where: Location) -> AclEntry:
 
 
 def network_entry(text: str, allows: bool, where: Location) -> AclEntry:
+    """Return the entry for an address or network; raise ConfigError when it is none."""
     if text == "*" and allows:
         return AclEntry(True, "all", text)
-    found: Network
+    addresses: Network
     try:
         if octets := _OCTETS.fullmatch(text):
             parts = octets[1].rstrip(".").split(".")
-            found = ipaddress.ip_network(".".join(parts + ["0"] * (4 - len(parts))) + f"/{8 * len(parts)}")
+            addresses = ipaddress.ip_network(".".join(parts + ["0"] * (4 - len(parts))) + f"/{8 * len(parts)}")
         else:
-            found = ipaddress.ip_network(text, strict=False)
+            addresses = ipaddress.ip_network(text, strict=False)
     except ValueError:
         raise ConfigError(f"Invalid IP pattern {quoted_for_log(text)[1:-1]}", where=where) from None
-    return AclEntry(allows, "network", text, network=found)
+    return AclEntry(allows, "network", text, network=addresses)

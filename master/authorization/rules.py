@@ -1,8 +1,8 @@
 """
-Who may do what: rules, and the pure function that evaluates them.
+Access rules, and the pure function that evaluates them.
 
-A rule applies to a question when path, verb, environment and authentication fit; the first one that applies decides.
-Inside a rule its entries are tried from the most to the least specific. Source: protocol reference 4.1.
+A rule applies to a request when path, verb, environment and authentication fit; the first one that applies decides. The entries of a
+rule are tried from the most to the least specific. Source: protocol reference 4.1.
 """
 
 from __future__ import annotations
@@ -24,10 +24,15 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 @dataclass(frozen=True, slots=True)
 class AccessRequest:
     """
-    What is asked. `paths`: the names of the thing, the first is `/<singular indirection>/<key>`; scheme B adds the URL's path.
+    A request for access.
 
-    `verb` is find, search, save, destroy or head. `url`, `method` and `query` are how scheme B asks it, whatever scheme was
-    spoken, for the rules of puppetserver.
+    Attributes:
+        paths: The names of the thing; the first is `/<singular indirection>/<key>`, scheme B adds the URL's path.
+        verb: find, search, save, destroy or head.
+        environment: None: the request names none.
+        url: The path that scheme B has for the thing, whichever scheme was used, for the rules of puppetserver.
+        method: The lower-case method, for the same rules.
+        query: The parameters, for the same rules.
     """
 
     paths: tuple[str, ...]
@@ -40,9 +45,11 @@ class AccessRequest:
 
 
 class Matcher(Protocol):
-    """Whether a rule is about a path: the captures when it is (may be none), else None."""
+    """Decides whether a rule is about a path."""
 
-    def match(self, path: str) -> Sequence[str] | None: ...
+    def match(self, path: str) -> Sequence[str] | None:
+        """Return the captures, which may be empty, when the rule is about `path`, else None."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,20 +103,20 @@ class OneOf:
 
     def match(self, path: str) -> Sequence[str] | None:
         for matcher in self.matchers:
-            found = matcher.match(path)
-            if found is not None:
-                return found
+            captures = matcher.match(path)
+            if captures is not None:
+                return captures
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class AclEntry:
     """
-    One allow or deny. `kind`: all, exact, captured (text with `$1`), domain (`*.x`), regex, network, extensions.
+    One allow or deny. Names are compared as strings, unless the file itself writes a regular expression.
 
-    `extensions`: (name, values) pairs of which the certificate has to have each, with one of its values.
-
-    Names are compared as strings; a regular expression is only what the file itself writes as one.
+    Attributes:
+        kind: all, exact, captured (text with `$1`), domain (`*.x`), regex, network, extensions.
+        extensions: (name, values) pairs; the certificate has to have each of these extensions, with one of its values.
     """
 
     allows: bool
@@ -121,7 +128,7 @@ class AclEntry:
 
     @property
     def order(self) -> tuple[bool, bool, int, bool]:
-        """Most specific first: exact, then IP, then longer, then deny."""
+        """The sort key of entries, the most specific first: exact, then IP, then longer, then deny."""
         if self.network is not None:
             exact = self.network.prefixlen == self.network.max_prefixlen
             return (not exact, False, -self.network.prefixlen, self.allows)
@@ -129,7 +136,7 @@ class AclEntry:
         return (not exact, True, -len(self.text.split(".")), self.allows)
 
     def fits(self, client: Client, captures: Sequence[str]) -> bool:
-        """Whether the entry speaks of this client."""
+        """Return whether the entry is about this client; `captures` fill `$1` to `$9`."""
         name = client.name.lower()
         match self.kind:
             case "all":
@@ -145,7 +152,7 @@ class AclEntry:
             case "network":
                 return self.network is not None and _address_in(client.address, self.network)
             case "extensions":
-                return client.authenticated and all(values & _extension(client, each) for each, values in self.extensions)
+                return client.authenticated and all(values & _extension(client, key) for key, values in self.extensions)
 
 
 def _extension(client: Client, name: str) -> frozenset[str]:
@@ -155,7 +162,7 @@ def _extension(client: Client, name: str) -> frozenset[str]:
 
 
 def _fill_captures(text: str, captures: Sequence[str]) -> str:
-    return re.sub(r"\$([1-9])", lambda found: captures[int(found[1]) - 1] if int(found[1]) <= len(captures) else "", text)
+    return re.sub(r"\$([1-9])", lambda reference: captures[int(reference[1]) - 1] if int(reference[1]) <= len(captures) else "", text)
 
 
 def _address_in(address: str, network: Network) -> bool:
@@ -167,7 +174,15 @@ def _address_in(address: str, network: Network) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`verbs` and `environments` empty: all. `authenticated`: for clients with a certificate only. `line`: in its file, else 0."""
+    """
+    A rule of an auth.conf, or a default.
+
+    Attributes:
+        verbs: Empty: all.
+        environments: Empty: all.
+        authenticated: Whether the rule is for clients with a certificate only.
+        line: The line in its file, else 0.
+    """
 
     name: str
     matcher: Matcher
@@ -177,26 +192,26 @@ class Rule:
     authenticated: bool = True
     line: int = 0
 
-    def applies(self, question: AccessRequest) -> Sequence[str] | None:
-        """The captures when this rule is the one to ask, else None."""
-        if self.authenticated and not question.client.authenticated:
+    def captures_for(self, request: AccessRequest) -> Sequence[str] | None:
+        """Return the captures when this rule applies to `request`, else None."""
+        if self.authenticated and not request.client.authenticated:
             return None
-        if self.environments and question.environment not in self.environments:
+        if self.environments and request.environment not in self.environments:
             return None
-        for path in question.paths:
+        for path in request.paths:
             captures = self.matcher.match(path)
-            if captures is not None and self._has_verb(question.verb):
+            if captures is not None and self._has_verb(request.verb):
                 return captures
         return None
 
     def _has_verb(self, verb: str) -> bool:
         return not self.verbs or verb in self.verbs
 
-    def decides(self, client: Client, captures: Sequence[str]) -> bool:
-        """`allow *` wins; else the most specific entry that fits; else no."""
+    def allows_client(self, client: Client, captures: Sequence[str]) -> bool:
+        """Return whether `client` is allowed: `allow *` wins, then the most specific entry that fits; without one the answer is no."""
         if any(entry.allows and entry.kind == "all" for entry in self.entries):
             return True
-        for entry in sorted(self.entries, key=lambda each: each.order):
+        for entry in sorted(self.entries, key=lambda candidate: candidate.order):
             if entry.fits(client, captures):
                 return entry.allows
         return False
@@ -204,24 +219,24 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class AccessDecision:
-    """`rule`: the one that decided, None when none applied."""
+    """Whether access is allowed; `rule` is the one that decided, None when none applied."""
 
     allowed: bool
     rule: Rule | None = None
 
 
-def decide(rules: Sequence[Rule], question: AccessRequest) -> AccessDecision:
-    """The decision of the first rule that applies; no rule: denied. HEAD is allowed where find or save is."""
-    if question.verb == "head":
-        first = _first(rules, question, "find")
-        return first if first.allowed else _first(rules, question, "save")
-    return _first(rules, question, question.verb)
+def decide(rules: Sequence[Rule], request: AccessRequest) -> AccessDecision:
+    """Return the decision of the first rule that applies; without one it is a denial. HEAD is allowed where find or save is."""
+    if request.verb == "head":
+        first = _first_decision(rules, request, "find")
+        return first if first.allowed else _first_decision(rules, request, "save")
+    return _first_decision(rules, request, request.verb)
 
 
-def _first(rules: Sequence[Rule], question: AccessRequest, verb: str) -> AccessDecision:
-    asked = replace(question, verb=verb)
+def _first_decision(rules: Sequence[Rule], request: AccessRequest, verb: str) -> AccessDecision:
+    with_verb = replace(request, verb=verb)
     for rule in rules:
-        captures = rule.applies(asked)
+        captures = rule.captures_for(with_verb)
         if captures is not None:
-            return AccessDecision(rule.decides(question.client, captures), rule)
+            return AccessDecision(rule.allows_client(request.client, captures), rule)
     return AccessDecision(False)

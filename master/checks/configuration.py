@@ -14,7 +14,7 @@ from certs.oids import OidNames
 from shared.process import daemon
 from shared.settings import AgentSettings, MasterSettings, read, unknown
 
-from ..authorization.auth_conf import rules_of
+from ..authorization.auth_conf import parse_rules
 from ..environments.directories import Environments
 from ..environments.settings import environment_settings
 from ..observability.metrics import Metrics
@@ -54,7 +54,7 @@ def _settings(settings: MasterSettings) -> Iterator[Finding]:
 def _rules(settings: MasterSettings) -> None:
     if settings.rest_authconfig.exists():
         names = OidNames.load(settings.trusted_oid_mapping_file)
-        rules_of(settings.rest_authconfig.read_text("utf-8"), str(settings.rest_authconfig), names)
+        parse_rules(settings.rest_authconfig.read_text("utf-8"), str(settings.rest_authconfig), names)
 
 
 def _names(settings: MasterSettings) -> None:
