@@ -1,1 +1,1 @@
-"""Puppet's HTTP interface: both URL schemes, the CA's and the service's endpoints."""
+"""Puppet's HTTP interface: the application with both URL schemes, puppetserver's, the CA's and the service's endpoints."""

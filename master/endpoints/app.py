@@ -43,7 +43,7 @@ _LANES = frozenset({"catalog", "report"})  # of their own: they wait for a few p
 class Ca(Protocol):
     """The endpoints below /puppet-ca/v1."""
 
-    async def answer(self, request: HttpRequest, target: RequestTarget, client: Client, rules: Rules) -> Response: ...
+    async def respond(self, request: HttpRequest, target: RequestTarget, client: Client, rules: Rules) -> Response: ...
 
 
 def random_delay(most: int) -> int:
@@ -143,9 +143,9 @@ class MasterApp(HttpApplication):
         if target.segments[0] == "puppet-ca":
             if self.ca is None or target.segments[1:2] != ("v1",):
                 return text_response(404, "Not Found")
-            return await self.ca.answer(request, target, request.client, rules)
+            return await self.ca.respond(request, target, request.client, rules)
         request.endpoint = endpoint_name(target.segments)
-        response = await self.service.answer(target, request.client, rules)
+        response = await self.service.respond(target, request.client, rules)
         return response or not_routed(target.path, request.headers.get("Accept", ""))
 
     async def _server_response(self, request: HttpRequest, rules: Rules) -> Response:
@@ -153,7 +153,7 @@ class MasterApp(HttpApplication):
         request.endpoint = server_endpoint(request.sent_path)
         target = RequestTarget.of(request.method, request.sent_path, request.sent_query)
         async with self.admission.slot(request.client.name, request.endpoint if request.endpoint in _LANES else ""):
-            return await self.server.answer(request, target, request.client, rules)
+            return await self.server.respond(request, target, request.client, rules)
 
     async def _indirected_response(self, request: HttpRequest, rules: Rules) -> Response:
         client = request.client
@@ -162,9 +162,9 @@ class MasterApp(HttpApplication):
             request.endpoint = call.indirection
         if call.indirection in OF_THE_CA:
             # Strangers reach these. They take no slot, which a slow sender would hold; the CA's own queue is bounded.
-            return await self.handlers.answer(request, call, client, rules)
+            return await self.handlers.respond(request, call, client, rules)
         async with self.admission.slot(client.name, call.indirection if call.indirection in _LANES else ""):
-            return await self.handlers.answer(request, call, client, rules)
+            return await self.handlers.respond(request, call, client, rules)
 
     def _scheme(self, path: str) -> Scheme:
         """Return the scheme that a path, as it was sent, belongs to."""

@@ -41,19 +41,19 @@ T = TypeVar("T")
 _JSON_KINDS = ("application/json", "text/pson", "pson")
 _MAX_NAMES = 10_000  # in one clean or sign
 _DONE = Response(204, content_type="text/plain")  # 5.x clients give up on an answer without a type
-_MISSPELT = "certificate_statuss"  # what 5.x clients make of the plural
+_MISSPELT = "certificate_statuss"  # the plural as 5.x clients build it
 
 
 class CaEndpoints:
-    """Answers what comes below /puppet-ca/v1; `clock` gives the seconds since the epoch."""
+    """The endpoints below /puppet-ca/v1; `clock` returns the seconds since the epoch."""
 
     def __init__(self, ca: CaService, limits: MasterLimits, *, clock: Callable[[], float] = time.time) -> None:
         self.ca = ca
         self.limits = limits
         self.clock = clock
 
-    async def answer(self, request: HttpRequest, target: RequestTarget, client: Client, rules: Rules) -> Response:
-        """The answer, errors included: here they are plain text. Raises those that a stranger must not read."""
+    async def respond(self, request: HttpRequest, target: RequestTarget, client: Client, rules: Rules) -> Response:
+        """Return the response, also to errors, which are plain text here; raise those that a stranger must not read."""
         try:
             return await self._answer(request, target, client, rules)
         except PuppetError as err:
@@ -122,7 +122,7 @@ class CaEndpoints:
         return await self._unless_unchanged(request, self.ca.store.files.cacrl, self.ca.crl())
 
     async def _unless_unchanged(self, request: HttpRequest, path: Path, pem: Awaitable[bytes]) -> Response:
-        """The text, or 304 when the client certainly has it already. The time is read first: it is never later than the text."""
+        """Return the text, or 304 when the client certainly has it. The file's time is read before the text."""
         info = await asyncio.to_thread(path.stat)
         body, now = await pem, self.clock()
         validators = Validators.of(body, info.st_mtime, now)
@@ -134,26 +134,26 @@ class CaEndpoints:
         name = valid_certname(_single_segment(rest))
         _require_method(target, "GET", "PUT", "DELETE")
         if target.method == "PUT":
-            wish = await self._json_body(request)
-            if "desired_state" not in wish:
+            body = await self._json_body(request)
+            if "desired_state" not in body:
                 raise BadRequest('Missing required parameter "desired_state"')
-            await self.ca.set_state(name, wish["desired_state"], wish.get("cert_ttl"), client=client)
+            await self.ca.set_state(name, body["desired_state"], body.get("cert_ttl"), client=client)
             return _DONE
         if target.method == "DELETE":
             if not await self.ca.delete(name, client=client):
                 raise NotFound("Resource not found.")
             return _DONE
-        found = _require(await self.ca.status(name), "Resource not found.")
-        return _json(found.to_data(MODERN), _status_content_type(request))
+        status = _require(await self.ca.status(name), "Resource not found.")
+        return _json(status.to_data(MODERN), _status_content_type(request))
 
     async def _statuses(self, request: HttpRequest, target: RequestTarget, client: Client, rest: Sequence[str]) -> Response:
         _require_method(target, "GET")
         if len(rest) != 1 or not rest[0]:
             raise BadRequest("Missing URL Segment")
-        given = parameters(target.raw_query)
-        state, kinds = single("state", given.get("state")), given.get("for", [])
-        found = await self.ca.statuses(state or "", [kinds] if isinstance(kinds, str) else kinds)
-        return _json([each.to_data(MODERN) for each in found], _status_content_type(request))
+        options = parameters(target.raw_query)
+        state, kinds = single("state", options.get("state")), options.get("for", [])
+        statuses = await self.ca.statuses(state or "", [kinds] if isinstance(kinds, str) else kinds)
+        return _json([status.to_data(MODERN) for status in statuses], _status_content_type(request))
 
     async def _expirations(self, request: HttpRequest, target: RequestTarget, client: Client, rest: Sequence[str]) -> Response:
         _require_no_segments(rest)
@@ -189,17 +189,17 @@ class CaEndpoints:
         return _pem(await self.ca.renew(client.certificate, client=client))
 
     async def _ocsp(self, request: HttpRequest, target: RequestTarget, client: Client, rest: Sequence[str]) -> Response:
-        """RFC 6960 A.1: the request in the body of a POST, or in base64 behind a GET's path."""
+        """Return an OCSP response. RFC 6960 A.1: the request is the body of a POST, or stands in base64 behind a GET's path."""
         _require_method(target, "GET", "POST")
         if target.method == "POST":
             _require_no_segments(rest)
             if request.headers.get("Content-Type", "").partition(";")[0].strip().lower() != REQUEST_MIME:
                 raise UnsupportedMediaType(f"An OCSP request has the Content-Type {REQUEST_MIME}")
-            asked = await bodies.read_body(request, MAX_REQUEST_BYTES)
+            ocsp_request = await bodies.read_body(request, MAX_REQUEST_BYTES)
         else:
-            asked = request_of(_single_segment(rest))
-        plain = request.headers.get("Accept", "").strip() == "application/octet-stream"  # a peer's rest terminus
-        return Response(200, await self.ca.ocsp(asked), "application/octet-stream" if plain else RESPONSE_MIME)
+            ocsp_request = request_of(_single_segment(rest))
+        for_rest_terminus = request.headers.get("Accept", "").strip() == "application/octet-stream"  # a peer's rest terminus
+        return Response(200, await self.ca.ocsp(ocsp_request), "application/octet-stream" if for_rest_terminus else RESPONSE_MIME)
 
     async def _json_body(self, request: HttpRequest) -> dict[str, Any]:
         kind = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
@@ -218,7 +218,7 @@ class CaEndpoints:
 
 
 def _corrected_spelling(target: RequestTarget) -> RequestTarget:
-    """The target by the name that rules have for it."""
+    """Return the target with the spelling that rules use."""
     if target.segments[2:3] != (_MISSPELT,):
         return target
     segments = (*target.segments[:2], "certificate_statuses", *target.segments[3:])
@@ -226,7 +226,7 @@ def _corrected_spelling(target: RequestTarget) -> RequestTarget:
 
 
 def _rule_paths(name: str, rest: Sequence[str]) -> tuple[str, ...]:
-    """What rules of 3.8's form call this: the singular indirection and the key."""
+    """Return the path that rules of 3.8's form use: the singular indirection and the key."""
     if not rest or not name.startswith("certificate") or name == "certificate_renewal":
         return ()
     return (f"/{'certificate_status' if name == 'certificate_statuses' else name}/{'/'.join(rest)}",)
@@ -252,10 +252,10 @@ def _require_method(target: RequestTarget, *methods: str) -> None:
         raise MethodNotAllowed("Method not allowed.")
 
 
-def _require(found: T | None, message: str) -> T:
-    if found is None:
+def _require(value: T | None, message: str) -> T:
+    if value is None:
         raise NotFound(message)
-    return found
+    return value
 
 
 def _pem(pem: bytes) -> Response:
@@ -267,7 +267,7 @@ def _json(data: object, kind: str) -> Response:
 
 
 def _status_content_type(request: HttpRequest) -> str:
-    """The type of a status: what the client asks for, among those that are JSON."""
+    """Return the content type of a status: the first that the client accepts among those that are JSON; raise NotAcceptable."""
     accept = [item.split(";")[0].strip() for item in request.headers.get("Accept", "*/*").split(",")]
     for item in accept:
         if item in _JSON_KINDS:

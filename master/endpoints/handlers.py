@@ -1,4 +1,4 @@
-"""The indirected calls of both schemes: a Call in, the verb of its binding, an Answer out."""
+"""The indirected calls of both schemes: each is authorized, carried out by its binding, and its result made a response."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ log = logging.getLogger("puppet.http")
 
 T = TypeVar("T")
 
-_IN_A_THREAD_FROM = 8 * 1024  # bytes of a body; parsing it takes a moment, and hundreds may have come in one turn of the loop
-_SLOW_FROM = 2 * 1024  # the same, for YAML
-_MAX_HELD = 16 * 1024 * 1024  # bytes of a stream that a format without a raw form has to hold
+_THREAD_FROM = 8 * 1024  # bytes of a body; parsing it takes a moment, and hundreds may arrive in one iteration of the loop
+_THREAD_FROM_YAML = 2 * 1024  # the same, for YAML
+_MAX_IN_MEMORY = 16 * 1024 * 1024  # bytes of a stream in a format without a raw form, which has to be held
 _MAX_KEY = 4096
 
-# Their keys are certnames, held against the name rule before anyone is asked whether the caller may.
-_BY_CERTNAME = frozenset({"catalog", "node", "facts", "report", "certificate", "certificate_request", "certificate_status"})
+# Their keys are certnames, which are validated before the caller's access is decided.
+_KEYED_BY_CERTNAME = frozenset({"catalog", "node", "facts", "report", "certificate", "certificate_request", "certificate_status"})
 
 
 # Served below /puppet-ca/v1, and in scheme A; never below /puppet/v3.
@@ -43,23 +43,23 @@ _PLURALS = {"facts": "facts_search", "status": "statuses", "certificate_status":
 
 
 class EnvironmentLookup(Protocol):
-    """What the HTTP layer asks about environments."""
+    """What the endpoints need to know about environments."""
 
     async def exists(self, name: str) -> bool:
-        """Whether there is such an environment."""
+        """Return whether there is such an environment."""
         ...
 
     async def listing(self) -> Mapping[str, Any]:
-        """`{"search_paths": [...], "environments": {name: {"settings": {...}}}}`"""
+        """Return `{"search_paths": [...], "environments": {name: {"settings": {...}}}}`."""
         ...
 
     async def expire(self, name: str | None) -> None:
-        """Forget what is cached of one environment, or of all."""
+        """Forget the cached code of one environment, or of all with None."""
         ...
 
 
 def access_request_for(call: IndirectorCall, client: Client) -> AccessRequest:
-    """What the rules are asked about a call: its singular indirection and key, and in scheme B also the URL's path."""
+    """Return the access request for a call: its singular indirection and key, and in scheme B also the URL's path."""
     path = f"/{call.indirection}/{call.key}"
     paths = (path, call.path) if call.prefix else (path,)
     query = call.options if call.environment is None else {**call.options, "environment": call.environment}
@@ -67,22 +67,22 @@ def access_request_for(call: IndirectorCall, client: Client) -> AccessRequest:
 
 
 def _modern_url(call: IndirectorCall) -> str:
-    """Where scheme B has the thing, built from what was understood: no spelling of a URL leads around a rule."""
+    """Return scheme B's path for the thing, built from the parsed call, so that no spelling of a URL evades a rule."""
     plural = _PLURALS.get(call.indirection, f"{call.indirection}s")
     api = "/puppet-ca/v1" if call.indirection in OF_THE_CA else "/puppet/v3"
     return f"{api}/{plural if call.verb == 'search' else call.indirection}/{call.key}"
 
 
 def check_key(call: IndirectorCall) -> None:
-    """BadRequest for keys that no thing can have: control characters, far too long, or not a certname where one is asked."""
+    """Raise BadRequest for keys that no thing can have: with control characters, far too long, or no certname where it must be one."""
     if len(call.key) > _MAX_KEY or any(ord(c) < 32 or ord(c) == 127 for c in call.key):
         raise BadRequest(f"The key {quoted_for_log(call.key)} is not valid")
-    if call.indirection in _BY_CERTNAME and call.verb != "search":
+    if call.indirection in _KEYED_BY_CERTNAME and call.verb != "search":
         valid_certname(call.key)
 
 
 class Handlers:
-    """Answers calls from the bindings of this process."""
+    """Carries out calls by the bindings of this process."""
 
     def __init__(
         self, indirector: Indirector, environments: EnvironmentLookup, limits: MasterLimits, parsers: Parsers | None = None
@@ -92,12 +92,12 @@ class Handlers:
         self.environments = environments
         self.limits = limits
 
-    async def answer(self, request: HttpRequest, call: IndirectorCall, client: Client, rules: Rules) -> Response:
+    async def respond(self, request: HttpRequest, call: IndirectorCall, client: Client, rules: Rules) -> Response:
         """
-        The answer to an indirected call, checked in the order of its scheme.
+        Return the response to an indirected call, which is checked in the order of its scheme.
 
         Raises:
-            PuppetError: for the scheme to put into words.
+            PuppetError: The scheme puts it into words.
         """
         return await (self._modern(request, call, client, rules) if call.prefix else self._legacy(request, call, client, rules))
 
@@ -116,8 +116,8 @@ class Handlers:
         return await self._run(request, call, client)
 
     async def _modern(self, request: HttpRequest, call: IndirectorCall, client: Client, rules: Rules) -> Response:
-        known = self.indirector.get(call.indirection)
-        if known is None or not known.indirection.remote or call.indirection in OF_THE_CA:
+        binding = self.indirector.get(call.indirection)
+        if binding is None or not binding.indirection.remote or call.indirection in OF_THE_CA:
             return not_routed(call.path, request.headers.get("Accept", ""))
         if call.method == "DELETE":
             raise MethodNotAllowed(f"DELETE is not supported for {call.indirection}")
@@ -149,7 +149,7 @@ class Handlers:
             raise BadRequest(f"No request key specified in {quoted_for_log(call.path)[1:-1]}")
 
     async def _with_form(self, request: HttpRequest, call: IndirectorCall) -> IndirectorCall:
-        """A find by POST with its form's parameters; the form's environment counts when the URL has none."""
+        """Return a find by POST with its form's parameters; the form's environment counts when the URL has none."""
         if call.method != "POST":
             return call
         limit = self.limits.body(self.indirector[call.indirection].indirection.limit)
@@ -165,7 +165,7 @@ class Handlers:
             raise NoHandler(f"No handler for {call.indirection}")
         if call.method == "POST" and not call.prefix:
             call = await self._with_form(request, call)
-        asked: Request[Any] = Request(
+        indirected: Request[Any] = Request(
             key=call.key,
             environment=call.environment or "",
             client=client,
@@ -175,47 +175,47 @@ class Handlers:
         accept = request.headers.get("Accept")
         match call.verb:
             case "find":
-                return await self._find(binding, asked, call, accept)
+                return await self._find(binding, indirected, call, accept)
             case "search":
-                return await self._search(binding, asked, call, accept)
+                return await self._search(binding, indirected, call, accept)
             case "head":
-                if not await binding.head(asked):
+                if not await binding.head(indirected):
                     raise _missing(call)
                 return Response()
             case "save":
-                return await self._save(request, binding, asked, call, accept)
+                return await self._save(request, binding, indirected, call, accept)
             case "destroy":
                 form = _result_formats(call, binding.indirection, accept)[0]
-                return _result_response(await binding.destroy(asked), form)
+                return _result_response(await binding.destroy(indirected), form)
 
-    async def _find(self, binding: Binding[Any], asked: Request[Any], call: IndirectorCall, accept: str | None) -> Response:
+    async def _find(self, binding: Binding[Any], indirected: Request[Any], call: IndirectorCall, accept: str | None) -> Response:
         formats = _formats(call, binding.indirection, accept)
-        found = await binding.find(asked)
-        if found is None:
+        instance = await binding.find(indirected)
+        if instance is None:
             raise _missing(call)
-        if isinstance(found, Stream):
-            return await _stream_response(found, formats[0])
-        if self.parsers is not None and self.parsers.takes_to_write(found):
+        if isinstance(instance, Stream):
+            return await _stream_response(instance, formats[0])
+        if self.parsers is not None and self.parsers.takes_to_write(instance):
             parsers = self.parsers
-            return await _render_first(formats, lambda form: parsers.dump(binding.indirection, found, call.dialect, form))
-        brief = binding.indirection.brief or found.encoded(call.dialect, formats[0]) is not None  # then there is nothing to write
-        return await _render(formats, lambda form: call.dialect.dump(binding.indirection, found, form), brief=brief)
+            return await _render_first(formats, lambda form: parsers.dump(binding.indirection, instance, call.dialect, form))
+        is_short = binding.indirection.brief or instance.encoded(call.dialect, formats[0]) is not None  # then the body exists already
+        return await _render(formats, lambda form: call.dialect.dump(binding.indirection, instance, form), in_place=is_short)
 
-    async def _search(self, binding: Binding[Any], asked: Request[Any], call: IndirectorCall, accept: str | None) -> Response:
+    async def _search(self, binding: Binding[Any], indirected: Request[Any], call: IndirectorCall, accept: str | None) -> Response:
         formats = _formats(call, binding.indirection, accept)
-        found = await binding.search(asked)
-        if found is None:
+        instances = await binding.search(indirected)
+        if instances is None:
             raise NotFound(f"Could not find instances in {call.indirection} with '{quoted_for_log(call.key)[1:-1]}'")
-        return await _render(formats, lambda form: call.dialect.dump_all(binding.indirection, found, form))
+        return await _render(formats, lambda form: call.dialect.dump_all(binding.indirection, instances, form))
 
     async def _save(
-        self, request: HttpRequest, binding: Binding[Any], asked: Request[Any], call: IndirectorCall, accept: str | None
+        self, request: HttpRequest, binding: Binding[Any], indirected: Request[Any], call: IndirectorCall, accept: str | None
     ) -> Response:
         indirection = binding.indirection
         answer_format = _result_formats(call, indirection, accept)[0]
         form = of_content_type(request.headers.get("Content-Type"), call.dialect.formats_read(indirection))
         instance = await self._instance(request, indirection, call, form)
-        return _result_response(await binding.save(replace(asked, body=instance)), answer_format)
+        return _result_response(await binding.save(replace(indirected, body=instance)), answer_format)
 
     async def _instance(self, request: HttpRequest, indirection: Indirection[Any], call: IndirectorCall, form: Format) -> Model:
         limit = self.limits.body(indirection.limit)
@@ -229,22 +229,22 @@ class Handlers:
             if size is not None and size > limit:
                 raise bodies.too_large(limit)
             return indirection.model.from_chunks(call.key, lambda: bodies.body_chunks(request, limit), size)
-        body = await bodies.read_body(request, min(limit, _MAX_HELD))
+        body = await bodies.read_body(request, min(limit, _MAX_IN_MEMORY))
         data = await parse_body(form.load, body, slow="yaml" in form.name)
         contents = data.get("contents") if isinstance(data, dict) else None
         if not isinstance(contents, str):
             raise BadData(f"Expected an object with the text 'contents' to make a {indirection.model.__name__} of")
-        held = contents.encode("utf-8", "surrogateescape")
-        return indirection.model.from_chunks(call.key, lambda: _pieces(held), len(held))
+        content = contents.encode("utf-8", "surrogateescape")
+        return indirection.model.from_chunks(call.key, lambda: _one_chunk(content), len(content))
 
 
-async def _pieces(data: bytes) -> Any:
+async def _one_chunk(data: bytes) -> Any:
     yield data
 
 
 async def parse_body(load: Callable[[bytes], T], body: bytes, *, slow: bool = False) -> T:
-    """`load(body)`, in a thread when the body is long."""
-    return await asyncio.to_thread(load, body) if len(body) >= (_SLOW_FROM if slow else _IN_A_THREAD_FROM) else load(body)
+    """Return `load(body)`, called in a thread when the body is long; `slow` lowers the limit, for YAML."""
+    return await asyncio.to_thread(load, body) if len(body) >= (_THREAD_FROM_YAML if slow else _THREAD_FROM) else load(body)
 
 
 def _missing(call: IndirectorCall) -> NotFound:
@@ -258,7 +258,7 @@ def _formats(call: IndirectorCall, indirection: Indirection[Any], accept: str | 
 
 
 def _result_formats(call: IndirectorCall, indirection: Indirection[Any], accept: str | None) -> list[Format]:
-    """The formats for what save and destroy give; without Accept the scheme's own."""
+    """Return the formats for the result of a save or destroy; without Accept the scheme's own."""
     formats = call.dialect.formats_of(indirection)
     if accept is not None:
         return accepted(accept, formats)
@@ -266,11 +266,11 @@ def _result_formats(call: IndirectorCall, indirection: Indirection[Any], accept:
     return [default]
 
 
-async def _render(formats: list[Format], dump: Callable[[Format], bytes], *, brief: bool = False) -> Response:
-    """The first of `formats` that can be written; in a thread unless the first is `brief`."""
+async def _render(formats: list[Format], dump: Callable[[Format], bytes], *, in_place: bool = False) -> Response:
+    """Return a response in the first of `formats` that can be written; `dump` is called in a thread unless `in_place`."""
 
     async def body(form: Format) -> bytes:
-        return dump(form) if brief else await asyncio.to_thread(dump, form)
+        return dump(form) if in_place else await asyncio.to_thread(dump, form)
 
     return await _render_first(formats, body)
 
@@ -285,19 +285,19 @@ async def _render_first(formats: list[Format], dump: Callable[[Format], Awaitabl
     raise failure or NotAcceptable("No supported formats are acceptable")
 
 
-async def _stream_response(found: Stream, form: Format) -> Response:
+async def _stream_response(stream: Stream, form: Format) -> Response:
     if form.raw:
-        return Response(200, content_type=form.content_type, chunks=found.chunks, size=found.size)
-    held = bytearray()
-    async for chunk in found.chunks():
-        held += chunk
-        if len(held) > _MAX_HELD:
+        return Response(200, content_type=form.content_type, chunks=stream.chunks, size=stream.size)
+    content = bytearray()
+    async for chunk in stream.chunks():
+        content += chunk
+        if len(content) > _MAX_IN_MEMORY:
             raise BadRequest(f"The contents are too long for the format {form.name}; ask for them as they are")
-    return Response(200, form.dump({"contents": held.decode("utf-8", "surrogateescape")}), form.content_type)
+    return Response(200, form.dump({"contents": content.decode("utf-8", "surrogateescape")}), form.content_type)
 
 
 def _result_response(result: object, form: Format) -> Response:
-    """What a save or destroy gave. Even an empty one has a Content-Type: 3.x clients give up without."""
+    """Return a response with the result of a save or destroy. Even an empty one has a Content-Type, without which 3.x clients fail."""
     if not form.raw:
         return Response(200, form.dump(result), form.content_type)
     if result is None or isinstance(result, bytes):

@@ -17,7 +17,7 @@ from ..http.responses import Response, send, text_response
 from ..http.server import HttpServer
 from ..observability.metrics import MIME, Metrics
 
-MOST = 16  # connections at the same time; who comes then is cut
+MAX_CONNECTIONS = 16  # connections at the same time; further ones are cut
 
 
 def describe_server(metrics: Metrics, server: HttpServer, admission: Admission) -> None:
@@ -38,12 +38,12 @@ class _FewConnections(ConnectionServer):
 
     def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
         super().connection_made(handler, transport)
-        if len(self.connections) > MOST and isinstance(handler, Connection):
+        if len(self.connections) > MAX_CONNECTIONS and isinstance(handler, Connection):
             handler.abort()
 
 
 class MetricsListener:
-    """Answers `GET /metrics`, without TLS and to everybody who reaches it."""
+    """A listener that answers `GET /metrics`, without TLS and to everybody who reaches it."""
 
     def __init__(self, read: Callable[[], str], limits: ServerLimits) -> None:
         self.read = read
@@ -51,7 +51,7 @@ class MetricsListener:
         self._server: asyncio.Server | None = None
 
     async def start(self, host: str, port: int) -> None:
-        """Listen; ConfigError when that cannot be."""
+        """Listen; raise ConfigError when that cannot be done."""
         try:
             self._server = await asyncio.get_running_loop().create_server(self._connections, host, port)
         except OSError as err:

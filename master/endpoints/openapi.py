@@ -1,8 +1,8 @@
 """
-The HTTP interface as an OpenAPI document, made of what routes and decides: `python -m master.endpoints.openapi` prints it.
+The HTTP interface as an OpenAPI document, built from the tables that route and authorize: `python -m master.endpoints.openapi` prints it.
 
-The calls of both schemes come from the indirections, METHODS and the default rules; the endpoints that are no indirections
-stand in ENDPOINTS, which a test holds against a running master.
+The calls of both schemes come from the indirections, METHODS and the default rules; the endpoints that are no indirections are listed in
+ENDPOINTS, which a test compares with a running master.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SERVED: tuple[Indirection[Any], ...] = (
 MODERN_ONLY = frozenset({"static_file_content"})
 BY_CERTNAME = frozenset({"catalog", "facts", "node", "report"})
 
-# Who may, by the default rules: the first of these clients that is allowed.
+# The kinds of clients; the first that the default rules allow is shown.
 CALLERS: tuple[tuple[str, Client], ...] = (
     ("anybody", Client("192.0.2.1", "192.0.2.1", False)),
     ("any certificate", Client("other.example.com", "192.0.2.1", True)),
@@ -54,7 +54,7 @@ Body = Literal["", "json", "pem", "ocsp"]
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """An endpoint that is no indirection; `methods` with the kind of body that each takes. Parameters stand in braces."""
+    """An endpoint that is no indirection; `methods` maps each method to the kind of body it takes. Parameters stand in braces."""
 
     path: str
     methods: Mapping[str, Body]
@@ -102,14 +102,16 @@ _BODIES: Mapping[Body, Sequence[str]] = {"json": JSON_KINDS, "pem": ("text/plain
 _VERBS = {"GET": "find", "PUT": "save", "POST": "save", "DELETE": "destroy"}
 
 
-def who(rules: Sequence[Rule], paths: Iterable[str], verb: str) -> str:
-    """Who may by default; paths name the node as node.example.com."""
-    asked = tuple(paths)
-    return next((name for name, client in CALLERS if decide(rules, AccessRequest(asked, verb, "production", client)).allowed), NOBODY)
+def allowed_caller(rules: Sequence[Rule], paths: Iterable[str], verb: str) -> str:
+    """Return who has access by the default rules; paths name the node as node.example.com."""
+    access_paths = tuple(paths)
+    return next(
+        (name for name, client in CALLERS if decide(rules, AccessRequest(access_paths, verb, "production", client)).allowed), NOBODY
+    )
 
 
 def document() -> dict[str, Any]:
-    """The whole document, as plain data."""
+    """Return the whole document, as plain data."""
     paths: dict[str, Any] = {}
     for indirection in SERVED:
         for scheme in ("modern", "legacy"):
@@ -163,7 +165,7 @@ _RESPONSES: Mapping[str, Any] = {
 
 
 def _calls(indirection: Indirection[Any], scheme: str) -> Iterable[tuple[str, str, dict[str, Any]]]:
-    """(path, method, operation) of an indirection in one scheme."""
+    """Yield (path, method, operation) of an indirection in one scheme."""
     modern = scheme == "modern"
     if not modern and indirection.name in MODERN_ONLY:
         return
@@ -173,8 +175,8 @@ def _calls(indirection: Indirection[Any], scheme: str) -> Iterable[tuple[str, st
         name = indirection.name if number == "singular" else indirection.search_name
         key = "certname" if indirection.name in BY_CERTNAME and number == "singular" else "key"
         path = f"/puppet/v3/{name}/{{{key}}}" if modern else f"/{{environment}}/{name}/{{{key}}}"
-        asked = [f"/{indirection.name}/node.example.com", *([f"/puppet/v3/{name}/node.example.com"] if modern else [])]
-        access = who(MODERN_RULES if modern else LEGACY_RULES, asked, "find" if verb == "head" else verb)
+        access_paths = [f"/{indirection.name}/node.example.com", *([f"/puppet/v3/{name}/node.example.com"] if modern else [])]
+        access = allowed_caller(MODERN_RULES if modern else LEGACY_RULES, access_paths, "find" if verb == "head" else verb)
         yield path, method, _operation(indirection, MODERN if modern else LEGACY, method, verb, key, access)
 
 
@@ -209,7 +211,7 @@ def _operation_of(endpoint: Endpoint, method: str, body: Body) -> dict[str, Any]
     operation: dict[str, Any] = {
         "operationId": f"{method.lower()}-{endpoint.path.strip('/').replace('/', '-').replace('{', '').replace('}', '')}",
         "summary": endpoint.doc,
-        "x-allowed": who(MODERN_RULES, rule_paths, "search" if search else _VERBS[method]),
+        "x-allowed": allowed_caller(MODERN_RULES, rule_paths, "search" if search else _VERBS[method]),
         "parameters": [
             *({"$ref": "#/components/parameters/certname"} if name == "certname" else _path_parameter(name) for name in names),
             *({"in": "query", "name": name, "schema": {"type": "string"}} for name in endpoint.query),
@@ -228,14 +230,14 @@ def _content(kinds: Iterable[str]) -> dict[str, Any]:
 
 
 def _responses(kinds: Iterable[str]) -> dict[str, Any]:
-    """What may come back: an answer, or the caller's mistake; of the 5xx only the one that says when to come again."""
+    """Return the possible responses: success, the caller's mistake, and of the 5xx only the one with Retry-After."""
     content: dict[str, Any] = {kind: {} for kind in kinds}
     done = {"description": "Done."} | ({"content": content} if content else {})
     return {"2XX": done, "4XX": {"$ref": "#/components/responses/wrong"}, "503": {"$ref": "#/components/responses/busy"}}
 
 
 def text() -> str:
-    """The document as YAML."""
+    """Return the document as YAML."""
     return plainyaml.dumps(document()).decode()
 
 

@@ -1,7 +1,8 @@
 """
-The endpoints that puppetserver has of its own, beside those of Puppet's masters: what is in environments, catalogs of given facts.
+The endpoints that puppetserver adds to those of Puppet's masters: listings of environments, catalogs for facts in the request.
 
-The default rules let nobody in, but to tasks; a site's own may. Work is done by the compiling processes. Source: protocol reference 3.15.
+The default rules allow access to tasks alone; a site's own may allow more. Compiling processes do the work.
+Source: protocol reference 3.15.
 """
 
 from __future__ import annotations
@@ -40,33 +41,41 @@ _PATH = re.compile(
     re.DOTALL | re.ASCII,
 )
 _JSON = "application/json;charset=utf-8"
-_PACKED = re.compile(r"--gzip\Z")  # what Jetty puts behind a tag, and clients send back
+_GZIP_SUFFIX = re.compile(r"--gzip\Z")  # the suffix that Jetty adds to a tag, and that clients send back
 
-# What is not there, and why: a 404 that says so.
-_MISSING = {
+# Why an endpoint of puppetserver is missing here, for its 404.
+_REASONS_MISSING = {
     "environment_transports": "transports of devices are described by Ruby of modules, which this master does not load",
     "compile": "catalogs of syntax trees, as Bolt's apply sends them, are not compiled",
 }
 
 
 def server_endpoint(raw_path: str) -> str:
-    """The name of the endpoint that a path, as it was sent, belongs to; '' for every other path."""
+    """Return the name of the endpoint that a path, as it was sent, belongs to; '' for every other path."""
     match = _PATH.fullmatch(raw_path)
     return match[1] or match[2] if match is not None else ""
 
 
 class ListingSource(Protocol):
     async def __call__(self, what: str, environment: str = "", module: str = "", name: str = "") -> bytes:
-        """What is listed of an environment, or of all, or of something in a module, as JSON; NotFound, Unavailable."""
+        """Return a listing of an environment, of all, or of one thing in a module, as JSON; raise NotFound, Unavailable."""
 
 
 class Catalogs(Protocol):
-    async def find(self, wanted: CatalogRequest) -> bytes:
-        """The answer as JSON; BadName, NotFound, CompileError, Unavailable."""
+    async def find(self, request: CatalogRequest) -> bytes:
+        """Return the answer as JSON; raise BadName, NotFound, CompileError, Unavailable."""
 
 
 class ServerEndpoints:
-    """`listing` and `catalogs` ask compiling processes; `code` knows versions of the files of tasks, `parsers` read large bodies."""
+    """
+    puppetserver's own endpoints.
+
+    Args:
+        listing: Lists the contents of environments, by the compiling processes.
+        catalogs: Compiles catalogs for facts in a request.
+        code: Knows versions of the files of tasks; None: there are no versions.
+        parsers: Read large bodies; None: they are read in this process.
+    """
 
     def __init__(
         self,
@@ -84,9 +93,9 @@ class ServerEndpoints:
         self.limits = limits
         self.code = code
 
-    async def answer(self, request: HttpRequest, target: RequestTarget, client: Client, rules: Rules) -> Response:
-        """The answer of the endpoint that the target names; PuppetError for the plain scheme to put into words."""
-        name, *thing = target.segments[2:]  # what comes behind a name is a module and a task or plan of it, or nobody's business
+    async def respond(self, request: HttpRequest, target: RequestTarget, client: Client, rules: Rules) -> Response:
+        """Return the response of the endpoint that the target names; raise PuppetError, which the plain scheme puts into words."""
+        name, *thing = target.segments[2:]  # behind the name: a module and a task or plan of it, else ignored
         require_method(target, "POST" if name in ("catalog", "compile") else "GET")
         denied = denial_for(target, client, rules)
         if denied is not None:
@@ -97,7 +106,7 @@ class ServerEndpoints:
                 return await self._catalog(request)
             case "environment_classes", _:
                 body = await self.listing("classes", await self._environment(options))
-                return await _tagged(body, request.headers.get("If-None-Match", ""))
+                return await _tagged_response(body, request.headers.get("If-None-Match", ""))
             case "environment_modules", _:
                 return _json(await self.listing("modules", await self._environment(options) if "environment" in options else ""))
             case (("tasks" | "plans"), []):
@@ -108,27 +117,27 @@ class ServerEndpoints:
                 return _json(await self.listing("plan", await self._environment(options), module, plan))
             case (("tasks" | "plans"), _):
                 return not_routed(target.path, request.headers.get("Accept", ""))
-        raise NotFound(f"{target.path} is not served here: {_MISSING[name]}")
+        raise NotFound(f"{target.path} is not served here: {_REASONS_MISSING[name]}")
 
     async def _catalog(self, request: HttpRequest) -> Response:
         body = await bodies.read_body(request, self.limits.body(CATALOG.limit))
         if self.parsers is not None and len(body) >= IN_PLACE:
-            wanted = await parse_large_catalog_request(body, self.parsers)
+            catalog_request = await parse_large_catalog_request(body, self.parsers)
         else:
-            wanted = await parse_body(parse_catalog_request, body)
-        return Response(200, await self.catalogs.find(wanted), "application/json")
+            catalog_request = await parse_body(parse_catalog_request, body)
+        return Response(200, await self.catalogs.find(catalog_request), "application/json")
 
     async def _task(self, environment: str, module: str, name: str) -> Response:
-        found = plainjson.loads(await self.listing("task", environment, module, name))
-        if "error" in found:
-            return Response(500, plainjson.dumps(found["error"]), _JSON)
+        task = plainjson.loads(await self.listing("task", environment, module, name))
+        if "error" in task:
+            return Response(500, plainjson.dumps(task["error"]), _JSON)
         code_id = await self.code.code_id(environment) if self.code is not None else None
-        for file in found["files"]:
+        for file in task["files"]:
             file["uri"] = await self._uri(environment, code_id, file.pop("place"), file["sha256"])
-        return _json(plainjson.dumps(found))
+        return _json(plainjson.dumps(task))
 
     async def _uri(self, environment: str, code_id: str | None, place: Sequence[str], digest: str) -> dict[str, Any]:
-        """Where a file of a task can be had: by version if it is as it was at that, else as it is."""
+        """Return where to fetch a file of a task: by version if it is the same at that version, else as it is now."""
         folder, module, mount, inside = place
         path = f"{folder}/{module}/{mount}/{inside}"
         if code_id is not None and await self._digest(environment, code_id, path) == digest:
@@ -137,7 +146,7 @@ class ServerEndpoints:
         return {"path": f"/puppet/v3/file_content/{mounted}/{inside}", "params": {"environment": environment}}
 
     async def _digest(self, environment: str, code_id: str, path: str) -> str:
-        """The SHA-256 of a file at a version; '' when the site's program does not give it."""
+        """Return the SHA-256 of a file at a version; '' when the site's program does not give it."""
         assert self.code is not None
         digest = hashlib.sha256()
         try:
@@ -162,9 +171,9 @@ def _json(body: bytes) -> Response:
     return Response(200, body, _JSON)
 
 
-async def _tagged(body: bytes, known: str) -> Response:
-    """A body with its hash as its tag, bare as puppetserver has it; 304 for who knows it already. The body is made anew each time."""
+async def _tagged_response(body: bytes, if_none_match: str) -> Response:
+    """Return a body with its hash as its tag, unquoted as puppetserver sends it; a 304 for a client that has it already."""
     tag = await asyncio.to_thread(lambda: hashlib.sha256(body).hexdigest())
-    if _PACKED.sub("", known) == tag:
+    if _GZIP_SUFFIX.sub("", if_none_match) == tag:
         return Response(304, headers={"ETag": tag})
     return Response(200, body, "application/json", {"ETag": tag})

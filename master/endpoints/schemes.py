@@ -1,7 +1,7 @@
 """
-How each URL scheme answers: error bodies and statuses, denials, what is missing.
+How each URL scheme answers errors, denials and paths that lead nowhere.
 
-A scheme is chosen with the call's dialect; handlers ask it and never which one it is. Source: protocol reference 2.1, 2.2, 2.7.
+A scheme is chosen with the call's dialect; handlers call it and never ask which one it is. Source: protocol reference 2.1, 2.2, 2.7.
 """
 
 from __future__ import annotations
@@ -42,39 +42,39 @@ _PREFIXES: tuple[tuple[type[PuppetError], str], ...] = (
 )
 PLAIN = "text/plain;charset=utf-8"
 _HINTS_FOR_PEERS = (CompileError, NoEnvironment)  # about a site's own code; other hints are for the master's administrator alone
-_SAME_EVERYWHERE = (TooLarge, Unavailable, OutOfSpace, TooSlow)
+_SAME_STATUS_IN_ALL = (TooLarge, Unavailable, OutOfSpace, TooSlow)
 
 
 def is_internal(error: PuppetError) -> bool:
     """
-    Return whether something is wrong on this side, such as a broken file of the CA.
+    Return whether the fault is on this side, such as a broken file of the CA.
 
-    Such an error may name paths of the master: clients without a certificate get the number of the request instead, to ask for.
-    What is wrong with the code that a catalog is made of is told to whoever may ask for catalogs.
+    Such an error may name paths of the master: clients without a certificate get the number of the request instead. An error in the
+    code of a catalog is no internal one: whoever may ask for catalogs may read it.
     """
     return error.status >= 500 and not isinstance(error, CompileError | Unavailable | OutOfSpace)
 
 
 class Scheme(ABC):
-    """One URL scheme's manners."""
+    """The responses of one URL scheme."""
 
     dialect: Dialect
 
     @abstractmethod
     def error(self, error: PuppetError) -> Response:
-        """The answer to a foreseen error."""
+        """Return the response to a foreseen error."""
 
     @abstractmethod
     def forbidden(self, call: IndirectorCall, client: Client, decision: AccessDecision) -> Response:
-        """The answer to a call that the rules deny."""
+        """Return the response to a call that the rules deny."""
 
     @abstractmethod
     def incident(self, number: str) -> Response:
-        """The answer to an unforeseen error: nothing but a number to look for in the log."""
+        """Return the response to an unforeseen error: nothing but a number to look for in the log."""
 
     @abstractmethod
     def no_accept(self) -> PuppetError:
-        """What is wrong with a find that names no format."""
+        """Return the error for a find that names no format."""
 
 
 class LegacyScheme(Scheme):
@@ -87,14 +87,14 @@ class LegacyScheme(Scheme):
         if isinstance(error, NotAuthorizedByTerminus | UnsupportedMediaType):
             pass
         elif isinstance(error, NotFound | NotAcceptable) and not error.legacy:  # with words of its own, 3.8 has a bad request
-            status, message = error.status, _prefix(error) + message
-        elif isinstance(error, (Denied, *_SAME_EVERYWHERE)):
+            status, message = error.status, _message_prefix(error) + message
+        elif isinstance(error, (Denied, *_SAME_STATUS_IN_ALL)):
             status = error.status
         return replace(text_response(status, one_line(message)), headers=error_headers(error))
 
     def forbidden(self, call: IndirectorCall, client: Client, decision: AccessDecision) -> Response:
         who = f"{client.name}({client.address})"
-        where = _place(decision.rule)
+        where = _rule_place(decision.rule)
         authenticated = " authenticated " if client.authenticated else ""
         return text_response(
             403, one_line(f"Forbidden request: {who} access to /{call.indirection}/{call.key} [{call.verb}]{authenticated}{where}")
@@ -107,7 +107,7 @@ class LegacyScheme(Scheme):
         return NotAcceptable("Missing required Accept header")
 
 
-def _place(rule: Rule | None) -> str:
+def _rule_place(rule: Rule | None) -> str:
     # The reference prints an empty file name; agents' logs of many sites are searched for this form.
     return f" at :{rule.line or ''}" if rule is not None else ""
 
@@ -121,7 +121,7 @@ class ModernScheme(Scheme):
         status = error.status
         if isinstance(error, NotAuthorizedByTerminus):
             status = 400  # the reference says 500; a bad request of a peer is never our error
-        return self._json(status, _prefix(error) + str(error), error.issue_kind, error)
+        return self._json(status, _message_prefix(error) + str(error), error.issue_kind, error)
 
     def _json(self, status: int, message: str, kind: str, error: PuppetError | None = None) -> Response:
         # Puppet's own agents read message and issue_kind alone; ours show the hint as well.
@@ -141,7 +141,7 @@ class ModernScheme(Scheme):
 
 
 class PlainScheme(ModernScheme):
-    """What puppetserver answers itself, without Puppet behind it: the message as text; nothing about its kind where a thing is missing."""
+    """puppetserver's own endpoints: the message as text, without a Content-Type when a thing is missing."""
 
     def error(self, error: PuppetError) -> Response:
         message = f"Internal Server Error: {error}" if error.status == 500 else str(error)
@@ -152,7 +152,7 @@ class PlainScheme(ModernScheme):
         return replace(text_response(500, f"Internal Server Error: incident {number}", PLAIN), close=True)
 
 
-def _prefix(error: PuppetError) -> str:
+def _message_prefix(error: PuppetError) -> str:
     if isinstance(error, NotAuthorizedByTerminus):
         return "Server Error: "
     for cls, prefix in _PREFIXES:
@@ -164,14 +164,14 @@ def _prefix(error: PuppetError) -> str:
 
 
 def forbidden_path(path: str, method: str) -> Response:
-    """puppetserver's denial: text without a Content-Type."""
+    """Return puppetserver's denial: text without a Content-Type."""
     return text_response(
         403, one_line(f"Forbidden request: {path} (method :{method.lower()}). Please see the server logs for details."), None
     )
 
 
 def not_routed(path: str, accept: str) -> Response:
-    """The web server's own 404: a page, or JSON for who asks for it."""
+    """Return the web server's own 404: a page, or JSON for clients that ask for it."""
     if "json" in accept:
         return Response(
             404, json.dumps({"message": "Not Found", "url": one_line(path), "status": "404"}).encode("ascii"), "application/json"
@@ -186,5 +186,5 @@ PLAIN_SCHEME = PlainScheme()
 
 
 def scheme_of(dialect: Dialect) -> Scheme:
-    """The manners that go with a dialect."""
+    """Return the scheme that goes with a dialect."""
     return LEGACY_SCHEME if dialect is LEGACY else MODERN_SCHEME

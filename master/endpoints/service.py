@@ -1,4 +1,4 @@
-"""The endpoints that are no indirections: status, environments, the administrator's cache call. Source: protocol reference 3.14, 3.16."""
+"""The service's endpoints: status, environments, metrics, the administrator's cache call. Source: protocol reference 3.14, 3.16."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _VERBS = {"GET": "find", "HEAD": "find", "PUT": "save", "POST": "save", "DELETE"
 
 
 def endpoint_name(segments: Sequence[str]) -> str:
-    """The endpoint that a path is of, by a short name; unknown for others."""
+    """Return the short name of the endpoint that a path belongs to; unknown for others."""
     match tuple(segments):
         case ("status", "v1", *_):
             return "status"
@@ -45,7 +45,7 @@ def endpoint_name(segments: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RequestTarget:
-    """A request's target, taken apart: `segments` are decoded once, `path` is the decoded whole."""
+    """A request's target: its `segments`, decoded once, and its decoded `path`."""
 
     method: str
     raw_path: str
@@ -55,7 +55,7 @@ class RequestTarget:
 
     @classmethod
     def of(cls, method: str, raw_path: str, raw_query: str) -> RequestTarget:
-        """BadName for broken escapes, and for a segment that holds a separator or a control character."""
+        """Split a target; raise BadName for broken escapes, and for a segment with a separator or a control character."""
         segments = tuple(decoded(part) for part in raw_path.split("/")[1:])
         if segments[:3] == ("puppet-ca", "v1", "ocsp") and len(segments) > 3:  # base64, where a slash is a letter
             return cls(method, raw_path, raw_query, "/" + "/".join(segments[:3]), (*segments[:3], "/".join(segments[3:])))
@@ -65,17 +65,17 @@ class RequestTarget:
 
     @property
     def verb(self) -> str:
-        """The verb that rules of 3.8's form name."""
+        """The verb in rules of 3.8's form."""
         return _VERBS.get(self.method, "save")
 
 
 def denial_for(target: RequestTarget, client: Client, rules: Rules, *paths: str, verb: str = "") -> Response | None:
-    """The denial, or None when the rules allow it; `paths` stand before the URL's own, `verb` for the method's."""
+    """Return the denial, or None when the rules allow access; `paths` go before the URL's own, `verb` replaces the method's."""
     url = _MODERN.get(target.path, target.path)
-    asked = AccessRequest(
+    request = AccessRequest(
         (*paths, target.path), verb or target.verb, None, client, url, target.method.lower(), parameters(target.raw_query)
     )
-    decision = decide(rules.modern, asked)
+    decision = decide(rules.modern, request)
     if decision.allowed:
         return None
     rule = decision.rule.name if decision.rule else "none"
@@ -85,18 +85,19 @@ def denial_for(target: RequestTarget, client: Client, rules: Rules, *paths: str,
 
 
 def require_method(target: RequestTarget, *methods: str) -> None:
-    """MethodNotAllowed unless the request's method is one of `methods`; HEAD goes where GET does."""
+    """Raise MethodNotAllowed unless the request's method is one of `methods`; HEAD is allowed where GET is."""
     if target.method not in methods and not (target.method == "HEAD" and "GET" in methods):
         raise MethodNotAllowed(f"Only {', '.join(methods)} is allowed here")
 
 
 class ServiceEndpoints:
     """
-    The status service and the environments.
+    The endpoints of the status service, of environments and of metrics. Statuses hold no host names or paths.
 
-    `state` gives running, starting or stopping for the whole process, `health` what its services can do; statuses hold no host
-    names or paths. `metrics` gives the text for a collector that a rule of the site's auth.conf lets in here; without such a
-    rule nobody gets it.
+    Args:
+        state: Returns running, starting or stopping, for the whole process.
+        metrics: Returns the text for collectors of metrics; only a rule of the site's auth.conf lets them in. None: there is none.
+        health: The conditions that the states of services follow from.
     """
 
     def __init__(
@@ -113,8 +114,8 @@ class ServiceEndpoints:
         self.metrics = metrics
         self.health = health or Health()
 
-    async def answer(self, target: RequestTarget, client: Client, rules: Rules) -> Response | None:
-        """The answer, or None when there is no such endpoint; MethodNotAllowed when there is one for other methods."""
+    async def respond(self, target: RequestTarget, client: Client, rules: Rules) -> Response | None:
+        """Return the response, or None when there is no such endpoint; raise MethodNotAllowed when there is one for other methods."""
         match target.segments:
             case ("status", "v1", "simple", *rest) if len(rest) <= 1:
                 require_method(target, "GET")
@@ -135,7 +136,7 @@ class ServiceEndpoints:
         return None
 
     def _state(self, service: str) -> State:
-        """The state of a service; the process answers, or it would not be asked, so that the status service is as it is."""
+        """Return the state of a service: the process's own until it runs, then what its conditions say."""
         process = self.state()
         return process if process != "running" else self.health.state(service)
 

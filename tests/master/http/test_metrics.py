@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from master.endpoints.metrics import MOST, MetricsListener
+from master.endpoints.metrics import MAX_CONNECTIONS, MetricsListener
 from master.http.limits import ServerLimits
 from shared.errors import ConfigError
 from tests.support.processes import free_port
@@ -46,7 +46,7 @@ async def test_the_listener_of_its_own_answers_without_tls() -> None:
 
 async def test_who_says_nothing_and_who_comes_too_often_is_cut() -> None:
     async with listening(header_timeout=0.2) as port:
-        clients = [await plain(port) for _ in range(MOST)]
+        clients = [await plain(port) for _ in range(MAX_CONNECTIONS)]
         late = await plain(port)
         assert await late.ended(0.1)
         assert all([await client.ended(2) for client in clients])
