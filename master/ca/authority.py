@@ -1,4 +1,4 @@
-"""The authority itself: it issues, renews and revokes. What it has done is on disk before anyone hears of it."""
+"""The certificate authority: it issues, renews and revokes. Each act is on disk before its result is returned."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WARN_BEFORE = timedelta(days=90)
 
 @dataclass(frozen=True, slots=True)
 class CaOptions:
-    """What the settings say. Times in seconds, sizes in bytes; `master` is the master's own certname."""
+    """The CA's settings. Times in seconds, sizes in bytes; `master` is the master's own certname."""
 
     ca_ttl: int = 5 * YEAR
     renewal_ttl: int = 90 * 86400
@@ -53,7 +53,7 @@ class CaOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Crls:
-    """The CRL file as it was read: our own list, that of a roll-over's other CA, those of other authorities, and what is revoked by us."""
+    """The parsed CRL file: our own list, that of a roll-over's other CA, those of other authorities, and the serials that we revoked."""
 
     stamp: tuple[Stamp, ...]
     pem: bytes
@@ -65,8 +65,9 @@ class _Crls:
 
 class CertificateAuthority:
     """
-    A CA that is whole: its certificate, its key and its files. All methods block; those that write take the store's lock,
-    so that a running master and `puppet cert` can work on one directory.
+    A complete CA: its certificate, its key and its files.
+
+    All methods block. Those that write take the store's lock, so that a running master and `puppet cert` can use one directory.
     """
 
     def __init__(self, store: CaStore, rules: CaOptions, *, now: Callable[[], datetime] = utc_now, report: Audit = audit.to_log) -> None:
@@ -81,14 +82,14 @@ class CertificateAuthority:
     # --- who signs
 
     def signers(self) -> Signers:
-        """The CA's certificate and key as the files say now, so that a roll-over beside a running master holds at once."""
+        """Return the CA's certificate and key from the current files, so that a roll-over takes effect in a running master at once."""
         stamps = signers.stamps(self.store.files)
         if stamps != self._signers.stamps:
             try:
                 self._signers = signers.load(self.store.files)
             except (PuppetError, OSError) as err:
                 log.error("Could not load the CA's certificate and key anew, the old ones stay in force: %s", err)
-                self._signers = replace(self._signers, stamps=stamps)  # complain once a change
+                self._signers = replace(self._signers, stamps=stamps)  # one error for each change
         return self._signers
 
     @property
@@ -117,10 +118,10 @@ class CertificateAuthority:
         action: str = "sign",
     ) -> x509.Certificate:
         """
-        A new certificate for `name`, which is in the inventory and in signed/ when this returns; its request is gone.
+        Return a new certificate for `name`. It is then in the inventory and in signed/, and its request is removed.
 
-        In this order, so that a crash at any point loses nothing and no serial is used twice: the next serial is
-        stored, the certificate is signed, recorded, written, the request removed.
+        The order makes sure that a crash loses nothing and no serial is used twice: the next serial is stored, the certificate
+        is signed, recorded and written, the request is removed.
 
         Args:
             ttl: seconds, cut at the CA's own end; None: the setting ca_ttl.
@@ -132,7 +133,7 @@ class CertificateAuthority:
             if now >= end:
                 raise Conflict(f"The CA's certificate expired on {certificates.time_text(end)}; it can sign no more")
             serial = self.serials.take()
-            made = certificates.leaf(
+            certificate = certificates.leaf(
                 name,
                 public_key,
                 issuer=own.certificate,
@@ -143,35 +144,35 @@ class CertificateAuthority:
                 alternative_names=alternative_names,
                 extensions=extensions,
             )
-            self.store.record(InventoryEntry.of(made))
-            self.store.save_signed(name, certificates.pem(made))
+            self.store.record(InventoryEntry.of(certificate))
+            self.store.save_signed(name, certificates.pem(certificate))
             self.store.remove_request(name)
-            self.report(audit.entry(action, name, by=by) | audit.of_certificate(made))
-        return made
+            self.report(audit.entry(action, name, by=by) | audit.of_certificate(certificate))
+        return certificate
 
     def _own_serials(self) -> list[int]:
         """Return the serials of the CA certificates that this CA has issued; the one above it numbers its own."""
-        return [certificate.serial_number for certificate in self.bundle if self.issued(certificate)]
+        return [certificate.serial_number for certificate in self.bundle if self.has_issued(certificate)]
 
-    def issued(self, certificate: x509.Certificate) -> bool:
-        """Whether this CA's key signed `certificate`, or that of the other CA of a roll-over."""
+    def has_issued(self, certificate: x509.Certificate) -> bool:
+        """Return whether this CA's key signed `certificate`, or the key of the other CA of a roll-over."""
         return any(signatures.issued(certificate, signer.certificate) for signer in self.signers().all)
 
     def renew(self, presented: x509.Certificate, *, by: str) -> x509.Certificate:
         """
-        A certificate with the key, names and extensions of the one that the client proved to hold, with new dates.
+        Return a certificate with the key, names and extensions of the client's current one, and new dates.
 
         Raises:
-            Denied: it is not ours, not valid now, revoked, or not the key of the name's current certificate.
+            Denied: it is not ours, not valid now, revoked, or its key is not that of the name's current certificate.
         """
         name = certificates.name_of(presented)
         try:
-            self._may_renew(presented, valid_certname(name))
+            self._check_renewal(presented, valid_certname(name))
         except PuppetError as err:
             refusal = audit.entry("renew", name, by=by, result=f"refused: {err.message}")
             self.report(refusal | audit.of_certificate(presented))
             raise
-        waiting = self._not_taken(presented, name)
+        waiting = self._unused_renewal(presented, name)
         if waiting is not None:
             log.warning(
                 "%s still uses a certificate of the CA that is being replaced, although it has had a new one since %s: its ca.pem or "
@@ -190,8 +191,8 @@ class CertificateAuthority:
             action="renew",
         )
 
-    def _may_renew(self, presented: x509.Certificate, name: str) -> None:
-        if not self.issued(presented):
+    def _check_renewal(self, presented: x509.Certificate, name: str) -> None:
+        if not self.has_issued(presented):
             raise Denied("Certificate present, but does not match signature")
         now = self.now()
         if not presented.not_valid_before_utc <= now <= presented.not_valid_after_utc:
@@ -205,15 +206,15 @@ class CertificateAuthority:
         if current is None or public_der(current.public_key()) != public_der(presented.public_key()):
             raise Denied(f"The certificate of {quoted_for_log(name)} is not the one that is signed for this name and cannot be renewed")
 
-    def _not_taken(self, presented: x509.Certificate, name: str) -> x509.Certificate | None:
-        """In a roll-over: the certificate of the new CA that an agent has been given already and does not use; None otherwise."""
+    def _unused_renewal(self, presented: x509.Certificate, name: str) -> x509.Certificate | None:
+        """Return the new CA's certificate that an agent received in a roll-over but does not use yet; None otherwise."""
         own, current = self.signers().own.certificate, self.signed_certificate(name)
         if current is None or signatures.issued(presented, own) or not signatures.issued(current, own):
             return None
         return current
 
     def signed_certificate(self, name: str) -> x509.Certificate | None:
-        """The certificate in signed/, None when there is none; one that does not parse counts as none, with a warning."""
+        """Return the certificate in signed/, or None when there is none; log a warning when it does not parse."""
         pem = self.store.signed(name)
         if pem is None:
             return None
@@ -227,26 +228,26 @@ class CertificateAuthority:
 
     def serials_of(self, name: str) -> list[int]:
         """
-        The serials to revoke for a name: of its signed certificate and of every unexpired line of the inventory.
+        Return the serials to revoke for a name: of its signed certificate and of every unexpired line of the inventory.
 
-        When all are expired, the last one; [] when the CA never issued one.
+        If all are expired, return the last one; [] when the CA never issued one.
         """
         now = self.now()
         lines = self.store.ledger().of(name)
-        found = {record.serial for record in lines if record.not_after > now}
+        serials = {record.serial for record in lines if record.not_after > now}
         current = self.signed_certificate(name)
         if current is not None:
-            if self.issued(current):
-                found.add(current.serial_number)
+            if self.has_issued(current):
+                serials.add(current.serial_number)
             else:
                 log.warning("The certificate in %s was not issued by this CA", self.store.signed_path(name))
-        if not found and lines:
-            found = {max(record.serial for record in lines)}
-        return sorted(found)
+        if not serials and lines:
+            serials = {max(record.serial for record in lines)}
+        return sorted(serials)
 
     def revoke(self, name: str, *, by: str) -> list[int]:
         """
-        Put all certificates of `name` on the CRL; gives their serials, also those that were on it already.
+        Put all certificates of `name` on the CRL; return their serials, including those that were on it before.
 
         Raises:
             Conflict: the CA never issued one to that name.
@@ -261,7 +262,7 @@ class CertificateAuthority:
         return serials
 
     def revoke_serials(self, serials: Iterable[int], *, by: str, name: str = "") -> None:
-        """Put serials on the CRL that are not on it yet; without a new one the CRL stays as it is."""
+        """Add serials to the CRL; if all of them are on it already, leave it unchanged."""
         serials = set(serials)
         with self.store.writing():
             new = sorted(serials - self.revoked())
@@ -272,18 +273,18 @@ class CertificateAuthority:
             self.report(audit.entry("revoke", name, by=by, serials=sorted(serials), added=new, fingerprint=known))
 
     def revoked(self) -> frozenset[int]:
-        """The serials that this CA has revoked, as the CRL file says now."""
-        return self._loaded().revoked
+        """Return the serials that this CA has revoked, from the current CRL file."""
+        return self._load_crls().revoked
 
     def crl(self) -> x509.CertificateRevocationList:
-        """Our own CRL, as the file says now."""
-        return self._loaded().own
+        """Return our own CRL, from the current file."""
+        return self._load_crls().own
 
     def crl_pem(self) -> bytes:
-        """The whole CRL file: our own list and those of the other authorities in the chain."""
-        return self._loaded().pem
+        """Return the complete CRL file: our own list and those of the other authorities in the chain."""
+        return self._load_crls().pem
 
-    def _loaded(self) -> _Crls:
+    def _load_crls(self) -> _Crls:
         path = self.store.files.cacrl
         both = self.signers()
         stamp = (stamp_of(path), *both.stamps)
@@ -304,25 +305,25 @@ class CertificateAuthority:
         newest = max(own, key=crl.number_of)
         companions = _lists_of(both.companion, lists) if both.companion is not None else []
         companion = max(companions, key=crl.number_of, default=None)
-        others = tuple(each for each in lists if each not in own and each not in companions)
+        others = tuple(crl_read for crl_read in lists if crl_read not in own and crl_read not in companions)
         revoked = crl.serials(newest) | (crl.serials(companion) if companion is not None else frozenset())
         self._crls = _Crls(stamp, pem, newest, companion, others, revoked)
         return self._crls
 
     def _sign_crl(self, add: Iterable[int] = ()) -> None:
         """
-        Write the successor of our CRL; the caller holds the lock, so the file is read anew under it.
+        Write the successor of our CRL. The caller holds the lock, under which the file is read again.
 
-        In a roll-over both CAs list a serial: they count together, so no serial is of two certificates.
+        In a roll-over both CAs list each serial: they share one counter, so no serial belongs to two certificates.
         """
-        loaded, both = self._loaded(), self.signers()
+        loaded, both = self._load_crls(), self.signers()
         new = set(add)
-        revised = [self._revised(loaded.own, both.own, new | loaded.revoked)]
+        revised = [self._successor(loaded.own, both.own, new | loaded.revoked)]
         if both.companion is not None and loaded.companion is not None:
-            revised.append(self._revised(loaded.companion, both.companion, new | loaded.revoked))
+            revised.append(self._successor(loaded.companion, both.companion, new | loaded.revoked))
         self._write_crls((*revised, *loaded.others))
 
-    def _revised(self, old: x509.CertificateRevocationList, by: Signer, add: Iterable[int]) -> x509.CertificateRevocationList:
+    def _successor(self, old: x509.CertificateRevocationList, by: Signer, add: Iterable[int]) -> x509.CertificateRevocationList:
         lifetime = timedelta(seconds=self.rules.crl_ttl)
         return crl.successor_of(old, by.certificate, by.key, now=self.now(), add=add, lifetime=lifetime)
 
@@ -331,7 +332,7 @@ class CertificateAuthority:
         failpoint("ca.crl-written")
 
     def refresh_crl_if_due(self) -> bool:
-        """Sign the CRL again when 30 days or less of it are left (or half of its lifetime, when that is less); whether it was done."""
+        """Sign the CRL again if it expires within 30 days (or half of its lifetime, if that is less); return whether it was signed."""
         before = min(crl.REFRESH_BEFORE, timedelta(seconds=self.rules.crl_ttl) / 2)
         if not self._crls_due(before):
             return False
@@ -345,16 +346,18 @@ class CertificateAuthority:
         return True
 
     def _crls_due(self, before: timedelta) -> bool:
-        loaded = self._loaded()
-        return any(crl.is_due(each, self.now(), before=before) for each in (loaded.own, loaded.companion) if each is not None)
+        loaded = self._load_crls()
+        return any(
+            crl.is_due(signed_list, self.now(), before=before) for signed_list in (loaded.own, loaded.companion) if signed_list is not None
+        )
 
     def upload_crls(self, pem: bytes, *, by: str) -> None:
         """
-        Take over CRLs of the other authorities in our chain.
+        Store CRLs of the other authorities in our chain.
 
         Raises:
-            BadRequest: none in the text, one of a stranger, a forged one, a delta, an older one than we have, or one of
-                our own, which only we make. Nothing is stored then.
+            BadRequest: the text has none, or one of an unknown CA, a forged one, a delta, one older than the stored one, or
+                one of our own, which only we issue. Nothing is stored then.
         """
         if len(pem) > min(self.rules.max_upload_bytes, MAX_CRL_BYTES):
             raise BadRequest(f"CRLs of {len(pem)} bytes are over the limit of {self.rules.max_upload_bytes}")
@@ -363,75 +366,85 @@ class CertificateAuthority:
         except (BadData, TooLarge) as err:
             raise BadRequest("No valid CRLs submitted.") from err
         with self.store.writing():
-            loaded = self._loaded()
-            kept = {each.issuer.public_bytes(): each for each in loaded.others}
-            for given in lists:
-                issuer = given.issuer.public_bytes()
-                self._check_upload(given, kept.get(issuer))
-                kept[issuer] = given
-            ours = [each for each in (loaded.own, loaded.companion) if each is not None]
-            self._write_crls((*ours, *kept.values()))
-            self.report(audit.entry("upload-crl", "", by=by, issuers=[each.issuer.rfc4514_string() for each in lists]))
+            loaded = self._load_crls()
+            others = {known.issuer.public_bytes(): known for known in loaded.others}
+            for uploaded in lists:
+                issuer = uploaded.issuer.public_bytes()
+                self._check_upload(uploaded, others.get(issuer))
+                others[issuer] = uploaded
+            ours = [known for known in (loaded.own, loaded.companion) if known is not None]
+            self._write_crls((*ours, *others.values()))
+            self.report(audit.entry("upload-crl", "", by=by, issuers=[known.issuer.rfc4514_string() for known in lists]))
 
-    def _check_upload(self, given: x509.CertificateRevocationList, stored: x509.CertificateRevocationList | None) -> None:
-        who = given.issuer.rfc4514_string()
-        if any(given.issuer == signer.certificate.subject for signer in self.signers().all):
-            raise BadRequest(f"The CRL of '{who}' is this CA's own; only the CA itself makes it")
-        if crl.is_delta(given):
-            raise BadRequest(f"The CRL of '{who}' is a delta CRL, which agents cannot use")
-        if not any(given.issuer == c.subject and signatures.crl_is_genuine(given, c) for c in self.bundle):
-            raise BadRequest(f"The CRL of '{who}' is not signed by an authority of our chain")
-        if stored is not None and crl.number_of(given) < crl.number_of(stored):
-            raise BadRequest(f"The CRL of '{who}' has number {crl.number_of(given)}, older than {crl.number_of(stored)}, which is stored")
+    def _check_upload(self, uploaded: x509.CertificateRevocationList, stored: x509.CertificateRevocationList | None) -> None:
+        issuer = uploaded.issuer.rfc4514_string()
+        if any(uploaded.issuer == signer.certificate.subject for signer in self.signers().all):
+            raise BadRequest(f"The CRL of '{issuer}' is this CA's own; only the CA itself makes it")
+        if crl.is_delta(uploaded):
+            raise BadRequest(f"The CRL of '{issuer}' is a delta CRL, which agents cannot use")
+        if not any(uploaded.issuer == c.subject and signatures.crl_is_genuine(uploaded, c) for c in self.bundle):
+            raise BadRequest(f"The CRL of '{issuer}' is not signed by an authority of our chain")
+        if stored is not None and crl.number_of(uploaded) < crl.number_of(stored):
+            raise BadRequest(
+                f"The CRL of '{issuer}' has number {crl.number_of(uploaded)}, older than {crl.number_of(stored)}, which is stored"
+            )
 
     # --- questions
 
     def answer_ocsp(self, request: bytes) -> bytes:
-        """The signed answer to an OCSP request, from the inventory and the CRL; a malformed or foreign one gets RFC 6960's refusal."""
+        """Return the signed answer to an OCSP request, from inventory and CRL; RFC 6960's refusal for a malformed or foreign one."""
         try:
-            asked = ocsp.parse_request(request)
+            question = ocsp.parse_request(request)
         except BadData:
             return ocsp.build_refusal("malformed")
-        signer = next((each for each in self.signers().all if ocsp.is_issued_by(asked, each.certificate)), None)
+        signer = next((candidate for candidate in self.signers().all if ocsp.is_issued_by(question, candidate.certificate)), None)
         if signer is None:
             return ocsp.build_refusal("unauthorized")
         authority, key = signer.certificate, signer.key
-        revoked = self.crl().get_revoked_certificate_by_serial_number(asked.serial)
+        revoked = self.crl().get_revoked_certificate_by_serial_number(question.serial)
         if revoked is not None:
             when = revoked.revocation_date_utc
-            return ocsp.build_response(asked, "revoked", authority=authority, key=key, now=self.now(), revoked_at=when)
-        known = asked.serial in self.store.ledger().serials
-        return ocsp.build_response(asked, "good" if known else "unknown", authority=authority, key=key, now=self.now())
+            return ocsp.build_response(question, "revoked", authority=authority, key=key, now=self.now(), revoked_at=when)
+        known = question.serial in self.store.ledger().serials
+        return ocsp.build_response(question, "good" if known else "unknown", authority=authority, key=key, now=self.now())
 
     def expirations(self) -> dict[str, dict[str, str]]:
-        """When each certificate and each CRL of the chain ends: `{"ca-certs": {name: time}, "crls": {name: time}}`."""
-        loaded = self._loaded()
-        lists = [each for each in (loaded.own, loaded.companion, *loaded.others) if each is not None]
+        """Return when each certificate and each CRL of the chain ends, as `{"ca-certs": {name: time}, "crls": {name: time}}`."""
+        loaded = self._load_crls()
+        lists = [signed_list for signed_list in (loaded.own, loaded.companion, *loaded.others) if signed_list is not None]
         return {
             "ca-certs": {certificates.name_of(c): certificates.time_text(c.not_valid_after_utc) for c in self.bundle},
-            "crls": {_name(each): certificates.time_text(each.next_update_utc) for each in lists if each.next_update_utc is not None},
+            "crls": {
+                _name(signed_list): certificates.time_text(signed_list.next_update_utc)
+                for signed_list in lists
+                if signed_list.next_update_utc is not None
+            },
         }
 
     def warnings(self) -> list[str]:
-        """A sentence for each certificate of the chain, and CRL of another authority, that ends within 90 days."""
+        """Return a sentence for each certificate of the chain, and CRL of another authority, that ends within 90 days."""
         soon = self.now() + WARN_BEFORE
-        found = [
+        sentences = [
             f"The CA certificate '{certificates.name_of(c)}' expires on {certificates.time_text(c.not_valid_after_utc)}. "
             "Every certificate ends with it: 'puppet cert rollover start' makes the next one, which all agents must have before that day."
             for c in self.bundle
             if c.not_valid_after_utc <= soon
         ]
-        for each in self._loaded().others:
-            if each.next_update_utc is not None and each.next_update_utc <= soon:
-                found.append(f"The CRL of '{_name(each)}' ends on {certificates.time_text(each.next_update_utc)}; upload a newer one.")
-        return found
+        for other in self._load_crls().others:
+            if other.next_update_utc is not None and other.next_update_utc <= soon:
+                sentences.append(
+                    f"The CRL of '{_name(other)}' ends on {certificates.time_text(other.next_update_utc)}; upload a newer one."
+                )
+        return sentences
 
 
 def _lists_of(signer: Signer, lists: Iterable[x509.CertificateRevocationList]) -> list[x509.CertificateRevocationList]:
     subject = signer.certificate.subject
-    return [each for each in lists if each.issuer == subject and signatures.crl_is_genuine(each, signer.certificate)]
+    return [
+        signed_list for signed_list in lists if signed_list.issuer == subject and signatures.crl_is_genuine(signed_list, signer.certificate)
+    ]
 
 
 def _name(crl: x509.CertificateRevocationList) -> str:
-    found = crl.issuer.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
-    return str(found[0].value) if found else crl.issuer.rfc4514_string()
+    names = crl.issuer.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
+    return str(names[0].value) if names else crl.issuer.rfc4514_string()

@@ -1,4 +1,4 @@
-"""Which requests are kept and which are signed: pure decisions on a request's facts. Source: protocol reference 5.6."""
+"""Which requests are stored and which are signed: pure decisions on a request's facts. Source: protocol reference 5.6."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ WEAK_DIGESTS = ("md5", "sha1")
 
 
 class PolicyViolation(Conflict):
-    """A request that the policy does not sign as it is; `legacy` has 3.8's words."""
+    """Raised for a request that the policy does not sign; `legacy` has the words of 3.8."""
 
 
-def _refused(message: str, legacy: str = "", *, hint: str = "") -> PolicyViolation:
+def _violation(message: str, legacy: str = "", *, hint: str = "") -> PolicyViolation:
     error = PolicyViolation(message, hint=hint)
     error.legacy = legacy or message
     return error
 
 
-def _bad(message: str, legacy: str = "", *, hint: str = "") -> BadRequest:
+def _bad_request(message: str, legacy: str = "", *, hint: str = "") -> BadRequest:
     error = BadRequest(message, hint=hint)
     error.legacy = legacy or message
     return error
@@ -31,7 +31,7 @@ def _bad(message: str, legacy: str = "", *, hint: str = "") -> BadRequest:
 
 @dataclass(frozen=True, slots=True)
 class SigningPolicy:
-    """What the administrator allows beyond the usual: the settings, or the flags of one command."""
+    """The administrator's additional permissions: from the settings, or the flags of one command."""
 
     allow_alternative_names: bool = False
     allow_authorization_extensions: bool = False
@@ -39,15 +39,14 @@ class SigningPolicy:
 
 def check_submission(facts: RequestFacts, name: str, *, master: str = "") -> None:
     """
-    A request may be stored under `name`: it is well made, strong enough, and can be signed under some policy.
+    Check that a request may be stored under `name`: it is well-formed, strong enough, and some policy can sign it.
 
-    What no policy would ever sign is refused here, before anything is stored, and so is a request that its own
-    key did not sign.
+    A request that no policy ever signs is refused before it is stored, and so is one that its own key did not sign.
 
     Args:
         master: the master's own certname, which no request from the network may have.
     Raises:
-        BadRequest: with the rule that is broken.
+        BadRequest: the request breaks a rule, which the message names.
     """
     valid_requested_certname(name, master=master)
     check_subject(facts, name)
@@ -55,82 +54,84 @@ def check_submission(facts: RequestFacts, name: str, *, master: str = "") -> Non
     try:
         check_never(facts, name)
     except PolicyViolation as err:
-        raise _bad(err.message, err.legacy) from err
+        raise _bad_request(err.message, err.legacy) from err
 
 
 def check_subject(facts: RequestFacts, name: str) -> None:
-    """Exactly one common name, in a usual string type, equal to `name`, and nothing else in the subject."""
-    found = facts.common_names
-    if len(found) != 1 or not found[0].value:
-        raise _bad(
-            f"The CSR for {quoted_for_log(name)} must have exactly one common name, not {len([c for c in found if c.value])}: "
+    """Check that the subject is exactly one common name, in a usual string type, equal to `name`."""
+    common_names = facts.common_names
+    if len(common_names) != 1 or not common_names[0].value:
+        raise _bad_request(
+            f"The CSR for {quoted_for_log(name)} must have exactly one common name, not {len([c for c in common_names if c.value])}: "
             f"{facts.subject}"
         )
-    cn = found[0]
+    cn = common_names[0]
     if cn.value != name:
         if cn.value.lower() == name:
-            raise _bad(
+            raise _bad_request(
                 "Certificate names must be lower case.",
                 f"CSR subject common name {_quoted(cn.value)} does not match expected certname {_quoted(name)}",
             )
-        raise _bad(
+        raise _bad_request(
             f"Instance name {_quoted(cn.value)} does not match requested key {_quoted(name)}",
             f"CSR subject common name {_quoted(cn.value)} does not match expected certname {_quoted(name)}",
         )
     if not cn.alone or facts.other_names or not cn.usual_string:
-        raise _bad(
+        raise _bad_request(
             f"The subject of the CSR for {quoted_for_log(name)} must be a single common name as PrintableString or UTF8String: "
             f"{facts.subject}"
         )
     if "*" in name:
-        raise _bad(
+        raise _bad_request(
             f"Subject contains a wildcard, which is not allowed: {name}",
             f"CSR subject contains a wildcard, which is not allowed: /CN={name}",
         )
 
 
 def check_strength(facts: RequestFacts) -> None:
-    """The key and the digest are strong enough, and the request is signed by its own key."""
+    """Check that the key and the digest are strong enough, and that the request is signed by its own key."""
     weakness = facts.strength.weakness
     if weakness:
-        raise _bad(f"The CSR is refused: {weakness}", hint="Use an RSA key of 2048 bits or more, an EC key of 256 or more, or Ed25519.")
+        raise _bad_request(
+            f"The CSR is refused: {weakness}", hint="Use an RSA key of 2048 bits or more, an EC key of 256 or more, or Ed25519."
+        )
     if facts.signature_hash in WEAK_DIGESTS:
-        raise _bad(f"The CSR is refused: it is signed with {facts.signature_hash.upper()}", hint="Sign it with SHA-256.")
+        raise _bad_request(f"The CSR is refused: it is signed with {facts.signature_hash.upper()}", hint="Sign it with SHA-256.")
     if not facts.signature_valid:
-        raise _bad("CSR contains a public key that does not correspond to the signing key")
+        raise _bad_request("CSR contains a public key that does not correspond to the signing key")
 
 
 def check_never(facts: RequestFacts, name: str) -> None:
-    """Refused for what no flag allows: foreign extensions, pp_cli_auth, names that are not plain DNS names or addresses."""
+    """Refuse what no flag allows: foreign extensions, pp_cli_auth, names other than plain DNS names or addresses."""
     foreign = [e.oid for e in facts.extensions if not oids.in_arc(e.oid, oids.PUPPET_ARC)]
     if foreign:
-        raise _refused(
+        raise _violation(
             f"Found extensions that are not permitted: {', '.join(foreign)}",
             f"CSR has request extensions that are not permitted: {', '.join(foreign)}",
         )
     if any(e.oid == oids.CLI_AUTH for e in facts.extensions):
-        raise _refused(
+        raise _violation(
             f"CSR {_single(name)} asks for pp_cli_auth, which is never given to a request", hint="Only the master's own certificate has it."
         )
     if any(e.critical for e in facts.extensions):
-        raise _refused(f"CSR {_single(name)} has a critical extension, which is not permitted")
+        raise _violation(f"CSR {_single(name)} has a critical extension, which is not permitted")
     if len(facts.alternative_names) > MAX_ALTERNATIVE_NAMES:
-        raise _refused(f"CSR {_single(name)} contains more than {MAX_ALTERNATIVE_NAMES} subject alternative names")
+        raise _violation(f"CSR {_single(name)} contains more than {MAX_ALTERNATIVE_NAMES} subject alternative names")
     for alternative in facts.alternative_names:
         kind, _, value = alternative.partition(":")
         if kind not in ("DNS", "IP") or not value.isascii() or not value.isprintable() or " " in value or not value:
-            raise _refused(f"CSR {_single(name)} contains a subjectAltName outside the DNS label space: {quoted_for_log(alternative)}")
+            raise _violation(f"CSR {_single(name)} contains a subjectAltName outside the DNS label space: {quoted_for_log(alternative)}")
         if "*" in value:
-            raise _refused(f"CSR {_single(name)} subjectAltName contains a wildcard, which is not allowed: {quoted_for_log(alternative)}")
+            raise _violation(f"CSR {_single(name)} subjectAltName contains a wildcard, which is not allowed: {quoted_for_log(alternative)}")
 
 
 def check_signing(facts: RequestFacts, name: str, policy: SigningPolicy) -> None:
     """
-    A stored request may be signed under `policy`.
+    Check that `policy` allows signing a stored request.
 
     Raises:
-        PolicyViolation, BadRequest: the reason; the request stays where it is. All checks of the submission are made
-            again: the file may have come there another way.
+        PolicyViolation, BadRequest: it may not be signed. All checks of the submission are repeated, because the file
+            may have another origin.
     """
     check_subject(facts, name)
     check_strength(facts)
@@ -138,7 +139,7 @@ def check_signing(facts: RequestFacts, name: str, policy: SigningPolicy) -> None
     others = [alternative for alternative in facts.alternative_names if alternative != f"DNS:{name}"]
     if others and not policy.allow_alternative_names:
         listed = ", ".join(others)
-        raise _refused(
+        raise _violation(
             f"CSR {_single(name)} contains extra subject alternative names ({listed}), which are disallowed. "
             "To allow subject alternative names, set allow_subject_alt_names to true, or sign it with "
             f"`puppet cert --allow-dns-alt-names sign {name}`.",
@@ -147,7 +148,7 @@ def check_signing(facts: RequestFacts, name: str, policy: SigningPolicy) -> None
         )
     rights = [e.oid for e in facts.extensions if oids.is_authorization(e.oid)]
     if rights and not policy.allow_authorization_extensions:
-        raise _refused(
+        raise _violation(
             f"CSR {_single(name)} contains authorization extensions ({', '.join(rights)}), which are disallowed. "
             "To allow authorization extensions, set allow_authorization_extensions to true.",
             f"CSR has request extensions that are not permitted: {', '.join(rights)}",
@@ -155,7 +156,7 @@ def check_signing(facts: RequestFacts, name: str, policy: SigningPolicy) -> None
 
 
 def check_name(name: str) -> None:
-    """A name found on disk may be signed at all; BadName shows it escaped."""
+    """Check that a name read from disk may be signed at all; raise BadName, which shows it escaped."""
     try:
         valid_requested_certname(name)
     except BadName as err:

@@ -1,4 +1,4 @@
-"""Names and where they stand: requests come in, are signed or thrown away, certificates are revoked and cleaned."""
+"""Names and their states: requests are stored, signed or deleted, certificates are revoked and cleaned."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ log = logging.getLogger("puppet.ca")
 
 State = Literal["requested", "signed", "revoked"]
 STATES: tuple[State, ...] = ("requested", "signed", "revoked")
-# What clients before 6 ask for: whoever has a file of that kind. The CA keeps no keys of others.
+# Clients before 6 ask for the names that have a file of one kind. The CA stores no keys of nodes.
 KINDS: Mapping[str, frozenset[State]] = {
     "certificate": frozenset(("signed", "revoked")),
     "certificate_request": frozenset(("requested",)),
     "key": frozenset(),
 }
-MAX_TTL = 10**12  # seconds; anything beyond is a mistake, and all is cut at the CA's own end anyway
+MAX_TTL = 10**12  # seconds; more is a mistake, and every certificate ends with the CA's own anyway
 
 
-class AlreadyThere(BadRequest):
-    """The name has a request or certificate already; `same` when it is a pending request of the same key that asks for the same."""
+class DuplicateRequest(BadRequest):
+    """The name already has a request or certificate; `same` is True for a pending request with the same content."""
 
     def __init__(self, message: str, *, same: bool) -> None:
         super().__init__(message)
         self.same = same
 
 
-def _content(pem: bytes) -> bytes:
-    """What a request's signature is over: signatures with EC keys are another each time."""
+def _signed_content(pem: bytes) -> bytes:
+    """Return the part of a request that is signed. Two signatures of it with one EC key differ."""
     return x509.load_pem_x509_csr(pem).tbs_certrequest_bytes
 
 
 class CertificateRegistry:
-    """What the CA knows about names. All methods block; `by` says in the audit trail who wanted it."""
+    """The states of all names. All methods block; `by` names the initiator in the audit trail."""
 
     def __init__(self, authority: CertificateAuthority) -> None:
         self.authority = authority
@@ -60,10 +60,10 @@ class CertificateRegistry:
 
     def submit(self, name: str, pem: bytes, *, by: str) -> RequestFacts:
         """
-        Store a request, once it is well made, strong, its own, and there is room.
+        Store a request after checking that it is well-formed, strong, signed by its own key, and within the limits.
 
         Raises:
-            BadName, BadData, BadRequest: what is wrong with it; nothing was stored.
+            BadName, BadData, BadRequest: the request is invalid; nothing was stored.
             AlreadyThere: the name has one, and duplicates are not allowed.
             Unavailable: too many requests are pending.
         """
@@ -84,7 +84,7 @@ class CertificateRegistry:
         return facts
 
     def delete_request(self, name: str, *, by: str) -> bool:
-        """Throw a pending request away; whether there was one."""
+        """Delete a pending request and return whether there was one."""
         valid_certname(name)
         with self.store.writing():
             removed = self.store.remove_request(name)
@@ -102,12 +102,12 @@ class CertificateRegistry:
         if self.rules.allow_duplicate_certs:
             log.info("%s already has a %s certificate; new certificate will overwrite it", name, what)
             return
-        same = pending is not None and _content(pending) == _content(facts.pem)
-        raise AlreadyThere(f"{name} already has a {what} certificate; ignoring certificate request", same=same)
+        same = pending is not None and _signed_content(pending) == _signed_content(facts.pem)
+        raise DuplicateRequest(f"{name} already has a {what} certificate; ignoring certificate request", same=same)
 
     def _check_room(self, size: int) -> None:
         stamp = stamp_of(self.store.files.csrdir)
-        if self._pending[0] != stamp:  # somebody else wrote there
+        if self._pending[0] != stamp:  # another process wrote there
             self._pending = (stamp, *self.store.pending_size())
         _, count, used = self._pending
         if count >= self.rules.max_pending_requests or used + size > self.rules.max_pending_bytes:
@@ -118,7 +118,7 @@ class CertificateRegistry:
             )
 
     def request(self, name: str) -> bytes | None:
-        """The PEM of a pending request, None when there is none; one that does not parse counts as none."""
+        """Return the PEM of a pending request, or None when there is none or it does not parse."""
         pem = self.store.request(name)
         return pem if pem is not None and self._facts(name, pem) is not None else None
 
@@ -134,11 +134,12 @@ class CertificateRegistry:
         Sign the pending request of `name`.
 
         Args:
-            policy_: None: the settings' own.
+            policy_: None: the policy of the settings.
             ttl: seconds; None: the setting ca_ttl.
+
         Raises:
             Conflict: there is no request.
-            PolicyViolation, BadRequest: it may not be signed; it stays where it is.
+            PolicyViolation, BadRequest: the policy forbids signing it; it stays pending.
         """
         seconds = ttl_of(ttl)
         policy.check_name(name)
@@ -164,13 +165,13 @@ class CertificateRegistry:
             )
 
     def pending(self) -> list[str]:
-        """Names with a request that parses, sorted."""
+        """Return the names with a request that parses, sorted."""
         return [status.name for status in self.statuses("requested")]
 
     # --- states
 
     def status(self, name: str) -> CertificateStatus | None:
-        """Where `name` stands; None when the CA knows neither a request nor a certificate of it."""
+        """Return the state of `name`, or None when the CA has neither a request nor a certificate for it."""
         valid_certname(name)
         pem = self.store.request(name)
         if pem is not None:
@@ -190,17 +191,19 @@ class CertificateRegistry:
         )
 
     def statuses(self, state: str = "") -> list[CertificateStatus]:
-        """All names, or those in one state, sorted. Names that break the rule, or that only have litter, are left out."""
+        """Return the states of all names, or of those in one state, sorted by name. Invalid names and unreadable files are skipped."""
         names = set(self.store.request_names()) | (set(self.store.signed_names()) if state != "requested" else set())
-        found = (self.status(name) for name in sorted(names) if is_name(name))
-        return [each for each in found if each is not None and (not state or each.state == state)]
+        statuses = (self.status(name) for name in sorted(names) if is_name(name))
+        return [status for status in statuses if status is not None and (not state or status.state == state)]
 
     def set_state(self, name: str, desired: object, *, ttl: object = None, by: str) -> x509.Certificate | list[int]:
         """
-        Bring `name` into the desired state: the new certificate for `signed`, the serials for `revoked`.
+        Bring `name` into the desired state; return the new certificate for `signed`, the serials for `revoked`.
 
         Raises:
-            BadRequest: neither of the two; Conflict: the name's state forbids it; NotFound: a name the CA never heard of.
+            BadRequest: `desired` is neither.
+            Conflict: the name's state forbids it.
+            NotFound: the CA does not know the name.
         """
         valid_certname(name)
         if desired is None:
@@ -224,7 +227,7 @@ class CertificateRegistry:
         return self.sign(name, by=by, ttl=ttl) if desired == "signed" else self.authority.revoke(name, by=by)
 
     def delete(self, name: str, *, by: str) -> list[str]:
-        """Remove certificate and request, without revoking; gives what was removed, by Puppet's names for it."""
+        """Remove certificate and request without revoking; return Puppet's class names of the removed ones."""
         valid_certname(name)
         with self.store.writing():
             removed = []
@@ -233,24 +236,24 @@ class CertificateRegistry:
                 removed.append("Puppet::SSL::Certificate")
             if self.store.remove_request(name):
                 removed.append("Puppet::SSL::CertificateRequest")
-            gone = audit.of_certificate(current) if current is not None else {}
-            self._report("delete", name, by, ", ".join(removed) or "nothing was there", **gone)
+            removed_certificate = audit.of_certificate(current) if current is not None else {}
+            self._report("delete", name, by, ", ".join(removed) or "nothing was there", **removed_certificate)
         return removed
 
     def clean(self, names: Iterable[str], *, by: str) -> list[str]:
-        """Revoke and delete each; gives the names that never had a certificate (a request of theirs is gone, too)."""
-        wanted = [valid_certname(name) for name in names]
+        """Revoke and delete each name; return the names that never had a certificate. Their requests are deleted as well."""
+        certnames = [valid_certname(name) for name in names]
         missing = []
         with self.store.writing():
             serials: list[int] = []
-            for name in wanted:
-                found = self.authority.serials_of(name)
-                serials += found
-                if not found:
+            for name in certnames:
+                issued = self.authority.serials_of(name)
+                serials += issued
+                if not issued:
                     missing.append(name)
             if serials:  # one CRL for all of them
-                self.authority.revoke_serials(serials, by=by, name=", ".join(wanted)[:1000])
-            for name in wanted:
+                self.authority.revoke_serials(serials, by=by, name=", ".join(certnames)[:1000])
+            for name in certnames:
                 self.delete(name, by=by)
         return missing
 
@@ -258,43 +261,43 @@ class CertificateRegistry:
 
     def recover(self) -> list[str]:
         """
-        Put right what a crash left: a request whose certificate was written is removed. Gives a sentence for each thing found.
+        Repair the effects of a crash: delete requests whose certificates were written. Return a sentence for each finding.
 
-        A request that is newer than the certificate is a new one and stays, also with the same key.
+        A request that is newer than the certificate is a new one and stays, even with the same key.
         """
-        found = [f"{path} was left behind by a crash and is ignored" for path in self.store.litter()]
+        sentences = [f"{path} was left behind by a crash and is ignored" for path in self.store.litter()]
         with self.store.writing():
             for name in self.store.request_names():
                 if not is_name(name):
-                    found.append(f"A request with the name {quoted_for_log(name)} cannot be signed: the name is not a certname")
+                    sentences.append(f"A request with the name {quoted_for_log(name)} cannot be signed: the name is not a certname")
                     continue
                 pem = self.store.request(name)
                 facts = self._facts(name, pem) if pem is not None else None
                 current = self.authority.signed_certificate(name) if facts is not None else None
-                if facts is None or current is None or not self._answered(name, facts, current):
+                if facts is None or current is None or not self._was_signed(name, facts, current):
                     continue
                 self.store.remove_request(name)
-                found.append(f"The request of {name} was signed before the CA stopped; it is removed")
-        return found
+                sentences.append(f"The request of {name} was signed before the CA stopped; it is removed")
+        return sentences
 
-    def _answered(self, name: str, facts: RequestFacts, current: x509.Certificate) -> bool:
+    def _was_signed(self, name: str, facts: RequestFacts, current: x509.Certificate) -> bool:
         if keys.public_der(facts.public_key) != keys.public_der(current.public_key()):
             return False
         return self.store.request_path(name).stat().st_mtime_ns <= self.store.signed_path(name).stat().st_mtime_ns
 
     def reinventory(self, *, by: str) -> int:
         """
-        Write the inventory anew: what is in signed/, the CA's own certificates, and the lines the old one has; gives the number of lines.
+        Rewrite the inventory from signed/, the CA's own certificates and the old inventory; return the number of lines.
 
-        Lines of certificates that are no longer in signed/ are kept, since they are what revokes them.
+        Lines of certificates that are no longer in signed/ stay, because revoking these certificates needs them.
         """
         with self.store.writing():
-            found = {inventory.InventoryEntry.of(c) for c in {signer.certificate for signer in self.authority.signers().all}}
+            entries = {inventory.InventoryEntry.of(c) for c in {signer.certificate for signer in self.authority.signers().all}}
             for name in self.store.signed_names():
                 if is_name(name) and (current := self.authority.signed_certificate(name)) is not None:
-                    found.add(inventory.InventoryEntry.of(current))
-            found |= set(self.store.records())
-            lines = sorted(found, key=lambda record: (record.serial, record.subject))
+                    entries.add(inventory.InventoryEntry.of(current))
+            entries |= set(self.store.records())
+            lines = sorted(entries, key=lambda record: (record.serial, record.subject))
             self.store.write(self.store.files.cert_inventory, "".join(map(str, lines)).encode())
             self._report("reinventory", "", by, "done", lines=len(lines))
         return len(lines)
@@ -303,13 +306,13 @@ class CertificateRegistry:
         self.authority.report(audit.entry(action, name[:200], by=by, result=result, **details))
 
 
-def ttl_of(given: object) -> int | None:
-    """A certificate's lifetime in seconds from a request's body; None when none was given, BadRequest when it is not one."""
-    if given is None:
+def ttl_of(seconds: object) -> int | None:
+    """Return a certificate's lifetime in seconds from a request's body, None for no value; raise BadRequest for an invalid one."""
+    if seconds is None:
         return None
-    if isinstance(given, bool) or not isinstance(given, int) or given <= 0:
-        raise BadRequest(f"cert_ttl must be a whole number of seconds, not {quoted_for_log(str(given))}")
-    return min(given, MAX_TTL)
+    if isinstance(seconds, bool) or not isinstance(seconds, int) or seconds <= 0:
+        raise BadRequest(f"cert_ttl must be a whole number of seconds, not {quoted_for_log(str(seconds))}")
+    return min(seconds, MAX_TTL)
 
 
 def _rights(facts: RequestFacts) -> dict[str, str]:
@@ -332,7 +335,7 @@ def _status(
             "default": fingerprints.fingerprint(thing),
             **{digest: fingerprints.fingerprint(thing, digest) for digest in ("SHA1", "SHA256", "SHA512")},
         },
-        dns_alt_names=[each for each in alternative_names if each.startswith("DNS:")],
+        dns_alt_names=[alternative_name for alternative_name in alternative_names if alternative_name.startswith("DNS:")],
         subject_alt_names=list(alternative_names),
         authorization_extensions=rights,
         serial_number=certificate.serial_number if certificate else None,

@@ -26,7 +26,7 @@ from ..observability.longtasks import CHANGE_CA, DECIDE_AGAIN, master_supervisor
 from . import policy
 from .authority import CertificateAuthority
 from .autosign import Autosign
-from .registry import KINDS, STATES, AlreadyThere, CertificateRegistry
+from .registry import KINDS, STATES, CertificateRegistry, DuplicateRequest
 from .storage.store import CaStore
 
 log = logging.getLogger("puppet.ca")
@@ -121,11 +121,11 @@ class CaService:
     async def _submit(self, name: str, pem: bytes, by: str) -> bool:
         if self.autosign.busy:
             raise Unavailable("Too many requests wait for autosign", retry_after=60)
-        again: AlreadyThere | None = None
+        again: DuplicateRequest | None = None
         try:
             facts = await self._write(self.registry.submit, name, pem, by=by)
             text = facts.pem
-        except AlreadyThere as err:
+        except DuplicateRequest as err:
             if not err.same:
                 raise
             again, text = err, pem

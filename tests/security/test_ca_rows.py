@@ -172,7 +172,7 @@ def test_CA_19_ed25519_is_accepted(site) -> None:
     pem = bundles.dump([csr.build(Ed25519PrivateKey.generate(), "web1")])
     registry = site.registry()
     registry.submit("web1", pem, by="t")
-    assert registry.authority.issued(registry.sign("web1", by="t"))
+    assert registry.authority.has_issued(registry.sign("web1", by="t"))
 
 
 def test_CA_21_wrong_states_change_nothing_and_a_long_life_is_cut(site, pem) -> None:

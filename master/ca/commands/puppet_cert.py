@@ -260,9 +260,9 @@ class CertCommands:
     def _problem(self, certificate: x509.Certificate) -> str:
         """Why a certificate is not valid, in OpenSSL's words; '' when it is."""
         now = self.authority.now()
-        if certificate.serial_number in self.authority.revoked() and self.authority.issued(certificate):
+        if certificate.serial_number in self.authority.revoked() and self.authority.has_issued(certificate):
             return "certificate revoked"
-        if not self.authority.issued(certificate):
+        if not self.authority.has_issued(certificate):
             return "certificate signature failure"
         if now > certificate.not_valid_after_utc:
             return "certificate has expired"

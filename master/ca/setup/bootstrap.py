@@ -204,7 +204,7 @@ def ensure_own_certificate(authority: CertificateAuthority, ssldir: SslDir, *, d
     elif not ssldir.hostpubkey.exists():
         ssldir.save_public_key(key)
     own = ssldir.certificate()
-    if own is not None and not authority.issued(own):
+    if own is not None and not authority.has_issued(own):
         raise ConfigError(
             f"The certificate {ssldir.hostcert} was not issued by the CA in {authority.store.files.cadir}",
             hint="Set ca = false if this host's CA is elsewhere; otherwise move the certificate away and start again.",
@@ -216,7 +216,7 @@ def ensure_own_certificate(authority: CertificateAuthority, ssldir: SslDir, *, d
                 f"The certificate {where} does not match the private key {ssldir.hostprivkey}",
                 hint=f"Run 'puppet cert clean {name}', move {ssldir.hostcert} and the key away, and start again: both are made anew.",
             )
-    best = current if current is not None and authority.issued(current) else own
+    best = current if current is not None and authority.has_issued(current) else own
     if best is not None and best.serial_number in authority.revoked():
         raise ConfigError(
             f"The certificate of this master, {name}, is revoked",

@@ -300,7 +300,7 @@ class Rollover:
         valid = self._valid()
         own = authority.signers().own.certificate
         phase = self._phase()
-        everyone = {name: certificate for name, certificate in valid.items() if authority.issued(certificate)}
+        everyone = {name: certificate for name, certificate in valid.items() if authority.has_issued(certificate)}
         bundle = fingerprints.of_bundle(bundles.dump([own, *(c for c in authority.bundle if c != own)]))
         if phase == "none":
             return RolloverStatus(phase, _state(own, tuple(sorted(everyone))), bundle)

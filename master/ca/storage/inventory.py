@@ -14,7 +14,7 @@ from certs.csr import subject_text
 
 @dataclass(frozen=True, slots=True)
 class InventoryEntry:
-    """One certificate; `subject` as `/CN=name`, times in UTC."""
+    """One issued certificate; `subject` as `/CN=name`, times in UTC."""
 
     serial: int
     not_before: datetime
@@ -32,18 +32,18 @@ class InventoryEntry:
 
     @property
     def name(self) -> str:
-        """Who the certificate was issued to: the subject without `/CN=` (some writers leave out the slash)."""
+        """The name that the certificate was issued to: the subject without `/CN=` (some writers omit the slash)."""
         return self.subject.removeprefix("/").removeprefix("CN=")
 
 
 class Inventory:
-    """The records of an inventory, found by name and by serial."""
+    """The entries of an inventory, indexed by name and by serial."""
 
-    def __init__(self, found: Iterable[InventoryEntry] = ()) -> None:
+    def __init__(self, records: Iterable[InventoryEntry] = ()) -> None:
         self.records: list[InventoryEntry] = []
         self.serials: set[int] = set()
         self._by_name: dict[str, list[InventoryEntry]] = {}
-        for record in found:
+        for record in records:
             self.add(record)
 
     def add(self, record: InventoryEntry) -> None:
@@ -52,12 +52,12 @@ class Inventory:
         self._by_name.setdefault(record.name, []).append(record)
 
     def of(self, name: str) -> list[InventoryEntry]:
-        """All certificates ever issued to `name`, the oldest first."""
+        """Return all entries of `name`, the oldest first."""
         return self._by_name.get(name, [])
 
 
 def inventory_entries(text: str) -> Iterator[InventoryEntry]:
-    """The records of an inventory; lines that are torn or not of this form are passed over, comments too."""
+    """Yield the entries of an inventory; incomplete lines, comments and lines of another form are skipped."""
     for line in text.splitlines():
         fields = line.split(" ", 3)
         if len(fields) != 4 or not fields[0].startswith("0x"):

@@ -22,9 +22,9 @@ class SerialNumbers:
     """
     Hands out serial numbers, never one twice, whatever happens to the file `serial`.
 
-    The file alone is not believed: an administrator may restore it, and `inventory.txt` with it, from an old back-up, also while the
-    master runs. Whenever the file is not as this object left it, the inventory, the certificates in `signed/` and the CRL are read;
-    what they show to be in use is skipped. All methods block; the caller of `take` holds the store's lock.
+    The file alone is not trusted: an administrator may restore it, and `inventory.txt` with it, from an old back-up, even while the
+    master runs. If the file is not as this object left it, the inventory, the certificates in `signed/` and the CRL are read, and
+    the serials in them are skipped. All methods block; the caller of `take` holds the store's lock.
 
     Args:
         revoked: returns the serials on the CRL.

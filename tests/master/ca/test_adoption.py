@@ -335,5 +335,5 @@ def test_a_ca_of_debians_puppetserver_is_taken_over(tmp_path, target) -> None:
     authority = bootstrap.bootstrap(
         target, bootstrap.CaOptions(master="m.example.com"), host, ca_name="x", generate=keys.KeyKind("ec").generate
     )
-    assert host.certificate() == before and authority.issued(before)
+    assert host.certificate() == before and authority.has_issued(before)
     assert authority.issue("web1", keys.KeyKind("ec").generate().public_key(), by="t").serial_number == 2

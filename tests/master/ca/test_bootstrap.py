@@ -122,7 +122,7 @@ def test_a_ca_of_puppet_3_with_an_encrypted_key_is_adopted_as_it_is(empty_site, 
     assert files.cakey.read_bytes() == key_before
     registry = empty_site.registry()
     registry.submit("web1", pem("web1"), by="t")
-    assert registry.authority.issued(registry.sign("web1", by="t"))
+    assert registry.authority.has_issued(registry.sign("web1", by="t"))
 
 
 def test_an_intermediate_ca_with_a_bundle_is_adopted_and_its_other_crls_are_kept(empty_site, pem) -> None:

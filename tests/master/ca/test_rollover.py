@@ -83,13 +83,13 @@ def test_after_the_switch_the_new_one_signs_and_the_old_certificates_stay_valid(
     old, before = authority.certificate, authority.signed_certificate("web1")
     switched(rollover, started_site)
     made = authority.issue("web2", new_key().public_key(), by="t")
-    assert not signatures.issued(made, old) and authority.issued(made) and authority.issued(before)
+    assert not signatures.issued(made, old) and authority.has_issued(made) and authority.has_issued(before)
     assert verified(started_site, made) and verified(started_site, before) and verified(started_site, started_site.ssldir.certificate())
     assert bundles.certificates(CaService(authority, None).authority_pem())[0] == authority.certificate  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("phase", ["started", "switched"])
-def test_a_revocation_holds_whoever_has_issued_it(rollover, authority, started_site, phase) -> None:
+def test_a_revocation_holds_whoever_issued_it(rollover, authority, started_site, phase) -> None:
     rollover.start(FRESH)
     if phase == "switched":
         rollover.switch(at_once=True)
@@ -162,7 +162,7 @@ def test_after_finish_there_is_one_ca_and_the_master_is_of_it(rollover, authorit
     assert [each.issuer for each in bundles.revocation_lists(authority.crl_pem())] == [authority.certificate.subject]
     assert signatures.issued(own, authority.certificate) and certificates.alternative_names(own) == names_before
     assert certificates.authorization_extensions(own)["pp_cli_auth"] == "true"
-    assert not authority.issued(authority.signed_certificate("web1"))
+    assert not authority.has_issued(authority.signed_certificate("web1"))
     (retired,) = started_site.files.cadir.glob("retired-*")
     assert bundles.certificate((retired / "old_crt.pem").read_bytes()) == old and retired.stat().st_mode & 0o777 == 0o700
     again = started_site.bootstrap()  # the next start of the master
@@ -248,7 +248,7 @@ def test_a_step_that_was_killed_goes_on_where_it_was(started_site, step, place) 
     killed = started_site.in_child("rollover", step, failpoints=f"ca.rollover-{place}=kill")
     assert killed.returncode in (0, -9), killed.stderr
     middle = started_site.open()
-    assert middle.issued(started_site.ssldir.certificate()) and verified(started_site, started_site.ssldir.certificate())
+    assert middle.has_issued(started_site.ssldir.certificate()) and verified(started_site, started_site.ssldir.certificate())
     if killed.returncode == -9 and not (step == "finish" and place == "alone" and not (started_site.files.cadir / "rollover").exists()):
         again = started_site.in_child("rollover", step)
         assert again.returncode == 0, again.stderr
