@@ -54,6 +54,11 @@ def text_of(value: Any) -> str:
     return _ruby_inspect(value) if isinstance(value, list | tuple | Mapping) else str(value)
 
 
+def as_list(raw: Any) -> list[Any]:
+    """Return the elements of an array; a single value as a list of one."""
+    return list(raw) if isinstance(raw, list | tuple) else [raw]
+
+
 class Param(Generic[T]):
     """
     An attribute that steers: `path = Param(Path, namevar=True, doc="…")`; on a resource it reads as its value or None.
@@ -144,7 +149,7 @@ class Param(Generic[T]):
     def accept(self, resource: Resource, raw: Any) -> Any:
         """Return the value to store for a manifest's value: validated, then munged; ValueError says why it is refused."""
         if self.many:
-            return [self._one(resource, value) for value in (raw if isinstance(raw, list | tuple) else [raw])]
+            return [self._one(resource, value) for value in as_list(raw)]
         return self._one(resource, raw)
 
     def _one(self, resource: Resource, value: Any) -> Any:
@@ -225,7 +230,7 @@ class Property(Param[T]):
         """Return all desired values as a list: the alternatives, or with `many` the whole array."""
         if self.read_only:
             raise ValueError(f"{self.name} is read-only")
-        return [self._one(resource, value) for value in (raw if isinstance(raw, list | tuple) else [raw])]
+        return [self._one(resource, value) for value in as_list(raw)]
 
     # --- comparing; pure
 

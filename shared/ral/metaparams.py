@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..errors import BadData
-from .attributes import Param
+from .attributes import Param, as_list
 from .references import Ref
 
 LOGLEVELS = ("debug", "info", "notice", "warning", "err", "alert", "emerg", "crit", "verbose")
@@ -39,7 +39,7 @@ class AuditParam(Param[list[str]]):
 
     def accept(self, resource: Any, raw: Any) -> list[str]:
         known = resource.declaration.attributes
-        names = [str(name) for name in (raw if isinstance(raw, list | tuple) else [raw])]
+        names = [str(name) for name in as_list(raw)]
         if names == ["all"]:
             return [p.name for p in resource.declaration.properties]
         for name in names:

@@ -6,36 +6,29 @@ from typing import Any
 
 from ..ral import Param, Property, State, Type
 from ..ral.attributes import text_of
-from ..ral.core import Type as Resource
+from .lists import FolderList
 
 
 class AugeasReturns(Property[int]):
     """Compares as `need_to_run` while the changes would change something."""
 
-    def insync(self, resource: Resource, state: State, desired: list[Any]) -> bool:
+    def insync(self, resource: Type, state: State, desired: list[Any]) -> bool:
         return state.get("returns") == 0
 
-    def change_text(self, resource: Resource, current: Any, desired: Any) -> str:
+    def change_text(self, resource: Type, current: Any, desired: Any) -> str:
         return "executed successfully"
 
 
 class AugeasLines(Param[list[str]]):
     """Commands: an array, or one on each line of a text."""
 
-    def accept(self, resource: Resource, raw: Any) -> list[str]:
-        return [line for line in _flat(raw) if line]
+    def accept(self, resource: Type, raw: Any) -> list[str]:
+        return [line for line in _lines_in(raw) if line]
 
 
-class AugeasLoadPath(Param[list[str]]):
-    """Folders, as a list or joined by colons."""
-
-    def accept(self, resource: Resource, raw: Any) -> list[str]:
-        return [folder for value in (raw if isinstance(raw, list | tuple) else [raw]) for folder in text_of(value).split(":") if folder]
-
-
-def _flat(raw: Any) -> list[str]:
+def _lines_in(raw: Any) -> list[str]:
     if isinstance(raw, list | tuple):
-        return [line for value in raw for line in ([text_of(value).strip()] if not isinstance(value, list | tuple) else _flat(value))]
+        return [line for value in raw for line in ([text_of(value).strip()] if not isinstance(value, list | tuple) else _lines_in(value))]
     return [line.strip() for line in text_of(raw).split("\n")]
 
 
@@ -49,7 +42,7 @@ class Augeas(Type, name="augeas", features={"parse_commands": "Reads commands.",
     onlyif = Param(str, default="", doc="A question; the changes are made only if it is answered by yes.")
     changes = AugeasLines(str, many=True, doc="The commands.")
     root = Param(str, default="/", doc="Where the file system begins.")
-    load_path = AugeasLoadPath(str, many=True, doc="Further folders with lenses.")
+    load_path = FolderList(str, many=True, doc="Further folders with lenses.")
     force = Param(bool, default=False, doc="Whether the changes are made even if no file would change.")
     type_check = Param(bool, default=False, doc="Whether lenses are type-checked.")
     lens = Param(str, doc="The lens that reads `incl`.")

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..ral import Ensure, Param, Ref, Type
-from ..ral.attributes import text_of
+from ..ral.attributes import as_list, text_of
 from ..ral.core import CompleteCatalog
-from ..ral.core import Type as Resource
 from .file_line import absolute
 
 FORMATS = ("plain", "yaml", "json", "json-array", "json-pretty", "json-array-pretty")
@@ -34,8 +33,8 @@ def _text(value: Any) -> None:
 class ConcatSources(Param[list[str] | None]):
     """One or more URLs; the first that exists counts."""
 
-    def accept(self, resource: Resource, raw: Any) -> list[str]:
-        values = raw if isinstance(raw, list | tuple) else [raw]
+    def accept(self, resource: Type, raw: Any) -> list[str]:
+        values = as_list(raw)
         if not all(isinstance(value, str) for value in values):
             raise ValueError("Content must be a String or Array")
         return [f"file://{url}" if url.startswith("/") else url for url in values]

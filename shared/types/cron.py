@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..ral import ABSENT, Param, Property, Ref, State, Type, ensurable
-from ..ral.attributes import text_of
-from ..ral.core import Type as Resource
+from ..ral.attributes import as_list, text_of
 from .lines import breaks_line, one_line
 
 SPECIALS = ("reboot", "yearly", "annually", "monthly", "weekly", "daily", "midnight", "hourly", ABSENT)
@@ -29,11 +28,11 @@ class CronTimes(Property[list[str]]):
     lowest, highest = 0, 59
     names: Sequence[str] = ()
 
-    def accept(self, resource: Resource, raw: Any) -> list[Any]:
-        values = [self._one(resource, value) for value in (raw if isinstance(raw, list | tuple) else [raw])]
+    def accept(self, resource: Type, raw: Any) -> list[Any]:
+        values = [self._one(resource, value) for value in as_list(raw)]
         return [ABSENT] if values and values[0] == ABSENT else values
 
-    def munge(self, resource: Resource, value: Any) -> Any:
+    def munge(self, resource: Type, value: Any) -> Any:
         text = text_of(value)
         if text in (ABSENT, "*"):
             return ABSENT
@@ -52,14 +51,14 @@ class CronTimes(Property[list[str]]):
         position = next((i for i, name in enumerate(self.names) if name and low in (name, name[:3])), None)
         return None if position is None else str(position)
 
-    def insync(self, resource: Resource, state: State, desired: list[Any]) -> bool:
+    def insync(self, resource: Type, state: State, desired: list[Any]) -> bool:
         current = state.get(self.name, ABSENT)
         return ([ABSENT] if current == ABSENT else list(current)) == desired
 
-    def should_text(self, resource: Resource, value: Any) -> str:
+    def should_text(self, resource: Type, value: Any) -> str:
         return super().should_text(resource, ABSENT if value == [ABSENT] else value)
 
-    def should(self, resource: Resource, state: State, desired: list[Any]) -> Any:
+    def should(self, resource: Type, state: State, desired: list[Any]) -> Any:
         return ABSENT if desired == [ABSENT] else desired
 
 
@@ -82,21 +81,21 @@ class CronMonthdays(CronTimes):
 class CronEnvironment(Property[list[str]]):
     """Settings that stand before the job; their order does not matter."""
 
-    def validate(self, resource: Resource, value: Any) -> None:
+    def validate(self, resource: Type, value: Any) -> None:
         text = text_of(value)
         if text != ABSENT and (breaks_line(text) or not _ENVIRONMENT.fullmatch(text)):
             raise ValueError(f'Invalid environment setting "{text}"')
 
-    def insync(self, resource: Resource, state: State, desired: list[Any]) -> bool:
+    def insync(self, resource: Type, state: State, desired: list[Any]) -> bool:
         current = state.get("environment", ABSENT)
         return bool(sorted(current) == sorted(desired)) if isinstance(current, list) else [current] == desired
 
-    def should_text(self, resource: Resource, value: Any) -> str:
+    def should_text(self, resource: Type, value: Any) -> str:
         return ",".join(map(text_of, value)) if isinstance(value, list) else super().should_text(resource, value)
 
 
 class CronSpecial(Property[str]):
-    def validate(self, resource: Resource, value: Any) -> None:
+    def validate(self, resource: Type, value: Any) -> None:
         if value not in SPECIALS:
             raise ValueError(f'Invalid special schedule "{text_of(value)}"')
 

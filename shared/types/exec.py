@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..ral import ABSENT, Param, Property, Ref, State, Type
-from ..ral.attributes import text_of
+from ..ral.attributes import as_list, text_of
+from .lists import FolderList
 
 Words = str | list[str]  # a command: a line, or program and arguments
 
@@ -61,7 +62,7 @@ class ExecCheck(Param[Any]):
     """One or more commands whose exit codes decide; in an array, an inner array is a command with its arguments."""
 
     def accept(self, resource: Type, raw: Any) -> list[Words]:
-        values = raw if isinstance(raw, list | tuple) else [raw]
+        values = as_list(raw)
         commands: list[Words] = [[text_of(w) for w in value] if isinstance(value, list | tuple) else text_of(value) for value in values]
         for command in commands:
             _qualified(resource, command)
@@ -79,24 +80,16 @@ class ExecCreates(Param[Any]):
     """One or more absolute paths."""
 
     def accept(self, resource: Type, raw: Any) -> list[str]:
-        values = raw if isinstance(raw, list | tuple) else [raw]
+        values = as_list(raw)
         for value in values:
             if not text_of(value).startswith("/"):
                 raise ValueError(f"{self.name} must be a fully qualified path")
         return [text_of(value) for value in values]
 
 
-class ExecPath(Param[Any]):
-    """Folders, as a list or joined by colons."""
-
-    def accept(self, resource: Type, raw: Any) -> list[str]:
-        values = raw if isinstance(raw, list | tuple) else [raw]
-        return [folder for value in values for folder in text_of(value).split(":") if folder]
-
-
 class ExecEnvironment(Param[Any]):
     def accept(self, resource: Type, raw: Any) -> list[str]:
-        values = [text_of(value) for value in (raw if isinstance(raw, list | tuple) else [raw])]
+        values = [text_of(value) for value in as_list(raw)]
         for setting in values:
             if not re.search(r"\w+=", setting):
                 raise ValueError(f"Invalid environment setting '{setting}'")
@@ -169,7 +162,7 @@ class Exec(Type, name="exec", isomorphic=False, refreshable=True, features={"uma
     returns = ExecReturns(str, many=True, default=lambda _: ["0"], doc="Exit codes that mean success.")
 
     command = ExecCommand(object, namevar=True, doc="The command: a line, or program and arguments.")
-    path = ExecPath(object, doc="Where programs are looked for; becomes PATH.")
+    path = FolderList(object, doc="Where programs are looked for; becomes PATH.")
     user = Param(str, doc="The user to run as.")
     group = Param(str, doc="The group to run as.")
     cwd = Param(str, check=_cwd, doc="The directory to run in.")

@@ -12,7 +12,7 @@ from ..filesystem import checksums, modes
 from ..filesystem.checksums import Algorithm, Checksum
 from ..models.file_metadata import FileMetadata
 from ..ral import ABSENT, Ensure, Origin, Param, Property, Ref, State, TitlePatterns, Type, Value
-from ..ral.attributes import text_of
+from ..ral.attributes import as_list, text_of
 from ..ral.core import CompleteCatalog
 
 _ONLY_WITH_SOURCE = ("none", "ctime", "mtime")
@@ -175,7 +175,7 @@ class FileSourceParam(Param[list[str]]):
     """URLs; an absolute path becomes a `file:` URL."""
 
     def accept(self, resource: Type, raw: Any) -> list[str]:
-        return [_source(value) for value in (raw if isinstance(raw, list | tuple) else [raw])]
+        return [_source(value) for value in as_list(raw)]
 
 
 def _source(value: Any) -> str:
@@ -196,7 +196,7 @@ class FileIgnore(Param[list[str]]):
     """Patterns for names; false for none."""
 
     def accept(self, resource: Type, raw: Any) -> list[str]:
-        values = raw if isinstance(raw, list | tuple) else [raw]
+        values = as_list(raw)
         if any(not isinstance(value, str | bool) for value in values):
             raise ValueError("Ignore must be a string or an Array")
         return [value for value in values if isinstance(value, str)]

@@ -8,7 +8,6 @@ from typing import Any
 from ..errors import EvaluationError
 from ..ral import Ensure, Param, Property, Ref, State, Type
 from ..ral.attributes import text_of
-from ..ral.core import Type as Resource
 from ..regexps import Regexp
 from .lines import one_line
 
@@ -21,7 +20,7 @@ def absolute(value: Any) -> None:
 class FileLinePattern(Param[Regexp | None]):
     """A regular expression of Ruby's, as text."""
 
-    def accept(self, resource: Resource, raw: Any) -> Regexp:
+    def accept(self, resource: Type, raw: Any) -> Regexp:
         pattern = Regexp(text_of(raw))
         try:
             _ = pattern.pattern
@@ -33,7 +32,7 @@ class FileLinePattern(Param[Regexp | None]):
 class FileLineText(Property[str]):
     """Not compared by itself: `ensure` says whether the line is there."""
 
-    def insync(self, resource: Resource, state: State, desired: list[Any]) -> bool:
+    def insync(self, resource: Type, state: State, desired: list[Any]) -> bool:
         return True
 
 

@@ -50,10 +50,10 @@ class Group(Type, name="group", features=FEATURES):
 
     ensure = ensurable(Value("present", event="group_created"), Value(ABSENT, event="group_removed"), doc="Whether the group exists.")
     gid = Property(int, munge=_gid, check=_gid, doc="The group's number.")
-    members = GroupMembers(str, many=True, check=arguments.field, requires=("manages_members",), doc="The group's members.")
+    members = GroupMembers(str, many=True, check=arguments.check_field, requires=("manages_members",), doc="The group's members.")
     attributes = KeyValueList(membership="attribute_membership", requires=("manages_aix_lam",), doc="Further attributes (AIX).")
 
-    name = Param(str, namevar=True, check=arguments.name, doc="The group's name.")
+    name = Param(str, namevar=True, check=arguments.check_name, doc="The group's name.")
     auth_membership = Param(bool, default=False, doc="Whether members lists all of them.")
     allowdupe = Param(bool, default=False, doc="Whether the gid may be another group's.")
     ia_load_module = Param(str, requires=("manages_aix_lam",), doc="The loadable module (AIX).")

@@ -6,8 +6,7 @@ import re
 from typing import Any
 
 from ..ral import ABSENT, Param, Property, State, Type, ensurable
-from ..ral.attributes import text_of
-from ..ral.core import Type as Resource
+from ..ral.attributes import as_list, text_of
 from .lines import breaks_line, one_line
 
 _LABEL = re.compile(r"\w+|\w[\w-]+\w", re.ASCII)
@@ -36,8 +35,8 @@ def _address(value: Any) -> None:
 class HostAliases(Property[str]):
     """All aliases, in order; messages show them as one text with blanks between them."""
 
-    def accept(self, resource: Resource, raw: Any) -> list[Any]:
-        values = [text_of(value) for value in (raw if isinstance(raw, list | tuple) else [raw])]
+    def accept(self, resource: Type, raw: Any) -> list[Any]:
+        values = [text_of(value) for value in as_list(raw)]
         for alias in values:
             if alias and (re.search(r"\s", alias) or breaks_line(alias)):
                 raise ValueError("Host aliases cannot include whitespace")
@@ -47,11 +46,11 @@ class HostAliases(Property[str]):
                 raise ValueError(f"Invalid host alias {alias}")
         return [" ".join(values)]
 
-    def insync(self, resource: Resource, state: State, desired: list[Any]) -> bool:
+    def insync(self, resource: Type, state: State, desired: list[Any]) -> bool:
         current = state.get("host_aliases", ABSENT)
         return ([] if current == ABSENT else list(current)) == str(desired[0]).split()
 
-    def is_text(self, resource: Resource, value: Any) -> str:
+    def is_text(self, resource: Type, value: Any) -> str:
         return " ".join(value) if isinstance(value, list) else super().is_text(resource, value)
 
 

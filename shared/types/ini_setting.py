@@ -9,7 +9,6 @@ from typing import Any
 
 from ..ral import Ensure, Param, Property, Ref, State, Type, Value
 from ..ral.attributes import text_of
-from ..ral.core import Type as Resource
 from .file_line import absolute
 from .lines import one_line
 
@@ -19,7 +18,7 @@ SHOWN = (Value("true", aliases=("yes",)), Value("md5"), Value("false", aliases=(
 class IniSettingValue(Property[str]):
     """A value that logs show only as far as `show_diff` (of the resource, and the setting of that name) allows."""
 
-    def should_text(self, resource: Resource, value: Any) -> str:
+    def should_text(self, resource: Type, value: Any) -> str:
         policy = resource.value_of("show_diff") if getattr(resource, "diffs", False) else "false"
         if policy == "true":
             return text_of(value)
@@ -27,17 +26,17 @@ class IniSettingValue(Property[str]):
             return "{md5}" + hashlib.md5(text_of(value).encode(), usedforsecurity=False).hexdigest()
         return "[redacted sensitive information]"
 
-    def is_text(self, resource: Resource, value: Any) -> str:
+    def is_text(self, resource: Type, value: Any) -> str:
         return self.should_text(resource, value)
 
-    def insync(self, resource: Resource, state: State, desired: list[Any]) -> bool:
+    def insync(self, resource: Type, state: State, desired: list[Any]) -> bool:
         return resource.value_of("refreshonly") is True or super().insync(resource, state, desired)
 
 
 class IniSettingEnsure(Ensure):
     """Ignored until a refresh when `refreshonly` is set."""
 
-    def insync(self, resource: Resource, state: State, desired: list[Any]) -> bool:
+    def insync(self, resource: Type, state: State, desired: list[Any]) -> bool:
         return resource.value_of("refreshonly") is True or super().insync(resource, state, desired)
 
 

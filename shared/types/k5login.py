@@ -9,7 +9,6 @@ from typing import Any
 from ..filesystem import modes
 from ..ral import ABSENT, Param, Property, Ref, State, Type, ensurable
 from ..ral.attributes import text_of
-from ..ral.core import Type as Resource
 from .file_line import absolute
 from .lines import one_word
 
@@ -17,7 +16,7 @@ from .lines import one_word
 class K5loginMode(Property[str]):
     """Permission bits, octal."""
 
-    def accept(self, resource: Resource, raw: Any) -> list[Any]:
+    def accept(self, resource: Type, raw: Any) -> list[Any]:
         text = text_of(raw)
         if not modes.is_octal(text):
             raise ValueError(f'The file mode specification is invalid: "{text}"')
@@ -25,7 +24,7 @@ class K5loginMode(Property[str]):
 
 
 class K5loginPrincipals(Property[list[str]]):
-    def insync(self, resource: Resource, state: State, desired: list[Any]) -> bool:
+    def insync(self, resource: Type, state: State, desired: list[Any]) -> bool:
         current = state.get("principals", ABSENT)
         return (current if isinstance(current, list) else []) == desired
 

@@ -1,12 +1,12 @@
-"""Properties that are sets of names or of `key=value` pairs, complete or a minimum. Source: resource layer reference 1.3."""
+"""Attributes that are lists: of names or `key=value` pairs, complete or a minimum, or of folders. Source: resource layer reference 1.3."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from ..ral import ABSENT, Property, State, Type, displayed
-from ..ral.attributes import text_of
+from ..ral import ABSENT, Param, Property, State, Type, displayed
+from ..ral.attributes import as_list, text_of
 
 
 class NameList(Property[Any]):
@@ -42,13 +42,20 @@ class NameList(Property[Any]):
         return f"{self.name} changed {self.is_text(resource, current)} to {displayed(names)}"
 
 
+class FolderList(Param[list[str]]):
+    """Folders, as a list or joined by colons."""
+
+    def accept(self, resource: Type, raw: Any) -> list[str]:
+        return [folder for value in as_list(raw) for folder in text_of(value).split(":") if folder]
+
+
 class KeyValueList(NameList):
     """`key=value` items, or a hash; of keys with several values the last counts."""
 
     def accept(self, resource: Type, raw: Any) -> list[Any]:
         if isinstance(raw, Mapping):
             raw = [f"{key}={text_of(value)}" for key, value in raw.items()]
-        for value in raw if isinstance(raw, list | tuple) else [raw]:
+        for value in as_list(raw):
             if "=" not in text_of(value):
                 raise ValueError(f"Key/value pairs must be separated by an =: {text_of(value)!r}")
         return super().accept(resource, raw)

@@ -10,7 +10,6 @@ from typing import Any
 from ..ral import ABSENT, Ensure, Param, Property, Ref, State, Type, Value
 from ..ral.attributes import text_of
 from ..ral.core import CompleteCatalog
-from ..ral.core import Type as Resource
 from .lines import breaks_line, one_line
 
 
@@ -39,21 +38,21 @@ def _name(value: Any) -> str:
 class MountEnsure(Ensure):
     """`defined` is in sync with a mounted file system as well as with an unmounted one."""
 
-    def insync(self, resource: Resource, state: State, desired: list[Any]) -> bool:
+    def insync(self, resource: Type, state: State, desired: list[Any]) -> bool:
         current = state.get("ensure", ABSENT)
         return current == desired[0] or (desired[0] == "defined" and current in ("mounted", "unmounted"))
 
-    def change_text(self, resource: Resource, current: Any, desired: Any) -> str:
+    def change_text(self, resource: Type, current: Any, desired: Any) -> str:
         return Property.change_text(self, resource, current, desired)
 
-    def event_name(self, resource: Resource, desired: Any) -> str:
+    def event_name(self, resource: Type, desired: Any) -> str:
         return {ABSENT: "mount_deleted", "mounted": "mount_mounted"}.get(text_of(desired), "mount_changed")
 
 
 class MountAtboot(Property[str]):
     """A field of Solaris' table alone: other tables cannot hold it, so that any desired value is in sync."""
 
-    def insync(self, resource: Resource, state: State, desired: list[Any]) -> bool:
+    def insync(self, resource: Type, state: State, desired: list[Any]) -> bool:
         return True
 
 

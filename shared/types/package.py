@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import ResourceError
 from ..ral import ABSENT, Ensure, Param, Property, Ref, State, TitlePatterns, Type, Value
-from ..ral.attributes import text_of
+from ..ral.attributes import as_list, text_of
 from . import arguments
 
 PURGED = "purged"
@@ -84,7 +84,7 @@ class PackageEnsure(Ensure):
 def _name(value: Any) -> None:
     if not isinstance(value, str):
         raise ValueError(f"Name must be a String not {type(value).__name__}")
-    arguments.name(value)
+    arguments.check_name(value)
 
 
 def _settings(value: Any) -> Any:
@@ -95,8 +95,8 @@ class PackageOptions(Param[list[Any]]):
     """Options of a command: texts, and hashes that become `key=value`."""
 
     def accept(self, resource: Type, raw: Any) -> list[Any]:
-        values = list(raw) if isinstance(raw, list | tuple) else [raw]
-        arguments.options(values)
+        values = as_list(raw)
+        arguments.check_options(values)
         return values
 
 
@@ -113,24 +113,28 @@ class Package(Type, name="package", refreshable=True, features=FEATURES):
             Value("latest", requires=("upgradeable",)),
         ),
         match=(r"(?s).+",),
-        check=arguments.name,
+        check=arguments.check_name,
         default="present",
         doc="Present, absent, purged, latest, disabled, or a version or range of versions.",
     )
     package_settings = Property(object, munge=_settings, requires=("package_settings",), doc="Settings that the package is built with.")
-    flavor = Property(str, check=arguments.plain, requires=("supports_flavors",), doc="The flavour.")
+    flavor = Property(str, check=arguments.check_plain, requires=("supports_flavors",), doc="The flavour.")
     mark = Property(str, values=("hold", "none"), requires=("holdable",), doc="Whether upgrades leave it alone.")
 
     name = Param(str, namevar=True, check=_name, doc="The package's name, as the package manager knows it.")
     provider = Param(str, namevar=True, doc="The package manager; by default the system's own.")
     command = Param(
-        str, namevar=True, check=arguments.name, requires=("targetable",), doc="The package manager's program, where there are several."
+        str,
+        namevar=True,
+        check=arguments.check_name,
+        requires=("targetable",),
+        doc="The package manager's program, where there are several.",
     )
-    source = Param(str, check=arguments.name, doc="The package file or repository, for those that need it.")
+    source = Param(str, check=arguments.check_name, doc="The package file or repository, for those that need it.")
     instance = Param(str, doc="Told by the package.")
     status = Param(str, doc="Told by the package.")
-    adminfile = Param(str, check=arguments.name, doc="Defaults for an installation (Solaris).")
-    responsefile = Param(str, check=arguments.name, doc="Answers to the package's questions.")
+    adminfile = Param(str, check=arguments.check_name, doc="Defaults for an installation (Solaris).")
+    responsefile = Param(str, check=arguments.check_name, doc="Answers to the package's questions.")
     configfiles = Param(str, values=("keep", "replace"), default="keep", doc="What becomes of changed configuration files.")
     category = Param(str, doc="Told by the package.")
     platform = Param(str, doc="Told by the package.")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..ral import Ensure, Param, Property, State, Type, Value
-from ..ral.attributes import text_of
+from ..ral.attributes import as_list, text_of
 from . import arguments
+from .lists import FolderList
 
 FEATURES = {
     "refreshable": "The service can be restarted.",
@@ -32,14 +33,13 @@ class ServiceEnable(Property[str]):
         return super().insync(resource, state, desired)
 
 
-class ServicePath(Param[list[str]]):
-    """Folders, as a list or joined by colons."""
+class ServicePath(FolderList):
+    """Folders without control characters."""
 
     def accept(self, resource: Type, raw: Any) -> list[str]:
-        values = raw if isinstance(raw, list | tuple) else [raw]
-        for value in values:
-            arguments.plain(value)
-        return [folder for value in values for folder in text_of(value).split(":") if folder]
+        for value in as_list(raw):
+            arguments.check_plain(value)
+        return super().accept(resource, raw)
 
 
 def _seconds(value: Any) -> int:
@@ -85,7 +85,7 @@ class Service(Type, name="service", refreshable=True, ensure_retrieved=False, fe
     logonaccount = Property(str, requires=("manages_logon_credentials",), doc="The account it runs as (Windows).")
     flags = Property(str, requires=("flaggable",), doc="Flags for its start.")
 
-    name = Param(str, namevar=True, check=arguments.name, doc="The service's name, as the system knows it.")
+    name = Param(str, namevar=True, check=arguments.check_name, doc="The service's name, as the system knows it.")
     logonpassword = Param(str, check=_password, sensitive=True, requires=("manages_logon_credentials",), doc="That account's password.")
     binary = Param(str, check=_command, doc="The program, for systems without scripts or units.")
     hasstatus = Param(

@@ -8,7 +8,6 @@ from typing import Any
 
 from ..ral import ABSENT, Param, Property, Ref, State, Type, Value, ensurable
 from ..ral.attributes import text_of
-from ..ral.core import Type as Resource
 from .lines import breaks_line, one_line
 from .sshkey import KEY_TYPES
 
@@ -33,7 +32,7 @@ def _key(value: Any) -> None:
 class AuthorizedKeyOptions(Property[list[str]]):
     """All options of a key, in order; none by default."""
 
-    def validate(self, resource: Resource, value: Any) -> None:
+    def validate(self, resource: Type, value: Any) -> None:
         text = text_of(value)
         if text != ABSENT and (breaks_line(text) or not _OPTION.fullmatch(text)):
             raise ValueError(
@@ -41,7 +40,7 @@ class AuthorizedKeyOptions(Property[list[str]]):
                 "Multiple options must be provided as an array"
             )
 
-    def insync(self, resource: Resource, state: State, desired: list[Any]) -> bool:
+    def insync(self, resource: Type, state: State, desired: list[Any]) -> bool:
         current = state.get("options", ABSENT)
         return ([] if current in (ABSENT, [ABSENT]) else list(current)) == [value for value in desired if value != ABSENT]
 

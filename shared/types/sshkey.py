@@ -8,7 +8,6 @@ from typing import Any
 
 from ..ral import ABSENT, Origin, Param, Property, Ref, State, TitlePatterns, Type, Value, ensurable
 from ..ral.attributes import text_of
-from ..ral.core import Type as Resource
 from .lines import breaks_line, one_word
 
 KEY_TYPES = (
@@ -44,7 +43,7 @@ def _alias(value: Any) -> None:
 class SshkeyAliases(Property[list[str]]):
     """All further names; in the given order."""
 
-    def insync(self, resource: Resource, state: State, desired: list[Any]) -> bool:
+    def insync(self, resource: Type, state: State, desired: list[Any]) -> bool:
         current = state.get("host_aliases", ABSENT)
         return ([] if current == ABSENT else list(current)) == [text_of(value) for value in desired]
 

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from ..ral import Param, Type
-from ..ral.attributes import text_of
+from ..ral.attributes import as_list, text_of
 
 _AGES = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _SIZES = {"b": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
@@ -38,7 +38,7 @@ class TidyMatches(Param[list[str]]):
     def accept(self, resource: Type, raw: Any) -> list[str]:
         if not resource.value_of("recurse"):
             raise ValueError("Tidy can't use matches with recurse 0, false, or undef")
-        return [text_of(value) for value in (raw if isinstance(raw, list) else [raw])]
+        return [text_of(value) for value in as_list(raw)]
 
 
 class Tidy(Type, name="tidy", isomorphic=False, depth_first=True, providers=False):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..ral import ABSENT, Param, Property, Ref, State, Type, Value, ensurable
-from ..ral.attributes import text_of
+from ..ral.attributes import as_list, text_of
 from . import arguments
 from .lists import KeyValueList, NameList
 
@@ -57,7 +57,7 @@ def _group_name(value: Any) -> None:
         raise ValueError("Group names must be provided as an array, not a comma-separated list.")
     if not text:
         raise ValueError('Group names must not be empty. If you want to specify "no groups" pass an empty array')
-    arguments.name(value)
+    arguments.check_name(value)
 
 
 def _expiry(value: Any) -> None:
@@ -67,7 +67,7 @@ def _expiry(value: Any) -> None:
 
 def _no_number(label: str) -> Any:
     def check(value: Any) -> None:
-        arguments.name(value)
+        arguments.check_name(value)
         if re.fullmatch(r"\d+", text_of(value)):
             raise ValueError(f"{label} names must be provided, not numbers")
 
@@ -88,13 +88,13 @@ class UserPurgeKeys(Param[Any]):
     def accept(self, resource: Type, raw: Any) -> list[str]:
         if text_of(raw) in ("true", "false"):
             return ["%h/.ssh/authorized_keys"] if text_of(raw) == "true" else []
-        for entry in raw if isinstance(raw, list | tuple) else [raw]:
+        for entry in as_list(raw):
             if not isinstance(entry, str):
                 raise ValueError(f"Each entry for purge_ssh_keys must be a string, not a {type(entry).__name__}")
-            arguments.plain(entry)
+            arguments.check_plain(entry)
             if not re.match(r"/|~/|%h/", entry):
                 raise ValueError(f"Paths to keyfiles must be absolute, not {entry}")
-        return list(raw) if isinstance(raw, list | tuple) else [raw]
+        return as_list(raw)
 
 
 class User(Type, name="user", features=FEATURES):
@@ -106,11 +106,11 @@ class User(Type, name="user", features=FEATURES):
         Value("role", event="role_created", requires=("manages_solaris_rbac",)),
         doc="Whether the user exists.",
     )
-    home = Property(str, check=arguments.field, doc="The home directory; it is only made together with the user, see managehome.")
-    uid = Property(object, munge=number_or_text, check=arguments.name, doc="The user's number.")
-    gid = UserPrimaryGroup(object, munge=number_or_text, check=arguments.name, doc="The primary group, by number or name.")
-    comment = Property(str, check=arguments.field, doc="Who it is, usually the full name.")
-    shell = Property(str, check=arguments.field, requires=("manages_shell",), doc="The login shell; it must exist.")
+    home = Property(str, check=arguments.check_field, doc="The home directory; it is only made together with the user, see managehome.")
+    uid = Property(object, munge=number_or_text, check=arguments.check_name, doc="The user's number.")
+    gid = UserPrimaryGroup(object, munge=number_or_text, check=arguments.check_name, doc="The primary group, by number or name.")
+    comment = Property(str, check=arguments.check_field, doc="Who it is, usually the full name.")
+    shell = Property(str, check=arguments.check_field, requires=("manages_shell",), doc="The login shell; it must exist.")
     password = Property(
         str, check=_password, sensitive=True, requires=("manages_passwords",), doc="The password's hash, as the system keeps it."
     )
@@ -139,7 +139,7 @@ class User(Type, name="user", features=FEATURES):
     iterations = Property(int, requires=("manages_password_salt",), doc="The password's rounds (macOS).")
     loginclass = Property(str, check=_no_number("Class"), requires=("manages_loginclass",), doc="The login class (BSD).")
 
-    name = Param(str, namevar=True, check=arguments.name, doc="The user's name.")
+    name = Param(str, namevar=True, check=arguments.check_name, doc="The user's name.")
     membership = Param(str, values=_MEMBERSHIP, default="minimum", doc="Whether groups lists all of them or those at least.")
     system = Param(bool, default=False, doc="Whether a new user gets a uid of the system's.")
     allowdupe = Param(bool, default=False, doc="Whether the uid may be another user's.")

@@ -8,7 +8,6 @@ from urllib.parse import urlsplit
 
 from ..ral import ABSENT, Param, Property, Type, Value, ensurable
 from ..ral.attributes import text_of
-from ..ral.core import Type as Resource
 from .lines import breaks_line, one_line
 
 _SCHEMES = frozenset(("file", "http", "https", "ftp"))
@@ -18,7 +17,7 @@ _BOOLEAN = re.compile(r"(true|false|0|1|no|yes)", re.IGNORECASE)
 class YumrepoSetting(Property[str]):
     """One key of the repository's section; `absent` removes it."""
 
-    def validate(self, resource: Resource, value: Any) -> None:
+    def validate(self, resource: Type, value: Any) -> None:
         if text_of(value) == ABSENT:
             return
         if breaks_line(text_of(value)):
@@ -35,12 +34,12 @@ def _text(doc: str) -> YumrepoSetting:
 
 
 class YumrepoBoolean(YumrepoSetting):
-    def validate(self, resource: Resource, value: Any) -> None:
+    def validate(self, resource: Type, value: Any) -> None:
         text = text_of(value)
         if text != ABSENT and not _BOOLEAN.fullmatch(text):
             raise ValueError(f'Invalid value "{text}". Valid values are absent. Valid values match /^(true|false|0|1|no|yes)$/.')
 
-    def munge(self, resource: Resource, value: Any) -> Any:
+    def munge(self, resource: Type, value: Any) -> Any:
         return ABSENT if text_of(value) == ABSENT else text_of(value).capitalize()
 
 
@@ -54,11 +53,11 @@ class YumrepoUrls(YumrepoSetting):
     many_urls = False
     words: tuple[str, ...] = ()
 
-    def accept(self, resource: Resource, raw: Any) -> list[Any]:
+    def accept(self, resource: Type, raw: Any) -> list[Any]:
         joined = " ".join(text_of(value) for value in raw) if isinstance(raw, list | tuple) and self.many_urls else raw
         return super().accept(resource, joined)
 
-    def validate(self, resource: Resource, value: Any) -> None:
+    def validate(self, resource: Type, value: Any) -> None:
         super().validate(resource, value)
         text = text_of(value)
         if text == ABSENT or text in self.words:
