@@ -1,4 +1,4 @@
-"""prerun_command and postrun_command: what an administrator has run around every run."""
+"""prerun_command and postrun_command: the administrator's commands before and after every run."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ COMMAND_OUTPUT = 64 * 1024  # characters of a command's output that are logged
 
 
 class CommandFailed(PuppetError):
-    """prerun_command or postrun_command did not end with 0."""
+    """The error that prerun_command or postrun_command did not end with 0."""
 
 
 async def run_command(setting: str, command: str) -> list[str]:
     """
-    Run the command of a setting in a shell, as Puppet does; the lines that it printed.
+    Run the command of a setting in a shell, as Puppet does; return the lines that it printed.
 
-    Its process group is killed when this ends, be it by a time-out around it.
+    Its process group is killed when this function ends, also by a time-out of the caller.
 
     Raises:
-        CommandFailed: it ended with another code than 0.
+        CommandFailed: the command ended with another code than 0.
     """
     started = log_start(command)
     process = await asyncio.create_subprocess_exec(

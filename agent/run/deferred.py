@@ -1,4 +1,8 @@
-"""The seam at which deferred values get their functions, which are the compiler's: whoever starts the agent hands them in."""
+"""
+The types through which deferred values get their functions.
+
+The functions belong to the compiler, which the agent does not import: the program that starts the agent passes a `Deferring`.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +18,11 @@ Resolver = Callable[[WireDeferred], Any]
 """Calls a deferred value's function; PuppetError when it cannot. The value is plain data or of a class in `shared.data.richdata`."""
 
 Deferring = Callable[[AgentSettings, str, Mapping[str, Any], RunLog], Resolver]
-"""Makes the resolver of one run: settings, environment, facts, log. Blocks."""
+"""Makes the resolver of one run from settings, environment, facts and log. Blocks."""
 
 
 def lazy_resolver(make: Callable[[], Resolver]) -> Resolver:
-    """A resolver that is made when the first deferred value is met."""
+    """Return a resolver that calls `make` at the first deferred value."""
     resolvers: list[Resolver] = []
 
     def resolve(deferred: WireDeferred) -> Any:

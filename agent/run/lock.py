@@ -1,4 +1,4 @@
-"""That only one run takes place, and that none takes place while an administrator says so."""
+"""The lock that allows one run at a time, and the file by which an administrator forbids runs."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ log = logging.getLogger("puppet.agent")
 
 class RunLock:
     """
-    The lock of a run: held as long as the process lives, and not a moment longer.
+    The lock of a run, which its process holds until it releases it or dies.
 
-    What counts is the kernel's lock on the file, so a dead process never holds it. The pid in the file is for people, monitoring and
-    the other implementation, whose agents look at it alone: a pid of a live Puppet is respected. Such a Puppet is older than the file,
-    and its program is an interpreter; a name alone is no Puppet.
+    The kernel's lock on the file is what counts, so a dead process never holds it. The pid in the file is for people, monitoring and the
+    other implementation, whose agents look only at the pid: the pid of a live Puppet is respected. A process counts as such a Puppet when
+    it is older than the file and its program is an interpreter; the name alone does not make it one.
     """
 
     def __init__(self, path: Path) -> None:
@@ -39,9 +39,14 @@ class RunLock:
         self._fd: int | None = None
 
     def acquire(self) -> bool:
-        """Take it; False when another run has it. Blocks only for the disk. ConfigError: what is there can be no lock."""
+        """
+        Take the lock; return False when another run holds it. Blocks only for the disk.
+
+        Raises:
+            ConfigError: the path is a directory.
+        """
         make_directory(self.path.parent, mode=0o750)
-        for _ in range(100):  # as often as somebody removes the file under us
+        for _ in range(100):  # once more each time that the file is removed while we open it
             fd = self._open()
             if fd is None:
                 continue
@@ -63,7 +68,7 @@ class RunLock:
         return False
 
     def _open(self) -> int | None:
-        """The file, made if it is missing; None when something else was there, which is removed: the next try finds its place free."""
+        """Open the file, created if need be; return None when something else was at the path, which is removed for the next attempt."""
         try:
             fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
         except IsADirectoryError as err:
@@ -91,7 +96,7 @@ class RunLock:
             return ""
 
     def _is_current(self, fd: int) -> bool:
-        """The locked file is still the one at the path: the last holder may have removed it between our open and our lock."""
+        """Return whether the locked file is still the one at the path: the last holder may have removed it between our open and lock."""
         locked = os.fstat(fd)
         try:
             current = self.path.lstat()
@@ -107,14 +112,14 @@ class RunLock:
         return pid not in (os.getpid(), os.getppid()) and self._wrote_it(Process(pid))
 
     def _wrote_it(self, process: Process) -> bool:
-        """Whether this is a live Puppet, ours or the other implementation's, that can have written the file."""
+        """Return whether this is a live Puppet, ours or the other implementation's, that can have written the file."""
         if "puppet" not in process.command_line() or process.began_after(self.path):
             return False
         program = process.program()
         return not program or _INTERPRETERS.fullmatch(program) is not None
 
     def release(self) -> None:
-        """Remove the file and give the lock back."""
+        """Remove the file and release the lock."""
         if self._fd is not None:
             fd, self._fd = self._fd, None
             self.path.unlink(missing_ok=True)
@@ -129,10 +134,10 @@ class DisabledLock:
 
     def reason(self) -> str | None:
         """
-        Why the agent is disabled; None when it is not.
+        Return why the agent is disabled; None when it is not.
 
         Raises:
-            ConfigError: it cannot be read. Whether there may be a run is not known then, and there is none.
+            ConfigError: the file cannot be read. It is then unknown whether runs are allowed, so there is none.
         """
         try:
             text = self.path.read_bytes()[: MAX_REASON * 4]

@@ -1,4 +1,4 @@
-"""The name that a node goes by with its master: that of its certificate, one that the settings say, or the value of a fact."""
+"""The name by which a node is known to its master: that of its certificate, one from the settings, or the value of a fact."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from shared.settings import AgentSettings
 
 def with_node_name(settings: AgentSettings, facts: Mapping[str, Any]) -> AgentSettings:
     """
-    The settings with `node_name_value` as the fact `node_name_fact` has it; unchanged without that setting.
+    Return the settings with the value of the fact `node_name_fact` as `node_name_value`; unchanged without that setting.
 
     Raises:
-        PuppetError: the fact is missing, or no node can be called so.
+        PuppetError: the fact is missing, or its value is not a valid name of a node.
     """
     fact = settings.node_name_fact
     if not fact:

@@ -1,4 +1,4 @@
-"""How a run comes to its catalog: environment, node, plugins, facts, the master, the cache. Source: protocol reference 6.2, 6.3."""
+"""Retrieval of a run's catalog: environment, node, plugins, facts, the master, the cache. Source: protocol reference 6.2, 6.3."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ PROBE = {"recurse": "false", "links": "manage", "checksum_type": "sha256", "sour
 
 
 class NoCatalog(PuppetError):
-    """There is nothing to apply; the run has failed, and the log says why."""
+    """The error that there is no catalog to apply; the run has failed, and the log says why."""
 
 
 class NotStable(PuppetError):
-    """The master says another environment each time."""
+    """The error that the master names another environment each time."""
 
 
 @dataclass
 class RetrievedCatalog:
-    """What a run applies: the catalog as it came, and the facts it was made for. `cached`: as reports write it."""
+    """A catalog, the facts that it was compiled for, and in `cached` the status that reports give (`cached_catalog_status`)."""
 
     catalog: Catalog
     facts: Facts
@@ -58,14 +58,14 @@ class RetrievedCatalog:
 
 @dataclass(frozen=True, slots=True)
 class LastEnvironments:
-    """The environments of the last run: what was asked for, and what it ended in."""
+    """The environments of the last run: the one that it began in, and the one that it ended in."""
 
     initial: str
     converged: str
 
     @classmethod
     def read(cls, path: Path) -> LastEnvironments | None:
-        """What last_run_summary.yaml says of an agent's run; None when it does not. Blocks."""
+        """Return the environments in last_run_summary.yaml; None when it has none of an agent's run. Blocks."""
         try:
             data = plainyaml.loads(path.read_bytes())
         except (OSError, BadData):
@@ -82,10 +82,11 @@ class LastEnvironments:
 
 def facts_option(facts: Facts, dialect: Dialect, *, stringify: bool, old_server: bool = False) -> dict[str, Option]:
     """
-    The parameters that carry facts: rendered, then escaped, so that the form escapes them a second time.
+    Return the parameters that carry facts: rendered, then escaped, so that the form escapes them a second time.
 
     Args:
-        stringify: 3.x: all values as text. old_server: 4.x reads PSON only.
+        stringify: Send all values as text, to 3.x.
+        old_server: The server is of 4.x, which reads only PSON.
     Source: protocol reference 3.3.
     """
     if dialect is LEGACY and stringify:
@@ -97,7 +98,7 @@ def facts_option(facts: Facts, dialect: Dialect, *, stringify: bool, old_server:
 
 
 async def sync_plugins(wiring: Wiring, dialect: Dialect | None) -> AsyncGenerator[tuple[PluginMount, SyncResult], None]:
-    """Plugin sync, mount by mount."""
+    """Sync the plugins of one mount after the other; yield each mount with its result."""
     settings = wiring.settings
     mounts = [
         PluginMount("pluginfacts", settings.pluginfactsource, settings.pluginfactdest, permissions=True),
@@ -121,7 +122,14 @@ async def sync_plugins(wiring: Wiring, dialect: Dialect | None) -> AsyncGenerato
 
 
 class Retrieval:
-    """Gets one run's catalog. `fixed`: the environment was given on the command line; `configured`: it stands in puppet.conf."""
+    """
+    The retrieval of one run's catalog.
+
+    Args:
+        uuid: The transaction's UUID.
+        fixed: The environment was given on the command line.
+        configured: The environment that puppet.conf or the command line names; None: it is only the default.
+    """
 
     def __init__(self, wiring: Wiring, steps: Steps, *, uuid: str, fixed: bool, configured: str | None) -> None:
         self.wiring = wiring
@@ -129,7 +137,7 @@ class Retrieval:
         self.uuid = uuid
         self.fixed = fixed
         self.configured = configured
-        self._prefers_cached = False  # plugins failed: a catalog may be newer than what there is to apply it
+        self._prefers_cached = False  # set when plugins failed: a new catalog may need newer plugins than there are
 
     @property
     def settings(self) -> AgentSettings:
@@ -137,10 +145,12 @@ class Retrieval:
 
     async def retrieve(self) -> RetrievedCatalog:
         """
-        The catalog to apply, in the environment it belongs to (`wiring.environment`).
+        Return the catalog to apply; `wiring.environment` is then its environment.
 
         Raises:
-            NoCatalog: there is none. NotStable. PuppetError: facts could not be gathered, or strict_environment_mode forbids it.
+            NoCatalog: there is none.
+            NotStable: the master names another environment each time.
+            PuppetError: facts could not be gathered, or plugins could not be fetched.
         """
         if self.settings.use_cached_catalog:
             cached = await self._find_cached()
@@ -180,35 +190,35 @@ class Retrieval:
         raise NotStable(f"Catalog environment didn't stabilize after {MAX_RESTARTS} fetches, aborting run")
 
     async def download(self) -> RetrievedCatalog:
-        """The catalog as the master has it now, in the environment of the settings; no plugins are fetched. PuppetError: there is none."""
+        """Return the master's current catalog in the environment of the settings, without plugin sync; raise PuppetError without one."""
         facts = await self._gather_facts()
         return RetrievedCatalog(await self._ask_catalog(facts), facts, "not_used")
 
     async def cached(self) -> RetrievedCatalog:
-        """The catalog that was kept of the last run or download. NoCatalog: there is none."""
+        """Return the cached catalog of the last run or download; raise NoCatalog when there is none."""
         cached = await self._find_cached()
         if cached is None:
             raise NoCatalog(f"Could not find catalog for {self.settings.node_name_value}")
         return cached
 
     async def accept(self, catalog: Catalog) -> RetrievedCatalog:
-        """A catalog that came from elsewhere, as if it had been kept. BadData: it is another node's."""
+        """Return a catalog from elsewhere as if it had been cached; raise BadData when it is another node's."""
         facts = await self._gather_facts()
         return RetrievedCatalog(_check_node(catalog, self.settings.node_name_value), facts, "explicitly_requested")
 
     async def submit_facts(self) -> None:
-        """Gather the facts and send them to the master. PuppetError: there are none, or it does not take them."""
+        """Gather the facts and send them to the master; raise PuppetError when there are none, or the master refuses them."""
         facts = await self._gather_facts()
         await Rest(FACTS, self.wiring.server).save(Request(facts.name, self.wiring.environment, body=facts))
 
     async def _find_cached(self) -> RetrievedCatalog | None:
-        """The cached catalog, of this node by its name; None without one. Of facts there is only what is decided here."""
+        """Return this node's cached catalog with the current facts; None when there is none."""
         facts = await self._gather_facts() if self.settings.node_name_fact else None
         catalog = await self._load_cached_catalog()
         return None if catalog is None else RetrievedCatalog(catalog, facts or await self._gather_facts(), "explicitly_requested")
 
     def _use_cached(self, cached: RetrievedCatalog) -> RetrievedCatalog:
-        """use_cached_catalog: no node, no plugins."""
+        """Return the cached catalog, without asking for the node or its plugins (use_cached_catalog), and take over its environment."""
         catalog = cached.catalog
         if catalog.environment and catalog.environment != self.wiring.environment and not self.settings.strict_environment_mode:
             log.log(
@@ -222,7 +232,7 @@ class Retrieval:
         log.log(NOTICE, "Using cached catalog")
         return cached
 
-    # The environment to begin in.
+    # --- the environment to begin in
 
     async def _initial_environment(self) -> None:
         if self.fixed or self.settings.strict_environment_mode:
@@ -238,7 +248,7 @@ class Retrieval:
             step.detail = await self._ask_node(dialect)
 
     async def _ask_node(self, dialect: Dialect | None) -> str:
-        """Ask which environment this node belongs to. Without an answer the run goes on as it is configured."""
+        """Ask for this node's environment and take it over; return words for the step. Without an answer the configured one stays."""
         options: dict[str, Option] = {"transaction_uuid": self.uuid}
         options |= {"fail_on_404": "true"} if dialect is LEGACY else {}
         if dialect is not LEGACY and self.configured:
@@ -260,14 +270,14 @@ class Retrieval:
         return f"environment {node_environment}"
 
     async def _server_dialect(self) -> Dialect | None:
-        """What the master speaks; None when it cannot be asked, which the next request will say."""
+        """Return the dialect of the master; None when it is unreachable, which the next request will report."""
         try:
             return await self.wiring.server.dialect()
         except PeerError:
             return None
 
     async def _environment_exists(self) -> bool:
-        """7: an environment that is not there must not empty the plugin directories."""
+        """Return whether the master has the environment, as agents of 7 ask: a missing one must not empty the plugin directories."""
         if await self._server_dialect() is LEGACY:
             return True
         request: Request[FileMetadata] = Request("plugins", self.wiring.environment, options=PROBE)
@@ -282,10 +292,10 @@ class Retrieval:
         log.log(NOTICE, "Environment '%s' not found on server, skipping initial pluginsync.", self.wiring.environment)
         return False
 
-    # One round: plugins, facts, catalog.
+    # --- one attempt: plugins, facts, catalog
 
     async def _sync_and_gather_facts(self, *, first: bool = True) -> Facts:
-        """The facts, after the plugins; `first`: nobody has said yet that the environment is there."""
+        """Sync the plugins, then return the facts. `first`: it is not known yet that the environment exists."""
         if self.settings.pluginsync:
             with self.steps.step("pluginsync", metric="plugin_sync") as step:
                 step.detail = await self._sync_plugins(first=first)
@@ -321,10 +331,10 @@ class Retrieval:
 
     async def _sync_plugins(self, *, first: bool) -> str:
         """
-        What was fetched and removed, in words.
+        Sync the plugins; return what was fetched and removed, in words.
 
         Raises:
-            PuppetError: something could not be brought, and neither is that ignored nor may an older catalog be applied instead.
+            PuppetError: a file could not be fetched, and this is neither ignored nor may an older catalog be applied instead.
         """
         dialect = await self._server_dialect()
         results: list[SyncResult] = []
@@ -389,7 +399,7 @@ class Retrieval:
                 "static_catalog": "true",
                 "checksum_type": ".".join(self.settings.supported_checksum_types),
             }
-            options["inline_metadata"] = "true"  # our own masters answer at once what would be a question a file
+            options["inline_metadata"] = "true"  # our own masters then answer at once what would take a request for each file
         name = self.settings.node_name_value
         request: Request[Catalog] = Request(name, self.wiring.environment, options=options, ignore_cache=True, ignore_cache_save=True)
         catalog = await self.wiring.catalog.find(request)
@@ -398,7 +408,7 @@ class Retrieval:
         return _check_node(catalog, name)
 
     async def _load_cached_catalog(self) -> Catalog | None:
-        """The catalog of the last good run; None when there is none. One that cannot be read is moved aside."""
+        """Return the cached catalog; None when there is none. A file that cannot be read is moved aside."""
         name = self.settings.node_name_value
         try:
             catalog = await self.wiring.catalog.find(Request(name, self.wiring.environment, ignore_terminus=True))
@@ -414,7 +424,7 @@ class Retrieval:
 
 
 def _check_node(catalog: Catalog, name: str) -> Catalog:
-    """The catalog, when it is this node's; BadData for another's, whatever else it says."""
+    """Return the catalog; raise BadData when it is another node's."""
     if catalog.name != name:
         raise BadData(f"The catalog is for {catalog.name!r}, not for {name!r}", hint="Nothing of it was applied.")
     return catalog

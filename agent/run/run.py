@@ -42,12 +42,12 @@ CatalogSource = Callable[[Retrieval], Awaitable[RetrievedCatalog]]
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """
-    What a run came to.
+    The result of a run.
 
     Attributes:
-        completed: A catalog was applied, whatever became of its resources.
-        bits: 2 changes, 4 failures.
-        summary: the sections of last_run_summary.yaml.
+        completed: A catalog was applied, even if resources failed.
+        bits: The bits of the exit code: 2 for changes, 4 for failures.
+        summary: The sections of last_run_summary.yaml.
     """
 
     completed: bool
@@ -58,15 +58,15 @@ class Outcome:
 
 class Run:
     """
-    One run. The lock is held and connections are verified by now.
+    One run. Its caller holds the lock and has verified the connections.
 
     Args:
         fixed: The environment was given on the command line.
         configured: The environment that puppet.conf or the command line names; None: it is only the default.
-        stop: Asked between two resources; once true the rest is skipped.
-        deferring: Makes what resolves deferred values; None: resources with such values fail.
+        stop: Called between two resources; once it returns true, the rest is skipped.
+        deferring: Makes the resolver of deferred values; None: resources with such values fail.
         startup: Seconds since the process, or the daemon's run, began.
-        catalog: Where the catalog comes from, if not from the master in the way of every run.
+        catalog: Retrieves the catalog.
     """
 
     def __init__(
@@ -101,11 +101,11 @@ class Run:
 
     @property
     def settings(self) -> AgentSettings:
-        """They are the wiring's: its node gets a name from facts."""
+        """The settings of the wiring, in which facts may have set the node's name."""
         return self.wiring.settings
 
     async def execute(self) -> Outcome:
-        """Do it, write the state files, send the report. Raises nothing that is foreseen: it is in the log, the report and the outcome."""
+        """Do the run, write the state files, send the report. Expected errors are not raised: log, report and outcome have them."""
         settings = self.settings
         PATTERN_TIMEOUT.set(settings.pattern_timeout)
         applied: ApplyResult | None = None
@@ -124,7 +124,7 @@ class Run:
                 except OSError as err:
                     log.error("Failed to apply catalog: %s", err)
                 except Exception:
-                    # A fault of ours; the report of a failed run is the best place for it.
+                    # This is a fault of ours; the report of a failed run is the best place for it.
                     log.exception("Failed to apply catalog: the agent met an error that was not foreseen")
                 completed = await self._postrun() and completed
                 if retrieved is not None and settings.resubmit_facts:
@@ -168,7 +168,7 @@ class Run:
         if settings.write_catalog_summary:
             await write_classes(settings.classfile, catalog.classes, self.log)
             await write_resources(settings.resourcefile, resources, self.log)
-        # What is left to be asked of the catalog is its head; its resources exist a second time by now.
+        # From here on only the catalog's head is used; its resources exist a second time by now.
         retrieved.catalog = catalog = catalog.model_copy(update={"resources": [], "edges": []})
         await self._prerun()
         store = TransactionStore(settings.transactionstorefile)
@@ -205,14 +205,14 @@ class Run:
         return lazy_resolver(lambda: make(self.settings, self.wiring.environment, retrieved.facts.values, self.log))
 
     async def _cache_catalog(self, catalog: Catalog, cached: str) -> None:
-        """Cache a catalog that can be applied, for the day when the master is away. Not in noop."""
+        """Cache a catalog that can be applied, for runs in which the master is unreachable. Noop runs cache nothing."""
         cache = self.wiring.catalog.cache
         if cache is None or cached != "not_used" or self.settings.noop:
             return
         log.info("Caching catalog for %s", catalog.name)
         try:
             failpoint("agent.catalog-saving")
-            # What has no version would be old news on the day when the cached catalog is applied.
+            # Metadata without a version would be outdated when the cached catalog is applied.
             lasting = {title: metadata for title, metadata in catalog.metadata.items() if metadata.get("content_uri")}
             catalog = catalog.model_copy(update={"metadata": lasting})
             await cache.save(Request(catalog.name, self.wiring.environment, body=catalog))
@@ -226,7 +226,7 @@ class Run:
                 await self._run_command("prerun_command", self.settings.prerun_command)
 
     async def _postrun(self) -> bool:
-        """Whether the run may still count as complete."""
+        """Run postrun_command; return whether the run still counts as complete."""
         if not self.settings.postrun_command:
             return True
         try:
@@ -242,7 +242,7 @@ class Run:
         return True
 
     async def _resubmit_facts(self) -> None:
-        """Tell the master what the run has made of this machine."""
+        """Send the facts again, as the run may have changed them."""
         with self.steps.step("facts again", metric="resubmit_facts"):
             try:
                 await self._retrieval.submit_facts()
@@ -256,7 +256,7 @@ class Run:
     # Reporting.
 
     async def _dialect(self) -> Dialect:
-        """What the master speaks; when it is away, what it spoke before, else the newer one."""
+        """Return the dialect of the master; when it is unreachable, the remembered one, else the newer one."""
         known = self.wiring.dialects.get(self.wiring.server.site)
         if known is not None:
             return known
@@ -288,7 +288,7 @@ class Run:
         )
 
     async def _report(self, retrieved: RetrievedCatalog | None, applied: ApplyResult | None, completed: bool) -> Report:
-        """The finished report, written here and sent to the master; neither failing changes what the run came to."""
+        """Make the report, write it here and send it to the master; when either fails, the result of the run stays the same."""
         from ..transaction.summary import report_of
 
         settings = self.settings

@@ -1,4 +1,4 @@
-"""The steps of a run as somebody who watches sees them."""
+"""The steps of a run, timed for observers and for the report."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shared.failpoints import failpoint
 
 @dataclass(frozen=True, slots=True)
 class FinishedStep:
-    """One step that has ended; `detail` is a few words for people."""
+    """A step that has ended; `detail` is a few words for people."""
 
     name: str
     seconds: float
@@ -27,7 +27,7 @@ def _ignore_step(step: FinishedStep) -> None:
 
 
 class Steps:
-    """Times the steps of one run: for the observer, and (`metrics`) for the report."""
+    """The steps of one run. Each is timed for the observer, and in `metrics` for the report."""
 
     def __init__(self, observer: StepObserver | None = None, clock: Callable[[], float] = time.perf_counter) -> None:
         self.metrics: dict[str, float] = {}
@@ -38,10 +38,10 @@ class Steps:
     @contextmanager
     def step(self, name: str, *, metric: str = "") -> Iterator[ActiveStep]:
         """
-        Time what is inside; it is a step even when it fails.
+        Time the code within this block as a step, also when it fails.
 
         Args:
-            metric: Its name among the report's times; taken several times, it adds up.
+            metric: The step's name among the report's times; the seconds of several steps with one name add up.
         """
         active = ActiveStep()
         began = self._clock()
@@ -59,12 +59,12 @@ class Steps:
         failpoint(f"agent.{name}-done")
 
     def total(self) -> float:
-        """Seconds since this was made."""
+        """Return the seconds since this object was made."""
         return self._clock() - self._began
 
 
 @dataclass(slots=True)
 class ActiveStep:
-    """A step under way; `detail` may be set meanwhile."""
+    """A step that has not ended; `detail` may be set until then."""
 
     detail: str = field(default="")

@@ -1,4 +1,4 @@
-"""Which terminus answers which indirection on an agent."""
+"""The services of one run: servers, file sources, filebuckets, and the terminus of each indirection."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ CATALOG_MODE = 0o600  # a cached catalog holds passwords
 
 
 class _Reports(Rest[Report]):
-    """Reports in the form that the server of this age, and the settings, want."""
+    """Sends reports in the format that the server's version and the settings ask for."""
 
     def __init__(self, server: Server, form: str) -> None:
         super().__init__(REPORT, server)
@@ -67,7 +67,7 @@ class _Reports(Rest[Report]):
 
 
 class _As:
-    """A server spoken to in a dialect of our choice."""
+    """A server, spoken to in a dialect of our choice."""
 
     def __init__(self, server: Server, dialect: Dialect) -> None:
         self._dialect = dialect
@@ -94,9 +94,11 @@ class LastRunReport(Terminus[Report]):
 @dataclass
 class Wiring:
     """
-    All that one run talks to. `environment` is the current one; it changes when the master says so.
+    The services that one run uses.
 
-    `files` is where files come from whose URL names no host; None: the master.
+    Attributes:
+        environment: The current environment, which the master may change.
+        files: The server of files whose URL names no host; None: the master.
     """
 
     settings: AgentSettings
@@ -116,14 +118,14 @@ class Wiring:
         self.indirector = Indirector([self._binding(indirection) for indirection in self._declared()])
 
     def server_at(self, host: str, port: int | None) -> Server:
-        """A server by name, over this run's connections."""
+        """Return a server by name, over this run's connections."""
         return self._server(Site(host, port or self.settings.masterport))
 
     def _server(self, site: Site) -> Server:
         return Server(site, self.client, self.dialects, lambda: self.environment)
 
     def _declared(self) -> Mapping[Indirection[Any], tuple[str, str]]:
-        """Terminus and cache of each indirection, by name, before routes.yaml. Source: protocol reference 1.6."""
+        """Return the default terminus and cache of each indirection, by name. Source: protocol reference 1.6."""
         return {
             CATALOG: ("rest", "json"),
             NODE: ("rest", ""),

@@ -1,4 +1,4 @@
-"""The run's log and Python's `logging` as one: each line is printed once and stands in the report once."""
+"""The connection between a run's log and Python's `logging`: each line is printed once and is in the report once."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ PRINTED = "puppet.run"  # the logger of lines that come from a RunLog
 
 
 def print_line(line: Log) -> None:
-    """A RunLog's printer: the line goes wherever this process' logs go."""
+    """Send a line of a RunLog to the logs of this process."""
     extra = {"source": line.source, "tags": line.tags, "manifest": line.file, "manifest_line": line.line}
     logging.getLogger(PRINTED).log(LEVELS[line.level], "%s", line.message, extra=extra)
 
 
 class _Keeper(logging.Handler):
-    """Keeps in the run's log what other parts of the agent say."""
+    """A handler that records in the run's log the lines of other parts of the agent."""
 
     def __init__(self, log: RunLog) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class _Keeper(logging.Handler):
 
 
 class _Mask(logging.Filter):
-    """Leaves the Sensitive values of a run's resources out of what goes to this process' logs."""
+    """A filter that masks the Sensitive values of a run's resources in the logs of this process."""
 
     def __init__(self, log: RunLog) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class _Mask(logging.Filter):
 
 @contextmanager
 def record_logging(log: RunLog) -> Iterator[None]:
-    """While this lasts, what goes to the logger `puppet` is kept in `log` too, and no handler of it sees a Sensitive value."""
+    """Within this block, record lines of the logger `puppet` in `log` too, and mask Sensitive values for all its handlers."""
     keeper, mask = _Keeper(log), _Mask(log)
     logger = logging.getLogger("puppet")
     logger.addHandler(keeper)

@@ -1,4 +1,4 @@
-"""The log of one run: each line goes to whoever prints it and is kept for the report."""
+"""The log of one run: each line is printed and kept for the report."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ MAX_MESSAGE = 1_000_000  # characters of one message
 
 class RunLog:
     """
-    Where everything in a run says what it has to say.
+    The log lines of one run.
 
     Args:
-        level: the least level that is printed and kept; `notice`, with --verbose `info`, with --debug `debug`.
-        printers: called with each line, in order; they must not block.
-        max_lines: how many lines are kept for the report.
+        level: The least level that is printed and kept: `notice`; with --verbose `info`, with --debug `debug`.
+        printers: Called with each line, in order; they must not block.
+        max_lines: How many lines are kept for the report.
     """
 
     def __init__(
@@ -35,21 +35,21 @@ class RunLog:
         self.max_lines = max_lines
         self.lines: list[Log] = []
         self.dropped = 0
-        self.secrets = Secrets()  # of the run's resources; no line has one of them
+        self.secrets = Secrets()  # of the run's resources; they are masked in every line
 
     def wants(self, level: str) -> bool:
-        """Whether lines of that level go anywhere; ask before building an expensive message."""
+        """Return whether lines of that level are printed and kept; ask before building an expensive message."""
         return LEVELS.index(level) >= LEVELS.index(self.level)
 
     def log(self, level: str, message: str, *, source: str = "Puppet", tags: Sequence[str] = (), where: Location | None = None) -> None:
         """
-        Say something.
+        Print a line and keep it for the report.
 
         Args:
-            level: one of LEVELS, or `verbose`, which is info.
+            level: One of LEVELS, or `verbose`, which is info.
             source: `Puppet`, or a containment path.
-            tags: of the resource that speaks; the level is added.
-            where: the manifest's place of that resource.
+            tags: The tags of the resource that logs; the level is added.
+            where: The location of that resource in a manifest.
         """
         level = "info" if level == "verbose" else level
         if not self.wants(level):
@@ -71,7 +71,7 @@ class RunLog:
             printer(line)
 
     def keep(self, line: Log) -> None:
-        """Keep for the report a line that was printed by somebody else."""
+        """Keep a line for the report that was printed elsewhere."""
         if self.wants(line.level):
             line = line.model_copy(update={"message": self.secrets.mask(line.message)}) if self.secrets else line
             if len(self.lines) < self.max_lines:
@@ -95,7 +95,7 @@ class RunLog:
         self.log("err", message)
 
     def for_report(self) -> list[Log]:
-        """The lines to send; ends with a warning when some were dropped."""
+        """Return the lines for the report; a warning at the end says how many were dropped."""
         if not self.dropped:
             return list(self.lines)
         note = f"{self.dropped} further log lines are not in this report"

@@ -1,7 +1,7 @@
 """
-What an agent remembers between runs: state.yaml, transactionstore.yaml, and the last_run files that others read.
+The files that an agent keeps between runs: state.yaml, transactionstore.yaml, and the last_run files that other programs read.
 
-A file that cannot be read is moved aside to `<name>.bad` and begun anew: state never stops a run.
+A file that cannot be read is moved aside to `<name>.bad` and replaced by a new one: state never stops a run.
 Source: protocol reference 6.5, resource layer reference 3.6.
 """
 
@@ -30,7 +30,7 @@ DEFAULT_TTL = timedelta(days=32)
 
 
 def _load(path: Path, log: RunLog, what: str) -> dict[str, Any]:
-    """The map in a YAML file; {} for a missing or broken one, which is moved aside. Blocks."""
+    """Return the map in a YAML file; {} for a missing file, and for a broken one, which is moved aside. Blocks."""
     try:
         if path.stat().st_size > MAX_STATE:
             raise BadData(f"larger than {MAX_STATE} bytes")
@@ -54,7 +54,7 @@ _TIME = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6})\d* ([+-]\d\d:\d\d)"
 
 
 def _read(body: bytes) -> Any:
-    """The data in a state file. What agents write is read by its lines, many times faster; anything else as YAML."""
+    """Return the data in a state file. The lines that agents write are read one by one, many times faster than YAML; all else as YAML."""
     if body.startswith(b"{"):
         return plainjson.loads(body)
     times = _read_times(body)
@@ -62,7 +62,7 @@ def _read(body: bytes) -> Any:
 
 
 def _read_times(body: bytes) -> dict[str, dict[str, datetime]] | None:
-    """A map of resources to `:checked` and `:synced`; None when there is anything else in the file."""
+    """Return a map of resources to `:checked` and `:synced`; None when there is anything else in the file."""
     times_by_resource: dict[str, dict[str, datetime]] = {}
     entry: dict[str, datetime] = {}
     try:
@@ -100,7 +100,11 @@ def _timestamp(when: datetime) -> YamlTimestamp:
 
 
 def remove_leftovers(settings: AgentSettings) -> int:
-    """Remove what killed runs left half-written an hour ago or more, cached catalogs with their secrets among it; how many. Blocks."""
+    """
+    Remove the files that killed runs left half-written an hour ago or more, among them cached catalogs with their secrets. Blocks.
+
+    Returns how many files were removed.
+    """
     caches = [folder for root in (settings.client_datadir, settings.clientyamldir) if root.is_dir() for folder in root.iterdir()]
     ssl = [settings.ssldir, settings.certdir, settings.requestdir, settings.privatekeydir, settings.publickeydir]
     return sum(sweep(folder) for folder in (settings.statedir, settings.publicdir, *caches, *ssl) if folder.is_dir())
@@ -108,9 +112,9 @@ def remove_leftovers(settings: AgentSettings) -> int:
 
 class StateFile:
     """
-    Times and audited values by resource reference; `checked` and `synced` are times, other names audited properties.
+    Times and audited values by resource reference; `checked` and `synced` are times, other names are audited properties.
 
-    Kept as Puppet keeps it (`:checked: <time>`), so that either agent can take over from the other.
+    The file has Puppet's format (`:checked: <time>`), so that either agent can take over from the other.
     """
 
     def __init__(self, path: Path | None, *, ttl: timedelta = DEFAULT_TTL) -> None:
@@ -124,16 +128,16 @@ class StateFile:
             self._entries = {str(ref): _entry_of(entry) for ref, entry in loaded.items() if isinstance(entry, dict)}
 
     def entry(self, ref: str) -> dict[str, Any]:
-        """What is remembered of one resource; a map that may be changed."""
+        """Return the entry of one resource, a map that may be changed."""
         return self._entries.setdefault(ref, {})
 
     def last_checked(self, ref: str) -> datetime:
-        """When a resource was last looked at, in local time; the epoch: never."""
+        """Return when a resource was last evaluated, in local time; the epoch when it never was."""
         when = self._entries.get(ref, {}).get("checked")
         return when.astimezone() if isinstance(when, datetime) else datetime.fromtimestamp(0).astimezone()
 
     async def store(self, log: RunLog, now: datetime) -> None:
-        """Write it; a full disk or a forbidden folder is an error in the log, not the end of the run."""
+        """Write the file; a full disk or a forbidden directory is an error in the log, not the end of the run."""
         if self.path is None:
             return
         cutoff = now - self.ttl if self.ttl else None
@@ -149,7 +153,7 @@ def _entry_of(entry: dict[Any, Any]) -> dict[str, Any]:
 
 
 def _with_zone(value: Any) -> Any:
-    """YAML gives times without zone when they were written in UTC."""
+    """Return a time with its zone: YAML reads times without one when they were written in UTC."""
     return value.replace(tzinfo=UTC) if isinstance(value, datetime) and value.tzinfo is None else value
 
 
@@ -165,7 +169,7 @@ def _is_expired(entry: Mapping[str, Any], cutoff: datetime | None) -> bool:
 
 
 class TransactionStore:
-    """What each property was brought to in the last run; tells a repair of drift from a changed manifest."""
+    """The value of each property at the end of the last run, which tells a repair of drift from a changed manifest."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -178,7 +182,7 @@ class TransactionStore:
         self._old = resources if isinstance(resources, dict) else {}
 
     def system_value(self, ref: str, name: str) -> list[Any] | None:
-        """The value a property had when the last run ended; None: not known."""
+        """Return the value that a property had when the last run ended; None when it is unknown."""
         try:
             value = self._old[ref]["parameters"][name]["system_value"]
         except (KeyError, TypeError):
@@ -189,7 +193,7 @@ class TransactionStore:
         self._new.setdefault(ref, {}).setdefault("parameters", {})[name] = {"system_value": value}
 
     def carry_over(self, ref: str) -> None:
-        """Take over what was known of a resource that was not looked at."""
+        """Keep the old values of a resource that was not evaluated."""
         if ref in self._old:
             self._new[ref] = self._old[ref]
 
@@ -198,7 +202,7 @@ class TransactionStore:
 
 
 async def _write(path: Path, data: bytes | dict[str, Any], mode: int, log: RunLog, *, folder_mode: int | None = None) -> None:
-    """`folder_mode`: the folder is made when it is missing."""
+    """Write a file; log an error when that fails. With `folder_mode` a missing directory is created with that mode."""
 
     def write() -> None:
         if folder_mode is not None:
@@ -212,21 +216,21 @@ async def _write(path: Path, data: bytes | dict[str, Any], mode: int, log: RunLo
 
 
 async def write_report(path: Path, body: bytes, log: RunLog) -> None:
-    """last_run_report.yaml: readable by its owner and group only, because of the diffs in it."""
+    """Write last_run_report.yaml, readable by its owner and group only, because of the diffs in it."""
     await _write(path, body, 0o640, log)
 
 
 async def write_summary(path: Path, summary: Mapping[str, Any], log: RunLog) -> None:
-    """last_run_summary.yaml, which monitoring reads; the sections are `Report.to_summary`'s."""
+    """Write last_run_summary.yaml, which monitoring reads, with the sections of `Report.to_summary`."""
     await _write(path, dict(summary), 0o644, log, folder_mode=0o755)
 
 
 async def write_classes(path: Path, classes: Iterable[str], log: RunLog) -> None:
-    """classes.txt: one a line, in the catalog's order."""
+    """Write classes.txt: one class a line, in the catalog's order."""
     await _write(path, "".join(f"{name}\n" for name in classes).encode(), 0o640, log)
 
 
 async def write_resources(path: Path, resources: RalCatalog, log: RunLog) -> None:
-    """resources.txt: the references of all that is managed, in lower case."""
+    """Write resources.txt: the references of all managed resources, in lower case."""
     managed = (str(r.ref).lower() for r in resources.order if not isinstance(r, Component) and r.manages_anything)
     await _write(path, "".join(f"{ref}\n" for ref in managed).encode(), 0o640, log)

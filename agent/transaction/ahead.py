@@ -1,4 +1,4 @@
-"""States that are read before their turn: of what comes right after a resource that needed no change, as long as nothing is changed."""
+"""Reading ahead: the states of the resources that follow one without changes are read together, and hold until something changes."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ MAX_READ_AHEAD = 32  # resources that are read at once
 
 class ReadAhead:
     """
-    Lets providers that can do so read what comes next at once.
+    Has providers that support it read the states of the next resources together.
 
     Args:
-        successors: gives at most so many resources that come right after one, with the same provider, and will be evaluated.
+        successors: Returns at most the given number of resources that directly follow one, with the same provider, and will be evaluated.
     """
 
     def __init__(self, successors: Callable[[Type, int], Sequence[Type]]) -> None:
         self._successors = successors
-        self._unchanged_provider: Provider[Any] | None = None  # had nothing to do for the resource before
-        self._waiting: set[Type] = set()  # have been read, and their turn is still to come
+        self._unchanged_provider: Provider[Any] | None = None  # had nothing to change in the resource before
+        self._waiting: set[Type] = set()  # were read ahead and are not evaluated yet
 
     async def read_before(self, resource: Type) -> None:
-        """A resource is about to be evaluated."""
+        """Read ahead from a resource that is about to be evaluated, unless it was read ahead itself."""
         if resource in self._waiting:
             self._waiting.discard(resource)
             return
@@ -43,19 +43,19 @@ class ReadAhead:
         try:
             with keep_secret([text for waiting_resource in (resource, *successors) for text in waiting_resource.secrets()]):
                 await provider.read_ahead([resource, *successors])
-        except Exception as err:  # noqa: BLE001  # whose fault it is shows when each is read at its turn
+        except Exception as err:  # noqa: BLE001  # the resource at fault fails when each is read by itself
             resource.log("debug", f"Could not read ahead: {failure_reason_of(resource, err)}")
             self.discard()
 
     def note_result(self, resource: Type, status: EvaluationStatus) -> None:
-        """A resource was evaluated, and refreshed if need be."""
+        """Take note of a resource that was evaluated, and refreshed if need be; a change discards what was read ahead."""
         touched = status.restarted or status.failed or (status.out_of_sync and not resource.simulated)
         self._unchanged_provider = None if touched else resource.handler
         if touched:
             self.discard()
 
     def discard(self) -> None:
-        """Have all that was read read again at its turn."""
+        """Discard all states that were read ahead, so that each resource is read again when it is evaluated."""
         for provider in {resource.handler for resource in self._waiting}:
             if provider is not None:
                 provider.forget_ahead()

@@ -1,4 +1,4 @@
-"""What failed of all that a node waited for, and what is said of it when the node is skipped."""
+"""Failed dependencies of nodes, and the log lines about them when a node is skipped."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from .status import EvaluationStatus
 
 class FailedDependencies:
     """
-    Failures, passed on along the graph as far as it has been walked.
+    Failures, propagated along the graph as far as it has been walked.
 
     Args:
-        log: level, message, node. container_of: the class or define around a resource.
-        merged: of a class that waited in vain it is said once, not of each resource in it (merge_dependency_warnings).
+        log: Receives level, message, node.
+        container_of: Returns the class or define around a resource.
+        merged: Log the failed dependencies of a class once, not for each resource in it (merge_dependency_warnings).
     """
 
     def __init__(
@@ -37,7 +38,7 @@ class FailedDependencies:
         self._logged_of_class: set[Type] = set()
 
     def failures_before(self, graph: Graph, node: Node) -> Mapping[Type, None]:
-        """What failed of all that a node waited for, directly or not."""
+        """Return the failed ones among a node's dependencies, direct or not."""
         failed: dict[Type, None] = {}
         for dependency in graph.dependencies(node):
             failed |= self._failures.get(dependency, {})
@@ -48,7 +49,7 @@ class FailedDependencies:
         return failed
 
     def propagate_to(self, graph: Graph, node: Node) -> None:
-        """It is a node's turn."""
+        """Propagate the failures of a node's dependencies to the node, which is about to be evaluated."""
         if failed := dict(self.failures_before(graph, node)):
             self._failures[node] = failed
             if isinstance(node, ContainerAnchor):
@@ -58,7 +59,7 @@ class FailedDependencies:
         return node in self._failures
 
     def log_skip(self, node: Node) -> None:
-        """Say why a node is skipped."""
+        """Log why a node is skipped."""
         if self._merged:
             self._log_failures_of_class(node)
         elif isinstance(node, Type):

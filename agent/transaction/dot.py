@@ -13,7 +13,7 @@ from .graph import Graph, Node, sort_key
 
 
 def graph_directory(settings: AgentSettings) -> Path | None:
-    """Where the graphs go, made if need be; None when none are wanted. Blocks."""
+    """Return the directory for graphs, created if need be; None without the setting `graph`. Blocks."""
     if not settings.graph:
         return None
     make_directory(settings.graphdir, mode=0o750)
@@ -34,7 +34,7 @@ def _document(name: str, nodes: Iterable[str], edges: Iterable[tuple[str, str]])
 
 
 def containment(resources: RalCatalog) -> str:
-    """Which resource is in which."""
+    """Return a graph of which resource contains which."""
 
     def edges() -> Iterator[tuple[str, str]]:
         for container in resources.order:
@@ -45,12 +45,12 @@ def containment(resources: RalCatalog) -> str:
 
 
 def ordering(graph: Graph, name: str) -> str:
-    """Which resource waits for which; `name` is Relationships, or Expanded_relationships once containers are anchors."""
+    """Return a graph of which resource waits for which; `name` is Relationships, or Expanded_relationships once containers are anchors."""
     edges = ((sort_key(source), sort_key(target)) for source in graph.nodes for target in graph.dependents(source))
     return _document(name, map(sort_key, graph.nodes), edges)
 
 
 def cycles(graph: Graph, components: Sequence[Sequence[Node]]) -> str:
-    """One way round in each cycle."""
+    """Return a graph with one path through each cycle."""
     ways = [" -> ".join(_quoted(str(node)) for node in graph.path_in(cycle)) for cycle in components]
     return "\n".join(["digraph Resource_Cycles {", '  label = "Resource Cycles"', *ways, "}"]) + "\n"

@@ -1,5 +1,5 @@
 """
-Events on their way: what a change refreshes, and what a refresh passes on.
+Events between resources: which changes refresh which resources, and which events a refresh propagates.
 
 Source: resource layer reference 3.5.
 """
@@ -20,7 +20,7 @@ Log = Callable[[str, str, Node], None]
 
 
 class EventQueue:
-    """Events that wait for their targets."""
+    """The events that wait for their targets to be evaluated."""
 
     def __init__(
         self, *, log: Log, status: Callable[[Type], EvaluationStatus], simulated: Callable[[Node], bool], now: Callable[[], datetime]
@@ -32,7 +32,7 @@ class EventQueue:
         self._waiting: dict[Node, list[ResourceEvent]] = {}
 
     def queue(self, graph: Graph, source: Node, events: Sequence[ResourceEvent]) -> None:
-        """Hand the events of one resource to all that its edges lead to."""
+        """Queue the events of one resource for all targets of its edges."""
         by_name: dict[str, list[ResourceEvent]] = {}
         for event in events:
             by_name.setdefault(event.name, []).append(event)
@@ -54,12 +54,12 @@ class EventQueue:
         self._waiting.setdefault(target, []).extend(events)
 
     def drop(self, target: Node) -> None:
-        """Forget what waits for a target that is skipped."""
+        """Drop the events for a target that is skipped."""
         if self._waiting.pop(target, None):
             self.log("info", f"Unscheduling all events on {target}", target)
 
     async def process(self, graph: Graph, target: Node) -> None:
-        """Refresh a target that was just dealt with, if anything waits for it; the refresh is an event itself."""
+        """Refresh a target that was just evaluated, if events wait for it; the refresh is an event itself."""
         events = self._waiting.pop(target, None)
         if not events:
             return
@@ -95,5 +95,5 @@ class EventQueue:
 
 
 def can_refresh(target: Node) -> bool:
-    """Whether events are of any use to a target."""
+    """Return whether a target reacts to events."""
     return isinstance(target, ContainerAnchor) or target.declaration.refreshable

@@ -18,7 +18,7 @@ from .harness import failure_reason_of
 
 
 class Generator:
-    """Adds generated resources to a run; a failure is logged, remembered in `failed`, and the run goes on."""
+    """Adds generated resources to a transaction. A failure is logged and sets `failed`, and the transaction goes on."""
 
     def __init__(self, resources: RalCatalog, adopt: Callable[[Type], None]) -> None:
         self.resources = resources
@@ -26,7 +26,7 @@ class Generator:
         self.failed = False
 
     async def generate_before_run(self, resource: Type) -> None:
-        """Add what `generate` of a resource gives, and what that generates in turn."""
+        """Add the resources that `generate` of a resource's provider returns, and those that they generate in turn."""
         if not _overrides(resource.handler, "generate"):
             return
         children = await self._generate(resource, "generate")
@@ -37,7 +37,7 @@ class Generator:
             await self.generate_before_run(child)
 
     async def generate_children(self, graph: Graph, resource: Type) -> bool:
-        """Add what `eval_generate` of a resource gives, contained in it; whether the graph has grown."""
+        """Add the resources that `eval_generate` of a resource's provider returns, contained in it; return whether the graph has grown."""
         if not _overrides(resource.handler, "eval_generate"):
             return False
         children = await self._generate(resource, "eval_generate")
@@ -79,7 +79,7 @@ class Generator:
         self.adopt(child)
 
     def _contain(self, graph: Graph, resource: Type, children_by_key: dict[str, Type]) -> None:
-        """What waits for the resource waits for its children too: an anchor behind them takes over its edges."""
+        """Let all that waits for the resource wait for its children too: an anchor behind them takes over its edges."""
         end = ContainerAnchor(resource.title, True, resource.origin.tags)
         graph.add(end, graph.priority_within(resource))
         children = set(children_by_key.values())
@@ -103,7 +103,7 @@ def _overrides(provider: Provider[Type] | None, method: str) -> bool:
 
 
 def _order_before_run(parent: Type, child: Type) -> None:
-    """An edge between generator and generated, unless the manifest already orders the two."""
+    """Add an edge between a resource and one that it generated, unless the manifest already orders the two."""
     first, second = (child, parent) if parent.declaration.depth_first else (parent, child)
     refs: set[Ref] = {ref for name in ("require", "subscribe", "before", "notify") for ref in parent.value_of(name)}
     back: set[Ref] = {ref for name in ("require", "subscribe", "before", "notify") for ref in child.value_of(name)}

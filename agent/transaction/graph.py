@@ -1,5 +1,5 @@
 """
-The order of a run: which resource waits for which, with containers turned into pairs of anchors. Pure.
+The order of a transaction: a graph of which resource waits for which, in which pairs of anchors stand for containers. Pure.
 
 Source: resource layer reference 3.2.
 """
@@ -24,9 +24,9 @@ Priority = tuple[int, ...]
 
 @dataclass(eq=False, slots=True)
 class ContainerAnchor:
-    """The begin or the end of a container: nothing is done at it, but order and events pass through."""
+    """The begin or the end of a container (Puppet's whit): nothing is done at it, but order and events pass through."""
 
-    label: str  # what logs call it: `Class[Main]`
+    label: str  # its name in logs: `Class[Main]`
     completed: bool
     tags: tuple[str, ...] = ()
 
@@ -43,7 +43,7 @@ Node = Type | ContainerAnchor
 
 @dataclass(frozen=True, slots=True)
 class EdgeLabel:
-    """What passes along an edge: events of that name (or all, or none), and what is called at the target."""
+    """What passes along an edge: the events of one name (or all, or none), and the method that they call at the target."""
 
     event: str = NONE
     callback: str = ""
@@ -76,14 +76,14 @@ class Graph:
         return list(self._out)
 
     def add(self, node: Node, priority: Priority | None = None) -> None:
-        """Take a node in, behind all others unless a priority is given."""
+        """Add a node, behind all others unless a priority is given."""
         if node not in self._out:
             self._out[node] = {}
             self._in[node] = {}
             self.priorities[node] = priority or self._next_priority(())
 
     def priority_within(self, node: Node) -> Priority:
-        """A new priority, right behind `node` and what was put behind it before."""
+        """Return a new priority, directly behind `node` and all that was put behind it before."""
         return self._next_priority(self.priorities[node])
 
     def _next_priority(self, prefix: Priority) -> Priority:
@@ -92,14 +92,14 @@ class Graph:
         return (*prefix, number)
 
     def link(self, source: Node, target: Node, label: EdgeLabel = ORDER) -> None:
-        """Let `target` wait for `source`."""
+        """Add an edge: `target` waits for `source`."""
         labels = self._out[source].setdefault(target, [])
         if label not in labels:
             labels.append(label)
         self._in[target][source] = None
 
     def unlink(self, source: Node, target: Node) -> list[EdgeLabel]:
-        """Remove all edges between the two; gives their labels."""
+        """Remove all edges from `source` to `target`; return their labels."""
         del self._in[target][source]
         return self._out[source].pop(target)
 
@@ -127,7 +127,7 @@ class Graph:
     # --- cycles
 
     def cycles(self) -> list[list[Node]]:
-        """The sets of nodes that wait for each other, each sorted by reference; empty: there is an order."""
+        """Return the sets of nodes that wait for each other, each sorted by reference; [] when the graph can be ordered."""
         if self._has_order():
             return []
         components = [c for c in self._components() if len(c) > 1 or self.linked(c[0], c[0])]
@@ -148,7 +148,7 @@ class Graph:
         return seen == len(self._out)
 
     def _components(self) -> list[list[Node]]:
-        """Strongly connected components; Tarjan's algorithm without recursion."""
+        """Return the strongly connected components, by Tarjan's algorithm without recursion."""
         index: dict[Node, int] = {}
         low: dict[Node, int] = {}
         stack: list[Node] = []
@@ -185,7 +185,7 @@ class Graph:
         return components
 
     def path_in(self, cycle: Sequence[Node]) -> list[Node]:
-        """One short way round within a cycle, its first node again at the end."""
+        """Return one short path round a cycle, which ends with its first node again."""
         members = set(cycle)
         parents: dict[Node, Node | None] = {cycle[0]: None}
         queue = deque([cycle[0]])
@@ -203,7 +203,7 @@ class Graph:
 
 
 def _trail(parents: dict[Node, Node | None], node: Node) -> list[Node]:
-    """The way from the root of a search to `node`."""
+    """Return the path from the root of a search to `node`."""
     trail = [node]
     while (parent := parents[trail[-1]]) is not None:
         trail.append(parent)
@@ -211,12 +211,12 @@ def _trail(parents: dict[Node, Node | None], node: Node) -> list[Node]:
 
 
 def sort_key(node: Node) -> str:
-    """The order of nodes in messages about cycles."""
+    """Return the sort key of a node in messages about cycles."""
     return node.sort_key if isinstance(node, ContainerAnchor) else str(node.ref)
 
 
 def describe_cycles(graph: Graph, cycles: Sequence[Sequence[Node]], file: str = "") -> str:
-    """The message about cycles, as Puppet prints it: a backslash and an n stand between its parts. `file`: where they are drawn."""
+    """Return the message about cycles as Puppet prints it, with a backslash and an n between its parts. `file` is the graph of them."""
     count = len(cycles)
     lines = "".join(f"({' => '.join(map(str, graph.path_in(cycle)))})\\n" for cycle in cycles)
     hint = "Try the '--graph' option and opening the resulting '.dot' file in OmniGraffle or GraphViz"
@@ -229,14 +229,14 @@ Note = Callable[[Type, str], None]
 
 
 def build(resources: RalCatalog, note: Note) -> Graph:
-    """The graph of a catalog: explicit edges, automatic ones where no explicit one is against them, anchors for containers."""
+    """Return the graph of a catalog: explicit edges, automatic ones where no explicit one contradicts, anchors for containers."""
     graph = relationships(resources, note)
     expand(graph, resources)
     return graph
 
 
 def relationships(resources: RalCatalog, note: Note) -> Graph:
-    """The graph as manifests say it, containers still in it."""
+    """Return the graph as manifests declare it, with containers as nodes."""
     graph = Graph()
     for resource in resources.order:
         graph.add(resource)
@@ -249,7 +249,7 @@ def relationships(resources: RalCatalog, note: Note) -> Graph:
 
 
 def explicit_edges(resources: RalCatalog, resource: Type) -> Iterator[tuple[Type, Type, EdgeLabel]]:
-    """What the relationship metaparameters of one resource say."""
+    """Yield (source, target, label) for the relationship metaparameters of one resource."""
     for refs, incoming, label in (
         (resource.require, True, ORDER),
         (resource.subscribe, True, EVENTS),
@@ -286,7 +286,7 @@ def _link_automatic(graph: Graph, resources: RalCatalog, resource: Type, note: N
 
 
 def expand(graph: Graph, resources: RalCatalog) -> None:
-    """Put an admissible and a completed anchor in the place of each class, define and stage."""
+    """Replace each class, define and stage by an admissible and a completed anchor."""
     containers = [r for r in resources.order if isinstance(r, Component) or r.declaration.name == "stage"]
     first: dict[Node, ContainerAnchor] = {}
     last: dict[Node, ContainerAnchor] = {}
@@ -313,7 +313,7 @@ def expand(graph: Graph, resources: RalCatalog) -> None:
 
 
 class Walk:
-    """Gives a graph's nodes in order while it may still grow: the ready one of the smallest priority first."""
+    """An iteration over a graph's nodes in order, while the graph may still grow: the ready node of the smallest priority comes first."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -330,14 +330,14 @@ class Walk:
         heapq.heappush(self._ready, (self.graph.priorities[node], self._queued, node))
 
     def next(self) -> Node | None:
-        """The next node; None: nothing is ready."""
+        """Return the next node; None when no node is ready."""
         return heapq.heappop(self._ready)[2] if self._ready else None
 
     def successors(self, node: Node, fits: Callable[[Node], bool], *, limit: int) -> list[Node]:
         """
-        Those that come right after `node`, which is not finished yet, one after the other and as long as they fit; `limit` at most.
+        Return the nodes that follow `node`, which is not finished yet, in order and as long as they fit; `limit` at most.
 
-        What becomes ready by one of them and comes before the next ends the row. Nothing is taken or finished.
+        The list ends before a node that would be preceded by one that only becomes ready then. No node is taken or finished.
         """
         row: list[tuple[Priority, int, Node]] = []
         finished: dict[Node, int] = {}  # how many of the row a node waits for
@@ -364,7 +364,7 @@ class Walk:
         return [entry[2] for entry in row]
 
     def recount(self) -> None:
-        """Count anew who waits for whom; what had been ready but now waits is taken back."""
+        """Recount the dependencies after the graph has grown; nodes that were ready but now wait are taken back."""
         self._blockers.clear()
         still_ready = [entry for entry in self._ready if not self._waits_for(entry[2])]
         if len(still_ready) != len(self._ready):
@@ -375,7 +375,7 @@ class Walk:
         return sum(1 for dependency in self.graph.dependencies(node) if dependency not in self._done)
 
     def finish(self, node: Node) -> None:
-        """Mark a node as dealt with; what waited only for it becomes ready."""
+        """Mark a node as done; nodes that waited only for it become ready."""
         self._done.add(node)
         for target in self.graph.dependents(node):
             blockers = self._blockers.get(target)

@@ -1,5 +1,5 @@
 """
-One resource: read, compare, decide, act, tell. Noop is the same code without the last call.
+The evaluation of one resource: read, compare, decide, apply, report. Noop is the same code without the call that applies.
 
 Source: resource layer reference 3.4.
 """
@@ -30,7 +30,7 @@ from .status import EvaluationStatus, ResourceEvent
 
 
 def failure_reason(err: BaseException) -> str:
-    """What a resource's failure says about `err`."""
+    """Return the text of a resource's failure for `err`."""
     if isinstance(err, PuppetError):
         return str(err)
     if isinstance(err, OSError) and err.strerror:
@@ -39,19 +39,19 @@ def failure_reason(err: BaseException) -> str:
 
 
 def failure_reason_of(resource: Type, err: BaseException) -> str:
-    """What a resource's failure says about `err`, without the resource's Sensitive values."""
+    """Return the text of a resource's failure for `err`, without the resource's Sensitive values."""
     return resource.without_secrets(failure_reason(err))
 
 
 @dataclass(slots=True)
 class _Evaluation:
-    """What is known of a resource while it is evaluated."""
+    """The data about a resource while it is evaluated."""
 
     resource: Type
     provider: Provider[Any] | None
-    state: State | None  # as the provider gave it; None: absent
-    current: dict[str, Any]  # the same, complete: every property has a value
-    remembered: dict[str, Any]  # of earlier runs, before this one wrote to it
+    state: State | None  # as the provider returned it; None: absent
+    current: dict[str, Any]  # the same state with a value for every property
+    remembered: dict[str, Any]  # the state file's entry before this run changed it
     status: EvaluationStatus
     synced: set[str] = field(default_factory=set)  # properties that had an event
 
@@ -61,7 +61,7 @@ class _Evaluation:
 
 
 class Harness:
-    """Brings resources into their wanted state, one at a time."""
+    """Brings resources into their desired state, one at a time."""
 
     def __init__(self, *, log: RunLog, state: StateFile, store: TransactionStore | None, now: Callable[[], datetime]) -> None:
         self.log = log
@@ -71,10 +71,10 @@ class Harness:
 
     async def evaluate(self, resource: Type, status: EvaluationStatus, prefetched: Mapping[str, State | None]) -> None:
         """
-        Do all that one resource needs; what came of it stands in `status` afterwards.
+        Evaluate one resource and record the result in `status`.
 
         Args:
-            prefetched: what its provider has read already, by key; what is not in it is read now.
+            prefetched: The states that its provider has read already, by key; a state that is missing here is read now.
         """
         started = time.perf_counter()
         provider = resource.handler
@@ -145,7 +145,7 @@ class Harness:
     # --- one property
 
     async def _sync_if_needed(self, evaluation: _Evaluation, declared: Any) -> bool:
-        """Bring one property into sync; whether there was anything to do."""
+        """Bring one property into sync; return whether it was out of sync."""
         name = declared.name
         wanted = evaluation.resource.wanted(name)
         if wanted is None:
@@ -226,7 +226,7 @@ class Harness:
         event.message = f"change from {is_text} to {should_text} failed: {detail}"
 
     def _judge_drift(self, evaluation: _Evaluation, declared: Property[Any], event: ResourceEvent) -> None:
-        """A change is corrective when the last run left the property as it was wanted then, and it no longer is so."""
+        """Mark a change as corrective when the last run left the property in sync and something else has changed it since."""
         if self.store is None or not declared.idempotent or evaluation.resource.is_sensitive(declared.name):
             return
         last_value = self.store.system_value(str(evaluation.resource.ref), declared.name)
@@ -240,7 +240,7 @@ class Harness:
         level = "err" if event.status == "failure" else evaluation.resource.loglevel
         evaluation.resource.log(level, event.message, event.property or "")
 
-    # --- audit, and what the next run needs to know
+    # --- audit, and the state for the next run
 
     def _audited_suffix(self, evaluation: _Evaluation, declared: Property[Any], event: ResourceEvent) -> str:
         if declared.name not in evaluation.resource.audit:
@@ -296,7 +296,7 @@ _SEAL = "{salted}"
 
 
 def _seal(value: Any, salt: str = "") -> str:
-    """What is remembered of a secret: enough to see that it has changed, not what it was."""
+    """Return the salted hash by which a later run can see that a secret has changed, without storing the secret."""
     salt = salt or secrets.token_hex(16)
     return f"{_SEAL}{salt}:{hashlib.sha256((salt + text_of(value)).encode()).hexdigest()}"
 

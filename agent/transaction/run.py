@@ -1,5 +1,5 @@
 """
-A transaction: all resources of a catalog in their order, with events, skips and failures; and what it came to.
+A transaction applies all resources of a catalog in their order, with events, skips and failures, and returns the result.
 
 Source: resource layer reference 3.
 """
@@ -36,16 +36,18 @@ from .graph import ContainerAnchor, Graph, Node, Walk, describe_cycles, expand, 
 from .harness import Harness, failure_reason, failure_reason_of
 from .status import EvaluationStatus
 
-NEIGHBOURS = 200  # resources that may be changed at the turn of another
+NEIGHBOURS = 200  # resources that may be changed together with another one
 
 
 @dataclass(frozen=True)
 class ApplyContext:
     """
-    What a run is given besides its catalog.
+    The settings and services of a run besides its catalog.
 
-    `providers` do the work and were handed file sources and buckets when they were made. `stop` is asked between two resources:
-    once true, the rest is marked as skipped. `now` gives UTC.
+    Attributes:
+        providers: Do the work; they got file sources and buckets when they were made.
+        stop: Called between two resources; once it returns true, the rest is marked as skipped.
+        now: Returns the time in UTC.
     """
 
     log: RunLog
@@ -64,7 +66,7 @@ class ApplyContext:
 
     @classmethod
     async def of(cls, settings: AgentSettings, log: RunLog, providers: Providers, **more: Any) -> ApplyContext:
-        """As the settings say; `more` are further attributes."""
+        """Return the context that the settings say; `more` are further attributes."""
         return cls(
             log=log,
             providers=providers,
@@ -80,9 +82,9 @@ class ApplyContext:
         )
 
 
-@dataclass(repr=False)  # asyncio puts the repr of a task's result together, which here is a whole report
+@dataclass(repr=False)  # asyncio builds the repr of a task's result, which here is a whole report
 class ApplyResult:
-    """What a run came to; `times` in seconds by phase, `error` what stopped it."""
+    """The result of a transaction: statuses by reference, seconds by phase in `times`, and in `error` what stopped it."""
 
     statuses: dict[str, ResourceStatus] = field(default_factory=dict)
     times: dict[str, float] = field(default_factory=dict)
@@ -92,7 +94,7 @@ class ApplyResult:
 
 
 class Transaction:
-    """One run over one catalog. It is the Surroundings of the catalog's resources."""
+    """One application of one catalog. It is the Surroundings of the catalog's resources."""
 
     def __init__(self, resources: RalCatalog, context: ApplyContext) -> None:
         self.resources = resources
@@ -116,7 +118,7 @@ class Transaction:
         self._logged_choices: set[tuple[str, str]] = set()  # types and their providers that the debug log names already
         self._evaluated = 0  # nodes so far, for evaltrace
 
-    # --- what resources may ask (Surroundings)
+    # --- Surroundings
 
     @property
     def noop(self) -> bool:
@@ -143,7 +145,7 @@ class Transaction:
             self.log_sink.log(level, message, source=source, tags=resource.origin.tags, where=resource.origin.where)
 
     def adopt(self, resource: Type) -> None:
-        """Make a resource part of this run."""
+        """Make a resource part of this transaction."""
         resource.surroundings = self
         self.log_sink.secrets.update(resource.redaction)
 
@@ -155,7 +157,7 @@ class Transaction:
         return status
 
     def statuses(self) -> dict[str, ResourceStatus]:
-        """All statuses as the report has them, by reference."""
+        """Return all statuses as the report has them, by reference."""
         return {str(resource.ref): status.to_report() for resource, status in self._statuses.items()}
 
     def _log_node(self, level: str, message: str, node: Node) -> None:
@@ -167,14 +169,14 @@ class Transaction:
     def _simulated(self, node: Node) -> bool:
         return node.simulated if isinstance(node, Type) else self.noop
 
-    # --- the run
+    # --- evaluation
 
     async def evaluate(self) -> None:
         """
-        Evaluate everything.
+        Evaluate all resources.
 
         Raises:
-            ResourceError: nothing can be applied (a cycle, a failed check), or the rest cannot (an unknown schedule).
+            ResourceError: nothing can be applied (a dependency cycle, a failed check), or the rest cannot (an unknown schedule).
         """
         for resource in list(self.resources.order):
             self.adopt(resource)
@@ -210,7 +212,7 @@ class Transaction:
             raise ResourceError("Some pre-run checks failed")
 
     async def _draw(self, name: str, text: Callable[[], str]) -> str:
-        """Write one graph, if graphs are wanted; gives its path or ''."""
+        """Write one graph when graphs are asked for; return its path or ''."""
         if self.context.graphs is None:
             return ""
         path = self.context.graphs / f"{name}.dot"
@@ -241,7 +243,7 @@ class Transaction:
             if node is None:
                 if not postponed:
                     break
-                # A provider may have come to fit because of what was applied meanwhile.
+                # A provider may have become suitable by resources that were applied in between.
                 for resource in postponed:
                     if progress:
                         walk.queue(resource)
@@ -289,13 +291,13 @@ class Transaction:
     # --- providers
 
     def _choose_provider(self, resource: Type) -> bool:
-        """Give a resource its provider; whether it can be evaluated now."""
+        """Give a resource its provider; return whether the resource can be evaluated now."""
         if resource.handler is not None or isinstance(resource, Component | Unmanaged):
             return True
         providers = self.context.providers
         type_name = resource.declaration.name
         if not providers.of(type_name) and not any(True for _ in resource.declaration.properties):
-            return True  # there is nothing to read or change
+            return True  # it has nothing to read or change
         try:
             resource.handler = providers.for_resource(resource)
         except ResourceError:
@@ -309,7 +311,7 @@ class Transaction:
         return True
 
     def _log_provider_choice(self, resource: Type, provider: Provider[Any]) -> None:
-        """Write into the debug log, once for a type and provider, who serves the type here, why, and what the others lack."""
+        """Log, once for a type and provider, which provider serves the type here, why, and what the others lack."""
         type_name = resource.declaration.name
         if not self.log_sink.wants("debug") or (type_name, provider.name) in self._logged_choices or not provider.name:
             return
@@ -322,7 +324,7 @@ class Transaction:
         self.log_sink.debug(f"Provider {provider.name} of {type_name} is used: {why}")
 
     def _give_up(self, resource: Type) -> None:
-        """No provider fits a resource, and nothing that is still to come can change that."""
+        """Mark a resource as failed for which no provider is suitable, now that nothing is left that could change that."""
         if self._is_deselected(resource):
             self.status_of(resource).skipped = True
             return
@@ -393,7 +395,7 @@ class Transaction:
         self._ahead.note_result(node, status)
 
     def _successors(self, resource: Type, fits: Callable[[Type], bool], limit: int) -> list[Type]:
-        """What comes right after a resource with the same provider, as long as it fits, without what will be skipped."""
+        """Return the resources that follow directly with the same provider, as long as they fit, without those that will be skipped."""
 
         def in_row(node: Node) -> bool:
             return isinstance(node, Type) and node.handler is resource.handler and not node.pending and fits(node)
@@ -423,7 +425,7 @@ class Transaction:
         return bool(self.skip_tags.intersection(tags) or (self.tags and not self.tags.intersection(tags)))
 
     def _should_skip(self, node: Node) -> bool:
-        """Whether a node is passed over, saying why; the first reason wins."""
+        """Return whether a node is skipped; log the first reason that applies."""
         if self._is_deselected(node):
             self._log_node("debug", "Not selected by tags", node)
             return True
@@ -442,7 +444,7 @@ class Transaction:
         return False
 
     def _will_be_evaluated(self, resource: Type) -> bool:
-        """Whether a resource that waits for nothing any more will not be skipped; nothing is said."""
+        """Return whether a resource without pending dependencies will not be skipped; log nothing."""
         if self._is_deselected(resource) or self._failed.failures_before(self.graph, resource) or resource.handler in self._prefetch_failed:
             return False
         if resource.declaration.apply_to == "device":
@@ -450,7 +452,7 @@ class Transaction:
         try:
             return self._is_scheduled(resource)
         except ResourceError:
-            return False  # its turn will tell
+            return False  # its evaluation will report the error
 
     def _is_scheduled(self, resource: Type) -> bool:
         name = resource.schedule
@@ -467,10 +469,10 @@ class Transaction:
 
 async def apply_catalog(resources: RalCatalog, context: ApplyContext) -> ApplyResult:
     """
-    Bring the system into the state that a catalog's resources describe (in noop: say what that would take).
+    Bring the system into the state that a catalog's resources describe; in noop, only report what would change.
 
-    Never raises for what is wrong with the catalog or the system: it is logged, stands in the statuses, and what stopped
-    the whole run in `error`. State files are stored in every case.
+    Faults of the catalog or the system are never raised: they are in the log and the statuses, and `error` is the one that stopped the
+    run. State files are stored in every case.
     """
     applied = ApplyResult()
     transaction = Transaction(resources, context)

@@ -1,4 +1,4 @@
-"""What happens to one resource while it is evaluated; becomes its part of the report."""
+"""The events and the status of one resource while it is evaluated; they become its part of the report."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from shared.ral.references import type_label
 
 @dataclass(slots=True)
 class ResourceEvent:
-    """A change made, simulated, failed or seen; without `property` it is about the resource as a whole."""
+    """A change that was made, simulated, audited or failed; without `property` it concerns the resource as a whole."""
 
     name: str
     status: str  # success, noop, failure, audit
@@ -45,7 +45,7 @@ class ResourceEvent:
 
 
 def plain_data(value: Any) -> Any:
-    """A value as JSON can carry it."""
+    """Return a value in a form that JSON can carry."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, list | tuple):
@@ -114,7 +114,11 @@ class EvaluationStatus:
         )
 
     def _changed_fields(self) -> dict[str, Any]:
-        """What differs from a resource to which nothing was done: a report has thousands of those, and a model weighs what it was given."""
+        """
+        Return the fields that differ from those of an unchanged resource.
+
+        A report has thousands of unchanged resources, and a model's size depends on the fields that were set.
+        """
         happened = {
             "failed": self.failed,
             "failed_to_restart": self.failed_to_restart,

@@ -1,4 +1,4 @@
-"""The report of a run, put together from what was logged and what it came to."""
+"""The report of a run, made from its log and its result."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .run import ApplyResult
 
 @dataclass(frozen=True, slots=True)
 class ReportHeader:
-    """What a report says about the run as a whole; `started` in UTC, `version` is Puppet's, not ours."""
+    """The fields of a report about the run as a whole; `started` is in UTC, `version` is Puppet's, not ours."""
 
     host: str
     started: datetime
@@ -30,16 +30,16 @@ class ReportHeader:
     cached_catalog_status: str | None = None
     noop: bool = False
     report_format: int = FORMAT
-    all_resources: bool = True  # False: only those to which something happened
+    all_resources: bool = True  # False: only those that are not unchanged
 
 
 def report_of(run: ReportHeader, log: RunLog, applied: ApplyResult | None, times: dict[str, float] | None = None) -> Report:
     """
-    The finished report.
+    Return the finished report.
 
     Args:
-        applied: what the transaction came to; None: there was none, which makes the run failed.
-        times: seconds by phase before and after the transaction (`config_retrieval`, `plugin_sync`, …, `total` last).
+        applied: The result of the transaction; None: there was none, which makes the run failed.
+        times: Seconds by phase before and after the transaction (`config_retrieval`, `plugin_sync`, …, `total` last).
     """
     statuses: dict[str, ResourceStatus] = applied.statuses if applied else {}
     phases = (times or {}) | (applied.times if applied else {})
@@ -82,9 +82,9 @@ def _status(applied: ApplyResult | None, statuses: dict[str, ResourceStatus]) ->
 
 def summary_text(summary: Mapping[str, Mapping[str, Any]]) -> str:
     """
-    `--summarize`: the sections of last_run_summary.yaml as a table.
+    Return the sections of last_run_summary.yaml as a table, for `--summarize`.
 
-    Within a section by value, as text, the total last: it is what Puppet prints.
+    The lines of a section are sorted by value, as text, with the total last, as Puppet prints them.
     """
     lines = []
     for section in sorted(summary):
