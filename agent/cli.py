@@ -72,7 +72,7 @@ TEST = {
 
 @dataclass(frozen=True, slots=True)
 class AgentOptions(CommandOptions):
-    """The options that are no settings."""
+    """The options that are not settings."""
 
     version: bool = flag("-V")
     test: bool = flag("-t")
@@ -85,7 +85,7 @@ class AgentOptions(CommandOptions):
 
 
 def parse(argv: Sequence[str]) -> tuple[AgentOptions, dict[str, Any]]:
-    """Return the options of a command line, and the settings in it; ConfigError for what is not understood."""
+    """Return the options of a command line, and the settings in it; raise ConfigError for words that are neither."""
     options, flags = parse_options(AgentOptions, "agent", argv, AgentSettings, aliases=ALIASES)
     if options.listen:
         raise Unsupported(
@@ -97,12 +97,17 @@ def parse(argv: Sequence[str]) -> tuple[AgentOptions, dict[str, Any]]:
 
 
 def _show_step(step: FinishedStep) -> None:
-    """One line for a step that has ended."""
+    """Print one line for a step that has ended."""
     print(f"Step: {step.name:<14} {step.seconds * 1000:8.1f} ms  {step.detail}".rstrip(), flush=True)
 
 
 def main(argv: Sequence[str] | None = None, *, deferring: Deferring | None = None) -> int:
-    """Run `puppet agent …`; the exit code. `deferring`: None: catalogs with deferred values cannot be applied."""
+    """
+    Run `puppet agent …`; return the exit code.
+
+    Args:
+        deferring: Makes the resolver of deferred values; None: catalogs with such values cannot be applied.
+    """
     import setproctitle  # before the environment is cleaned: it looks for the process' arguments beside it
 
     setproctitle.getproctitle()
@@ -124,7 +129,7 @@ def set_process_title(title: str) -> None:
 
 
 def run(argv: list[str], deferring: Deferring | None = None) -> int:
-    """The command itself; PuppetError when it cannot start."""
+    """Run the command; return its exit code, or raise PuppetError when it cannot start."""
     options, flags = parse(argv)
     if options.help or options.version:
         print(HELP if options.help else __version__)
@@ -163,11 +168,15 @@ def run(argv: list[str], deferring: Deferring | None = None) -> int:
 
 
 class _NothingToDo(ConfigError):
-    """--onetime with --no-client."""
+    """The error of --onetime with --no-client."""
 
 
 def load_settings(flags: dict[str, Any]) -> tuple[AgentSettings, Conf, list[str]]:
-    """The settings, the file they came from, and sentences about what in it is not understood. A file with errors is left out whole."""
+    """
+    Return the settings, the file they came from, and a sentence for each problem in it.
+
+    A file with errors is ignored completely, with a sentence that says so.
+    """
     first = load(AgentSettings, section="agent", flags=flags, conf=Conf())
     try:
         conf = read(first.config)
@@ -185,7 +194,7 @@ def load_settings(flags: dict[str, Any]) -> tuple[AgentSettings, Conf, list[str]
 
 
 def set_up_logs(settings: AgentSettings, *, foreground: bool) -> None:
-    """To the console in the foreground, to syslog otherwise, unless `logdest` says where."""
+    """Set up logs: to the console in the foreground, to syslog otherwise, unless `logdest` names destinations."""
     logs.set_up_by(settings, foreground=foreground, ident="puppet-agent")
 
 
@@ -221,7 +230,7 @@ def _run_options(settings: AgentSettings, flags: Mapping[str, Any], conf: Conf, 
 
 
 def process_age() -> float:
-    """Seconds since this process was started (or forked off); 0 when the system does not say."""
+    """Return the seconds since this process was started or forked; 0 when the system does not say."""
     try:
         fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
         return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[19]) / os.sysconf("SC_CLK_TCK"))
@@ -230,7 +239,7 @@ def process_age() -> float:
 
 
 def run_once(settings: AgentSettings, run_options: RunOptions) -> int:
-    """One run in this process; the exit code."""
+    """Do one run in this process; return the exit code."""
     import uvloop
 
     from .process.agent import Agent
@@ -240,7 +249,11 @@ def run_once(settings: AgentSettings, run_options: RunOptions) -> int:
 
 
 async def run_until_signalled(agent: Agent) -> int:
-    """A run that INT and TERM end well: between two resources when it is applying, at once before that; a second signal always at once."""
+    """
+    Do a run that INT and TERM end in order; return the exit code.
+
+    The signal ends the run between two resources while it applies the catalog, and at once before that. A second signal ends it at once.
+    """
     loop = asyncio.get_running_loop()
     task = asyncio.ensure_future(agent.run_once())
 
@@ -268,7 +281,7 @@ def _go_to_background(settings: AgentSettings) -> None:
 
 
 def _serve(settings: AgentSettings, flags: dict[str, Any], run_options: RunOptions, argv: list[str]) -> int:
-    """The daemon, from its pid file to its end."""
+    """Run the daemon, from its pid file to its end; return the exit code."""
     from shared.process.daemon import PidFile
 
     from .process.agent import splay_seconds
@@ -311,7 +324,7 @@ def _serve(settings: AgentSettings, flags: dict[str, Any], run_options: RunOptio
 
 
 def _run_in_child(settings: AgentSettings, run_options: RunOptions) -> NoReturn:
-    """A run in a process of its own, which ends here."""
+    """Do a run in a forked process, and end that process."""
     from .process.daemon import WATCHED
 
     code = 1
@@ -331,7 +344,7 @@ def _run_in_child(settings: AgentSettings, run_options: RunOptions) -> NoReturn:
 
 
 class _ConfigFile:
-    """puppet.conf, looked at again; a file with errors leaves the settings as they are."""
+    """puppet.conf, read again when it changes. A file with errors leaves the settings as they are."""
 
     def __init__(self, flags: dict[str, Any], settings: AgentSettings) -> None:
         self.flags = flags
@@ -345,7 +358,7 @@ class _ConfigFile:
             return 0.0
 
     def reload_if_changed(self) -> AgentSettings | None:
-        """New settings when the file has changed and can be read."""
+        """Return new settings when the file has changed and can be read; else None."""
         mtime = self._mtime()
         if mtime == self.seen:
             return None

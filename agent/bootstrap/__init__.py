@@ -1,4 +1,4 @@
-"""From nothing to a verified connection: key, CA, request, certificate, revocation list."""
+"""The way to a verified connection: key, CA, certificate request, certificate, revocation list."""
 
 from .options import BootstrapOptions
 from .sequence import BootstrapState, BootstrapStep, next_step

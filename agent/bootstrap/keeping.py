@@ -1,4 +1,4 @@
-"""What a CA sends is looked at before it replaces what is on disk. All of it blocks: call it in a thread."""
+"""Checks on CA certificates and CRLs before they replace those on disk. All functions block: call them in a thread."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from certs.verify import TrustStore
 
 
 def save_authorities(layout: SslDir, pem: bytes, now: datetime) -> None:
-    """Keep a new CA bundle under which our own certificate still verifies; PeerNotTrusted, BadData or TooLarge otherwise."""
+    """Save a CA bundle under which our own certificate still verifies; raise PeerNotTrusted, BadData or TooLarge for any other."""
     authorities = bundles.certificates(pem)
     verify.verify_bundle(authorities)
     certificate = layout.certificate()
@@ -20,7 +20,7 @@ def save_authorities(layout: SslDir, pem: bytes, now: datetime) -> None:
 
 
 def save_crls(layout: SslDir, pem: bytes) -> None:
-    """Keep CRLs that our own CAs signed and that are not older than those on disk; PeerNotTrusted, BadData or TooLarge otherwise."""
+    """Save CRLs that our own CAs signed and that are not older than those on disk; raise PeerNotTrusted, BadData or TooLarge for others."""
     crls = bundles.revocation_lists(pem)
     acceptable_crls = crl.accept_newer(crls, layout.crls() or (), layout.authorities() or ())
     layout.save_crls(pem if len(acceptable_crls) == len(crls) else bundles.dump(acceptable_crls))

@@ -1,4 +1,4 @@
-"""What the bootstrap needs to know of the settings."""
+"""The settings that the bootstrap uses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from certs.verify import Revocation
 
 @dataclass(frozen=True, slots=True)
 class BootstrapOptions:
-    """The settings that the bootstrap reads; durations in seconds, 0 for never."""
+    """The settings that the bootstrap uses; durations are in seconds, 0 means never."""
 
     environment: str = "production"
     waitforcert: int = 120

@@ -1,5 +1,5 @@
 """
-What to do next on the way to a certificate; pure.
+The sequence of steps to a certificate. Pure.
 
 Two sequences: that of 3.8 (also of 4 to 6.3) and the state machine of 6.4 and later. Source: protocol reference 5.11, 5.12.
 
@@ -34,18 +34,18 @@ class BootstrapStep(Enum):
 @dataclass(frozen=True, slots=True)
 class BootstrapState:
     """
-    What is on disk, what the CA has said since, and how patient we are.
+    The files on disk, the CA's answers so far, and how long to wait.
 
     Attributes:
-        legacy: The sequence of 3.8.
+        legacy: Whether the sequence of 3.8 applies.
         request: A request of ours is on disk.
         request_sought: The CA was asked whether it has one (3.8).
         submitted: The CA is known to have our request.
         asked: The CA was asked for the certificate and does not have it.
-        crl_closed: The CA gives its CRL only to those who have a certificate (Ruby masters of 4 and 5).
-        ca_stale, crl_stale, renewal_due: A refresh is due and was not tried yet.
-        waitforcert: Seconds between two questions; 0: do not wait.
-        waited, maxwaitforcert: Seconds waited so far, and the most of it; None: no limit.
+        crl_closed: The CA gives its CRL only to agents that have a certificate (Ruby masters of 4 and 5).
+        ca_stale, crl_stale, renewal_due: A refresh is due and was not attempted yet.
+        waitforcert: Seconds between two requests for the certificate; 0: do not wait.
+        waited, maxwaitforcert: Seconds waited so far, and their limit; None: no limit.
     """
 
     legacy: bool
@@ -68,7 +68,7 @@ class BootstrapState:
 
 
 def next_step(state: BootstrapState) -> BootstrapStep:
-    """The one thing to do now."""
+    """Return the step to do now."""
     return _legacy(state) if state.legacy else _modern(state)
 
 
@@ -118,14 +118,18 @@ def _wait_or_give_up(state: BootstrapState) -> BootstrapStep:
 
 def spread_interval(certificate: x509.Certificate, seconds: int) -> int:
     """
-    `seconds`, or up to a tenth less, always the same for one certificate.
+    Return `seconds`, or up to a tenth less, always the same for one certificate.
 
-    Agents that got theirs on one day would otherwise all come back for a new one in the same half hour.
+    Agents that got their certificates on one day would otherwise all ask for new ones in the same half hour.
     """
     chance = int.from_bytes(certificate.fingerprint(hashes.SHA256())[:4]) / 2**32
     return round(seconds * (1 - 0.1 * chance))
 
 
 def quarter_of_validity(certificate: x509.Certificate) -> int:
-    """A quarter of its time in seconds: one that was made for two months, to be renewed, is not warned of from its first day on."""
+    """
+    Return a quarter of a certificate's validity in seconds, the longest time before its end in which to warn.
+
+    Otherwise a certificate that is made for two months, to be renewed, would be warned of from its first day on.
+    """
     return round((certificate.not_valid_after_utc - certificate.not_valid_before_utc).total_seconds() / 4)

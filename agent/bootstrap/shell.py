@@ -1,4 +1,4 @@
-"""The bootstrap's steps, carried out: files of the ssldir on one side, the CA on the other."""
+"""The execution of the bootstrap's steps, with the files of the ssldir and the CA."""
 
 from __future__ import annotations
 
@@ -53,9 +53,10 @@ class Bootstrap:
     Brings an ssldir to the point where a verified connection can be made.
 
     Args:
-        site: the CA. locate: looks for it first, when it has to be asked at all.
-        connect: makes a pool of connections with that trust; None: an unverified one, used for the CA's certificate alone.
-        tell: prints a line for the person at the terminal.
+        site: The server of the CA.
+        connect: Makes a pool of connections with that trust; with None an unverified one, used only for the CA's certificate.
+        tell: Prints a line for the person at the terminal.
+        locate: Finds the server of the CA when it has to be asked; None: it is `site`.
     """
 
     def __init__(
@@ -85,12 +86,13 @@ class Bootstrap:
 
     async def run(self) -> Verifier:
         """
-        Whom to believe from now on, and what to show.
+        Return the verifier for further connections: which servers to trust, and which certificate to show.
 
         Raises:
-            NoCertificate: there is none, and waiting is over or not wanted.
+            NoCertificate: there is none, and the time to wait for one is over or zero.
             PeerNotTrusted: the CA or our own certificate cannot be used; the message says what to do.
-            PeerError, OSError, Unavailable (the lock is held).
+            PeerError, OSError: the CA or the disk failed.
+            Unavailable: another process holds the lock.
         """
         await asyncio.to_thread(self.layout.create)
         lock = FileLock(self.layout.lock)
@@ -130,10 +132,10 @@ class Bootstrap:
             BootstrapStep.GIVE_UP: self._give_up,
         }
 
-    # What is on disk.
+    # --- files on disk
 
     async def _initial_state(self) -> BootstrapState:
-        """What there is, and the CA located when something is missing; without one nothing is refreshed that is here."""
+        """Return the state on disk, after locating the CA if a step needs it. When no CA is found, refreshes are left out."""
         state = await asyncio.to_thread(self._state_on_disk)
         if self._locate is None or next_step(state) is BootstrapStep.DONE:
             return state
@@ -171,12 +173,12 @@ class Bootstrap:
         )
 
     def _crl_is_current(self) -> bool:
-        """There is a CRL, and none that has expired: with such a one no connection verifies, so it counts as missing."""
+        """Return whether there are CRLs and none has expired. An expired CRL counts as missing, as no connection verifies with it."""
         crls = self.layout.crls()
         return crls is not None and all(crl.next_update_utc is None or crl.next_update_utc >= self._now() for crl in crls)
 
     def _is_stale(self, path: Path, interval: int, certificate: x509.Certificate | None) -> bool:
-        """A refresh is due: only with a certificate, and only by the age of the file."""
+        """Return whether a file is due for a refresh by its age; without a certificate none is."""
         if not interval or certificate is None or not path.exists():
             return False
         return self._now().timestamp() - path.stat().st_mtime >= interval
@@ -185,7 +187,7 @@ class Bootstrap:
         return bool(seconds) and (certificate.not_valid_after_utc - self._now()).total_seconds() <= seconds
 
     def _verify_certificate(self) -> Verifier:
-        """The verified context's ingredients, after a last look at our own certificate."""
+        """Verify our own certificate; return the verifier that shows it."""
         certificate, authorities, crls = self.layout.certificate(), self.layout.authorities(), self.layout.crls() or ()
         assert certificate is not None and authorities is not None
         revocation = self.options.revocation if crls else False
@@ -199,7 +201,7 @@ class Bootstrap:
 
     def _verifier(self, *, with_certificate: bool) -> Verifier:
         """
-        The CA, and its CRL once there is one that is current.
+        Return a verifier with the CA, and with its CRL when there is a current one.
 
         Args:
             with_certificate: Show our certificate. CAs of 4 and later answer nearly all questions without it, and agents whose certificate
@@ -210,10 +212,10 @@ class Bootstrap:
         certificate, key = (layout.hostcert, layout.hostprivkey) if with_certificate else (None, None)
         return Verifier(layout.localcacert, crls, self.options.revocation, self._now, certificate, key)
 
-    # Asking the CA.
+    # --- requests to the CA
 
     async def _server(self) -> Server:
-        """The CA over connections that chain to the CA's certificate on disk."""
+        """Return the CA's server, over connections that are verified with the CA's certificate on disk."""
         if self._client is None:
             certificate_needed = self.dialects.get(self.site) is LEGACY and await asyncio.to_thread(self.layout.hostcert.exists)
             self._client = self._connect(await asyncio.to_thread(self._verifier, with_certificate=certificate_needed))
@@ -233,7 +235,7 @@ class Bootstrap:
         outgoing = self._outgoing("find", indirection, key, dialect)
         return await server.send(outgoing, {"Accept": _accept_header(dialect), **(headers or {})})
 
-    # The steps.
+    # --- the steps
 
     async def _make_key(self, state: BootstrapState) -> BootstrapState:
         kind = "" if state.legacy else f"{self.options.key.type.upper()} "
@@ -244,7 +246,7 @@ class Bootstrap:
         return replace(state, key=True)
 
     async def _fetch_ca(self, state: BootstrapState) -> BootstrapState:
-        """The one question asked over an unverified connection; what comes back is pinned, or shown and kept."""
+        """Fetch the CA's certificate over an unverified connection; check it against ca_fingerprint, or log its fingerprint; save it."""
         answer, dialect = await self._ask_for_ca()
         if answer.status == 404:
             reason = f": {_one_line(answer)}" if dialect is LEGACY else ""  # 3.x says it of an environment that is not there, too
@@ -283,7 +285,7 @@ class Bootstrap:
         return replace(state, ca=True, legacy=dialect is LEGACY)
 
     async def _ask_for_ca(self) -> tuple[Answer, Dialect]:
-        """In the words of 4 and later first; a 3.x master names its version in its refusal, and is asked again in its own."""
+        """Request the CA's certificate, first as 4 and later do; a 3.x master refuses, names its version, and gets a request of 3.x."""
         known_dialect = self.dialects.get(self.site)
         async with self._connect(None) as stranger:
             for dialect in (known_dialect,) if known_dialect else (MODERN, LEGACY):
@@ -297,7 +299,7 @@ class Bootstrap:
         return answer, dialect
 
     async def _refresh_ca(self, state: BootstrapState) -> BootstrapState:
-        """Only over a verified connection, and only to a bundle under which our own certificate still verifies."""
+        """Refresh the CA's certificates over a verified connection; only a bundle under which our own certificate verifies is saved."""
         log.info("Refreshing CA certificate")
         after = replace(state, ca_stale=False)
         since = {"If-Modified-Since": formatdate(self.layout.localcacert.stat().st_mtime, usegmt=True)}
@@ -330,7 +332,11 @@ class Bootstrap:
         return replace(state, crl=True)
 
     async def _ask_for_crl(self, headers: Mapping[str, str] | None = None) -> Answer:
-        """As a stranger, whom a revocation does not keep from learning of it; by our certificate from a CA that wants to see one."""
+        """
+        Request the CRL without showing our certificate, so that an agent with a revoked certificate learns of it.
+
+        A CA that demands a certificate gets a second request that shows ours.
+        """
         answer = await self._get(CERTIFICATE_REVOCATION_LIST, "ca", headers)
         if answer.status == 403 and await asyncio.to_thread(self.layout.hostcert.exists):
             await self._close()
@@ -353,7 +359,7 @@ class Bootstrap:
         return replace(state, crl_stale=False)
 
     async def _find_request(self, state: BootstrapState) -> BootstrapState:
-        """3.8: a request that we do not have any more may still be at the CA."""
+        """Fetch the certificate request that we no longer have but that the CA may have, as 3.8 does."""
         answer = await self._get(CERTIFICATE_REQUEST, self.layout.certname)
         if answer.status == 200:
             try:
@@ -431,7 +437,7 @@ class Bootstrap:
         return replace(state, certificate=True)
 
     def _save_certificate(self, certificate: x509.Certificate) -> None:
-        """On disk only when it is ours: our key, our CA, not revoked."""
+        """Save a certificate after checking that it is ours: it has our key, our CA issued it, and it is not revoked."""
         key = self.layout.key()
         if key is None or not keys.belongs(key, certificate.public_key()):
             raise texts.mismatch(certificate, self.layout, self.site.host)
@@ -445,7 +451,7 @@ class Bootstrap:
         self.layout.hostcsr.unlink(missing_ok=True)
 
     async def _renew(self, state: BootstrapState) -> BootstrapState:
-        """8: a new certificate for the same key, before the old one ends. Whatever happens, the old one goes on."""
+        """Request a new certificate for the same key before the old one ends, as 8 does. On any failure the old one stays in use."""
         after = replace(state, renewal_due=False)
         if await (await self._server()).dialect() is LEGACY:
             return after
@@ -473,7 +479,7 @@ class Bootstrap:
             self._tell(texts.unsigned(name))
             log.info("Will try again in %d seconds.", seconds)
         await self._sleep(seconds)
-        # Later agents send the request again each time, in case it was thrown away meanwhile; 3.8 does not.
+        # Agents after 3.8 send the request again each time, in case it was removed in between.
         return replace(state, asked=False, submitted=state.legacy, waited=state.waited + seconds)
 
     async def _give_up(self, state: BootstrapState) -> BootstrapState:

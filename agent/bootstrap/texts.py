@@ -1,4 +1,4 @@
-"""What the agent says about its certificate, above all when something has to be done by hand."""
+"""The agent's messages about its certificate, above all those that ask a person to act."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from shared.errors import NotFound, PeerNotTrusted, PuppetError
 
 
 class NoCertificate(PuppetError):
-    """There is no certificate, and waiting for one is over; the agent exits with 1."""
+    """The error that there is no certificate, and waiting for one is over; the agent exits with 1."""
 
 
 class CertificateMismatch(PeerNotTrusted):
-    """A certificate that belongs to another key."""
+    """The error that a certificate belongs to another key."""
 
 
 def mismatch(certificate: x509.Certificate, layout: SslDir, server: str) -> CertificateMismatch:
-    """The certificate and our key do not belong together: what that is, and the commands that put it right."""
+    """Return the error for a certificate that does not belong to our key, with the commands that correct this."""
     name = layout.certname
     return CertificateMismatch(
         "The certificate retrieved from the master does not match the agent's private key.\n"
@@ -36,7 +36,7 @@ def mismatch(certificate: x509.Certificate, layout: SslDir, server: str) -> Cert
 
 
 def key_lost(layout: SslDir) -> CertificateMismatch:
-    """A certificate on disk without its key."""
+    """Return the error for a certificate on disk without its key."""
     name = layout.certname
     return CertificateMismatch(
         f"{layout.hostcert} is there, but its private key {layout.hostprivkey} is not",
@@ -45,12 +45,17 @@ def key_lost(layout: SslDir) -> CertificateMismatch:
 
 
 def unusable(problem: NotVerified, layout: SslDir, now: datetime) -> PeerNotTrusted:
-    """Our own certificate has expired, was revoked, or was issued by somebody else. `now`: by this host's clock, which may be wrong."""
+    """
+    Return the error for our own certificate when it has expired, was revoked, or was issued by another CA.
+
+    Args:
+        now: The time by this host's clock, which may be wrong.
+    """
     return PeerNotTrusted(f"The certificate of this host cannot be used: {problem.message}", hint=_way_out(problem, layout, now))
 
 
 def _way_out(problem: NotVerified, layout: SslDir, now: datetime) -> str:
-    """What has to be done about a certificate that cannot be used; nothing is removed where another clock would do."""
+    """Return what to do about a certificate that cannot be used. When the clock may be wrong, the text does not ask to remove anything."""
     name, clock = layout.certname, f"{now:%Y-%m-%d %H:%M} UTC"
     if problem.reason in ("not-yet-valid", "crl-not-yet-valid"):
         return f"This host's clock says {clock}. Set it right and run again; nothing has to be removed."
@@ -70,12 +75,16 @@ def _way_out(problem: NotVerified, layout: SslDir, now: datetime) -> str:
 
 
 def unsigned(name: str) -> str:
-    """Somebody still has to sign."""
+    """Return the message that the certificate request still has to be signed."""
     return f"Couldn't fetch certificate from CA server; you might still need to sign this agent's certificate ({name})."
 
 
 def fingerprint_text(layout: SslDir, digest: str) -> str:
-    """`(SHA256) AA:BB:…` of the certificate, else of the request; NotFound when there is neither. Source: command line reference 2.1."""
+    """
+    Return `(SHA256) AA:BB:…` of the certificate, else of the request; raise NotFound when there is neither.
+
+    Source: command line reference 2.1.
+    """
     certificate = layout.certificate()
     if certificate is not None:
         return fingerprints.labelled(certificate, digest)

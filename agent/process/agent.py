@@ -1,4 +1,4 @@
-"""The agent: whether a run may take place, a verified connection, the run, and its exit code."""
+"""The agent: it checks whether a run may take place, verifies the connection, does the run, and returns the exit code."""
 
 from __future__ import annotations
 
@@ -42,13 +42,14 @@ CLIENT = "Puppet configuration client"
 @dataclass(frozen=True, slots=True)
 class RunOptions:
     """
-    What the command line asked for beyond settings.
+    The options of a run that are not settings.
 
     Attributes:
-        environment_given: With --environment. environment_configured: There or in puppet.conf.
-        waitforcert: With --waitforcert, in seconds; None: not given.
-        deferring: Makes what resolves deferred values; None: nothing does.
-        catalog: Where the catalog comes from; None: from the master, in the way of every run.
+        environment_given: The environment is on the command line.
+        environment_configured: The environment is on the command line or in puppet.conf.
+        waitforcert: The seconds of --waitforcert; None: it is not on the command line.
+        deferring: Makes the resolver of deferred values; None: they cannot be resolved.
+        catalog: Retrieves the catalog; None: from the master, as every run does.
     """
 
     environment_given: bool = False
@@ -64,8 +65,8 @@ class Agent:
 
     Args:
         on_step, on_exchange: called with each step and each HTTP exchange; for the demo and for tests.
-        began: monotonic time at which the process started.
-        srv: What DNS says of servers; None: the system's is asked, when the settings say so.
+        began: The monotonic time at which the process started.
+        srv: Looks up SRV records; None: with the system's DNS, when the settings say so.
     """
 
     def __init__(
@@ -95,7 +96,7 @@ class Agent:
         self._began = time.monotonic() if began is None else began
 
     async def run_once(self) -> int:
-        """One run, if it may take place; the exit code. Source: protocol reference 6.1, 6.4."""
+        """Do one run if it may take place; return the exit code. Source: protocol reference 6.1, 6.4."""
         try:
             reason = await asyncio.to_thread(DisabledLock(self.settings.agent_disabled_lockfile).reason)
         except ConfigError as err:
@@ -120,7 +121,7 @@ class Agent:
         return 1
 
     def _refuse(self, err: PuppetError) -> None:
-        """Say why there was no run. That there is no certificate yet is not an error: it is said on standard output, as Puppet does."""
+        """Log why there was no run. A certificate that is not signed yet is no error: the message goes to standard output, as in Puppet."""
         from ..bootstrap.texts import NoCertificate
 
         if isinstance(err, NoCertificate):
@@ -236,7 +237,7 @@ class Agent:
 
 
 def bootstrap_options(settings: AgentSettings, waitforcert: int | None = None) -> BootstrapOptions:
-    """What the bootstrap needs of the settings. With `onetime` nobody waits, unless --waitforcert says so."""
+    """Return the options of the bootstrap. With `onetime` it does not wait for the certificate, unless --waitforcert says so."""
     from certs.keys import KeyKind
 
     from ..bootstrap import BootstrapOptions
@@ -262,12 +263,12 @@ def bootstrap_options(settings: AgentSettings, waitforcert: int | None = None) -
 
 
 def splay_seconds(settings: AgentSettings, chance: Callable[[], float] = random.random) -> float:
-    """How long to wait before the first run: 0 without `splay`."""
+    """Return the seconds to wait before the first run: 0 without `splay`."""
     return chance() * settings.splaylimit if settings.splay else 0.0
 
 
 def state_directories(settings: AgentSettings) -> tuple[list[Path], list[Path]]:
-    """The directories that are made when missing, and those that are only looked at when there."""
+    """Return the directories to create when they are missing, and those that are only checked when they exist."""
     created = [
         settings.vardir,
         settings.statedir,
@@ -277,6 +278,6 @@ def state_directories(settings: AgentSettings) -> tuple[list[Path], list[Path]]:
         settings.clientbucketdir,
         settings.pluginfactdest,
     ]
-    # Plugin sync makes plugindest, open to be read: a master on this host has it as its libdir, and is not root.
+    # Plugin sync makes plugindest readable for all: a master on this host, which is not root, has it as its libdir.
     checked = [settings.confdir, settings.ssldir, settings.certdir, settings.privatekeydir, settings.rundir, settings.plugindest]
     return list(dict.fromkeys(created)), [path for path in dict.fromkeys(checked) if path.is_symlink() or path.exists()]

@@ -1,7 +1,7 @@
 """
-The agent as a daemon: a small process that starts runs in children, so that what a run needed is given back at its end.
+The agent as a daemon: a small process that starts runs in child processes, which release their memory when they end.
 
-It is not asynchronous: it waits for signals with a time-out, and nothing else. Source: protocol reference 6.6.
+It is not asynchronous: it only waits for signals, with a time-out. Source: protocol reference 6.6.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from shared.settings import AgentSettings
 log = logging.getLogger("puppet.agent")
 
 WATCHED = frozenset({signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM, signal.SIGINT, signal.SIGCHLD})
-SHUTDOWN_SECONDS = 60.0  # a run may finish its current resource and report; then it is killed
+SHUTDOWN_SECONDS = 60.0  # in which a run may finish its current resource and report; then it is killed
 
 
 @dataclass(slots=True)
 class DaemonActions:
-    """What the daemon does to the world; tests hand it others."""
+    """The effects of the daemon on its surroundings; tests replace them."""
 
     start_run: Callable[[AgentSettings], int]  # gives the child's pid
     reload: Callable[[], AgentSettings | None]  # new settings when their file has changed
@@ -37,7 +37,7 @@ class DaemonActions:
 
 
 class Daemon:
-    """The scheduler. `run` returns the exit code."""
+    """The scheduler of runs."""
 
     def __init__(self, settings: AgentSettings, actions: DaemonActions, *, splay: float = 0.0) -> None:
         self.settings = settings
@@ -50,7 +50,7 @@ class Daemon:
             log.info("Sleeping for %d seconds (splay is enabled)", splay)
 
     def run(self) -> int:
-        """Until a signal ends it."""
+        """Schedule runs until a signal ends the daemon; return the exit code."""
         while True:
             self._start_if_due()
             number = self.actions.wait(self._seconds_to_wait())
@@ -124,13 +124,13 @@ class Daemon:
 
 
 def wait_for_signal(seconds: float) -> int | None:
-    """The next of WATCHED, which must be blocked; None after `seconds`."""
+    """Return the number of the next signal of WATCHED, which must be blocked; None after `seconds`."""
     signal_info = signal.sigtimedwait(WATCHED, seconds)
     return signal_info.si_signo if signal_info is not None else None
 
 
 def reap_child() -> int | None:
-    """The pid of a child that has ended, once for each."""
+    """Return the pid of a child that has ended, once for each child; None when there is none."""
     try:
         pid, _ = os.waitpid(-1, os.WNOHANG)
     except ChildProcessError:

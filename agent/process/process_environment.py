@@ -1,4 +1,4 @@
-"""What the agent finds itself in: environment variables, and directories that somebody else may have prepared."""
+"""The environment of the agent's process: environment variables, and directories that another user may have prepared."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ _INHERITED = frozenset({"LANG", "LANGUAGE", "TERM", "TZ", "NO_COLOR", "NOTIFY_SO
 _INHERITED_PREFIXES = ("LC_", "FACTER_")
 UMASK = 0o022
 STATE_MODE = 0o750
-PASSABLE = 0o751  # for vardir: monitoring gets through to publicdir
+PASSABLE = 0o751  # of vardir, so that monitoring can reach publicdir in it
 PUBLIC = 0o755
 
 
 def clean_environment(environ: Mapping[str, str], *, home: str, user: str) -> dict[str, str]:
     """
-    The environment for this process and all that it starts; pure.
+    Return the environment variables for this process and all that it starts. Pure.
 
-    PATH and the home directory are not the caller's word; nothing that steers a loader, an interpreter, a shell or a proxy is left.
+    PATH and the home directory are not the caller's; variables that steer a loader, an interpreter, a shell or a proxy are left out.
     """
     inherited = {name: value for name, value in environ.items() if name in _INHERITED or name.startswith(_INHERITED_PREFIXES)}
     return {**inherited, "PATH": PATH, "HOME": home, "USER": user, "LOGNAME": user}
 
 
 def prepare_process(environ: MutableMapping[str, str]) -> None:
-    """Clean this process' environment, leave the caller's directory, set the umask. Call it before anything else."""
+    """Clean this process' environment variables and set the umask. Call this function before anything else."""
     try:
         entry = pwd.getpwuid(os.geteuid())
         home, user = entry.pw_dir, entry.pw_name
@@ -46,7 +46,7 @@ def prepare_process(environ: MutableMapping[str, str]) -> None:
 
 
 def set_search_path(path: str, environ: MutableMapping[str, str]) -> None:
-    """Have programs looked for where the setting `path` says; the system's own folders are added. `none`: where they are anyway."""
+    """Set PATH to the setting `path`, with the system's own directories added; `none` leaves PATH as it is."""
     if path == "none":
         return
     folders = [folder for folder in path.split(":") if folder]
@@ -54,7 +54,7 @@ def set_search_path(path: str, environ: MutableMapping[str, str]) -> None:
 
 
 def puppet_account() -> int | None:
-    """The uid of the account that a master on this host runs as; None without one."""
+    """Return the uid of the account that a master on this host runs as; None without one."""
     try:
         return pwd.getpwnam("puppet").pw_uid
     except KeyError:
@@ -62,7 +62,14 @@ def puppet_account() -> int | None:
 
 
 def problem_with(path: Path, info: os.stat_result, *, trusted: frozenset[int], link_owner: int | None = None) -> str:
-    """Why a directory with `info` may not hold the agent's state; '' when it may. `link_owner`: of the link at that path, if it is one."""
+    """
+    Return why a directory may not hold the agent's state; '' when it may.
+
+    Args:
+        info: The status of the directory, links followed.
+        trusted: The uids that may own it.
+        link_owner: The owner of the link at that path; None when it is not a link.
+    """
     if link_owner is not None and link_owner not in trusted:
         return f"{path} is a link that belongs to the user {link_owner}"
     if not stat.S_ISDIR(info.st_mode):
@@ -75,18 +82,19 @@ def problem_with(path: Path, info: os.stat_result, *, trusted: frozenset[int], l
 
 
 def public_directory_modes(settings: AgentSettings) -> dict[Path, int]:
-    """The directories that others may look into or get through, with their modes."""
+    """Return the modes of the directories that other users may read or pass through."""
     return {settings.vardir: PASSABLE, settings.publicdir: PUBLIC}
 
 
 def secure_directories(directories: Iterable[Path], modes: Mapping[Path, int] = {}, *, euid: int | None = None) -> None:
     """
-    Make the directories that are missing; refuse those that somebody else could tamper with.
+    Create the directories that are missing; refuse those that another user could tamper with.
 
     Args:
-        modes: of those that are made and not private.
+        modes: The modes of created directories that are not private.
     Raises:
-        ConfigError: names the directory and what is wrong with it. Nothing is repaired: who prepared it may have prepared its contents.
+        ConfigError: names the directory and what is wrong with it. Nothing is repaired, as whoever prepared the directory may have
+            prepared its contents.
     """
     own = os.geteuid() if euid is None else euid
     account = puppet_account()

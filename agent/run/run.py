@@ -146,7 +146,8 @@ class Run:
         from shared.types.schedule import default_schedules
 
         from ..plugins.loading import plugins_for
-        from ..transaction.run import ApplyContext, apply_catalog
+        from ..transaction.context import ApplyContext
+        from ..transaction.run import apply_catalog
 
         settings, catalog = self.settings, retrieved.catalog
         dialect = await self._dialect()

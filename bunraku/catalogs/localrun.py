@@ -19,7 +19,8 @@ from agent.run.admincommands import CommandFailed, run_command
 from agent.servers.sources import SourceRouter
 from agent.state.runlog import RunLog
 from agent.state.statefiles import write_classes, write_report, write_resources, write_summary
-from agent.transaction.run import ApplyContext, ApplyResult, apply_catalog
+from agent.transaction.context import ApplyContext
+from agent.transaction.run import ApplyResult, apply_catalog
 from agent.transaction.summary import ReportHeader, report_of
 from master.reports.processors import Http, Logged, Processed, Processor, Render, Store, processors_for
 from master.termini.files import ContentServer, MetadataServer

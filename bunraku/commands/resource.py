@@ -261,7 +261,8 @@ class ResourceCommand:
     async def _change(self, resource: Type) -> None:
         """Set what was given, as a run does; a failure is in the log."""
         from agent.state.statefiles import StateFile
-        from agent.transaction.run import ApplyContext, apply_catalog
+        from agent.transaction.context import ApplyContext
+        from agent.transaction.run import apply_catalog
 
         assert self.providers is not None
         resources = RalCatalog(builtin_types(), name=self.settings.certname)

@@ -31,7 +31,8 @@ from agent.servers.dipper import bucket_factory
 from agent.servers.sources import LocalSources
 from agent.state.runlog import RunLog
 from agent.state.statefiles import StateFile
-from agent.transaction.run import ApplyContext, apply_catalog
+from agent.transaction.context import ApplyContext
+from agent.transaction.run import apply_catalog
 from agent.transaction.summary import ReportHeader, report_of
 from master.compiler.codegen.codecache import CodeCache
 from master.compiler.evaluation.compile import compile_catalog

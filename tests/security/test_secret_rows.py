@@ -13,7 +13,8 @@ import pytest
 from agent.state.logbridge import print_line, record_logging
 from agent.state.runlog import RunLog
 from agent.state.statefiles import StateFile
-from agent.transaction.run import ApplyContext, apply_catalog
+from agent.transaction.context import ApplyContext
+from agent.transaction.run import apply_catalog
 from agent.transaction.summary import ReportHeader, report_of
 from shared.errors import PuppetError, ResourceError
 from shared.models.catalog import Catalog

@@ -14,7 +14,8 @@ from agent.servers.dipper import bucket_factory
 from agent.servers.sources import LocalSources
 from agent.state.runlog import RunLog
 from agent.state.statefiles import StateFile
-from agent.transaction.run import ApplyContext, apply_catalog
+from agent.transaction.context import ApplyContext
+from agent.transaction.run import apply_catalog
 from shared.errors import PeerUnreachable
 from shared.file_serving.metadata import MetadataOptions
 from shared.filesystem.checksums import Algorithm, Checksum

@@ -19,7 +19,8 @@ from agent.providers.package.yum import Dnf
 from agent.providers.package.zypper import Zypper
 from agent.state.runlog import RunLog
 from agent.state.statefiles import StateFile
-from agent.transaction.run import ApplyContext, ApplyResult, apply_catalog
+from agent.transaction.context import ApplyContext
+from agent.transaction.run import ApplyResult, apply_catalog
 from shared.errors import ResourceError
 from shared.models.catalog import Catalog
 from shared.ral import Output, Platform, Providers

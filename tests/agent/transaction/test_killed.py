@@ -22,7 +22,8 @@ from agent.providers.file.context import FileContext
 from agent.state.runlog import RunLog
 from agent.servers.sources import LocalSources
 from agent.state.statefiles import StateFile, TransactionStore
-from agent.transaction.run import ApplyContext, apply_catalog
+from agent.transaction.context import ApplyContext
+from agent.transaction.run import apply_catalog
 from shared.models.catalog import Catalog
 from shared.ral import Platform, Providers
 from shared.ral.catalog import resources_of

@@ -15,7 +15,8 @@ from agent.providers.service.systemd import Systemd
 from agent.state.runlog import RunLog
 from agent.state.statefiles import StateFile
 from agent.transaction.ahead import MAX_READ_AHEAD
-from agent.transaction.run import ApplyContext, ApplyResult, apply_catalog
+from agent.transaction.context import ApplyContext
+from agent.transaction.run import ApplyResult, apply_catalog
 from shared.errors import ResourceError
 from shared.ral import Output, Param, Platform, Property, Provider, Providers, State, Type
 from shared.ral.catalog import RalCatalog

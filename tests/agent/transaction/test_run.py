@@ -12,7 +12,8 @@ import pytest
 
 from agent.state.runlog import RunLog
 from agent.state.statefiles import StateFile, TransactionStore
-from agent.transaction.run import ApplyContext, ApplyResult, apply_catalog
+from agent.transaction.context import ApplyContext
+from agent.transaction.run import ApplyResult, apply_catalog
 from agent.transaction.summary import ReportHeader, report_of
 from shared.errors import ResourceError
 from shared.models.catalog import Catalog
