@@ -35,6 +35,7 @@ from shared.wire.dialects import LEGACY, MODERN, Dialect
 from ..servers.server import DialectCache, Server, dialect_of, version_of
 from ..servers.tls import Verifier
 from . import texts
+from .answers import accept_header, one_line, unexpected_answer
 from .keeping import save_authorities, save_crls
 from .options import BootstrapOptions
 from .sequence import BootstrapState, BootstrapStep, next_step, quarter_of_validity, spread_interval
@@ -233,7 +234,7 @@ class Bootstrap:
         server = await self._server()
         dialect = await server.dialect()
         outgoing = self._outgoing("find", indirection, key, dialect)
-        return await server.send(outgoing, {"Accept": _accept_header(dialect), **(headers or {})})
+        return await server.send(outgoing, {"Accept": accept_header(dialect), **(headers or {})})
 
     # --- the steps
 
@@ -249,10 +250,10 @@ class Bootstrap:
         """Fetch the CA's certificate over an unverified connection; check it against ca_fingerprint, or log its fingerprint; save it."""
         answer, dialect = await self._ask_for_ca()
         if answer.status == 404:
-            reason = f": {_one_line(answer)}" if dialect is LEGACY else ""  # 3.x says it of an environment that is not there, too
+            reason = f": {one_line(answer)}" if dialect is LEGACY else ""  # 3.x says it of an environment that is not there, too
             raise PeerError(f"CA certificate is missing from the server{reason}", hint=f"Is {self.site} the CA? See ca_server.")
         if answer.status != 200:
-            raise PeerAnswered(f"Could not download CA certificate: {answer.status}: {_one_line(answer)}", code=answer.status)
+            raise PeerAnswered(f"Could not download CA certificate: {answer.status}: {one_line(answer)}", code=answer.status)
         try:
             authorities = bundles.certificates(answer.body)
             verify.verify_bundle(authorities)
@@ -290,7 +291,7 @@ class Bootstrap:
         async with self._connect(None) as stranger:
             for dialect in (known_dialect,) if known_dialect else (MODERN, LEGACY):
                 outgoing = self._outgoing("find", CERTIFICATE, "ca", dialect)
-                opened = await stranger.request(self.site, "GET", outgoing.target, {"Accept": _accept_header(dialect)})
+                opened = await stranger.request(self.site, "GET", outgoing.target, {"Accept": accept_header(dialect)})
                 answer = Answer(opened.status, opened.headers, await opened.read())
                 self.dialects.learn(self.site, answer.headers)
                 answered_dialect = dialect_of(version_of(answer.headers.get("x-puppet-version")))
@@ -308,7 +309,7 @@ class Bootstrap:
             if answer.status == 200:
                 await asyncio.to_thread(save_authorities, self.layout, answer.body, self._now())
             elif answer.status != 304:
-                raise PeerAnswered(f"{answer.status}: {_one_line(answer)}", code=answer.status)
+                raise PeerAnswered(f"{answer.status}: {one_line(answer)}", code=answer.status)
             await asyncio.to_thread(os.utime, self.layout.localcacert)
         except (PeerError, BadData, TooLarge) as err:
             log.warning("Could not refresh the CA certificate, keeping the old one: %s", err.message)
@@ -321,7 +322,7 @@ class Bootstrap:
         if answer.status == 404:
             raise PeerError("CRL is missing from the server", hint="With certificate_revocation=false none is needed, at your own risk.")
         if answer.status != 200:
-            raise PeerAnswered(f"Could not download CRLs: {answer.status}: {_one_line(answer)}", code=answer.status)
+            raise PeerAnswered(f"Could not download CRLs: {answer.status}: {one_line(answer)}", code=answer.status)
         try:
             await asyncio.to_thread(save_crls, self.layout, answer.body)
         except (BadData, TooLarge, PeerNotTrusted) as err:
@@ -352,7 +353,7 @@ class Bootstrap:
             if answer.status == 200:
                 await asyncio.to_thread(save_crls, self.layout, answer.body)
             elif answer.status != 304:
-                raise PeerAnswered(f"{answer.status}: {_one_line(answer)}", code=answer.status)
+                raise PeerAnswered(f"{answer.status}: {one_line(answer)}", code=answer.status)
             await asyncio.to_thread(os.utime, self.layout.hostcrl)
         except (PeerError, BadData, TooLarge) as err:
             log.warning("Could not refresh the CRL, keeping the old one: %s", err.message)
@@ -376,7 +377,7 @@ class Bootstrap:
             await asyncio.to_thread(self.layout.save_request, request)
             return replace(state, request=True, request_sought=True, submitted=True, asked=False)
         if answer.status != 404:
-            raise _unexpected_answer("certificate request", answer)
+            raise unexpected_answer("certificate request", answer)
         return replace(state, request_sought=True)
 
     async def _send_request(self, state: BootstrapState) -> BootstrapState:
@@ -386,9 +387,9 @@ class Bootstrap:
         server = await self._server()
         dialect = await server.dialect()
         outgoing = self._outgoing("save", CERTIFICATE_REQUEST, self.layout.certname, dialect)
-        headers = {"Accept": _accept_header(dialect), "Content-Type": "text/plain"}
+        headers = {"Accept": accept_header(dialect), "Content-Type": "text/plain"}
         answer = await server.send(outgoing, headers, bundles.dump([request]))
-        text = _one_line(answer)
+        text = one_line(answer)
         exists_already = "already has a " in text
         failed = f"Failed to submit the CSR, HTTP response was {answer.status}: {text}"
         if (answer.status in (400, 500) and exists_already) or (answer.status == 400 and not state.legacy):  # 500: Ruby masters of 4 and 5
@@ -428,7 +429,7 @@ class Bootstrap:
                 log.info("Certificate for %s has not been signed yet", name)
             return replace(state, asked=True)
         if answer.status != 200:
-            raise _unexpected_answer("certificate", answer)
+            raise unexpected_answer("certificate", answer)
         certificate = bundles.certificate(answer.body)
         await asyncio.to_thread(self._save_certificate, certificate)
         log.info("Caching certificate for %s", name)
@@ -463,7 +464,7 @@ class Bootstrap:
             if answer.status == 404:
                 log.info("Certificate autorenewal has not been enabled on the server.")
             elif answer.status != 200:
-                raise _unexpected_answer("renewed certificate", answer)
+                raise unexpected_answer("renewed certificate", answer)
             else:
                 await asyncio.to_thread(self._save_certificate, bundles.certificate(answer.body))
                 log.info("Renewed the certificate of %s", self.layout.certname)
@@ -487,15 +488,3 @@ class Bootstrap:
             raise texts.NoCertificate("Exiting; no certificate found and waitforcert is disabled")
         why = "the waitforcert setting is set to 0" if state.waitforcert <= 0 else "the maxwaitforcert timeout has been exceeded"
         raise texts.NoCertificate(f"{texts.unsigned(self.layout.certname)} Exiting now because {why}.")
-
-
-def _accept_header(dialect: Dialect) -> str:
-    return "s" if dialect is LEGACY else "text/plain"
-
-
-def _one_line(answer: Answer) -> str:
-    return " ".join(answer.body[:2000].decode("utf-8", "replace").split())
-
-
-def _unexpected_answer(what: str, answer: Answer) -> PeerAnswered:
-    return PeerAnswered(f"Could not request {what}: Error {answer.status} on SERVER: {_one_line(answer)}", code=answer.status)
