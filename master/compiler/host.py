@@ -1,4 +1,4 @@
-"""What the compiler is given: an environment's files and data, and a node. It reads nothing by itself."""
+"""What the compiler gets from its host: an environment's files and data, and a node. It reads nothing by itself."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class NativeTypeLookup(Protocol):
     """The resource types of an environment."""
 
     def find(self, name: str) -> NativeType | None:
-        """The type of a lower-case name, or None."""
+        """Return the type of a lower-case name, or None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,10 +187,10 @@ class RubyRuntime(Protocol):
     """The seam for what modules have in Ruby: ERB templates and functions."""
 
     def erb(self, scope: Any, text: str, name: str | None, file: str | None) -> str:
-        """The text of a template, as `scope` sees it; without `name` it was given as text."""
+        """Return the text of a template, as `scope` sees it; without `name` it was given as text."""
 
     def function(self, name: str, source: Source) -> Any:
-        """The Function of that name that a file defines."""
+        """Return the Function of that name that a file defines."""
 
 
 class CompilerHost(Protocol):
@@ -208,47 +208,47 @@ class CompilerHost(Protocol):
     def types(self) -> NativeTypeLookup: ...
 
     def manifests(self) -> Sequence[Source]:
-        """The main manifests, in order."""
+        """Return the main manifests, in order."""
 
     def module_file(self, module: str, path: str) -> Source | None:
-        """A text file of a module, e.g. `('apache', 'manifests/init.pp')`; None when there is none."""
+        """Return a text file of a module, e.g. `('apache', 'manifests/init.pp')`; None when there is none."""
 
     def function_extension(self, name: str) -> Source | None:
-        """The file of a module that defines a function outside of the language: in Python (`.py`), else in Ruby (`.rb`)."""
+        """Return the file of a module that defines a function outside of the language: in Python (`.py`), else in Ruby (`.rb`)."""
 
     def environment_file(self, path: str) -> Source | None:
-        """A text file of the environment itself, e.g. `functions/f.pp`."""
+        """Return a text file of the environment itself, e.g. `functions/f.pp`."""
 
     def module_root(self, name: str) -> str | None:
-        """The folder of a module."""
+        """Return the folder of a module."""
 
     def find_file(self, reference: str, kind: str) -> str | None:
-        """The path of `module/path` below the module's `kind` folder (`files`, `templates`), or of an absolute path."""
+        """Return the path of `module/path` below the module's `kind` folder (`files`, `templates`), or of an absolute path."""
 
     def read_file(self, path: str) -> bytes:
-        """The content of a file that `find_file` found."""
+        """Return the content of a file that `find_file` found."""
 
     def execute(self, command: Sequence[str]) -> str:
-        """What a program on the compiling host prints; EvaluationError when it fails."""
+        """Return what a program on the compiling host prints; raise EvaluationError when it fails."""
 
     @property
     def ruby(self) -> RubyRuntime | None:
         """Who evaluates what modules have in Ruby; None: nobody."""
 
     def lookup(self, key: str, context: DataContext, merge: Any = None, arguments: LookupArguments = NO_ARGUMENTS) -> Value:
-        """A value of the site's data; NotFoundInData when there is none. `merge` None: as the data says."""
+        """Return a value of the site's data; NotFoundInData when there is none. `merge` None: as the data says."""
 
     def lookup_context(self, context: DataContext, module: str | None) -> Any:
-        """What works behind a `Puppet::LookupContext` that a manifest made itself."""
+        """Return what works behind a `Puppet::LookupContext` that a manifest made itself."""
 
     def setting(self, name: str) -> Any:
-        """A setting of the master; None when it has none of that name."""
+        """Return a setting of the master; None when it has none of that name."""
 
     def settings(self) -> Mapping[str, Any]:
-        """All settings, for `$settings::…`."""
+        """Return all settings, for `$settings::…`."""
 
     def exported(self, type_name: str, node: NodeInput) -> Iterable[ExportedResource]:
-        """What other nodes exported of a type; empty without storeconfigs."""
+        """Return what other nodes exported of a type; nothing without storeconfigs."""
 
     def now(self) -> int:
-        """Nanoseconds since 1970."""
+        """Return the time, in nanoseconds since 1970."""

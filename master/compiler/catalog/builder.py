@@ -35,17 +35,19 @@ class CatalogBuilder:
         return iter(self.resources.values())
 
     def find(self, type_: str, title: str) -> DeclaredResource | None:
-        """The resource of that type (as catalogs write it) and title, alias or namevar."""
-        found = self.resources.get((type_, title))
-        if found is None:
-            found = self.aliases.get((type_, title))
-        if found is None and type_ == "File" and len(title) > 1 and title.endswith("/"):
+        """Return the resource of that type (as catalogs write it) and title, alias or namevar."""
+        resource = self.resources.get((type_, title))
+        if resource is None:
+            resource = self.aliases.get((type_, title))
+        if resource is None and type_ == "File" and len(title) > 1 and title.endswith("/"):
             trimmed = title.rstrip("/")
-            found = self.resources.get((type_, trimmed)) or self.aliases.get((type_, trimmed))
-        return found
+            resource = self.resources.get((type_, trimmed)) or self.aliases.get((type_, trimmed))
+        return resource
 
     def add(self, resource: DeclaredResource) -> None:
         """
+        Put a resource into the catalog.
+
         Raises:
             EvaluationError: something of that type and title, alias or namevar is there already.
         Source: language reference 13.
@@ -103,7 +105,7 @@ class CatalogBuilder:
         self.aliases[key] = resource
 
     def contain(self, container: DeclaredResource, resource: DeclaredResource) -> None:
-        """An edge."""
+        """Add the edge from a container to a resource in it."""
         resource.containers.append(container)
         container.contents.append(resource)
 
@@ -144,7 +146,7 @@ class CatalogBuilder:
         self.contain(stage, resource)
 
     def walk(self, start: DeclaredResource) -> Iterator[tuple[DeclaredResource, DeclaredResource]]:
-        """Every edge below `start`, breadth first; each resource is left once."""
+        """Yield every edge below `start`, breadth first; the edges from a resource come once."""
         pending = [start]
         seen: set[int] = set()
         at = 0
@@ -161,7 +163,7 @@ class CatalogBuilder:
 
 def uniqueness_key(resource: DeclaredResource) -> tuple[Any, ...]:
     """
-    The namevars' values, in the order of their names.
+    Return the namevars' values, in the order of their names.
 
     Raises:
         EvaluationError: the type takes titles apart, and not one like this.

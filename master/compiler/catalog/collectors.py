@@ -19,7 +19,7 @@ ResourceTest = Callable[[DeclaredResource], bool]
 
 def test_is(name: str, value: Value, wanted: bool) -> ResourceTest:
     """
-    The test `name == value`, or `!=` when not `wanted`.
+    Return the test `name == value`, or `!=` when not `wanted`.
 
     Source: language reference 4.5: an array attribute is asked for a member by `==`, compared as a whole by `!=`.
     """
@@ -28,12 +28,12 @@ def test_is(name: str, value: Value, wanted: bool) -> ResourceTest:
         return lambda resource: resource.is_tagged(tag)
 
     def test(resource: DeclaredResource) -> bool:
-        found = resource.title if name == "title" else resource.values.get(name)
+        actual = resource.title if name == "title" else resource.values.get(name)
         if wanted:
-            if isinstance(found, list):
-                return any(operators.equals(item, value) for item in found)
-            return operators.equals(found, value)
-        return not operators.equals(found, value)
+            if isinstance(actual, list):
+                return any(operators.equals(item, value) for item in actual)
+            return operators.equals(actual, value)
+        return not operators.equals(actual, value)
 
     return test
 
@@ -71,19 +71,19 @@ class ResourceCollector:
         self.alternative: list[object] = []  # what stands in a chain for an empty collector
 
     def evaluate(self, compilation: CompilationView) -> bool:
-        """Whether something new was found."""
+        """Realize what passes the test by now, and return whether something of that is new."""
         if self.exported and not compilation.storeconfigs:
             return False
         test = self.test
-        found = [
+        resources = [
             resource
             for resource in compilation.catalog.declared
             if resource.type == self.type and (not self.exported or resource.exported) and (test is None or test(resource))
         ]
         if self.exported:
-            found += import_exported(compilation, self)
-        new = [resource for resource in found if (resource.type, resource.title) not in self.collected]
-        for resource in found:
+            resources += import_exported(compilation, self)
+        new = [resource for resource in resources if (resource.type, resource.title) not in self.collected]
+        for resource in resources:
             resource.virtual = False
         if self.attributes:
             # The reference makes a resource of the override, which so gets the defaults in force at the collector.
@@ -107,16 +107,16 @@ class Realizer:
 
     def evaluate(self, compilation: CompilationView) -> bool:
         waiting: list[tuple[str, str]] = []
-        found = False
+        has_realized = False
         for reference in self.references:
             resource = compilation.catalog.find(*reference)
             if resource is None:
                 waiting.append(reference)
                 continue
             resource.virtual = False
-            found = True
+            has_realized = True
         self.references = waiting
-        return found
+        return has_realized
 
     def unresolved(self) -> list[str]:
         return [f"{type_}[{title}]" for type_, title in self.references]
@@ -127,35 +127,36 @@ def unresolved_error(references: list[str]) -> EvaluationError:
 
 
 def import_exported(compilation: CompilationView, collector: ResourceCollector) -> list[DeclaredResource]:
-    """Resources of other nodes that a collector takes."""
-    found: list[DeclaredResource] = []
+    """Put the resources of other nodes that a collector takes into the catalog, and return those that are new."""
+    imported: list[DeclaredResource] = []
     if compilation.storeconfigs:
         compilation.mark_uncacheable("exported resources are collected")
-    for item in compilation.host.exported(collector.type, compilation.node):
-        definition = compilation.definitions.find_define(item.type.lower())
-        native = compilation.host.types.find(item.type.lower())
-        made = DeclaredResource(
-            item.type,
-            item.title,
+    for exported in compilation.host.exported(collector.type, compilation.node):
+        definition = compilation.definitions.find_define(exported.type.lower())
+        native = compilation.host.types.find(exported.type.lower())
+        resource = DeclaredResource(
+            exported.type,
+            exported.title,
             scope=collector.scope,
             source=collector.scope.source,
             native=native,
             definition=None if native else definition,
             kind="compilable_type" if native else "defined_type",
         )
-        for name, value in item.parameters.items():
-            made.set(name, value)
-        made.tags.update(dict.fromkeys(item.tags))
-        if collector.test is not None and not collector.test(made):
+        for name, value in exported.parameters.items():
+            resource.set(name, value)
+        resource.tags.update(dict.fromkeys(exported.tags))
+        if collector.test is not None and not collector.test(resource):
             continue
-        existing = compilation.catalog.find(item.type, item.title)
+        existing = compilation.catalog.find(exported.type, exported.title)
         if existing is not None:
-            if existing.collected_by != (item.certname, item.type, item.title):
+            if existing.collected_by != (exported.certname, exported.type, exported.title):
+                reference = f"{exported.type}[{exported.title}]"
                 raise EvaluationError(
-                    f"A duplicate resource was found while collecting exported resources, with the type and title {item.type}[{item.title}]"
+                    f"A duplicate resource was found while collecting exported resources, with the type and title {reference}"
                 )
             continue
-        made.collected_by = (item.certname, item.type, item.title)
-        compilation.catalog.declare(made)
-        found.append(made)
-    return found
+        resource.collected_by = (exported.certname, exported.type, exported.title)
+        compilation.catalog.declare(resource)
+        imported.append(resource)
+    return imported

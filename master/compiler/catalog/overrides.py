@@ -31,12 +31,12 @@ def apply_override(compilation: CompilationView, resource: DeclaredResource, ove
     """
     place = Location(override.file, override.line)
     source = override.source
-    child = override.forced or (source is not None and source.is_child_of(resource.source))
-    if not child and source is not resource.source:
+    is_allowed = override.forced or (source is not None and source.is_child_of(resource.source))
+    if not is_allowed and source is not resource.source:
         raise EvaluationError("Only subclasses can override parameters", where=place)
     if resource.evaluated:
-        shown = f", defined at {resource.place}," if resource.file or resource.line else ""
-        message = f"Attempt to override an already evaluated resource{shown} with new values"
+        where_declared = f", defined at {resource.place}," if resource.file or resource.line else ""
+        message = f"Attempt to override an already evaluated resource{where_declared} with new values"
         if compilation.reporter.strict is Strictness.ERROR:
             raise EvaluationError(message, where=place)
         if compilation.reporter.strict is Strictness.WARNING:
@@ -58,12 +58,12 @@ def _override_attribute(
     scope = resource.scope or compilation.top
     if scope.is_default(resource.type, name, attribute.value):
         return
-    child = forced or (attribute.source is not None and attribute.source.is_child_of(origin.source))
-    if not child and not (attribute.source is origin.source and scope.is_default(resource.type, name, origin.value)):
-        by = _shown_source(origin.source)
-        shown = f" at {Location(origin.file, origin.line)}" if origin.file or origin.line else ""
+    is_allowed = forced or (attribute.source is not None and attribute.source.is_child_of(origin.source))
+    if not is_allowed and not (attribute.source is origin.source and scope.is_default(resource.type, name, origin.value)):
+        declared_by = _shown_source(origin.source)
+        where_set = f" at {Location(origin.file, origin.line)}" if origin.file or origin.line else ""
         raise EvaluationError(
-            f"Parameter '{name}' is already set on {resource.ref}{by}{shown}; cannot redefine",
+            f"Parameter '{name}' is already set on {resource.ref}{declared_by}{where_set}; cannot redefine",
             where=Location(attribute.file, attribute.line),
         )
     if attribute.add:
@@ -74,10 +74,10 @@ def _override_attribute(
 
 
 def _flat(value: list[Value]) -> list[Value]:
-    found: list[Value] = []
+    items: list[Value] = []
     for item in value:
-        found.extend(_flat(item) if isinstance(item, list) else [item])
-    return found
+        items.extend(_flat(item) if isinstance(item, list) else [item])
+    return items
 
 
 def _shown_source(source: Definition | None) -> str:

@@ -59,7 +59,7 @@ Attributes = dict[str, Any]
 
 
 def _bounds(low: Any, high: Any) -> Attributes:
-    """`from` and `to`, None standing for no bound; a lower one is written whenever there is an upper one."""
+    """Return `from` and `to`; None is no bound, and a lower bound is written whenever there is an upper one."""
     if high is None:
         return {} if low is None else {"from": low}
     return {"from": low, "to": high}

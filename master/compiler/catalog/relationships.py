@@ -33,7 +33,7 @@ class RelationshipEdge:
 
 
 def split_reference(value: Value) -> tuple[str, str]:
-    """Type and title, as the catalog has them, of a reference or of text like `File[/a]`."""
+    """Return type and title, as the catalog has them, of a reference or of text like `File[/a]`; raise EvaluationError for others."""
     if isinstance(value, ClassType) and value.class_name is not None:
         return "Class", class_title(value.class_name)
     if isinstance(value, ResourceEntryType) and value.type_name is not None and value.title is not None:
@@ -53,7 +53,7 @@ def split_reference(value: Value) -> tuple[str, str]:
 
 
 def references(value: Value) -> Iterator[Value]:
-    """What a relationship metaparameter refers to: nested arrays flattened, undef dropped."""
+    """Yield what a relationship metaparameter refers to: nested arrays are flattened, undef is dropped."""
     if isinstance(value, list):
         for item in value:
             yield from references(item)
@@ -74,15 +74,15 @@ def _right(end: RelationshipEnd) -> list[tuple[str, str]]:
 
 
 def _left(end: RelationshipEnd) -> list[tuple[str, str]]:
-    """Of a collector that found nothing: what stands left of it in the chain."""
+    """Return the resources at the left end of a relationship; for a collector that collected none, those left of it in the chain."""
     if not isinstance(end, ResourceCollector):
         return [end]
     if end.collected:
         return list(end.collected)
-    found: list[tuple[str, str]] = []
-    for each in end.alternative:
-        found.extend(_left(each if isinstance(each, ResourceCollector) else split_reference(each)))
-    return found
+    references: list[tuple[str, str]] = []
+    for operand in end.alternative:
+        references.extend(_left(operand if isinstance(operand, ResourceCollector) else split_reference(operand)))
+    return references
 
 
 def _write(catalog: CatalogBuilder, source: tuple[str, str], target: tuple[str, str], attribute: str) -> None:

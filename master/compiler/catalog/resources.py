@@ -91,12 +91,12 @@ class Override:
 
 
 def capitalized_type(name: str) -> str:
-    """`foo::bar` as catalogs write types: `Foo::Bar`."""
+    """Return a type's name as catalogs write it: `foo::bar` is `Foo::Bar`."""
     return "::".join([segment.capitalize() for segment in name.split("::")])
 
 
 def flat_tags(value: Value) -> Iterator[str]:
-    """The texts of a `tag` attribute or of the arguments of `tag`, nested arrays flattened; a hash counts as its pairs."""
+    """Yield the texts of a `tag` attribute or of the arguments of `tag`, nested arrays flattened; a hash counts as its pairs."""
     if isinstance(value, dict):
         value = [part for pair in entries(value) for part in pair]
     if isinstance(value, list | tuple):
@@ -207,7 +207,7 @@ class DeclaredResource:
         return Location(self.file, self.line)
 
     def reference(self) -> ResourceEntryType | ClassType:
-        """The reference to it as a value."""
+        """Return the reference to it as a value."""
         return ClassType(self.title.lower()) if self.is_class else ResourceEntryType(self.type, self.title)
 
     # --- attributes ---
@@ -216,7 +216,7 @@ class DeclaredResource:
         return self.values.get(name)
 
     def origin(self, name: str) -> ResourceAttribute:
-        """Where the value of an attribute came from."""
+        """Return the value of an attribute with the definition and the place that it came from."""
         if self.origins is not None and name in self.origins:
             return self.origins[name]
         lines = dict(self.lines)
@@ -282,7 +282,7 @@ class DeclaredResource:
             self.tags.update(container.tags)
 
     def is_tagged(self, tag: str) -> bool:
-        """Whether it has the (lower-case) tag, by itself or from the resource of its scope."""
+        """Return whether it has the (lower-case) tag, by itself or from the resource of its scope."""
         if tag in self.tags:
             return True
         container = self.scope.resource if self.scope is not None else None
@@ -297,7 +297,7 @@ class DeclaredResource:
 
 
 def parts_of_title(resource: DeclaredResource) -> dict[str, Any]:
-    """What the title says: attributes by name. Raises: EvaluationError, no pattern of the type fits."""
+    """Return the attributes that the title says, by name; raise EvaluationError when no title pattern of the type fits."""
     assert resource.native is not None
     patterns = resource.native.title_patterns
     if not patterns:

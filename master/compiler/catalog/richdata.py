@@ -43,7 +43,7 @@ _TEXTUAL = {Timestamp: "Timestamp", Timespan: "Timespan", SemVer: "SemVer", SemV
 
 def encode(value: Value, warn: Warn, place: str, *, rich: bool = True, as_text: bool = True) -> Any:
     """
-    `value` as plain data.
+    Return `value` as plain data.
 
     Args:
         place: names it in warnings (`Notify[a]['message']`).
@@ -66,7 +66,7 @@ def encode(value: Value, warn: Warn, place: str, *, rich: bool = True, as_text: 
 
 
 def _text(value: str) -> Any:
-    """Text as it is; bytes that are none (see `file`, `base64('decode', …)`) in a form that every reader gives back as they were."""
+    """Return text as it is, and bytes that are no text (see `file`, `base64('decode', …)`) in a form that every reader restores."""
     try:
         value.encode()
     except UnicodeEncodeError:

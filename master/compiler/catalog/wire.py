@@ -19,11 +19,16 @@ __all__ = ["wire_catalog"]
 
 
 def wire_catalog(compilation: CompilationView, *, version: int | str, rich: bool = True, exported: bool = False) -> dict[str, Any]:
-    """The plain data of a compiled catalog; `exported` keeps exported resources, for the store."""
-    kept = [each for each in compilation.catalog if not each.virtual or (exported and each.exported)]
-    resources = [_resource(each, compilation, rich) for each in kept]
-    inside = {id(each) for each in kept}
-    edges = [{"source": container.ref, "target": each.ref} for each in kept for container in each.containers if id(container) in inside]
+    """Return the plain data of a compiled catalog; `exported` keeps exported resources, for the store."""
+    included = [resource for resource in compilation.catalog if not resource.virtual or (exported and resource.exported)]
+    resources = [_resource(resource, compilation, rich) for resource in included]
+    included_ids = {id(resource) for resource in included}
+    edges = [
+        {"source": container.ref, "target": resource.ref}
+        for resource in included
+        for container in resource.containers
+        if id(container) in included_ids
+    ]
     classes = list(compilation.catalog.classes)
     tags = dict(compilation.catalog.tags)
     for name in classes:
@@ -57,9 +62,9 @@ def _resource(resource: DeclaredResource, compilation: CompilationView, rich: bo
         parameters = _parameters(resource, compilation, rich)
     except RecursionError as error:
         message = f"A value of {resource.ref} is nested too deeply for a catalog, or without end"
-        told = EvaluationError(message, where=resource.place)
-        told.node = compilation.node.certname
-        raise told from error
+        nested_error = EvaluationError(message, where=resource.place)
+        nested_error.node = compilation.node.certname
+        raise nested_error from error
     except PuppetError as error:
         error.where = error.where or resource.place
         if isinstance(error, CompileError):
@@ -75,16 +80,16 @@ def _resource(resource: DeclaredResource, compilation: CompilationView, rich: bo
 def _parameters(resource: DeclaredResource, compilation: CompilationView, rich: bool) -> dict[str, Any]:
     values: Mapping[str, Value] = resource.values
     namevar = resource.native.namevars[0] if resource.native is not None and len(resource.native.namevars) == 1 else "name"
-    found: dict[str, Any] = {}
+    parameters: dict[str, Any] = {}
     if resource.native is not None and resource.native.trim_slashes and namevar not in values:
         trimmed = resource.title.rstrip("/") or "/"
         if trimmed != resource.title:
-            found[namevar] = trimmed
+            parameters[namevar] = trimmed
     elif resource.number_title is not None:
-        found[namevar] = resource.title
+        parameters[namevar] = resource.title
     elif resource.native is not None and resource.native.title_patterns:
-        titled = parts_of_title(resource).items()
-        found = {name: value for name, value in titled if value is not None and (name, value) != (namevar, resource.title)}
+        parts = parts_of_title(resource).items()
+        parameters = {name: value for name, value in parts if value is not None and (name, value) != (namevar, resource.title)}
 
     def warn(message: str) -> None:
         compilation.log.add("warning", message, where=resource.place)
@@ -95,10 +100,10 @@ def _parameters(resource: DeclaredResource, compilation: CompilationView, rich: 
             continue
         if value.__class__ is list:
             if name in RELATIONSHIPS:
-                value = [each for each in flatten_arrays(value) if each is not None]
-            elif any(each.__class__ is list for each in value):
+                value = [item for item in flatten_arrays(value) if item is not None]
+            elif any(item.__class__ is list for item in value):
                 flat = flatten_arrays(value)
-                if any(isinstance(each, ResourceEntryType | ClassType) for each in flat):
+                if any(isinstance(item, ResourceEntryType | ClassType) for item in flat):
                     value = flat  # as the reference sends arrays with references in them
-        found[name] = encode(value, warn, f"{resource.ref}['{name}']", rich=rich)
-    return found
+        parameters[name] = encode(value, warn, f"{resource.ref}['{name}']", rich=rich)
+    return parameters

@@ -36,7 +36,7 @@ _EFFECTS: dict[type[n.SyntaxNode], Effect] = {
 
 def body_code(program: n.Program, source: Source, index: int, *, marks: Marks | None = None) -> CodeType:
     """
-    The code of what the header of that index is about: sets `_body`; of functions `_own_signature`, too.
+    Return the code of what the header of that index is about: sets `_body`; of functions `_own_signature`, too.
 
     Errors that such code raises need `marks`: they are filled when given, so that they can be had later by writing the code again.
 
@@ -49,7 +49,7 @@ def body_code(program: n.Program, source: Source, index: int, *, marks: Marks | 
 
 
 def parameters_code(program: n.Program, source: Source, index: int, *, marks: Marks | None = None) -> CodeType:
-    """The code for types and defaults of the parameters of a class, define or template: sets `_types` and `_defaults`."""
+    """Return the code for types and defaults of the parameters of a class, define or template: sets `_types` and `_defaults`."""
     writer = Writer(source, _RULES, _EFFECTS, marks)
     definitions.parameters(writer, _node(program, index))
     return _compiled(writer)

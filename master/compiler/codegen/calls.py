@@ -56,7 +56,7 @@ def _called(
 
 
 def jump(writer: Writer, name: str, arguments: Sequence[n.SyntaxNode], node: n.SyntaxNode) -> ast.expr:
-    """`next` leaves the body it stands in, `return` the function or body around that; `break` ends an iteration."""
+    """Write a jump: `next` leaves the body it stands in, `return` the function or body around that; `break` ends an iteration."""
     value = writer.value(arguments[0]) if arguments else writer.at(node, text(None))
     kind = writer.frame.kind
     ends_here = ("function", "class", "define", "epp")
@@ -72,7 +72,7 @@ def jump(writer: Writer, name: str, arguments: Sequence[n.SyntaxNode], node: n.S
 
 
 def returns_from_lambda(text: str, *parts: n.SyntaxNode | None) -> bool:
-    """Whether a lambda anywhere in these, parts of the file `text`, says `return`, so that the body around has to catch it."""
+    """Return whether a lambda anywhere in these, parts of the file `text`, says `return`, so that the body around has to catch it."""
     if "return" not in text:
         return False
     for part in parts:
@@ -89,7 +89,7 @@ def returns_from_lambda(text: str, *parts: n.SyntaxNode | None) -> bool:
 
 
 def catching_returns(writer: Writer, body: list[ast.stmt], node: n.SyntaxNode) -> list[ast.stmt]:
-    """`body`, with a `return` of a lambda in it ending it."""
+    """Return `body`, wrapped so that the `return` of a lambda in it ends it."""
     name = writer.fresh("e")
     handler = ast.ExceptHandler(load("_Return"), name, [ast.Return(ast.Attribute(load(name), "value", ast.Load()))])
     guarded = ast.Try(body or [ast.Pass()], [handler], [], [])
@@ -101,7 +101,7 @@ def catching_returns(writer: Writer, body: list[ast.stmt], node: n.SyntaxNode) -
 
 
 def closure(writer: Writer, node: n.LambdaExpression) -> ast.expr:
-    """A Closure over the variables in force."""
+    """Return a Closure over the variables in force."""
     outer = writer.frame
     in_order = required_after_optional(writer, node.parameters)
     if in_order is not None:
@@ -114,7 +114,7 @@ def closure(writer: Writer, node: n.LambdaExpression) -> ast.expr:
 
 
 def lambda_frame(writer: Writer, node: n.LambdaExpression, outer: Frame) -> Frame:
-    """Variables of a lambda are Python's own, unless something in it looks them up by name."""
+    """Return the frame of a lambda: its variables are Python's own, unless something in it looks them up by name."""
     parts = [node.body, *[parameter.default for parameter in node.parameters]]
     scoped = reads_scope(*parts)
     frame = Frame("lambda", outer.scope, scoped, outer, output=outer.output)
@@ -140,7 +140,7 @@ def body_function(
     first: Sequence[str] = (),
 ) -> ast.FunctionDef:
     """
-    The Python function of a lambda or function: its parameters by position, the value of the body as its result.
+    Return the Python function of a lambda or function: its parameters by position, the value of the body as its result.
 
     `first` are Python parameters in front. Parameters with a default may be left out, the last may take the rest.
     """
@@ -216,7 +216,7 @@ def _fill_in(writer: Writer, parameters: Sequence[n.ParameterDeclaration], frame
 
 
 def _declared(writer: Writer, parameter: n.ParameterDeclaration, label: str) -> list[ast.expr]:
-    """Type, function and name, for the check of a default; nothing where any value will do."""
+    """Return type, function and name, for the check of a default; an empty list where any value will do."""
     if parameter.type is None:
         return []
     return [writer.value(parameter.type), text(label), text(parameter.name)]
@@ -236,7 +236,7 @@ def _default_function(writer: Writer, parameter: n.ParameterDeclaration) -> ast.
 
 
 def required_after_optional(writer: Writer, parameters: Sequence[n.ParameterDeclaration]) -> ast.stmt | None:
-    """The statement that refuses a parameter list in which a required parameter follows an optional one."""
+    """Return the statement that refuses a parameter list in which a required parameter follows an optional one."""
     optional = False
     for parameter in parameters:
         if parameter.default is not None or parameter.splat:
@@ -251,7 +251,7 @@ def required_after_optional(writer: Writer, parameters: Sequence[n.ParameterDecl
 
 def signature(writer: Writer, parameters: Sequence[n.ParameterDeclaration], returns: n.SyntaxNode | None, node: n.SyntaxNode) -> ast.expr:
     """
-    The Signature of a lambda or function.
+    Return the Signature of a lambda or function.
 
     It is made once per file when its types are constant, which they nearly always are.
     """
@@ -279,7 +279,7 @@ def _signature(writer: Writer, parameters: Sequence[n.ParameterDeclaration], ret
 
 def function_of_scope(writer: Writer, node: n.SyntaxNode, frame: Frame, write: Callable[[], ast.expr]) -> ast.expr:
     """
-    A Python function of a scope whose result is the expression that `write` writes in `frame`.
+    Return a Python function of a scope whose result is the expression that `write` writes in `frame`.
 
     Statements that the expression needs (those of an `if`, of a lambda) become the body of a function of the module.
     """

@@ -55,12 +55,12 @@ class CodeCache:
             return cls(), text_with_hint(err)
 
     def key(self, text: str, variant: str) -> str:
-        """Of a text read in a way (`variant`: the checks that were made), by this version of ours and of Python."""
+        """Return the key of a text; `variant` names the checks that were made. It changes with our version and with Python's."""
         version = f"{CODE_VERSION}|{sys.implementation.cache_tag}|{sys.hexversion:x}|{variant}\0"
         return hashlib.sha256(version.encode() + text.encode("utf-8", "surrogatepass")).hexdigest()
 
     def get(self, key: str) -> Unit | None:
-        """The unit, with the code that was needed so far."""
+        """Return the unit, with the code that was needed so far."""
         found = self._memory.get(key)
         if found is None and self.directory is not None:
             found = self._read(self.directory / key[:2] / key[2:])
@@ -123,7 +123,7 @@ class CodeCache:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Whole or not at all, but not synced: what a crash tears is seen by its digest, and made again."""
+    """Replace a file, whole or not at all, but without syncing: a file that a crash tears fails its digest, and is written again."""
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".")
     try:
         with os.fdopen(descriptor, "wb") as file:

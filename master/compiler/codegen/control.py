@@ -55,7 +55,7 @@ def _conditional(writer: Writer, node: n.SyntaxNode, result: str | None) -> None
 
 
 def _branch(writer: Writer, node: n.SyntaxNode, result: str | None) -> tuple[list[ast.stmt], set[str]]:
-    """The statements of a branch, and what is known behind them."""
+    """Return the statements of a branch, and what is known behind them."""
     with writer.block() as statements:
         _finish(writer, node, result)
         after = set(writer.frame.known)
@@ -72,7 +72,7 @@ def _finish(writer: Writer, node: n.SyntaxNode, result: str | None) -> None:
 
 
 def _save_matches(writer: Writer, node: n.SyntaxNode, *tests: n.SyntaxNode) -> str | None:
-    """Match variables set in a test live until the end of the statement, what was there before comes back then."""
+    """Save the match variables: those that a test sets live until the end of the statement, when the saved ones are restored."""
     holder = writer.frame.matches
     if holder is None:
         return None
@@ -152,7 +152,7 @@ def _options(
     no_match: Branch,
 ) -> None:
     """
-    `if` the first option matches …, else the next one: what an option says is evaluated only when all before it failed.
+    Write `if` the first option matches …, else the next one: an option is evaluated only when all before it failed.
 
     Errors of the comparisons are those of `place`. Every branch starts from what is known before;
     behind, only what every branch sets is known.
@@ -182,7 +182,7 @@ def _options(
 
 def _tests(writer: Writer, place: n.SyntaxNode, subject: ast.expr, values: Sequence[n.SyntaxNode]) -> list[ast.expr]:
     """
-    The tests for the values of one option, to be joined with `or`.
+    Return the tests for the values of one option, to be joined with `or`.
 
     A value that needs statements of its own is put behind a test of those before it.
     """

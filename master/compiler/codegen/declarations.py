@@ -48,7 +48,7 @@ def resource(writer: Writer, node: n.SyntaxNode) -> ast.expr:
 def _attributes(
     writer: Writer, attributes: Attributes, values: Sequence[ast.expr], node: n.SyntaxNode, runtime: str = "_attributes"
 ) -> ast.expr:
-    """A dict of the attributes of one body, or the call of `runtime` that makes one and sees to an attribute that comes twice."""
+    """Return a dict of the attributes of one body, or the call of `runtime` that makes one and sees to an attribute that comes twice."""
     names = [each.name for each in attributes if isinstance(each, n.AttributeOperation)]
     if len(names) == len(attributes) and len(set(names)) == len(names):
         return writer.at(node, ast.Dict([text(name) for name in names], list(values)))
@@ -64,7 +64,7 @@ def _attributes(
 
 
 def _lines(writer: Writer, attributes: Attributes) -> ast.expr:
-    """`((name, line), …)` of the attributes, `*` for those of a splat, for errors that name the place of one; a constant of the code."""
+    """Return the constant `((name, line), …)` of the attributes, `*` for those of a splat, for errors that name the place of one."""
     return text(tuple((each.name if isinstance(each, n.AttributeOperation) else "*", writer.source.line(each.at)) for each in attributes))
 
 
@@ -125,7 +125,7 @@ def _collected_type(node: n.SyntaxNode) -> str:
 
 def _query(writer: Writer, node: n.SyntaxNode, whole: n.SyntaxNode) -> ast.expr:
     """
-    A test of one resource.
+    Return a test of one resource.
 
     query = attribute ('==' | '!=') value | query ('and' | 'or') query | '(' query ')'
     """

@@ -13,7 +13,7 @@ from .writer import STORE, Writer, load, text
 
 
 def definition(writer: Writer, node: n.SyntaxNode) -> ast.expr:
-    """Where it stands a definition does nothing: it is registered when its file is loaded."""
+    """Write nothing where a definition stands: it is registered when its file is loaded."""
     return writer.at(node, text(None))
 
 
@@ -64,7 +64,7 @@ def _given(writer: Writer, name: str, value: ast.expr, node: n.SyntaxNode) -> No
 def _scoped_function(
     writer: Writer, name: str, kind: str, parameters: Sequence[n.ParameterDeclaration], body: n.SyntaxNode, node: n.SyntaxNode
 ) -> ast.expr:
-    """The function of a class, define, node or manifest: the scope, then its parameters' values."""
+    """Return the function of a class, define, node or manifest: the scope, then its parameters' values."""
     frame = Frame(kind)
     frame.known = {parameter.name for parameter in parameters}
     if uses_matches(writer.source.text, body):
@@ -82,7 +82,7 @@ def _scoped_function(
 
 
 def _thunk(writer: Writer, node: n.SyntaxNode, name: str) -> ast.expr:
-    """A function of a scope that gives the value of `node`."""
+    """Return a function of a scope that gives the value of `node`."""
     frame = Frame("default")
     if uses_matches(writer.source.text, node):
         frame.matches = "m0"
@@ -139,7 +139,7 @@ def _alias(writer: Writer, node: n.TypeAliasDefinition) -> ast.expr:
 
 
 def _template(writer: Writer, node: n.EppExpression) -> ast.expr:
-    """A template: its function gives the text. Parameters come as those of a class do, by name."""
+    """Return a template: its function gives the text. Parameters come as those of a class do, by name."""
     frame = Frame("epp", output="out")
     names = [parameter.name for parameter in node.parameters or ()]
     frame.known = set(names)

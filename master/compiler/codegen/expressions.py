@@ -18,7 +18,7 @@ _PLAIN = (n.IntegerLiteral, n.FloatLiteral, n.StringLiteral, n.BooleanLiteral, n
 
 
 def is_constant(node: n.SyntaxNode) -> bool:
-    """Whether `node` has the same value wherever and whenever it is evaluated."""
+    """Return whether `node` has the same value wherever and whenever it is evaluated."""
     if isinstance(node, (*_PLAIN, n.DefaultLiteral, n.RegexpLiteral)):
         return True
     if isinstance(node, n.ArrayLiteral):
@@ -31,7 +31,7 @@ def is_constant(node: n.SyntaxNode) -> bool:
 
 
 def is_boolean(node: n.SyntaxNode) -> bool:
-    """Whether `node` is a Boolean whatever its operands are."""
+    """Return whether `node` is a Boolean whatever its operands are."""
     if isinstance(node, n.ParenthesizedExpression):
         return is_boolean(node.expression)
     if isinstance(node, n.BooleanLiteral):
@@ -76,7 +76,7 @@ def array(writer: Writer, node: n.SyntaxNode) -> ast.expr:
 
 
 def elements(writer: Writer, parts: tuple[n.SyntaxNode, ...]) -> list[ast.expr]:
-    """The values of a list in which `*x` unfolds and neighbouring `k => v` make one hash."""
+    """Return the values of a list in which `*x` unfolds and neighbouring `k => v` make one hash."""
     return writer.operands(_entries_joined(parts))
 
 
@@ -126,7 +126,7 @@ def _key(writer: Writer, key: ast.expr, node: n.SyntaxNode) -> ast.expr:
 
 
 def _constant(writer: Writer, node: n.SyntaxNode) -> ast.expr:
-    """The Python expression for a constant, all of it in one place."""
+    """Return the Python expression for a constant, all of it in one place."""
     if isinstance(node, n.ParenthesizedExpression):
         return _constant(writer, node.expression)
     if isinstance(node, n.ArrayLiteral):
@@ -151,7 +151,7 @@ def type_name(writer: Writer, node: n.SyntaxNode) -> ast.expr:
 
 
 def constant_type(writer: Writer, node: n.SyntaxNode, made: ast.expr) -> ast.expr:
-    """A type that is the same for a whole environment: resolved when first needed, then kept with the code."""
+    """Return a type that is the same for a whole environment: resolved when first needed, then kept with the code."""
     writer.put(made, node)
     made = writer.at(node, ast.Lambda(writer.parameters(["scope"]), made))
     kept = writer.constant(writer.run("_Lazy", made), node, "T")
@@ -167,7 +167,7 @@ def variable(writer: Writer, node: n.SyntaxNode) -> ast.expr:
 
 
 def read(writer: Writer, name: str, frame: Frame) -> ast.expr:
-    """The value of `$name` as seen from `frame`."""
+    """Return the value of `$name` as seen from `frame`."""
     if name.isdecimal():
         return match_variable(frame, int(name))
     if "::" in name:
@@ -199,7 +199,7 @@ def match_variable(frame: Frame, number: int) -> ast.expr:
 
 
 def store(writer: Writer, name: str, value: ast.expr, node: n.SyntaxNode) -> ast.expr:
-    """Assign `$name`; gives a name for the value."""
+    """Assign `$name`, and return a name for the value."""
     frame = writer.frame
     python = frame.python_name(name)
     if frame.scoped:
@@ -239,7 +239,7 @@ def assignment(writer: Writer, node: n.BinaryOperation) -> ast.expr:
 
 
 def _destructure(writer: Writer, left: n.ArrayLiteral, value: ast.expr, node: n.BinaryOperation) -> None:
-    """`[$a, [$b, $c]] = value`: the value is split as the left side is shaped, then each name is set."""
+    """Write `[$a, [$b, $c]] = value`: the value is split as the left side is shaped, then each name is set."""
     shape = writer.at(left, _shape(writer, left))
     flat: list[str] = []
     _flatten(left, flat)
@@ -320,7 +320,7 @@ def _matching(writer: Writer, node: n.BinaryOperation) -> ast.expr:
 
 
 def truth(writer: Writer, node: n.SyntaxNode) -> ast.expr:
-    """A Python truth for `node`: only undef and false are false."""
+    """Return a Python truth for `node`: only undef and false are false."""
     value = writer.value(node)
     if is_boolean(node):
         return value
@@ -328,7 +328,7 @@ def truth(writer: Writer, node: n.SyntaxNode) -> ast.expr:
 
 
 def true_of(writer: Writer, value: ast.expr, node: n.SyntaxNode) -> ast.expr:
-    """A Python truth for a value."""
+    """Return a Python truth for a value."""
     if isinstance(value, ast.Constant):
         return writer.at(node, text(value.value is not None and value.value is not False))
     if isinstance(value, ast.Name):
@@ -368,7 +368,7 @@ def _logic(writer: Writer, node: n.BinaryOperation) -> ast.expr:
 
 
 def writer_assign(writer: Writer, name: str, value: ast.expr, node: n.SyntaxNode) -> ast.stmt:
-    """`name = value`, not written anywhere yet."""
+    """Return the statement `name = value`, which is not written anywhere yet."""
     statement = ast.Assign([ast.Name(name, STORE)], value)
     writer.put(statement, node)
     return statement
@@ -393,7 +393,7 @@ def unary(writer: Writer, node: n.SyntaxNode) -> ast.expr:
 
 
 def _is_type_expression(node: n.SyntaxNode) -> bool:
-    """A type or reference made of constants only."""
+    """Return a type or reference made of constants only."""
     if isinstance(node, n.QualifiedReference):
         return True
     if isinstance(node, n.AccessExpression):
@@ -402,7 +402,7 @@ def _is_type_expression(node: n.SyntaxNode) -> bool:
 
 
 def is_constant_in_type(node: n.SyntaxNode) -> bool:
-    """As `is_constant`, types included."""
+    """Return whether a node is constant as in `is_constant`, or the name of a type, with or without brackets."""
     if isinstance(node, n.UnaryOperation) and node.op == "-":
         return is_constant_in_type(node.operand)
     if isinstance(node, n.ArrayLiteral):
@@ -429,7 +429,7 @@ _FACTS = frozenset(("facts", "::facts"))
 
 
 def _reads_attribute(node: n.AccessExpression) -> bool:
-    """`File['/x']['mode']`: an attribute of a resource is read, which is not the same for ever."""
+    """Return whether an attribute of a resource is read, as in `File['/x']['mode']`: such a value may change."""
     return isinstance(node.left, n.AccessExpression)
 
 

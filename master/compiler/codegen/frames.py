@@ -30,7 +30,7 @@ _OWN_FRAME = (n.LambdaExpression, n.ClassDefinition, n.DefineDefinition, n.NodeD
 
 
 def children(node: n.SyntaxNode) -> Iterator[n.SyntaxNode]:
-    """The nodes directly below `node`, in source order."""
+    """Yield the nodes directly below `node`, in source order."""
     names: tuple[str, ...] = type(node).__match_args__[2:]  # a dataclass' fields; the first two are its place
     for name in names:
         value = getattr(node, name)
@@ -43,7 +43,7 @@ def children(node: n.SyntaxNode) -> Iterator[n.SyntaxNode]:
 
 
 def walk(node: n.SyntaxNode, *, into_lambdas: bool) -> Iterator[n.SyntaxNode]:
-    """`node` and all below it that is evaluated in its body; definitions inside are bodies of their own."""
+    """Yield `node` and all below it that is evaluated in its body; definitions inside are bodies of their own."""
     pending = [node]
     while pending:
         current = pending.pop()
@@ -54,7 +54,7 @@ def walk(node: n.SyntaxNode, *, into_lambdas: bool) -> Iterator[n.SyntaxNode]:
 
 
 def uses_matches(text: str, *parts: n.SyntaxNode | None) -> bool:
-    """Whether `$0`, `$1`, … can be read anywhere in these, parts of the file `text`; if not, matching keeps nothing."""
+    """Return whether `$0`, `$1`, … can be read anywhere in these, parts of the file `text`; if not, matching keeps nothing."""
     if not _MAY_USE_MATCHES.search(text):
         return False
     for part in parts:
@@ -73,7 +73,7 @@ _MAY_USE_MATCHES = re.compile(r"\$(?:::)?\d|\$\{(?![A-Za-z_])|inline_epp")
 
 
 def reads_scope(*parts: n.SyntaxNode | None) -> bool:
-    """Whether a function that reads variables by name is called anywhere in these."""
+    """Return whether a function that reads variables by name is called anywhere in these."""
     for part in parts:
         if part is None:
             continue
@@ -90,7 +90,7 @@ def reads_scope(*parts: n.SyntaxNode | None) -> bool:
 
 
 def assigned_names(body: n.SyntaxNode) -> set[str]:
-    """The variables that `body` itself assigns, lambdas left out."""
+    """Return the variables that `body` itself assigns, lambdas left out."""
     names: set[str] = set()
     for node in walk(body, into_lambdas=False):
         if isinstance(node, n.BinaryOperation) and node.op == "=":
@@ -99,7 +99,7 @@ def assigned_names(body: n.SyntaxNode) -> set[str]:
 
 
 def targets(node: n.SyntaxNode) -> Iterator[str]:
-    """The names of a (destructuring) assignment's left side."""
+    """Yield the names of a (destructuring) assignment's left side."""
     if isinstance(node, n.VariableExpression):
         yield node.name
     elif isinstance(node, n.ArrayLiteral):

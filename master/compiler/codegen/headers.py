@@ -63,7 +63,7 @@ class DefinitionHeader(NamedTuple):
 
 def headers(program: n.Program, source: Source) -> list[DefinitionHeader]:
     """
-    The definitions of a file in the order of `program.definitions`, then what is outside of them, if there is anything.
+    Return the definitions of a file in the order of `program.definitions`, then what is outside of them, if there is anything.
 
     Raises:
         Unsupported: something that cannot be compiled, with its place.
@@ -144,7 +144,7 @@ class _NotPlainError(Exception):
 
 
 def _plain(node: n.SyntaxNode) -> Any:
-    """The value of a constant of scalars and collections of them."""
+    """Return the value of a constant of scalars and collections of them."""
     kind = type(node)
     if kind in _SCALARS:
         return node.value  # type: ignore[attr-defined]
@@ -172,7 +172,7 @@ _NAMES = re.compile(r"(?:Object|TypeSet|Error|Init)\b")
 
 
 def _type(node: n.SyntaxNode | None, source: Source) -> str | bool | None:
-    """What a type expression of built-in types says, as text that `parse_type` reads alike; True where that is not certain."""
+    """Return a type expression of built-in types as text that `parse_type` reads alike; True where that is not certain."""
     if node is None:
         return None
     if not is_constant_in_type(node) or any(

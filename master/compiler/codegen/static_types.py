@@ -56,7 +56,7 @@ def _is_zero(node: n.SyntaxNode) -> bool:
 
 def illegal_part(source: Source, node: n.SyntaxNode) -> str | None:
     """
-    The text of the first expression below `node` that would have to be evaluated, as the reference shows it; None when there is none.
+    Return the first expression below `node` that would have to be evaluated, as the reference shows it; None when there is none.
 
     Source: puppet 7.23, asked; the cases alias-with-… of types.yaml.
     """

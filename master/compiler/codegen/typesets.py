@@ -24,7 +24,7 @@ N = TypeVar("N", bound=n.SyntaxNode)
 
 
 def with_members(program: n.Program) -> n.Program:
-    """The file with the types of its sets as further definitions, behind all others."""
+    """Return the file with the types of its sets as further definitions, behind all others."""
     definitions: list[n.SyntaxNode] = []
     members: list[Member] = []
     has_sets = False
@@ -45,7 +45,7 @@ class Member(n.TypeAliasDefinition):
 
 
 def _entries(type_: n.SyntaxNode) -> Mapping[str, n.HashEntry] | None:
-    """The entries of the hash that a type set is made from, by their keys; None: it is no set."""
+    """Return the entries of the hash that a type set is made from, by their keys; None: it is no set."""
     if (
         not isinstance(type_, n.AccessExpression)
         or not isinstance(type_.left, n.QualifiedReference)
@@ -62,7 +62,7 @@ def _text(key: n.SyntaxNode) -> str:
 
 
 def _expanded(definition: n.TypeAliasDefinition, entries: Mapping[str, n.HashEntry]) -> tuple[n.TypeAliasDefinition, list[Member]]:
-    """The set with names in the place of its types, and these as definitions."""
+    """Return the set with names in the place of its types, and these as definitions."""
     names: dict[str, str] = {}
     members: list[Member] = []
     types, references = entries.get("types"), entries.get("references")
@@ -85,7 +85,7 @@ def _expanded(definition: n.TypeAliasDefinition, entries: Mapping[str, n.HashEnt
 
 
 def _object(value: n.SyntaxNode) -> n.SyntaxNode:
-    """`{…}` and `Parent {…}` as the Object types they stand for."""
+    """Return `{…}` and `Parent {…}` as the Object types they stand for; any other node as it is."""
     entries: tuple[n.HashEntry, ...]
     if isinstance(value, n.HashLiteral):
         entries = value.entries
@@ -107,7 +107,7 @@ def _object(value: n.SyntaxNode) -> n.SyntaxNode:
 
 
 def _referenced(references: n.HashEntry | None) -> dict[str, str]:
-    """The names of the sets that are referenced, by the names that they have inside."""
+    """Return the names of the sets that are referenced, by the names that they have inside."""
     names: dict[str, str] = {}
     if references is not None and isinstance(references.value, n.HashLiteral):
         for entry in references.value.entries:
@@ -117,7 +117,7 @@ def _referenced(references: n.HashEntry | None) -> dict[str, str]:
 
 
 def _renamed(node: N, names: Mapping[str, str], others: Mapping[str, str]) -> N:
-    """The expression with full names for short ones."""
+    """Return the expression with full names for short ones."""
     if isinstance(node, n.QualifiedReference):
         return replace(node, value=_full_name(node.value, names, others))
     changes: dict[str, Any] = {}
@@ -140,7 +140,7 @@ def _full_name(name: str, names: Mapping[str, str], others: Mapping[str, str]) -
 
 
 def _rewritten(definition: n.TypeAliasDefinition, types: list[n.HashEntry]) -> n.TypeAliasDefinition:
-    """The definition of the set with `types` as its types, and keys that are texts."""
+    """Return the definition of the set with `types` as its types, and keys that are texts."""
     access = definition.type
     assert isinstance(access, n.AccessExpression)
     hash_ = access.keys[0]

@@ -47,7 +47,7 @@ class Unit:
     @classmethod
     def read(cls, program: Program, source: Source, *, epp: bool = False, warnings: Iterable[Any] = ()) -> Unit:
         """
-        The unit of a file that was parsed and checked.
+        Return the unit of a file that was parsed and checked.
 
         Raises:
             Unsupported: it defines something that cannot be compiled, with its place.
@@ -57,7 +57,7 @@ class Unit:
 
     def code(self, index: int, part: Part, source: Source) -> CodeType:
         """
-        The code of a part, for the file that `source` names.
+        Return the code of a part, for the file that `source` names.
 
         Raises:
             Unsupported: it has a construct that cannot be compiled, with its place.
@@ -69,7 +69,7 @@ class Unit:
         return code if code.co_filename == name else relocated(code, name)
 
     def marks(self, source: Source) -> Marks:
-        """What errors need to know of the places in the code that there is; made by writing it again."""
+        """Return what errors name at each place in the code that there is; it is found by writing the code again."""
         found: Marks = {}
         program = self._tree(source)
         for index, part in self.parts:
@@ -80,13 +80,13 @@ class Unit:
         return self.program or with_members(parse(source, epp=self.epp))
 
     def packed(self) -> bytes:
-        """All of it but the tree, for the disk."""
+        """Return all of it but the tree, for the disk."""
         return marshal.dumps(([_plain(each) for each in self.headers], self.warnings, self.epp, self.parts))
 
     @classmethod
     def unpacked(cls, data: bytes) -> Unit:
         """
-        What `packed` gave. It is code that will be run: only for data that nobody else can have written.
+        Return the unit that `packed` wrote. It is code that will be run: only for data that nobody else can have written.
 
         Raises:
             ValueError, EOFError, TypeError: it is no unit.
@@ -96,7 +96,7 @@ class Unit:
 
 
 def _plain(header: DefinitionHeader) -> tuple[Any, ...]:
-    """A header without the names of its fields, which `marshal` does not know."""
+    """Return a header without the names of its fields, which `marshal` does not know."""
     *rest, parameters = header
     return (*rest, None if parameters is None else tuple([tuple(each) for each in parameters]))
 
@@ -109,6 +109,6 @@ def _header(plain: tuple[Any, ...]) -> DefinitionHeader:
 
 
 def relocated(code: CodeType, filename: str) -> CodeType:
-    """The same code, said to be of another file."""
+    """Return the same code, said to be of another file."""
     constants = tuple([relocated(each, filename) if isinstance(each, CodeType) else each for each in code.co_consts])
     return code.replace(co_filename=filename, co_consts=constants)

@@ -59,14 +59,14 @@ class Writer:
     # --- the walk ---
 
     def value(self, node: n.SyntaxNode) -> ast.expr:
-        """The Python expression for `node`'s value; statements it needs come before it, in the current block."""
+        """Return the Python expression for `node`'s value; statements it needs come before it, in the current block."""
         rule = self.rules.get(type(node))
         if rule is None:
             raise Unsupported(f"{type(node).__name__} cannot be compiled", where=self.source.locate(node.at))
         return rule(self, node)
 
     def effect(self, node: n.SyntaxNode) -> None:
-        """Statements for `node` where nobody wants its value."""
+        """Write the statements for `node` where its value is not used."""
         effect = self.effects.get(type(node))
         if effect is not None:
             effect(self, node)
@@ -77,7 +77,7 @@ class Writer:
 
     def operands(self, parts: Sequence[n.SyntaxNode]) -> list[ast.expr]:
         """
-        The values of `parts`, evaluated left to right.
+        Return the values of `parts`, evaluated left to right.
 
         When a later one needs statements (an `if` used as a value), what the earlier ones give is kept first: Python
         would otherwise run the statements before them.
@@ -104,7 +104,7 @@ class Writer:
     # --- places ---
 
     def place(self, node: n.SyntaxNode) -> Place:
-        """Where `node` is, in Python's terms."""
+        """Return where `node` is in Python's terms: line and column of its begin and of its end, columns in octets."""
         at = node.at
         key = at, node.end
         found = self._places.get(key)
@@ -123,7 +123,7 @@ class Writer:
         return line, len(self.source.text[start:at].encode("utf-8", "surrogatepass"))
 
     def mark(self, node: n.SyntaxNode, label: str, **operands: n.SyntaxNode) -> None:
-        """An error at `node` says `label`, the construct's name with its article; or points at one of `operands`."""
+        """Note that an error at `node` says `label`, the construct's name with its article, or points at one of `operands`."""
         if self.marks is None:
             return
         where = self.source.locate(node.at)
@@ -163,7 +163,7 @@ class Writer:
                     pending.append(inner)
 
     def at(self, node: n.SyntaxNode, python: ast.expr) -> ast.expr:
-        """`python` at the place of `node`."""
+        """Return `python`, with the place of `node`."""
         self.put(python, node)
         return python
 
@@ -181,7 +181,7 @@ class Writer:
         return f"{prefix}{self._count}"
 
     def keep(self, value: ast.expr, node: n.SyntaxNode) -> ast.expr:
-        """A name for `value`, so that it can be used twice."""
+        """Return a name for `value`, so that it can be used twice."""
         if isinstance(value, ast.Constant | ast.Name):
             return value
         name = self.fresh("t")
@@ -194,9 +194,9 @@ class Writer:
     @contextmanager
     def block(self) -> Iterator[list[ast.stmt]]:
         """
-        Statements written meanwhile go to a list of their own: a branch.
+        Collect the statements that are written inside the block in a list of their own: a branch.
 
-        What is assigned only in it is not known afterwards.
+        A variable that is assigned only in it is not known afterwards.
         """
         frame, outside, known = self.frame, self.frame.block, set(self.frame.known)
         inside: list[ast.stmt] = []
@@ -216,7 +216,7 @@ class Writer:
             self.frame = outside
 
     def constant(self, value: ast.expr, node: n.SyntaxNode, prefix: str = "K") -> ast.expr:
-        """A module-level name for `value`, computed once per file; values never change, so that all may share it."""
+        """Return a module-level name for `value`, computed once per file; values never change, so that all may share it."""
         name = self.fresh(prefix)
         assign = ast.Assign([ast.Name(name, STORE)], value)
         self.put(assign, node)
@@ -229,18 +229,18 @@ class Writer:
         return ast.Name(self.frame.scope, LOAD)
 
     def run(self, function: str, *arguments: ast.expr) -> ast.Call:
-        """A call of the runtime."""
+        """Return a call of the runtime."""
         return ast.Call(ast.Name(function, LOAD), list(arguments), [])
 
     def method(self, name: str, *arguments: ast.expr) -> ast.Call:
-        """A call of a method of the scope in force."""
+        """Return a call of a method of the scope in force."""
         return ast.Call(ast.Attribute(self.scope(), name, LOAD), list(arguments), [])
 
     def parameters(self, names: Sequence[str]) -> ast.arguments:
         return ast.arguments(posonlyargs=[], args=[ast.arg(name) for name in names], kwonlyargs=[], kw_defaults=[], defaults=[])
 
     def function(self, name: str, names: Sequence[str], frame: Frame, node: n.SyntaxNode) -> ast.FunctionDef:
-        """The Python function whose body was written in `frame`."""
+        """Return the Python function whose body was written in `frame`."""
         body = frame.body
         if not body:
             body = [ast.Pass()]
@@ -250,7 +250,7 @@ class Writer:
 
 
 def text(value: object) -> ast.Constant:
-    """A Python constant."""
+    """Return a Python constant."""
     return ast.Constant(value)  # type: ignore[arg-type]
 
 

@@ -86,7 +86,7 @@ class Compilation:
 
     def compile(self) -> CatalogBuilder:
         """
-        The finished catalog, virtual resources still in it.
+        Return the finished catalog, virtual resources still in it.
 
         Raises:
             CompileError: located, in the reference's words, with the node's name.
@@ -154,9 +154,9 @@ class Compilation:
         evaluate_definition(self, resource)
         scope = self.scopes.by_class["settings"]
         values = self.host.settings()
-        shown = dict(values)
-        scope.vars.update(shown)
-        scope.vars["all_local"] = shown
+        texts = dict(values)
+        scope.vars.update(texts)
+        scope.vars["all_local"] = texts
 
     def _evaluate_main(self) -> None:
         bodies = self.loader.load_main()
@@ -169,11 +169,11 @@ class Compilation:
         self.top.resource = resource
         self.catalog.declare(resource)
         resource.evaluated = True
-        own = self.top.vars
-        own["module_name"] = ""
-        own["caller_module_name"] = ""
-        own.setdefault("title", "main")
-        own.setdefault("name", "main")
+        variables = self.top.vars
+        variables["module_name"] = ""
+        variables["caller_module_name"] = ""
+        variables.setdefault("title", "main")
+        variables.setdefault("name", "main")
         self.scopes.by_class[""] = self.top
         self.catalog.contain_in_stage(resource)
         for body in bodies:
@@ -196,7 +196,7 @@ class Compilation:
         self.evaluate(resource)
 
     def _node_names(self) -> list[str]:
-        """What node blocks are asked for: the certname; before Puppet 6 also `a.b` and `a` of `a.b.c`."""
+        """Return the names that node blocks are looked up by: the certname; before Puppet 6 also `a.b` and `a` of `a.b.c`."""
         name = self.node.certname
         if self.host.setting("strict_hostname_checking") is not False:
             return [name]
@@ -221,15 +221,17 @@ class Compilation:
         raise EvaluationError(f"Somehow looped more than {MAX_GENERATIONS} times while evaluating host catalog", where=FINAL)
 
     def _evaluate_definitions(self) -> bool:
-        """Evaluate what is declared and waits for it; a failure is told at the place of the declaration."""
-        waiting = [each for each in self.catalog.declared if not each.evaluated and not each.virtual and each.native is None]
+        """Evaluate the classes and defines that are declared and wait for it; an error names the place of the declaration."""
+        waiting = [entry for entry in self.catalog.declared if not entry.evaluated and not entry.virtual and entry.native is None]
         for resource in waiting:
             try:
                 self.evaluate(resource)
             except PuppetError as error:
-                told = located(error)
+                located_error = located(error)
                 raise EvaluationError(
-                    f"Evaluation Error: Error while evaluating a Resource Statement, {told}", where=resource.place, hint=told.hint
+                    f"Evaluation Error: Error while evaluating a Resource Statement, {located_error}",
+                    where=resource.place,
+                    hint=located_error.hint,
                 ) from error
         return bool(waiting)
 

@@ -29,7 +29,7 @@ def compile_catalog(
     dependencies: NodeDependencies | None = None,
 ) -> dict[str, Any]:
     """
-    The catalog of a node, as plain data: `protocol reference 3.4`, without virtual resources, and those that are exported.
+    Return the catalog of a node, as plain data: `protocol reference 3.4`, without virtual resources, and those that are exported.
 
     Args:
         version: what `config_version` says, or seconds since the epoch.

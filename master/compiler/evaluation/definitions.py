@@ -36,7 +36,7 @@ def evaluate_definition(compilation: Compilation, resource: DeclaredResource) ->
 
 
 def _evaluate_class(compilation: Compilation, definition: HostClass, resource: DeclaredResource) -> None:
-    """Source: language reference 5.2."""
+    """Run the body of a class, after the one that it inherits from. Source: language reference 5.2."""
     declared_in = declaring_scope(resource)
     inherited: Scope | None = None
     if definition.parent is not None:

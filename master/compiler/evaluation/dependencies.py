@@ -1,8 +1,8 @@
 """
-What a compilation looks at of its node: who asks again with the same gets the same catalog.
+What a compilation reads of its node: a node that has the same values gets the same catalog.
 
-Only what is read is kept, for a node's facts are never the same twice: uptime and load change, and hardly any manifest asks for them.
-What cannot be followed is said to be in doubt, and such a catalog is compiled each time.
+Only what is read is remembered, for a node's facts are never the same twice: uptime and load change, and hardly any manifest reads them.
+A catalog that depends on something else that changes is marked as uncacheable, and is compiled each time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _GIVEN = frozenset(("facts", "trusted", "server_facts", "environment"))
 
 class NodeDependencies:
     """
-    What one compilation has read of its node.
+    The variables and facts that one compilation has read of its node.
 
     Attributes:
         variables: names of top scope; also of those that were looked for in vain.
@@ -46,7 +46,7 @@ class NodeDependencies:
 
     def values(self, node: NodeInput) -> str:
         """
-        What a node has of all that was read, with everything that any catalog depends on, as text.
+        Return what a node has of all that was read, with everything that any catalog depends on, as text.
 
         Two nodes with equal texts are equal to this compilation: types and the order of keys count, too.
         """

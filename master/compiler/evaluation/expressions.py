@@ -28,7 +28,7 @@ _RESULT = "the value"
 
 def evaluate(compilation: Compilation, source: Source) -> Value:
     """
-    The value of the last expression of `source`, evaluated at top scope; the variables it sets stay there.
+    Return the value of the last expression of `source`, evaluated at top scope; the variables it sets stay there.
 
     Raises:
         ParseError: it is wrong, or defines something. EvaluationError: located.
@@ -43,7 +43,7 @@ def evaluate(compilation: Compilation, source: Source) -> Value:
     if program.definitions:
         where = source.locate(program.definitions[0].at)
         raise ParseError("Nothing can be defined here", where=where, hint="Give expressions and assignments only.")
-    unit = Unit.read(_keeping_last(program), source)
+    unit = Unit.read(_assign_last_value(program), source)
     file = LoadedFile(source, unit, NAMES, lambda changed: None)
     try:
         for index in range(len(unit.headers)):
@@ -53,8 +53,8 @@ def evaluate(compilation: Compilation, source: Source) -> Value:
     return compilation.top.vars.pop(_RESULT, None)
 
 
-def _keeping_last(program: n.Program) -> n.Program:
-    """The program that keeps the last statement's value in a variable."""
+def _assign_last_value(program: n.Program) -> n.Program:
+    """Return the program that keeps the last statement's value in a variable."""
     body = program.body
     statements = body.statements if isinstance(body, n.BlockExpression) else (body,)
     last = statements[-1] if statements else body

@@ -21,10 +21,12 @@ __all__ = ["finish"]
 
 def finish(compilation: Compilation) -> None:
     """
+    Write relationships into the resources, apply the overrides that waited, check attributes, and hand metaparameters down.
+
     Source: language reference 13, step 9.
 
     Raises:
-        EvaluationError: an attribute that there is not, a relationship to what is not declared.
+        EvaluationError: a resource has an attribute that its type lacks, or a relationship to a resource that is not declared.
     """
     try:
         materialize(compilation.catalog, compilation.pending.relationships)

@@ -21,8 +21,8 @@ __all__ = ["relate"]
 
 
 def relate(scope: Scope, op: str, left: Value, right: Value) -> Value:
-    """A link of a chain; gives what the next link's left side is. Source: language reference 4.8."""
-    one, two = _operands(scope, left), _operands(scope, right)
+    """Return a link of a chain; gives what the next link's left side is. Source: language reference 4.8."""
+    one, two = _relationship_operands(scope, left), _relationship_operands(scope, right)
     sources, targets = (two, one) if op in ("<-", "<~") else (one, two)
     attribute = "before" if "-" in op else "notify"
     for source in sources:
@@ -47,8 +47,8 @@ def _split_reference(value: Value) -> tuple[str, str]:
         raise
 
 
-def _operands(scope: Scope, value: Value) -> list[Value]:
-    found: list[Value] = []
+def _relationship_operands(scope: Scope, value: Value) -> list[Value]:
+    operands: list[Value] = []
     seen: set[object] = set()
     for item in _flat(value):
         operand = item
@@ -57,12 +57,12 @@ def _operands(scope: Scope, value: Value) -> list[Value]:
         elif isinstance(item, ResourceCollector):
             if id(item) not in seen:
                 seen.add(id(item))
-                found.append(item)
+                operands.append(item)
             continue
         if isinstance(operand, ResourceEntryType | ClassType):
             if operand not in seen:
                 seen.add(operand)
-                found.append(operand)
+                operands.append(operand)
             continue
         if isinstance(operand, PuppetType):
             raise LanguageError(
@@ -71,7 +71,7 @@ def _operands(scope: Scope, value: Value) -> list[Value]:
         raise LanguageError(
             f"Illegal relationship operand, can not form a relationship with {with_article(label(operand))}. A Catalog type is required."
         )
-    return found
+    return operands
 
 
 def _flat(value: Value) -> Iterator[Value]:

@@ -1,4 +1,4 @@
-"""What generated code calls. The names with an underscore in `NAMES` are the only words it knows."""
+"""What generated code calls. It uses no other names than those with an underscore in `NAMES`."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ class Lazy:
 
     __slots__ = ("made", "value")
 
-    def __init__(self, made: Callable[[Scope], Value]) -> None:
-        self.made: Callable[[Scope], Value] | None = made
+    def __init__(self, make: Callable[[Scope], Value]) -> None:
+        self.made: Callable[[Scope], Value] | None = make
         self.value: Value = None
 
     def __call__(self, scope: Scope) -> Value:
-        made = self.made
-        if made is not None:
-            self.value = made(scope)
+        make = self.made
+        if make is not None:
+            self.value = make(scope)
             self.made = None
         return self.value
 
@@ -81,7 +81,7 @@ class TemplateOutput:
 
 
 def text(value: Value) -> str:
-    """As in an interpolated string."""
+    """Return a value as it is in an interpolated string."""
     return value if value.__class__ is str else to_s(value)
 
 
@@ -120,65 +120,58 @@ def negative(scope: Scope, value: Value) -> Value:
     return operators.negate(value, scope.compilation.reporter)
 
 
-def _kept_match(found: Any, holder: MatchVariables | None) -> bool:
-    if found is True or found is False:
-        return bool(found)
-    if holder is not None and found is not None:
-        holder.last = found
-    return found is not None
+def remember_match(match: Any, holder: MatchVariables | None) -> bool:
+    """Return whether `match`, a match, None or a bool, is a success; a match is set in `holder`."""
+    if match is True or match is False:
+        return bool(match)
+    if holder is not None and match is not None:
+        holder.last = match
+    return match is not None
 
 
 def matches(left: Value, right: Value, holder: MatchVariables | None) -> bool:
-    """`=~`"""
-    return _kept_match(operators.match(left, right), holder)
+    """Return whether `left =~ right`; the match variables are set in `holder`."""
+    return remember_match(operators.match(left, right), holder)
 
 
 def within(left: Value, right: Value, holder: MatchVariables | None) -> bool:
-    """`in`"""
-    return _kept_match(operators.contains(left, right), holder)
+    """Return whether `left in right`; the match variables are set in `holder`."""
+    return remember_match(operators.contains(left, right), holder)
 
 
 def case(option: Value, value: Value, holder: MatchVariables | None) -> bool:
-    """Whether an option of a `case` or selector takes the value."""
+    """Return whether an option of a `case` or selector takes the value."""
     if option.__class__ is list and holder is not None and value.__class__ is list and len(value) == len(option):
         # Regular expressions inside set the match variables too.
         return all(case(part, item, holder) for part, item in zip(option, value, strict=True))
     if option.__class__ is dict and holder is not None and value.__class__ is dict:
         return all(case(part, value.get(key), holder) for key, part in option.items())
-    return _kept_match(operators.matches(value, option), holder)
+    return remember_match(operators.matches(value, option), holder)
 
 
 def any_case(options: list[Value], value: Value, holder: MatchVariables | None) -> bool:
-    """The same for `*options`."""
+    """Return whether one of the options of `*options` takes the value."""
     return any(case(option, value, holder) for option in options)
 
 
 def access(scope: Scope, left: Value, *keys: Value) -> Value:
-    """`left[keys]`; of a resource reference, its attributes."""
+    """Return `left[keys]`; of a reference to a resource, its attributes of these names."""
     if isinstance(left, ResourceEntryType) and left.type_name is not None and left.title is not None:
         return _attribute_access(scope, left, left.type_name, left.title, keys)
     if isinstance(left, ClassType) and left.class_name is not None:
         return _attribute_access(scope, left, "class", class_title(left.class_name), keys)
-    found = operators.access(left, keys, scope.compilation.reporter)
-    if (
-        left.__class__ is ResourceEntryType
-        and left.type_name is None
-        and isinstance(found, ResourceEntryType)
-        and found.type_name is not None
-    ):
-        return found
-    return found
+    return operators.access(left, keys, scope.compilation.reporter)
 
 
 def entry(scope: Scope, left: Value, key: str) -> Value:
-    """`left['key']`, mostly of a Hash."""
+    """Return `left['key']`; `left` is mostly a Hash."""
     if left.__class__ is dict:
         return left.get(key)
     return access(scope, left, key)
 
 
 def fact(scope: Scope, name: str) -> Value:
-    """`$facts['name']`"""
+    """Return `$facts['name']`."""
     return scope.compilation.fact(name)
 
 
@@ -187,19 +180,19 @@ def _attribute_access(scope: Scope, reference: PuppetType, type_name: str, title
     if resource is None:
         shown = f"Class['{reference.class_name}']" if isinstance(reference, ClassType) else reference.shown()
         raise LanguageError(f"Resource not found: {shown}")
-    found: list[Value] = []
+    values: list[Value] = []
     for key in flatten_arrays(keys):
         if not isinstance(key, str) or not resource.has_parameter(key):
-            shown = f"{'Class' if isinstance(reference, ClassType) else type_name.capitalize()}['{_own_title(reference, title)}']"
-            raise LanguageError(f"The resource {shown} does not have a parameter called '{inspect_bare(key)}'")
+            text = f"{'Class' if isinstance(reference, ClassType) else type_name.capitalize()}['{_own_title(reference, title)}']"
+            raise LanguageError(f"The resource {text} does not have a parameter called '{inspect_bare(key)}'")
         value = resource.values.get(key)
         scope_of_resource = declaring_scope(resource)
         if value is None and scope_of_resource is not None:
             defaults = scope_of_resource.default_attributes(resource.type)
             if defaults and key in defaults:
                 value = defaults[key].value
-        found.append(value)
-    return found[0] if len(found) == 1 else found
+        values.append(value)
+    return values[0] if len(values) == 1 else values
 
 
 def _own_title(reference: PuppetType, title: str) -> str:
@@ -210,96 +203,99 @@ def _own_title(reference: PuppetType, title: str) -> str:
 
 
 def type_named(scope: Scope, name: str) -> PuppetType:
-    found = scope.compilation.definitions.find_type(name)
-    if found is None:
+    """Return the type of that name; raise LanguageError when there is none."""
+    type_ = scope.compilation.definitions.find_type(name)
+    if type_ is None:
         raise LanguageError(f"Resource type not found: {name.removeprefix('::')}")
-    return found
+    return type_
 
 
 def type_or_reference(scope: Scope, name: str) -> PuppetType:
-    """The type, or the mere name of one that is not there."""
-    found = scope.compilation.definitions.find_type(name)
-    return found if found is not None else TypeReference(name.removeprefix("::"))
+    """Return the type, or the mere name of one that is not there."""
+    type_ = scope.compilation.definitions.find_type(name)
+    return type_ if type_ is not None else TypeReference(name.removeprefix("::"))
 
 
 def checked_syntax(scope: Scope, syntax: str, value: Value) -> Value:
-    """The text of a heredoc with a syntax, checked now that it is known."""
-    found = problem(syntax, value)
-    if found is not None:
-        raise LanguageError(str(found))
+    """Return the text of a heredoc; raise LanguageError when it is wrong in the syntax that the heredoc names."""
+    syntax_error = problem(syntax, value)
+    if syntax_error is not None:
+        raise LanguageError(str(syntax_error))
     return value
 
 
 def reassigned(name: str, value: Value) -> Value:
+    """Raise the error of a second assignment to a variable."""
     raise LanguageError(f"Cannot reassign variable '${name}'")
 
 
 def refuse_reserved(name: str, value: Value) -> Value:
-    """What an assignment to a reserved name does in a lambda or function."""
+    """Raise the error of an assignment to a reserved name in a lambda or function."""
     if name == "server_facts":
         raise LanguageError(f"Attempt to assign to a reserved variable name: '${name}'")
     raise EvaluationError(f"Attempt to assign to a reserved variable name: '{name}'")
 
 
 def once(current: Value, name: str, value: Value) -> Value:
+    """Return `value`; raise LanguageError when the variable, whose value is `current`, is set already."""
     if current is not UNSET:
         raise LanguageError(f"Cannot reassign variable '${name}'")
     return value
 
 
 def rest(
-    given: tuple[Value, ...], default: Callable[[], Value], type_: PuppetType | None = None, label: str = "", name: str = ""
+    arguments: tuple[Value, ...], default: Callable[[], Value], type_: PuppetType | None = None, label: str = "", name: str = ""
 ) -> list[Value]:
-    """A captures-rest parameter with a default, which a single undef stands for as well."""
-    if not given or (len(given) == 1 and given[0] is None):
+    """Return the values of a captures-rest parameter; the default applies to no argument, and to a single undef."""
+    if not arguments or (len(arguments) == 1 and arguments[0] is None):
         value = default()
         values = value if isinstance(value, list) else [value]
         element = Parameter.declared(name, type_, splat=True).type
-        return values if element is None else [of_type(each, element, label, name) for each in values]
-    return list(given)
+        return values if element is None else [of_type(item, element, label, name) for item in values]
+    return list(arguments)
 
 
 def split(scope: Scope, shape: tuple[Any, ...], value: Value) -> list[Value]:
-    """The values for the names of a destructuring assignment, in order."""
-    found: list[Value] = []
-    _split(scope, shape, value, found)
-    return found
+    """Return the values for the names of a destructuring assignment, in order."""
+    values: list[Value] = []
+    _split(scope, shape, value, values)
+    return values
 
 
-def _split(scope: Scope, shape: tuple[Any, ...], value: Value, into: list[Value]) -> None:
+def _split(scope: Scope, shape: tuple[Any, ...], value: Value, destination: list[Value]) -> None:
     if isinstance(value, dict):
         for part in shape:
             key = part if isinstance(part, str) else key_of(_name_list(part))
             if key not in value:
-                shown = part if isinstance(part, str) else inspect(_name_list(part))
-                raise LanguageError(f"No value for required key '{shown}' in assignment to variables from hash")
+                text = part if isinstance(part, str) else inspect(_name_list(part))
+                raise LanguageError(f"No value for required key '{text}' in assignment to variables from hash")
             if isinstance(part, str):
-                into.append(value[key])
+                destination.append(value[key])
             else:
-                _split(scope, part, value[key], into)
+                _split(scope, part, value[key], destination)
         return
     if isinstance(value, ClassType) and value.class_name is not None:
         if scope.compilation.catalog.find("Class", class_title(value.class_name)) is None:
             raise LanguageError(f"Resource not found: Class['{value.class_name}']", operand="value")
         for name in _names(shape):
-            found = scope.compilation.scopes.qualified(value.class_name, name)
-            if found is MISSING:
+            variable_value = scope.compilation.scopes.qualified(value.class_name, name)
+            if variable_value is MISSING:
                 message = f"No value for required variable '${value.class_name}::{name}' in assignment to variables from class reference"
                 raise LanguageError(message, operand=f"${name}")
-            into.append(found)
+            destination.append(variable_value)
         return
     values = value if isinstance(value, list) else [value]
     if len(values) != len(shape):
         raise LanguageError(f"Mismatched number of assignable entries and values, expected {len(shape)}, got {len(values)}")
     for part, item in zip(shape, values, strict=True):
         if isinstance(part, tuple):
-            _split(scope, part, item, into)
+            _split(scope, part, item, destination)
         else:
-            into.append(item)
+            destination.append(item)
 
 
 def _name_list(shape: tuple[Any, ...]) -> list[Value]:
-    """Nested names as the language's array of them: the key that stands for them in a hash."""
+    """Return nested names as the language's array of them, which is the key that stands for them in a hash."""
     return [part if isinstance(part, str) else _name_list(part) for part in shape]
 
 
@@ -315,7 +311,7 @@ def _names(shape: tuple[Any, ...]) -> Iterable[str]:
 
 
 def call(scope: Scope, name: str, block: Closure | None, *args: Value) -> Value:
-    """A function by its name."""
+    """Call a function by its name, and return its value."""
     compilation = scope.compilation
     function = compilation.loader.functions.get(name)
     if function is None:
@@ -324,7 +320,7 @@ def call(scope: Scope, name: str, block: Closure | None, *args: Value) -> Value:
 
 
 def call_method(scope: Scope, name: str, block: Closure | None, *operands: Value) -> Value:
-    """`receiver.name(args)`: an attribute of an object, else the function."""
+    """Return `receiver.name(args)`: an attribute of an object, else what the function returns."""
     if not operands:  # `(*[]).name`
         return call(scope, name, block)
     receiver, *args = operands
@@ -344,8 +340,8 @@ def call_method(scope: Scope, name: str, block: Closure | None, *operands: Value
 
 
 def signature(parameters: Sequence[tuple[str, PuppetType | None, bool, bool]], returns: PuppetType | None) -> Signature:
-    made = [Parameter.declared(name, type_, default=default, splat=splat) for name, type_, default, splat in parameters]
-    return Signature(made, returns=returns)
+    specs = [Parameter.declared(name, type_, default=default, splat=splat) for name, type_, default, splat in parameters]
+    return Signature(specs, returns=returns)
 
 
 def required_after_optional(name: str) -> None:
@@ -353,7 +349,7 @@ def required_after_optional(name: str) -> None:
 
 
 def stray(jump: Any, line: int) -> EvaluationError:
-    """A jump at top scope, where it leads nowhere."""
+    """Return the error of a jump at top scope, where it leads nowhere."""
     here = current()
     error: EvaluationError = jump.stray()
     error.where = Location(here.file if here else None, line)

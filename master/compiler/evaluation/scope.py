@@ -45,10 +45,10 @@ class MatchVariables:
         if match is None:
             return None
         try:
-            found: str | None = match[number]
+            group: str | None = match[number]
         except IndexError:
             return None
-        return found
+        return group
 
 
 def declaring_scope(resource: DeclaredResource) -> Scope | None:
@@ -103,7 +103,7 @@ class Scope:
     # --- variables ---
 
     def get(self, name: str) -> Value:
-        """The value of a plain `$name`."""
+        """Return the value of a plain `$name`; None, after a complaint as the settings say, when it is not set."""
         scope: Scope | None = self
         while scope is not None:
             value = scope.vars.get(name, MISSING)
@@ -115,7 +115,7 @@ class Scope:
         return self._unknown(name)
 
     def find(self, name: str) -> Value:
-        """The value of a variable of any form of name, or MISSING. Never complains."""
+        """Return the value of a variable of any form of name, or MISSING. It never complains."""
         name = name.removeprefix("$")
         if "::" in name:
             qualifier, _, leaf = name.removeprefix("::").rpartition("::")
@@ -131,16 +131,16 @@ class Scope:
         return MISSING
 
     def exists(self, name: str) -> bool:
-        """Whether a variable of any form of name is there."""
+        """Return whether a variable of any form of name is set."""
         return name.removeprefix("::") in BUILT_IN or self.find(name) is not MISSING
 
     def top_variable(self, name: str) -> Value:
-        """`$::name`"""
+        """Return `$::name`; None, after a complaint as the settings say, when it is not set."""
         value = self.compilation.top.vars.get(name, MISSING)
         return value if value is not MISSING else self._unknown(f"::{name}")
 
     def qualified(self, class_name: str, name: str, written: str | None = None) -> Value:
-        """`$class::name`; `written`: the whole name, where it is written otherwise."""
+        """Return `$class::name`, as `top_variable` does; `written` is the whole name, where it is written otherwise."""
         value = self.compilation.scopes.qualified(class_name, name)
         return value if value is not MISSING else self._unknown(written or f"{class_name}::{name}")
 
@@ -169,15 +169,15 @@ class Scope:
         return did_you_mean(name, (known for known in self.variables() if not known.isdecimal()), form="'${}'")
 
     def set(self, name: str, value: Value) -> Value:
-        """`$name = value`; gives the value."""
-        own = self.vars
-        if name in own or name in RESERVED:
+        """Set `$name = value`, and return the value; raise LanguageError or EvaluationError when it may not be set."""
+        variables = self.vars
+        if name in variables or name in RESERVED:
             self._refuse(name)
-        own[name] = value
+        variables[name] = value
         return value
 
     def bind(self, name: str, value: Value) -> None:
-        """Set without a check: a parameter."""
+        """Set a parameter, without a check."""
         self.vars[name] = value
 
     def _refuse(self, name: str) -> None:
@@ -190,7 +190,7 @@ class Scope:
         raise LanguageError(f"Cannot reassign variable '${name}'")
 
     def enter_matches(self) -> MatchVariables:
-        """The match variables of a body: at first those of the scope around it, if a match is in force there."""
+        """Return the match variables of a body: at first those of the scope around it, if a match is in force there."""
         holder = self.matched
         if holder is None:
             around = next((scope.matched for scope in self.chain() if scope.matched is not None), None)
@@ -198,14 +198,14 @@ class Scope:
         return holder
 
     def local(self) -> Scope:
-        """A scope for a lambda or template: names are looked up here too, everything else is shared."""
+        """Return a scope for a lambda or template: names are looked up here too, everything else is shared."""
         inner = Scope(self.compilation, "local", parent=self.parent, next_=self, resource=self.resource, source=self.source)
         inner.defaults = self.defaults
         inner.matched = self.matched
         return inner
 
     def global_scope(self) -> Scope:
-        """The top scope: all a function of the language sees."""
+        """Return the top scope: all a function of the language sees."""
         return self.compilation.top
 
     def global_local(self) -> Scope:
@@ -221,33 +221,33 @@ class Scope:
         return name if isinstance(name, str) else ""
 
     def default_attributes(self, type_name: str) -> dict[str, ResourceAttribute] | None:
-        """The resource defaults of a type in force here, the innermost winning; None when there are none."""
+        """Return the resource defaults of a type in force here, the innermost winning; None when there are none."""
         if not self.compilation.scopes.has_defaults:
             return None
-        found: dict[str, ResourceAttribute] | None = None
+        attributes: dict[str, ResourceAttribute] | None = None
         scope: Scope | None = self
         chain: list[dict[str, ResourceAttribute]] = []
         while scope is not None:
-            own = scope.defaults.get(type_name)
-            if own:
-                chain.append(own)
+            defaults = scope.defaults.get(type_name)
+            if defaults:
+                chain.append(defaults)
             scope = scope.parent
-        for own in reversed(chain):
-            found = {**found, **own} if found else dict(own)
-        return found
+        for defaults in reversed(chain):
+            attributes = {**attributes, **defaults} if attributes else dict(defaults)
+        return attributes
 
     def is_default(self, type_name: str, name: str, value: Value) -> bool:
-        """Whether a resource default in force says this very value."""
+        """Return whether a resource default in force says this very value."""
         scope: Scope | None = self
         while scope is not None:
-            own = scope.defaults.get(type_name)
-            if own is not None and name in own and own[name].value == value:
+            defaults = scope.defaults.get(type_name)
+            if defaults is not None and name in defaults and defaults[name].value == value:
                 return True
             scope = scope.parent
         return False
 
     def name(self) -> str:
-        """As logs call it: `Scope(Class[main])`."""
+        """Return the name in logs: `Scope(Class[main])`."""
         return f"Scope({self.resource.ref})" if self.resource is not None else "Scope()"
 
     def chain(self) -> Iterator[Scope]:
@@ -257,11 +257,11 @@ class Scope:
             scope = scope.next
 
     def variables(self) -> dict[str, Value]:
-        """All variables visible by a plain name."""
-        found: dict[str, Value] = {}
+        """Return all variables visible by a plain name."""
+        variables: dict[str, Value] = {}
         for scope in reversed(list(self.chain())):
-            found.update(scope.vars)
-        return found
+            variables.update(scope.vars)
+        return variables
 
     # --- what functions may ask: Context and CatalogContext of `functions` ---
 

@@ -17,9 +17,9 @@ from .scope import Scope
 __all__ = ["render_epp"]
 
 
-def render_epp(scope: Scope, function: str, text: str, file: str, given: Mapping[str, Value] | None, *, outside: Scope) -> Value:
+def render_epp(scope: Scope, function: str, text: str, file: str, parameters: Mapping[str, Value] | None, *, outside: Scope) -> Value:
     """
-    What a template says; `outside` is the scope whose variables it sees.
+    Return the text of a template; `outside` is the scope whose variables it sees.
 
     Raises:
         EvaluationError: it is no valid EPP, or its parameters do not fit.
@@ -32,25 +32,27 @@ def render_epp(scope: Scope, function: str, text: str, file: str, given: Mapping
         raise EvaluationError(f"{function}(): Invalid EPP: {error}", hint=error.hint) from error
     inner = outside.local()
     if template.parameters is None:
-        for name, value in (given or {}).items():
+        for name, value in (parameters or {}).items():
             inner.vars[name] = value
         return template.body(inner)
-    values = _bound(inner, template, given or {})
+    values = _bind_parameters(inner, template, parameters or {})
     return template.body(inner, *values)
 
 
-def _bound(inner: Scope, template: Template, given: Mapping[str, Value]) -> list[Value]:
-    """The parameters' values, in order. A parameter given undef gets its default."""
+def _bind_parameters(inner: Scope, template: Template, arguments: Mapping[str, Value]) -> list[Value]:
+    """Return the parameters' values, in order. A parameter given undef gets its default."""
     assert template.parameters is not None
-    for name in given:
+    for name in arguments:
         if name in RESERVED:
             raise EvaluationError(f"Attempt to assign to a reserved variable name: '{name}'")
-    bound: dict[str, Value] = dict(given)
-    bound.update(evaluate_defaults(inner, template.parameters, given, "lambda"))
-    wanted = [(each.name, each.type(inner), each.has_default) for each in template.parameters]
-    declared = {name for name, _, _ in wanted}
+    values: dict[str, Value] = dict(arguments)
+    values.update(evaluate_defaults(inner, template.parameters, arguments, "lambda"))
+    declared_parameters = [(parameter.name, parameter.type(inner), parameter.has_default) for parameter in template.parameters]
+    names = {name for name, _, _ in declared_parameters}
     # A surplus undef is no argument.
-    problems = check_parameters("lambda", wanted, {name: value for name, value in bound.items() if name in declared or value is not None})
+    problems = check_parameters(
+        "lambda", declared_parameters, {name: value for name, value in values.items() if name in names or value is not None}
+    )
     if problems is not None:
         raise EvaluationError(problems)
-    return [bound.get(parameter.name) for parameter in template.parameters]
+    return [values.get(parameter.name) for parameter in template.parameters]

@@ -59,22 +59,22 @@ class Context(Protocol):
     def has_function(self, name: str) -> bool: ...
 
     def variable(self, name: str) -> Value:
-        """The value of `$name` as seen from the calling scope; KeyError when it is not set. Never warns."""
+        """Return the value of `$name` as seen from the calling scope; KeyError when it is not set. Never warns."""
 
     def fact(self, name: str) -> Value:
-        """The value of `$facts['name']`; None when the node has no such fact."""
+        """Return the value of `$facts['name']`; None when the node has no such fact."""
 
     def setting(self, name: str) -> Value:
-        """A setting of the compiler; None when it has none of that name."""
+        """Return a setting of the compiler; None when it has none of that name."""
 
     def now(self) -> int:
-        """The time, in nanoseconds since 1970."""
+        """Return the time, in nanoseconds since 1970."""
 
     def mark_uncacheable(self, reason: str) -> None:
-        """Say that the function's value may differ the next time, though arguments, facts and data are the same."""
+        """Mark the catalog as uncacheable: the function's value may differ the next time, though arguments, facts and data are the same."""
 
     def doubt(self, reason: str) -> None:
-        """The deprecated name of `mark_uncacheable`."""
+        """Do as `mark_uncacheable`, of which this is the deprecated name."""
 
 
 class Dispatch:
@@ -156,7 +156,7 @@ class Function:
 
     def call(self, context: Context, args: Sequence[Value], block: Closure | None = None) -> Value:
         """
-        The value of calling it.
+        Return the value of calling it.
 
         Raises:
             EvaluationError: the arguments fit no signature, or what the function itself raises.
@@ -177,11 +177,11 @@ class Function:
         raise EvaluationError(describe_signatures(self.name, signatures, arguments_type(args, block)))
 
     def signatures(self, types: Types | None = None) -> list[Signature]:
-        """The signatures, those for messages left out."""
+        """Return the signatures, those for messages left out."""
         return [d.signature(types) for d in self.dispatches if not d.mismatch]
 
     def usages(self, types: Types | None = None) -> list[str]:
-        """One line a signature, for documentation: `join(Array arg, String delimiter?)`."""
+        """Return one line a signature, for documentation: `join(Array arg, String delimiter?)`."""
         return [f"{self.name}({signature_text(s)})" + (f" >> {s.returns}" if s.returns is not None else "") for s in self.signatures(types)]
 
     def __repr__(self) -> str:
@@ -255,7 +255,7 @@ def function(
 
 
 def collect(modules: Sequence[Any]) -> Mapping[str, Function]:
-    """All Functions that are globals of `modules`, by name; EvaluationError on two of one name."""
+    """Return all Functions that are globals of `modules`, by name; EvaluationError on two of one name."""
     found: dict[str, Function] = {}
     for module in modules:
         for value in vars(module).values():

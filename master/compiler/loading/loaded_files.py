@@ -33,21 +33,21 @@ class LoadedFile:
     unit: Unit
     runtime: Mapping[str, Any]
     changed: Callable[[Unit], None]
-    """Told when the unit has more code than before."""
+    """Called when the unit has more code than before."""
     _marks: Marks = field(default_factory=dict)
     _marked: int = 0  # parts whose marks these are
 
     def marks(self) -> Marks:
-        """What errors need to know of its places; made when the first one asks."""
+        """Return what errors name at each place in its code: label, line, column and operands; it is found for the first error."""
         if self._marked != len(self.unit.parts):
             self._marks, self._marked = self.unit.marks(self.source), len(self.unit.parts)
         return self._marks
 
     def run(self, index: int, part: Part) -> dict[str, Any]:
-        """The names that the code of a part sets."""
-        known = (index, part) in self.unit.parts
+        """Return the names that the code of a part sets."""
+        is_written = (index, part) in self.unit.parts
         code = self.unit.code(index, part, self.source)
-        if not known:
+        if not is_written:
             self.changed(self.unit)
         names = {**self.runtime, UNIT: self, "_file": self.source.file}
         exec(code, names)  # noqa: S102 -- code that this compiler made of a manifest
@@ -70,7 +70,7 @@ class _FileCode:
         return names["_types"], names["_defaults"]
 
     def signature(self) -> tuple[Callable[[Any], Signature], Body]:
-        """Of a function: what makes its signature, and its body."""
+        """Return what makes the signature of a function, and its body."""
         names = self.file.run(self.index, "body")
         return names["_own_signature"], names["_body"]
 
@@ -101,35 +101,35 @@ class FileDefinitions:
 
 
 def definitions_of(file: LoadedFile, module: str) -> FileDefinitions:
-    """What a file's headers say that it defines."""
-    made = FileDefinitions(module)
+    """Return what a file defines, as its headers say."""
+    definitions = FileDefinitions(module)
     name = file.source.file
     for index, header in enumerate(file.unit.headers):
         code = _FileCode(file, index)
-        specs = [ParameterSpec(each, code) for each in header.parameters or ()]
+        specs = [ParameterSpec(parameter, code) for parameter in header.parameters or ()]
         place = Location(name, header.line)
         if header.kind == "class":
-            made.classes.append(HostClass(header.name, specs, code, header.parent, place=place, module=module))
+            definitions.classes.append(HostClass(header.name, specs, code, header.parent, place=place, module=module))
         elif header.kind == "define":
-            made.places.append(("define", header.name, Location(name, header.line, header.column)))
-            made.defines.append(Define(header.name, specs, code, place=place, module=module))
+            definitions.places.append(("define", header.name, Location(name, header.line, header.column)))
+            definitions.defines.append(Define(header.name, specs, code, place=place, module=module))
         elif header.kind == "node":
             for match in header.matches:
                 matches = match if isinstance(match, str) else Regexp(match[0])
-                made.nodes.append(NodeBlock([matches], code, header.parent, place=place, module=module))
+                definitions.nodes.append(NodeBlock([matches], code, header.parent, place=place, module=module))
         elif header.kind == "function":
-            made.places.append(("function", header.name, Location(name, header.line, header.column)))
-            made.functions.append(_LanguageFunction(header.name, code))
+            definitions.places.append(("function", header.name, Location(name, header.line, header.column)))
+            definitions.functions.append(_LanguageFunction(header.name, code))
         elif header.kind == "alias":
-            made.places.append(("type", header.name, Location(name, header.line, header.column)))
-            made.aliases.append((header.name, partial(_alias_value, code)))
+            definitions.places.append(("type", header.name, Location(name, header.line, header.column)))
+            definitions.aliases.append((header.name, partial(_alias_value, code)))
         elif header.kind == MEMBER:
-            made.members.append((header.name, partial(_alias_value, code)))
+            definitions.members.append((header.name, partial(_alias_value, code)))
         elif header.kind == "epp":
-            made.template = Template(None if header.parameters is None else tuple(specs), code.body(), name)
+            definitions.template = Template(None if header.parameters is None else tuple(specs), code.body(), name)
         else:
-            made.main.append(code.body())
-    return made
+            definitions.main.append(code.body())
+    return definitions
 
 
 def check_metaparameters(definition: Definition, warn: Callable[[str], None]) -> None:
@@ -150,8 +150,8 @@ def check_metaparameters(definition: Definition, warn: Callable[[str], None]) ->
 
 
 def _alias_value(code: _FileCode, scope: CatalogContext) -> PuppetType:
-    found: PuppetType = code.body()(scope)
-    return found
+    type_: PuppetType = code.body()(scope)
+    return type_
 
 
 class _LanguageFunction(Function):

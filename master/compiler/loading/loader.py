@@ -1,4 +1,4 @@
-"""Everything an environment defines: its main manifests, and what is found by name in modules when it is first asked for."""
+"""The definitions of an environment: those of its main manifests, and those of modules, which are found by name when first used."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ class Loader:
     """
     The definitions of one environment. It lives as long as the environment's files stay as they are.
 
-    `runtime` is what generated code calls, by name. `log` is told of warnings of the files that are read.
+    Args:
+        runtime: what generated code calls, by name.
+        log: gets the warnings of the files that are read.
     """
 
     def __init__(
@@ -77,10 +79,10 @@ class Loader:
 
     def load_main(self) -> Sequence[Body]:
         """
-        The code of the main manifests, in order.
+        Return the code of the main manifests, in order.
 
         Raises:
-            ParseError: prefixed with `Could not parse for environment …`. Nothing is known then, as before.
+            ParseError: prefixed with `Could not parse for environment …`; nothing is defined then, as before.
         """
         if self._loaded:
             return self.mains
@@ -111,7 +113,7 @@ class Loader:
         return ParseError(message, where=error.where or FINAL, hint=error.hint)
 
     def _load(self, source: Source, namespace: str | None, *, epp: bool = False) -> LoadedFile:
-        """A file that was read and is right."""
+        """Parse and check a file, or take it from the cache; raise ParseError when it is wrong."""
         strict: Any = self.host.setting("strict") or "warning"
         key = self.cache.key(source.text, f"{namespace}|{strict}|{epp}")
         unit = self.cache.get(key)
@@ -127,61 +129,63 @@ class Loader:
         return LoadedFile(source, unit, self.runtime, partial(self.cache.put, key))
 
     def _warn_of(self, unit: Unit, source: Source) -> None:
-        """Log what is odd in a file that was checked before: of a template at each use."""
-        refuse([_diagnostic(each, source.file) for each in unit.warnings], self.log)
+        """Log the warnings of a file that was checked before; those of a template come at each use."""
+        refuse([_diagnostic(warning, source.file) for warning in unit.warnings], self.log)
 
     def _run(self, source: Source, namespace: str | None, module: str) -> FileDefinitions:
-        """Read a file, and make known what it defines: all of it, or, when it is refused, nothing."""
-        made = definitions_of(self._load(source, namespace), module)
-        self._add(made)
-        return made
+        """Read a file and register all that it defines; when it is refused, nothing."""
+        definitions = definitions_of(self._load(source, namespace), module)
+        self._add(definitions)
+        return definitions
 
     # --- registration ---
 
-    def _add(self, made: FileDefinitions) -> None:
-        self._check_names(made)
-        classes = {each.name: each for each in made.classes}
-        for each in made.classes:
-            check_metaparameters(each, self._warn)
+    def _add(self, definitions: FileDefinitions) -> None:
+        self._check_names(definitions)
+        classes = {host_class.name: host_class for host_class in definitions.classes}
+        for host_class in definitions.classes:
+            check_metaparameters(host_class, self._warn)
         nodes: dict[str, NodeBlock] = {}
-        for node in made.nodes:
-            there = self.node_names.get(node.name) or nodes.get(node.name)
-            if there is not None:
-                raise EvaluationError(f"Node '{node.name}' is already defined {there.place}; cannot redefine", where=node.place)
+        for node in definitions.nodes:
+            existing = self.node_names.get(node.name) or nodes.get(node.name)
+            if existing is not None:
+                raise EvaluationError(f"Node '{node.name}' is already defined {existing.place}; cannot redefine", where=node.place)
             nodes[node.name] = node
-        places = self._new_places(made)
-        for define in made.defines:
+        places = self._new_places(definitions)
+        for define in definitions.defines:
             check_metaparameters(define, self._warn)
-        self.unchecked.extend([*made.classes, *made.defines])
+        self.unchecked.extend([*definitions.classes, *definitions.defines])
         self.classes.update(classes)
         self.node_names.update(nodes)
-        self.nodes.extend(made.nodes)
+        self.nodes.extend(definitions.nodes)
         self.places.update(places)
-        self.defines.update({define.name: define for define in made.defines})
-        self.functions.update({function.name.lower(): function for function in made.functions})
-        self.aliases.update({name.lower(): (name, value) for name, value in made.aliases})
-        members = {name.lower(): (name, value) for name, value in made.members}
+        self.defines.update({define.name: define for define in definitions.defines})
+        self.functions.update({function.name.lower(): function for function in definitions.functions})
+        self.aliases.update({name.lower(): (name, value) for name, value in definitions.aliases})
+        members = {name.lower(): (name, value) for name, value in definitions.members}
         self.members.update(members)
-        if made.module:  # those of a set that no module has are not found by name
+        if definitions.module:  # those of a set that no module has are not found by name
             self.aliases.update({name: member for name, member in members.items() if name not in self.aliases})
 
-    def _check_names(self, made: FileDefinitions) -> None:
+    def _check_names(self, definitions: FileDefinitions) -> None:
         """Refuse a class that is there already, and a class and a defined type of one name."""
         classes, defines = dict(self.classes), dict(self.defines)
-        for each in sorted([*made.classes, *made.defines], key=lambda definition: definition.place.line or 0):
-            known_class, known_define = classes.get(each.name), defines.get(each.name)
-            if isinstance(each, HostClass):
+        for entry in sorted([*definitions.classes, *definitions.defines], key=lambda entry: entry.place.line or 0):
+            known_class, known_define = classes.get(entry.name), defines.get(entry.name)
+            if isinstance(entry, HostClass):
                 if known_class is not None:
-                    raise EvaluationError(f"Class '{each.name}' is already defined {known_class.place}; cannot redefine", where=each.place)
+                    raise EvaluationError(
+                        f"Class '{entry.name}' is already defined {known_class.place}; cannot redefine", where=entry.place
+                    )
                 if known_define is not None:
-                    message = f"Definition '{each.name}' is already defined {known_define.place}; cannot be redefined as a class"
-                    raise EvaluationError(message, where=each.place)
-                classes[each.name] = each
-            elif isinstance(each, Define):
+                    message = f"Definition '{entry.name}' is already defined {known_define.place}; cannot be redefined as a class"
+                    raise EvaluationError(message, where=entry.place)
+                classes[entry.name] = entry
+            elif isinstance(entry, Define):
                 if known_class is not None:
-                    message = f"'{each.name}' is already defined {known_class.place} as a class; cannot redefine as a definition"
-                    raise EvaluationError(message, where=each.place)
-                defines[each.name] = each
+                    message = f"'{entry.name}' is already defined {known_class.place} as a class; cannot redefine as a definition"
+                    raise EvaluationError(message, where=entry.place)
+                defines[entry.name] = entry
 
     def check_parameter_types(self, scope: CatalogContext) -> None:
         """
@@ -202,28 +206,28 @@ class Loader:
         finally:
             self._is_checking = False
 
-    def _new_places(self, made: FileDefinitions) -> dict[tuple[str, str], Location]:
-        """Where defines, functions and aliases are defined; none may be a second time."""
-        found: dict[tuple[str, str], Location] = {}
-        for kind, name, place in made.places:
+    def _new_places(self, definitions: FileDefinitions) -> dict[tuple[str, str], Location]:
+        """Return where defines, functions and aliases of a file are defined; raise EvaluationError when one is defined already."""
+        new_places: dict[tuple[str, str], Location] = {}
+        for kind, name, place in definitions.places:
             if kind == "type":
                 self._no_taken_type(name)
             key = ("type" if kind == "define" else kind, name)
-            earlier = self.places.get(key) or found.get(key)
+            earlier = self.places.get(key) or new_places.get(key)
             if earlier is not None:
                 raise EvaluationError(
                     f"Attempt to redefine entity 'http://puppet.com/2016.1/runtime/{key[0]}/{name.lower()}'. "
                     f"Originally set at file://{earlier.file}?line={earlier.line}&pos={earlier.column}.",
                     where=FINAL,
                 )
-            found[key] = place
-        return found
+            new_places[key] = place
+        return new_places
 
     def _warn(self, message: str) -> None:
         self.log("warning", Diagnostic("warning", message, FINAL))
 
     def _no_taken_type(self, name: str) -> None:
-        """An alias may not have the name of a type that Puppet brings."""
+        """Raise EvaluationError when an alias has the name of a type that Puppet brings."""
         lower = name.lower()
         if lower in BUILTIN_TYPES:
             origin = "Originally set by Puppet-Type-System/Static-Loader."
@@ -236,14 +240,14 @@ class Loader:
     # --- by name ---
 
     def find_class(self, name: str) -> HostClass | None:
-        """The class of that (lower-case, absolute) name, autoloaded if need be; with its parents."""
-        found = self.classes.get(name)
-        if found is None:
+        """Return the class of that (lower-case, absolute) name, autoloaded if need be; with its parents."""
+        host_class = self.classes.get(name)
+        if host_class is None:
             self._autoload(name)
-            found = self.classes.get(name)
-        if found is not None and found.parent is None and found.parent_name:
-            found.parent = self._parent(found)
-        return found
+            host_class = self.classes.get(name)
+        if host_class is not None and host_class.parent is None and host_class.parent_name:
+            host_class.parent = self._parent(host_class)
+        return host_class
 
     def _parent(self, child: HostClass) -> HostClass:
         assert child.parent_name is not None
@@ -256,11 +260,11 @@ class Loader:
         return parent
 
     def find_define(self, name: str) -> Define | None:
-        found = self.defines.get(name)
-        if found is None:
+        define = self.defines.get(name)
+        if define is None:
             self._autoload(name)
-            found = self.defines.get(name)
-        return found
+            define = self.defines.get(name)
+        return define
 
     def _autoload(self, name: str) -> None:
         """Read the manifests that may define `name`: `m::a::b` may be in m/a/b, m/a or m. Source: language reference 16."""
@@ -290,17 +294,17 @@ class Loader:
             raise
 
     def find_function(self, name: str) -> Function | None:
-        """The function of that name: builtin, of the environment or a module, else bundled."""
+        """Return the function of that name: builtin, of the environment or a module, else bundled."""
         name = name.removeprefix("::")
-        found = self.functions.get(name)
-        if found is None and ("functions", name) not in self._missing:
+        function = self.functions.get(name)
+        if function is None and ("functions", name) not in self._missing:
             self._load_function(name)
-            found = self.functions.get(name) or self.library.functions.get(name)
-            if found is not None:
-                self.functions[name] = found
+            function = self.functions.get(name) or self.library.functions.get(name)
+            if function is not None:
+                self.functions[name] = function
             else:
                 self._missing.add(("functions", name))
-        return found
+        return function
 
     def _load_function(self, name: str) -> None:
         if not _NAME.fullmatch(name):
@@ -317,7 +321,7 @@ class Loader:
             self._load_extension(name)
 
     def _load_extension(self, name: str) -> None:
-        """A function that a module has in Python, or in Ruby, unless a bundled one does the same."""
+        """Load a function that a module has in Python, or in Ruby, unless a bundled one does the same."""
         source = self.host.function_extension(name)
         if source is None:
             return
@@ -337,40 +341,42 @@ class Loader:
             exec(compile(source.text, source.file or "", "exec", dont_inherit=True), module.__dict__)  # noqa: S102 -- a module's own code
         except Exception as error:
             raise ConfigError(f"Could not load {source.file}: {type(error).__name__}: {error}") from error
-        found = collect([module])
-        if name not in found:
+        functions = collect([module])
+        if name not in functions:
             raise ConfigError(f"{source.file} does not define the function '{name}'", hint=f'Declare it with @function("{name}", …).')
-        if found[name].pure is None:
-            found[name].pure = False  # nobody knows what it reads
-        self.functions[name] = found[name]
+        if functions[name].pure is None:
+            functions[name].pure = False  # nobody knows what it reads
+        self.functions[name] = functions[name]
 
     def find_alias(self, name: str, scope: CatalogContext) -> PuppetType | None:
-        """The type alias of that name in any case, its definition resolved."""
+        """Return the type alias of that name in any case, its definition resolved."""
         lower = name.lower()
-        found = self.types.get(lower)
-        if found is not None:
-            return found
+        type_ = self.types.get(lower)
+        if type_ is not None:
+            return type_
         if lower not in self.aliases and ("types", lower) not in self._missing:
             self._load_alias(lower)
-        known = self.aliases.get(lower)
-        if known is None:
-            known = self._bundled_alias(lower)
-        if known is None:
+        declaration = self.aliases.get(lower)
+        if declaration is None:
+            declaration = self._bundled_alias(lower)
+        if declaration is None:
             self._missing.add(("types", lower))
             return None
         if lower in self.members:  # with its set, which may be wrong
             self.find_alias(lower.rpartition("::")[0], scope)
-            found = self.types.get(lower)
-            if found is not None:
-                return found
-        return self._defined_type(lower, known, scope)
+            type_ = self.types.get(lower)
+            if type_ is not None:
+                return type_
+        return self._defined_type(lower, declaration, scope)
 
-    def _defined_type(self, lower: str, known: tuple[str, Callable[[CatalogContext], PuppetType]], scope: CatalogContext) -> PuppetType:
-        declared, value = known
-        alias = AliasType(declared)
+    def _defined_type(
+        self, lower: str, declaration: tuple[str, Callable[[CatalogContext], PuppetType]], scope: CatalogContext
+    ) -> PuppetType:
+        name, make_type = declaration
+        alias = AliasType(name)
         self.types[lower] = alias
         try:
-            definition = declared_type(declared, value(scope))
+            definition = declared_type(name, make_type(scope))
             alias.define(definition)
         except BaseException as error:
             del self.types[lower]
@@ -378,7 +384,7 @@ class Loader:
                 # The place is where the outermost alias is used, not the definition, nor the alias that names this one.
                 raise IllegalAlias(error.message, hint=error.hint) from None
             raise
-        if isinstance(definition, ObjectType) and definition.name == declared:
+        if isinstance(definition, ObjectType) and definition.name == name:
             self.types[lower] = definition
             return definition
         if isinstance(definition, TypeSetType):
@@ -386,18 +392,18 @@ class Loader:
             return definition
         return alias
 
-    def _resolve(self, lower: str, made: TypeSetType, scope: CatalogContext) -> None:
-        """Find the types of a set; it is known only when all of them are."""
+    def _resolve(self, lower: str, type_set: TypeSetType, scope: CatalogContext) -> None:
+        """Find the types of a set, which is registered only when all of them are found."""
 
         def member(name: str) -> PuppetType | None:
             key = name.lower()
-            known = self.members.get(key)
-            return self.types.get(key) or (self._defined_type(key, known, scope) if known is not None else None)
+            declaration = self.members.get(key)
+            return self.types.get(key) or (self._defined_type(key, declaration, scope) if declaration is not None else None)
 
         before = set(self.types)
-        self.types[lower] = made
+        self.types[lower] = type_set
         try:
-            made.resolve(scope.compilation.definitions.find_type, member)
+            type_set.resolve(scope.compilation.definitions.find_type, member)
         except BaseException:
             for name in [lower, *(set(self.types) - before)]:
                 self.types.pop(name, None)
@@ -444,7 +450,7 @@ class Loader:
                 self._load_alias(owner)
 
     def _check_own_set(self, module: str) -> None:
-        """What stands in the file for the set of a module has to be that set, and nothing else."""
+        """Raise EvaluationError when the file for the type set of a module defines other types besides."""
         file = self.host.module_file(module, "types/init_typeset.pp")
         if file is None or module not in self.aliases:
             return
@@ -456,7 +462,7 @@ class Loader:
     # --- nodes ---
 
     def find_node(self, names: Sequence[str]) -> tuple[NodeBlock, Any] | None:
-        """The node block for the first of `names` that has one, and the match of its expression. Source: language reference 5.3."""
+        """Return the node block for the first of `names` that has one, and the match of its expression. Source: language reference 5.3."""
         for name in names:
             exact = self.node_names.get(name.lower())
             if exact is not None and isinstance(exact.match, str) and exact.name != "default":
@@ -473,7 +479,7 @@ class Loader:
 
     def template(self, source: Source, namespace: str = "") -> Template:
         """
-        The EPP template `source`.
+        Return the EPP template `source`.
 
         Raises:
             ParseError: what is wrong with it, located in it.
@@ -484,10 +490,10 @@ class Loader:
             self._warn_of(unit, source)
             return template
         file = self._load(source, None, epp=True)
-        self._add(made := definitions_of(file, namespace))
-        assert made.template is not None
-        self.templates[key] = made.template, file.unit
-        return made.template
+        self._add(definitions := definitions_of(file, namespace))
+        assert definitions.template is not None
+        self.templates[key] = definitions.template, file.unit
+        return definitions.template
 
 
 def _diagnostic(stored: tuple[str, str, int | None, int | None, bool], file: str | None) -> Diagnostic:

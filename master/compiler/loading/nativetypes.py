@@ -29,7 +29,7 @@ class NativeTypes:
         return self._found[name]
 
     def is_core(self, name: str) -> bool:
-        """Whether the type is part of Puppet itself, so that no module can bring it."""
+        """Return whether the type is part of Puppet itself, so that no module can bring it."""
         return name in CORE
 
     def _find(self, name: str) -> NativeType | None:
@@ -52,9 +52,9 @@ def _known() -> list[Any]:
 
 
 def known_type(name: str, declaration: Any) -> NativeType:
-    """What the compiler needs of a type's declaration."""
-    own = [each for each in declaration.attributes.values() if not each.meta]
-    attributes = frozenset(each.name for each in own) | {"provider"}
-    namevars = tuple(each.name for each in own if each.namevar) or ("name",)
+    """Return what the compiler needs to know of a declared type."""
+    attributes_of_type = [attribute for attribute in declaration.attributes.values() if not attribute.meta]
+    attributes = frozenset(attribute.name for attribute in attributes_of_type) | {"provider"}
+    namevars = tuple(attribute.name for attribute in attributes_of_type if attribute.namevar) or ("name",)
     isomorphic = bool(getattr(declaration, "isomorphic", name not in ("exec", "tidy")))
     return NativeType(name, attributes, namevars, isomorphic, trim_slashes=name == "file")
