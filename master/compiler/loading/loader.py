@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import PurePosixPath
 from types import ModuleType
 from typing import Any
@@ -21,9 +20,7 @@ from ..functions.api import collect
 from ..functions.catalog_context import CatalogContext
 from ..functions.stdlib import Library
 from ..host import CompilerHost
-from ..syntax.checker import Diagnostic, check, namespace_of, refuse
-from ..syntax.nodes import Program
-from ..syntax.parser import parse
+from ..syntax.checker import Diagnostic, namespace_of
 from ..syntax.source import Source
 from ..types.aliases import AliasType
 from ..types.base import PuppetType
@@ -32,11 +29,11 @@ from ..types.notation.access import IllegalAlias, declared_type
 from ..types.notation.parse import parse_type
 from ..types.objects import ObjectType
 from ..types.type_sets import TypeSetType
-from .loaded_files import FileDefinitions, LoadedFile, Template, check_metaparameters, definitions_of
+from .file_reader import DiagnosticLog, FileReader
+from .loaded_files import FileDefinitions, Template, check_metaparameters, definitions_of
 
 __all__ = ["Loader"]
 
-Log = Callable[[str, Diagnostic], None]
 _NAME = re.compile(r"[a-z]\w*(?:::[a-z]\w*)*", re.ASCII)
 
 
@@ -50,11 +47,10 @@ class Loader:
     """
 
     def __init__(
-        self, host: CompilerHost, runtime: Mapping[str, Any], cache: CodeCache, *, log: Log, builtins: Mapping[str, Function]
+        self, host: CompilerHost, runtime: Mapping[str, Any], cache: CodeCache, *, log: DiagnosticLog, builtins: Mapping[str, Function]
     ) -> None:
         self.host = host
-        self.runtime = runtime
-        self.cache = cache
+        self.reader = FileReader(host, runtime, cache, log)
         self.log = log
         self.builtins = builtins
         self.library = Library(host)
@@ -112,29 +108,9 @@ class Loader:
         message = f"Could not parse for environment {self.host.environment}: {error.message}"
         return ParseError(message, where=error.where or FINAL, hint=error.hint)
 
-    def _load(self, source: Source, namespace: str | None, *, epp: bool = False) -> LoadedFile:
-        """Parse and check a file, or take it from the cache; raise ParseError when it is wrong."""
-        strict: Any = self.host.setting("strict") or "warning"
-        key = self.cache.key(source.text, f"{namespace}|{strict}|{epp}")
-        unit = self.cache.get(key)
-        if unit is None:
-            program: Program = parse(source, epp=epp)
-            findings = check(program, source, namespace=namespace, strict=strict)
-            refuse(findings, self.log)
-            warnings = [(f.severity, f.message, f.where.line, f.where.column, f.lexical) for f in findings]
-            unit = Unit.read(program, source, epp=epp, warnings=warnings)
-            self.cache.put(key, unit)
-        else:
-            self._warn_of(unit, source)
-        return LoadedFile(source, unit, self.runtime, partial(self.cache.put, key))
-
-    def _warn_of(self, unit: Unit, source: Source) -> None:
-        """Log the warnings of a file that was checked before; those of a template come at each use."""
-        refuse([_diagnostic(warning, source.file) for warning in unit.warnings], self.log)
-
     def _run(self, source: Source, namespace: str | None, module: str) -> FileDefinitions:
         """Read a file and register all that it defines; when it is refused, nothing."""
-        definitions = definitions_of(self._load(source, namespace), module)
+        definitions = definitions_of(self.reader.read(source, namespace), module)
         self._add(definitions)
         return definitions
 
@@ -487,15 +463,10 @@ class Loader:
         key = f"{source.file}\0{source.text}"
         if key in self.templates:
             template, unit = self.templates[key]
-            self._warn_of(unit, source)
+            self.reader.repeat_warnings(unit, source)
             return template
-        file = self._load(source, None, epp=True)
+        file = self.reader.read(source, None, epp=True)
         self._add(definitions := definitions_of(file, namespace))
         assert definitions.template is not None
         self.templates[key] = definitions.template, file.unit
         return definitions.template
-
-
-def _diagnostic(stored: tuple[str, str, int | None, int | None, bool], file: str | None) -> Diagnostic:
-    severity, message, line, column, lexical = stored
-    return Diagnostic(severity, message, Location(file, line, column), lexical=lexical)  # type: ignore[arg-type]
