@@ -160,6 +160,15 @@ def test_no_modules_import_each_other_in_a_cycle() -> None:
     )
 
 
+def test_no_two_public_classes_share_a_name() -> None:
+    places: dict[str, list[str]] = {}
+    for name, path in modules().items():
+        for node in parsed(path).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(name)
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
 def test_imports_inside_functions_have_a_reason() -> None:
     hiding = {str(modules()[found.module].relative_to(ROOT)) for found in imports() if found.kind == "hidden"}
     allowed = {file: next((place for place in HIDDEN if file.startswith(place)), "") for file in hiding}

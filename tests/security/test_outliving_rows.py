@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.providers.exec.running import RunOptions, run
+from agent.providers.exec.running import ChildOptions, run
 from shared.ral.commands import execute
 
 PATH = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
@@ -24,7 +24,7 @@ touch {folder}/lives; exec sleep 60
 
 
 async def by_exec(script: str) -> str:
-    return (await run(["/bin/sh", "-c", script], "/bin/sh", RunOptions(PATH))).output
+    return (await run(["/bin/sh", "-c", script], "/bin/sh", ChildOptions(PATH))).output
 
 
 async def by_a_provider(script: str) -> str:

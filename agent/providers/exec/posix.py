@@ -20,7 +20,7 @@ from shared.types.exec import Exec, Words, program_of
 
 from ...state.runlog import RunLog
 from ..commands import SHELL, argv_of
-from .running import CommandResult, CommandTimeout, RunOptions, run
+from .running import ChildOptions, CommandResult, CommandTimeout, run
 
 _SETTING: Final = re.compile(r"(\w+)=(.*)", re.DOTALL)
 _KINDS: Final = {stat.S_IFDIR: "directory", stat.S_IFIFO: "fifo", stat.S_IFSOCK: "socket", stat.S_IFCHR: "characterSpecial"}
@@ -135,7 +135,7 @@ class PosixExec(Provider[Exec], type=Exec, name="posix", default_for=[{"feature"
         resource.log("debug", f"Executing{' check' if check else ''} '{text}'")
         if resource.cwd and not await asyncio.to_thread(os.path.isdir, resource.cwd):
             raise ResourceError(f"Working directory {resource.cwd} does not exist!")
-        options = RunOptions(
+        options = ChildOptions(
             environment=environment,
             cwd=resource.cwd or "",
             user=resource.user or "",

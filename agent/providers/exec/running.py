@@ -49,7 +49,7 @@ class CommandTimeout(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class RunOptions:
+class ChildOptions:
     """The options for the commands of one resource. `user` and `group` are names or ids, '' for our own."""
 
     environment: Mapping[str, str]
@@ -66,7 +66,7 @@ def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
     return own | dict(environment)
 
 
-async def run(argv: Sequence[str], program: str, options: RunOptions) -> CommandResult:
+async def run(argv: Sequence[str], program: str, options: ChildOptions) -> CommandResult:
     """
     Run `program` (an absolute path) with `argv`.
 
@@ -83,7 +83,7 @@ async def run(argv: Sequence[str], program: str, options: RunOptions) -> Command
         raise
 
 
-def _run(argv: Sequence[str], program: str, options: RunOptions, stop: threading.Event) -> CommandResult:
+def _run(argv: Sequence[str], program: str, options: ChildOptions, stop: threading.Event) -> CommandResult:
     try:
         identity = _identity(options)
     except LookupError as err:
@@ -131,7 +131,7 @@ class _Identity:
     further: list[int] | None = None
 
 
-def _identity(options: RunOptions) -> _Identity:
+def _identity(options: ChildOptions) -> _Identity:
     """Return who a command runs as; LookupError names an unknown user or group."""
     gid: int | None = None
     if options.group:

@@ -11,7 +11,7 @@ import pytest
 
 from agent.providers.commands import argv_of
 from agent.providers.exec import running
-from agent.providers.exec.running import CommandTimeout, RunOptions, run
+from agent.providers.exec.running import ChildOptions, CommandTimeout, run
 from shared.ral import Origin
 from shared.types.exec import Exec
 from tests.support.fake_commands import apply
@@ -58,7 +58,7 @@ async def test_a_timeout_ends_the_whole_process_group(tmp_path):
     script = f"sleep 60 & echo $! > {pids}; trap '' TERM; echo $$ >> {pids}; wait; sleep 60"
     started = time.monotonic()
     with pytest.raises(CommandTimeout):
-        await run(*sh(script), RunOptions({"PATH": "/bin:/usr/bin"}, seconds=0.3))
+        await run(*sh(script), ChildOptions({"PATH": "/bin:/usr/bin"}, seconds=0.3))
     assert time.monotonic() - started < 150
     for pid in pids.read_text().split():
         assert await gone(int(pid))
@@ -67,7 +67,7 @@ async def test_a_timeout_ends_the_whole_process_group(tmp_path):
 @pytest.mark.slow
 async def test_a_cancelled_run_leaves_no_process(tmp_path):
     pid = tmp_path / "pid"
-    task = asyncio.create_task(run(*sh(f"echo $$ > {pid}; exec sleep 60"), RunOptions({"PATH": "/bin:/usr/bin"})))
+    task = asyncio.create_task(run(*sh(f"echo $$ > {pid}; exec sleep 60"), ChildOptions({"PATH": "/bin:/usr/bin"})))
     for _ in range(500):
         if pid.exists() and pid.read_text().strip():
             break
@@ -82,7 +82,7 @@ async def test_a_cancelled_run_leaves_no_process(tmp_path):
 async def test_a_daemon_that_keeps_the_output_open_is_not_waited_for_and_lives(tmp_path):
     pid = tmp_path / "pid"
     started = time.monotonic()
-    done = await run(*sh(f"(sleep 30; echo late) & echo $! > {pid}; echo now"), RunOptions({"PATH": "/bin:/usr/bin"}, seconds=20))
+    done = await run(*sh(f"(sleep 30; echo late) & echo $! > {pid}; echo now"), ChildOptions({"PATH": "/bin:/usr/bin"}, seconds=20))
     try:
         assert (done.code, done.lines) == (0, ["now"]) and time.monotonic() - started < 15
         assert alive(int(pid.read_text()))
@@ -94,23 +94,23 @@ async def test_a_daemon_that_keeps_the_output_open_is_not_waited_for_and_lives(t
 @pytest.mark.slow
 async def test_endless_output_takes_bounded_memory(monkeypatch):
     monkeypatch.setattr(running, "MAX_OUTPUT", 1000)
-    done = await run(*sh("yes | head -c 30000000"), RunOptions({"PATH": "/bin:/usr/bin"}))
+    done = await run(*sh("yes | head -c 30000000"), ChildOptions({"PATH": "/bin:/usr/bin"}))
     assert done.code == 0 and len(done.output) < 1100 and done.output.endswith("left out]")
 
 
 async def test_output_keeps_its_order_and_blank_lines_within():
-    done = await run(*sh("echo out; echo err >&2; echo; echo end; echo"), RunOptions({}))
+    done = await run(*sh("echo out; echo err >&2; echo; echo end; echo"), ChildOptions({}))
     assert done.lines == ["out", "err", "", "end"]
 
 
 async def test_output_through_the_names_of_the_streams_is_not_lost():
-    done = await run(*sh("echo one; echo two > /dev/stderr; echo three >> /dev/stdout; echo four"), RunOptions({}))
+    done = await run(*sh("echo one; echo two > /dev/stderr; echo three >> /dev/stdout; echo four"), ChildOptions({}))
     assert done.lines == ["one", "two", "three", "four"]
 
 
 async def test_a_command_that_closes_its_output_is_waited_for_in_peace():
     started = time.process_time()
-    done = await run(*sh("echo one; exec >&- 2>&-; sleep 0.2; exit 3"), RunOptions({"PATH": "/bin:/usr/bin"}))
+    done = await run(*sh("echo one; exec >&- 2>&-; sleep 0.2; exit 3"), ChildOptions({"PATH": "/bin:/usr/bin"}))
     assert (done.code, done.lines) == (3, ["one"])
     assert time.process_time() - started < 0.15
 
@@ -119,7 +119,7 @@ async def test_a_command_does_not_know_who_we_are(monkeypatch):
     monkeypatch.setenv("HOME", "/root")
     monkeypatch.setenv("BUNRAKU_FAILPOINTS", "x=sleep:0")
     monkeypatch.setenv("LANG", "de_DE.UTF-8")
-    done = await run(["/usr/bin/env"], "/usr/bin/env", RunOptions({"PATH": "/bin", "A": "1"}))
+    done = await run(["/usr/bin/env"], "/usr/bin/env", ChildOptions({"PATH": "/bin", "A": "1"}))
     told = dict(line.partition("=")[::2] for line in done.lines)
     assert (told["PATH"], told["A"], told["LANG"]) == ("/bin", "1", "de_DE.UTF-8")
     assert not {"HOME", "USER", "LOGNAME", "BUNRAKU_FAILPOINTS"} & set(told)
@@ -127,19 +127,19 @@ async def test_a_command_does_not_know_who_we_are(monkeypatch):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to act as another user")
 async def test_another_user_has_their_groups_and_none_of_ours():
-    done = await run(["/usr/bin/id"], "/usr/bin/id", RunOptions({"PATH": "/bin:/usr/bin"}, user="daemon"))
+    done = await run(["/usr/bin/id"], "/usr/bin/id", ChildOptions({"PATH": "/bin:/usr/bin"}, user="daemon"))
     assert done.lines[0].startswith("uid=1(daemon) gid=1(daemon) groups=1(daemon)") and "root" not in done.output
 
 
 async def test_a_command_has_no_terminal_and_nothing_to_read():
-    done = await run(*sh("cat; test -t 0 || echo none"), RunOptions({"PATH": "/bin:/usr/bin"}))
+    done = await run(*sh("cat; test -t 0 || echo none"), ChildOptions({"PATH": "/bin:/usr/bin"}))
     assert done.lines == ["none"]
 
 
 async def test_the_agents_own_files_are_not_inherited(tmp_path):
     with (tmp_path / "open").open("w") as file:
         os.set_inheritable(file.fileno(), False)
-        done = await run(*sh("ls /proc/self/fd | wc -l"), RunOptions({"PATH": "/bin:/usr/bin"}))
+        done = await run(*sh("ls /proc/self/fd | wc -l"), ChildOptions({"PATH": "/bin:/usr/bin"}))
     assert int(done.output) <= 4
 
 
