@@ -197,7 +197,7 @@ def authorization_extensions(certificate: x509.Certificate) -> dict[str, str]:
 
 
 def is_authority(certificate: x509.Certificate) -> bool:
-    """Whether basicConstraints say CA:TRUE."""
+    """Return whether basicConstraints say CA:TRUE."""
     try:
         return certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
     except x509.ExtensionNotFound:

@@ -48,7 +48,7 @@ def sign(
 
 
 def entry(serial: int, when: datetime) -> x509.RevokedCertificate:
-    """One revoked serial, with the reason keyCompromise as Puppet gives it."""
+    """Return one revoked serial, with the reason keyCompromise as Puppet gives it."""
     return (
         x509.RevokedCertificateBuilder()
         .serial_number(serial)

@@ -72,7 +72,7 @@ class Strength:
 
     @property
     def weakness(self) -> str:
-        """The rule that the key breaks, or ''. The minimum is RSA 2048 with an odd exponent of at least 3, P-256, or Ed25519."""
+        """Return the rule that the key breaks, or ''. The minimum is RSA 2048 with an odd exponent of at least 3, P-256, or Ed25519."""
         if self.kind == "rsa":
             if self.bits < MIN_RSA_BITS:
                 return f"an RSA key of {self.bits} bits is shorter than {MIN_RSA_BITS}"

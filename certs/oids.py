@@ -56,12 +56,12 @@ _OTHER_NAMES: Mapping[str, str] = {
 
 
 def in_arc(oid: str, arc: str) -> bool:
-    """Whether `oid` lies below `arc`; the arc itself does not."""
+    """Return whether `oid` lies below `arc`; the arc itself does not."""
     return oid.startswith(f"{arc}.")
 
 
 def is_authorization(oid: str) -> bool:
-    """Whether a request for `oid` asks for rights on the server."""
+    """Return whether a request for `oid` asks for rights on the server."""
     return in_arc(oid, AUTHORIZATION_ARC)
 
 
@@ -72,11 +72,11 @@ class OidNames:
     custom: Mapping[str, str] = field(default_factory=dict)
 
     def name_of(self, oid: str) -> str:
-        """The short name, or the dotted number itself."""
+        """Return the short name, or the dotted number itself."""
         return self.custom.get(oid) or SHORT_NAMES.get(oid, oid)
 
     def oid_of(self, name: str) -> str:
-        """The dotted number of a short name or of itself; ConfigError when it is neither."""
+        """Return the dotted number of a short name or of itself; ConfigError when it is neither."""
         for known in (self.custom, SHORT_NAMES):
             for oid, short in known.items():
                 if short == name:
@@ -94,7 +94,7 @@ class OidNames:
     @classmethod
     def load(cls, path: Path) -> OidNames:
         """
-        The names of `custom_trusted_oid_mapping.yaml`; only Puppet's own when there is no such file.
+        Return the names of `custom_trusted_oid_mapping.yaml`; only Puppet's own when there is no such file.
 
         Shape: `oid_mapping: {'<oid>': {shortname: s, longname: l}}`. Raises ConfigError naming file and entry.
         """

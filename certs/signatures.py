@@ -11,7 +11,7 @@ from cryptography.x509.oid import SignatureAlgorithmOID
 
 def issued(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
     """
-    Whether `issuer` is named as the issuer of `certificate` and its key signed it.
+    Return whether `issuer` is named as the issuer of `certificate` and its key signed it.
 
     SHA-1 counts for a self-signed root only: it is trusted because it is configured, and its own signature proves nothing
     more than that the file is whole. Roots of Puppet before 3.0 have one.
@@ -26,7 +26,7 @@ def issued(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
 
 
 def crl_is_genuine(crl: x509.CertificateRevocationList, issuer: x509.Certificate) -> bool:
-    """Whether `issuer`'s key signed this CRL. SHA-1 counts: every CRL of Puppet 3 to 5 has it, and only the CA chooses what is on it."""
+    """Return whether `issuer`'s key signed a CRL. SHA-1 counts: CRLs of Puppet 3 to 5 have it, and only the CA chooses what is on it."""
     try:
         if crl.is_signature_valid(issuer.public_key()):  # type: ignore[arg-type]  # DH keys raise TypeError
             return True

@@ -11,7 +11,7 @@ from shared.errors import BadData, ConfigError
 
 def yaml_map(path: Path, *, hint: str = "") -> dict[Any, Any] | None:
     """
-    The map in a file; None when there is no such file, or nothing in it.
+    Return the map in a file; None when there is no such file, or nothing in it.
 
     Args:
         hint: how the file should look, for whoever wrote something else.

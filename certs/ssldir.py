@@ -42,7 +42,7 @@ class SslDir:
 
     @classmethod
     def of(cls, settings: CommonSettings) -> SslDir:
-        """Where the settings put each of them."""
+        """Return the paths where the settings put each of them."""
         names = ("certdir", "privatekeydir", "publickeydir", "requestdir", "localcacert")
         own = ("hostcert", "hostprivkey", "hostpubkey", "hostcsr", "hostcrl")
         places: dict[str, Path] = {name: getattr(settings, name) for name in (*names, *own)}
@@ -118,7 +118,7 @@ class SslDir:
                     os.chown(folder, *self.owner, follow_symlinks=False)
 
     def authorities(self) -> tuple[x509.Certificate, ...] | None:
-        """The CA bundle; None when there is none yet. BadData names the file."""
+        """Return the CA bundle; None when there is none yet. BadData names the file."""
         pem = _read(self.localcacert)
         return None if pem is None else _named(self.localcacert, bundles.certificates, pem)
 
@@ -139,7 +139,7 @@ class SslDir:
             return None
 
     def request(self) -> bytes | None:
-        """The PEM of this node's own request, while it is kept."""
+        """Return the PEM of this node's own request, while it is kept."""
         return _read(self.hostcsr)
 
     def save_authorities(self, pem: bytes) -> None:
@@ -155,7 +155,7 @@ class SslDir:
         write_atomic(self.hostcsr, bundles.dump([csr]), mode=PUBLIC_MODE, owner=self.owner)
 
     def save_key(self, key: PrivateKey, *, password: bytes | None = None) -> None:
-        """The private key, then its public half; a crash in between leaves a key whose public half is written next time."""
+        """Write the private key, then its public half; a crash in between leaves a key whose public half is written next time."""
         keys.save(self.hostprivkey, key, password=password, owner=self.owner)
         self.save_public_key(key)
 
@@ -163,7 +163,7 @@ class SslDir:
         write_atomic(self.hostpubkey, keys.public_pem(key.public_key()), mode=PUBLIC_MODE, owner=self.owner)
 
     def own_files(self) -> Iterable[Path]:
-        """The files that belong to this node alone: what `puppet ssl clean` removes."""
+        """Return the files that belong to this node alone: what `puppet ssl clean` removes."""
         return (self.hostcert, self.hostprivkey, self.hostpubkey, self.hostcsr)
 
 

@@ -48,7 +48,7 @@ _TITLES = {
 
 
 def certificate(thing: x509.Certificate) -> str:
-    """The whole certificate; the names of Puppet's extensions stand for their numbers."""
+    """Return the whole certificate; the names of Puppet's extensions stand for their numbers."""
     serial = thing.serial_number
     number = (
         f" {serial} (0x{serial:x})" if serial < 2**63 else "\n            " + _hex(serial.to_bytes((serial.bit_length() + 8) // 8, "big"))
@@ -75,7 +75,7 @@ def certificate(thing: x509.Certificate) -> str:
 
 
 def request(thing: x509.CertificateSigningRequest) -> str:
-    """The whole request."""
+    """Return the whole request."""
     lines = [
         "Certificate Request:",
         "    Data:",
@@ -165,7 +165,7 @@ def _extensions(extensions: x509.Extensions, indent: str = "            ") -> It
 
 
 def _plain(value: bytes) -> str:
-    """A value of a kind that is not known here: its text, as OpenSSL shows raw octets."""
+    """Return a value of an unknown kind as text, as OpenSSL shows raw octets."""
     return _safe(der.extension_text(value))
 
 

@@ -42,7 +42,7 @@ ACTIONS = (  # of a CA, as the entries name them
 
 
 def line(entry: Mapping[str, object]) -> str:
-    """JSON on one line, which escapes control and non-ASCII characters."""
+    """Return an entry as JSON on one line, which escapes control and non-ASCII characters."""
     return json.dumps(entry, ensure_ascii=True, separators=(",", ":"))
 
 
@@ -98,7 +98,7 @@ class Trail:
         self.now = now
 
     def check(self) -> None:
-        """ConfigError when nothing can be written there."""
+        """Raise ConfigError when nothing can be written there."""
         try:
             self._append(b"")
         except OSError as err:
@@ -110,9 +110,9 @@ class Trail:
     def write(self, entry: Mapping[str, object]) -> None:
         """Add an entry; what cannot be written is an error in the log, since what it tells has happened already."""
         origin = ORIGIN.get()
-        asked = {"from": origin.address, "request": origin.request} if origin is not None else {}
+        origin_fields = {"from": origin.address, "request": origin.request} if origin is not None else {}
         try:
-            self._append(line({"time": self.now().isoformat(timespec="milliseconds"), **entry, **asked}).encode() + b"\n")
+            self._append(line({"time": self.now().isoformat(timespec="milliseconds"), **entry, **origin_fields}).encode() + b"\n")
         except OSError as err:
             log.error("Could not write the audit log %s: %s: %s", self.path, err.strerror, line(entry))
 
@@ -126,7 +126,7 @@ class Trail:
 
 
 def by_command_line() -> str:
-    """Who runs this command, for an entry."""
+    """Return who runs this command, for an entry."""
     try:
         user = getpass.getuser() if "SUDO_USER" not in os.environ else f"{os.environ['SUDO_USER']} by sudo"
     except (OSError, KeyError):
@@ -135,12 +135,12 @@ def by_command_line() -> str:
 
 
 def entry(action: str, name: str, *, by: str, result: str = "done", **details: object) -> dict[str, object]:
-    """What happened to whom, by whom, with which result; details that are None are left out."""
+    """Return an entry: what happened to whom, by whom, with which result; details that are None are left out."""
     return {"action": action, "name": name, "by": by, "result": result} | {k: v for k, v in details.items() if v is not None}
 
 
 def of_certificate(certificate: x509.Certificate) -> dict[str, object]:
-    """The details of a certificate that an audit needs."""
+    """Return the details of a certificate that an audit needs."""
     return {
         "serial": certificate.serial_number,
         "fingerprint": fingerprint(certificate),

@@ -233,7 +233,7 @@ class CertificateAuthority:
         If all are expired, return the last one; [] when the CA never issued one.
         """
         now = self.now()
-        lines = self.store.ledger().of(name)
+        lines = self.store.inventory().of(name)
         serials = {record.serial for record in lines if record.not_after > now}
         current = self.signed_certificate(name)
         if current is not None:
@@ -405,8 +405,8 @@ class CertificateAuthority:
         if revoked is not None:
             when = revoked.revocation_date_utc
             return ocsp.build_response(question, "revoked", authority=authority, key=key, now=self.now(), revoked_at=when)
-        known = question.serial in self.store.ledger().serials
-        return ocsp.build_response(question, "good" if known else "unknown", authority=authority, key=key, now=self.now())
+        is_known = question.serial in self.store.inventory().serials
+        return ocsp.build_response(question, "good" if is_known else "unknown", authority=authority, key=key, now=self.now())
 
     def expirations(self) -> dict[str, dict[str, str]]:
         """Return when each certificate and each CRL of the chain ends, as `{"ca-certs": {name: time}, "crls": {name: time}}`."""

@@ -27,24 +27,24 @@ class AutosignDecision:
     reason: str
 
 
-def patterns(text: str) -> list[str]:
-    """The patterns of an autosign file: one a line, blank lines and `#` comments left out."""
+def parse_patterns(text: str) -> list[str]:
+    """Return the patterns of an autosign file: one a line, blank lines and `#` comments left out."""
     return [line for raw in text.splitlines() if (line := raw.partition("#")[0].strip())]
 
 
 def matches(name: str, pattern: str) -> bool:
-    """`*` is every name, `*.domain` whole labels below it, everything else exactly itself; case does not matter in the pattern."""
-    wanted = pattern.lower()
-    if wanted == "*":
+    """Return whether a pattern fits: `*` every name, `*.domain` whole labels below it, any other itself; it may be in any case."""
+    folded = pattern.lower()
+    if folded == "*":
         return True
-    if wanted.startswith("*."):
-        return name.endswith(wanted[1:]) and len(name) > len(wanted) - 1
-    return name == wanted
+    if folded.startswith("*."):
+        return name.endswith(folded[1:]) and len(name) > len(folded) - 1
+    return name == folded
 
 
-def listed(name: str, wanted: Iterable[str]) -> AutosignDecision:
-    """Whether a name is on the list; the reason names the pattern."""
-    for pattern in wanted:
+def decide_by_list(name: str, patterns: Iterable[str]) -> AutosignDecision:
+    """Return whether a name is on the list; the reason names the pattern."""
+    for pattern in patterns:
         if matches(name, pattern):
             return AutosignDecision(True, f"it matches {quoted_for_log(pattern)}")
     return AutosignDecision(False, "no pattern matches it")
@@ -72,7 +72,7 @@ class Autosign:
         return self._waiting >= self.queue
 
     async def decide(self, name: str, pem: bytes) -> AutosignDecision:
-        """What the setting says about a request; a list that cannot be read and a program that fails mean no, and are logged."""
+        """Return what the setting says about a request; a list that cannot be read and a program that fails mean no, and are logged."""
         setting = self.setting
         if isinstance(setting, bool):
             return AutosignDecision(setting, f"autosign is {str(setting).lower()}")
@@ -81,7 +81,7 @@ class Autosign:
             return await self._asked(setting, name, pem)
         if kind == "list":
             try:
-                return listed(name, patterns(await asyncio.to_thread(_read, setting)))
+                return decide_by_list(name, parse_patterns(await asyncio.to_thread(_read, setting)))
             except (OSError, ValueError) as err:
                 log.error("Could not read %s: %s", setting, err)
                 return AutosignDecision(False, f"{setting} could not be read")

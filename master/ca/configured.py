@@ -14,7 +14,7 @@ from .policy import SigningPolicy
 
 
 def ca_options(settings: MasterSettings) -> CaOptions:
-    """How the CA works."""
+    """Return how the CA works."""
     return CaOptions(
         ca_ttl=settings.ca_ttl,
         renewal_ttl=settings.auto_renewal_cert_ttl,
@@ -30,7 +30,7 @@ def ca_options(settings: MasterSettings) -> CaOptions:
 
 def audit_of(settings: MasterSettings, *, check: bool = True) -> Audit:
     """
-    Where the audit goes beside the log. Blocks.
+    Return the audit that is kept beside the log. Blocks.
 
     Args:
         check: whether it is an error (ConfigError) when nothing can be written there now.
@@ -46,5 +46,5 @@ def audit_of(settings: MasterSettings, *, check: bool = True) -> Audit:
 
 
 def key_kind(settings: MasterSettings) -> KeyKind:
-    """What kind of private key is made."""
+    """Return what kind of private key is made."""
     return KeyKind(settings.key_type, settings.keylength, settings.named_curve)

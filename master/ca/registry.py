@@ -64,7 +64,7 @@ class CertificateRegistry:
 
         Raises:
             BadName, BadData, BadRequest: the request is invalid; nothing was stored.
-            AlreadyThere: the name has one, and duplicates are not allowed.
+            DuplicateRequest: the name has one, and duplicates are not allowed.
             Unavailable: too many requests are pending.
         """
         try:

@@ -75,12 +75,12 @@ class RolloverFiles:
 
 
 def stamps(files: CaFiles) -> tuple[Stamp, ...]:
-    """What changes whenever another certificate or key is put there."""
+    """Return what changes whenever another certificate or key is put there."""
     return tuple(stamp_of(path) for path in (files.cacert, files.cakey, RolloverFiles.of(files).new_certificate))
 
 
 def password(files: CaFiles) -> bytes | None:
-    """What the CA's keys are encrypted with; None where they are not."""
+    """Return what the CA's keys are encrypted with; None where they are not."""
     try:
         return files.capass.read_bytes().strip() or None
     except FileNotFoundError:
@@ -89,7 +89,7 @@ def password(files: CaFiles) -> bytes | None:
 
 def load(files: CaFiles) -> Signers:
     """
-    The files as they are now. Blocks.
+    Return the CA's certificates and keys as the files are now. Blocks.
 
     Raises:
         ConfigError: key and certificate do not belong together, or it is not a CA's. BadData, OSError: a file cannot be read.
@@ -97,9 +97,9 @@ def load(files: CaFiles) -> Signers:
     before = stamps(files)
     key = keys.load(files.cakey, password(files))
     bundle = bundles.certificates(files.cacert.read_bytes())
-    both = pair(files)
+    pair_ = pair(files)
     # Between two writes of a roll-over the new key may be there before ca_crt.pem is in order.
-    candidates = (*bundle, *(signer.certificate for signer in both))
+    candidates = (*bundle, *(signer.certificate for signer in pair_))
     own = next((c for c in candidates if keys.belongs(key, c.public_key())), None)
     if own is None:
         raise ConfigError(
@@ -107,12 +107,12 @@ def load(files: CaFiles) -> Signers:
         )
     if not certificates.is_authority(own):
         raise ConfigError(f"The certificate in {files.cacert} is not one of a CA (CA:FALSE)")
-    companion = next((signer for signer in both if not keys.belongs(key, signer.certificate.public_key())), None)
+    companion = next((signer for signer in pair_ if not keys.belongs(key, signer.certificate.public_key())), None)
     return Signers(before, bundle, Signer(own, key), companion)
 
 
 def pair(files: CaFiles) -> tuple[Signer, ...]:
-    """The old and the new CA of a roll-over, in this order; () when there is none."""
+    """Return the old and the new CA of a roll-over, in this order; () when there is none."""
     place = RolloverFiles.of(files)
     if not place.folder.exists():
         return ()

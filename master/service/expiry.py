@@ -68,9 +68,9 @@ def server_endings(files: TrustFiles) -> list[Ending]:
 
 def agent_endings(authority: CertificateAuthority) -> list[Ending]:
     """Return the ends of the certificates in signed/ that are not revoked, by the inventory's dates. Blocks."""
-    ledger, revoked, endings = authority.store.ledger(), authority.revoked(), []
+    inventory, revoked, endings = authority.store.inventory(), authority.revoked(), []
     for name in authority.store.signed_names():
-        ends = [record.not_after for record in ledger.of(name) if record.serial not in revoked] if is_name(name) else []
+        ends = [record.not_after for record in inventory.of(name) if record.serial not in revoked] if is_name(name) else []
         if ends and name != authority.rules.master:
             endings.append(Ending("agent", name, max(ends)))
     return endings

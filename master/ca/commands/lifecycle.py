@@ -68,31 +68,33 @@ def run(argv: Sequence[str], site: CaSite, console: Console) -> int:
 def _adopt(options: LifecycleOptions, site: CaSite, console: Console) -> int:
     if len(options.arguments) != 1:
         raise ConfigError("adopt takes one folder", hint="puppet cert adopt /etc/puppetlabs/puppet/ssl/ca")
-    found = adopt(Path(options.arguments[0]), site.files, ssldir=site.ssldir, now=site.now(), noop=options.noop, owner=site.owner)
+    adoption = adopt(Path(options.arguments[0]), site.files, ssldir=site.ssldir, now=site.now(), noop=options.noop, owner=site.owner)
     if options.json:
-        console.show(json.dumps(found.to_data(), indent=2))
+        console.show(json.dumps(adoption.to_data(), indent=2))
         return 0
-    for line in _lines(found):
+    for line in _adoption_lines(adoption):
         console.notice(line)
-    for sentence in found.odd:
+    for sentence in adoption.odd:
         console.warning(sentence)
-    console.notice(f"Adopted the CA in {found.source} as {found.target}" if found.done else f"Would adopt the CA in {found.source} (noop)")
+    console.notice(
+        f"Adopted the CA in {adoption.source} as {adoption.target}" if adoption.done else f"Would adopt the CA in {adoption.source} (noop)"
+    )
     return 0
 
 
-def _lines(found: Adoption) -> list[str]:
+def _adoption_lines(adoption: Adoption) -> list[str]:
     return [
-        f"CA {found.subject} (SHA256) {found.fingerprint}, valid until {found.not_after}",
-        *([f"Chain: {' <- '.join(found.chain)}"] if len(found.chain) > 1 else []),
-        f"{len(found.signed)} certificates, {len(found.requests)} requests, {found.issued} lines of inventory, {found.revoked} revoked; "
-        f"the next serial is {found.next_serial:#06x}",
+        f"CA {adoption.subject} (SHA256) {adoption.fingerprint}, valid until {adoption.not_after}",
+        *([f"Chain: {' <- '.join(adoption.chain)}"] if len(adoption.chain) > 1 else []),
+        f"{len(adoption.signed)} certificates, {len(adoption.requests)} requests, {adoption.issued} lines of inventory, "
+        f"{adoption.revoked} revoked; the next serial is {adoption.next_serial:#06x}",
     ]
 
 
 def _rollover(options: LifecycleOptions, site: CaSite, console: Console) -> int:
     if len(options.arguments) != 1 or options.arguments[0] not in STEPS:
-        given = f", not {quoted_for_log(' '.join(options.arguments))}" if options.arguments else ""
-        raise ConfigError(f"rollover takes one of {', '.join(STEPS)}{given}", hint="puppet cert rollover status")
+        words = f", not {quoted_for_log(' '.join(options.arguments))}" if options.arguments else ""
+        raise ConfigError(f"rollover takes one of {', '.join(STEPS)}{words}", hint="puppet cert rollover status")
     step = options.arguments[0]
     authority = bootstrap.open_authority(site.files, site.rules, now=site.now, report=site.report)
     rollover = Rollover(authority, site.ssldir, by=site.by, report=site.report)
@@ -107,13 +109,13 @@ def _rollover(options: LifecycleOptions, site: CaSite, console: Console) -> int:
     if options.json:
         console.show(json.dumps(status.to_data(), indent=2))
         return 0
-    for line in _told(status):
+    for line in _status_lines(status):
         console.notice(line)
     return 0
 
 
-def _told(status: RolloverStatus) -> list[str]:
-    """Where it stands, and what comes next."""
+def _status_lines(status: RolloverStatus) -> list[str]:
+    """Return lines that say where the roll-over stands, and what comes next."""
     if status.old is None or status.new is None:
         return [f"No roll-over is under way. {_ca(status.signs)} signs; {len(status.signs.names)} certificates are valid"]
     lines = [

@@ -112,7 +112,7 @@ def cert(argv: Sequence[str], site: CaSite, *, out: TextIO | None = None, err: T
         console.show(lifecycle.USAGE if is_lifecycle else USAGE)
         return 0
     if is_lifecycle:
-        return _reported(console, lambda: lifecycle.run(argv, site, console))
+        return _report_errors(console, lambda: lifecycle.run(argv, site, console))
     try:
         options = parse(argv)
     except PuppetError as error:
@@ -127,11 +127,11 @@ def cert(argv: Sequence[str], site: CaSite, *, out: TextIO | None = None, err: T
     except OSError as error:
         console.error(f"Could not initialize the CA: {error.strerror}: {error.filename}", WHOSE_CA)
         return NO_CA
-    return _reported(console, lambda: CertCommands(site, authority, console).run(options))
+    return _report_errors(console, lambda: CertCommands(site, authority, console).run(options))
 
 
-def _reported(console: Console, work: Callable[[], int]) -> int:
-    """What `work` returns; FAILED, with the reason said, when it raises."""
+def _report_errors(console: Console, work: Callable[[], int]) -> int:
+    """Return what `work` returns; FAILED, with the reason said, when it raises."""
     try:
         return work()
     except PuppetError as error:
@@ -199,7 +199,7 @@ class CertCommands:
     # --- list
 
     def list(self, options: CertOptions) -> int:
-        """Requests, and with --all or --signed certificates: glyph, quoted name, digest, alternative names, what is wrong."""
+        """Print requests, and with --all or --signed certificates: glyph, quoted name, digest, alternative names, what is wrong."""
         if options.json:
             return self._list_as_json(options)
         everything = options.all or options.signed or bool(options.names)
@@ -246,19 +246,21 @@ class CertCommands:
             facts = csr.parse(request, max_bytes=len(request))
             yield " ", quoted, fingerprints.labelled(facts, options.digest), _alternative(name, facts.alternative_names)
         elif (options.all or options.signed or options.names) and not options.pending:
-            found = self.authority.signed_certificate(name)
-            if found is None:
+            certificate = self.authority.signed_certificate(name)
+            if certificate is None:
                 return
-            problem = self._problem(found)
+            problem = self._problem(certificate)
             if problem and options.signed and not options.all:
                 return
             rest = " ".join(
-                part for part in (_alternative(name, certificates.alternative_names(found)), f"({problem})" if problem else "") if part
+                part
+                for part in (_alternative(name, certificates.alternative_names(certificate)), f"({problem})" if problem else "")
+                if part
             )
-            yield "-" if problem else "+", quoted, fingerprints.labelled(found, options.digest), rest
+            yield "-" if problem else "+", quoted, fingerprints.labelled(certificate, options.digest), rest
 
     def _problem(self, certificate: x509.Certificate) -> str:
-        """Why a certificate is not valid, in OpenSSL's words; '' when it is."""
+        """Return why a certificate is not valid, in OpenSSL's words; '' when it is."""
         now = self.authority.now()
         if certificate.serial_number in self.authority.revoked() and self.authority.has_issued(certificate):
             return "certificate revoked"
@@ -290,21 +292,21 @@ class CertCommands:
             raise BadData(
                 f"Could not find certificate request for {quoted_for_log(name)[1:-1]}", hint="'puppet cert list' shows who waits."
             )
-        own = name == self.site.ssldir.certname
+        is_own = name == self.site.ssldir.certname
         allowed = self.site.rules.policy
-        names = own or (allowed.allow_alternative_names if options.allow_dns_alt_names is None else options.allow_dns_alt_names)
+        names = is_own or (allowed.allow_alternative_names if options.allow_dns_alt_names is None else options.allow_dns_alt_names)
         self.registry.sign(name, by=self.site.by, policy_=SigningPolicy(names, allowed.allow_authorization_extensions))
         self.console.notice(f"Signed certificate request for {name}")
-        self._removed("CertificateRequest", name, self.registry.store.request_path(name))
+        self._report_removed("CertificateRequest", name, self.registry.store.request_path(name))
 
-    def _removed(self, kind: str, name: str, path: object) -> None:
+    def _report_removed(self, kind: str, name: str, path: object) -> None:
         self.console.notice(f"Removing file Puppet::SSL::{kind} {name} at '{path}'")
 
     def revoke(self, name: str, options: CertOptions) -> None:
-        """By name: every certificate of it. By 0xSERIAL: that one."""
+        """Revoke every certificate of a name, or, by 0xSERIAL, that one."""
         if re.fullmatch(r"0x[0-9a-f]{1,40}", name):
             serials = [int(name, 16)]
-            if serials[0] not in self.registry.store.ledger().serials:
+            if serials[0] not in self.registry.store.inventory().serials:
                 raise BadData(f"Could not find a certificate with the serial {name} in the inventory")
             self.authority.revoke_serials(serials, by=self.site.by, name=name)
         else:
@@ -324,16 +326,16 @@ class CertCommands:
             raise BadData(f"Could not find a serial number for {name}")
         for kind in self.registry.delete(name, by=self.site.by):
             path = store.signed_path(name) if kind == "Puppet::SSL::Certificate" else store.request_path(name)
-            self._removed(kind.removeprefix("Puppet::SSL::"), name, path)
+            self._report_removed(kind.removeprefix("Puppet::SSL::"), name, path)
         ssl = SslDir(self.site.ssldir.root, name)
         for kind, path in (("Certificate", ssl.hostcert), ("Key", ssl.hostprivkey), ("", ssl.hostpubkey)):
             if path.exists():
                 path.unlink()
                 if kind:
-                    self._removed(kind, name, path)
+                    self._report_removed(kind, name, path)
 
     def generate(self, name: str, options: CertOptions) -> None:
-        """A key in this host's ssldir and a certificate for it; nothing that exists is overwritten."""
+        """Make a key in this host's ssldir and a certificate for it; nothing that exists is overwritten."""
         valid_certname(name)
         if self.registry.status(name) is not None:
             raise BadData(
@@ -349,11 +351,11 @@ class CertCommands:
         request = csr.build(key, name, dns_alt_names=names)
         facts = csr.parse(bundles.dump([request]))
         self.console.notice(f"{name} has a waiting certificate request")
-        made = self.authority.issue(
+        certificate = self.authority.issue(
             name, request.public_key(), alternative_names=facts.alternative_names, by=self.site.by, action="generate"
         )
         self.console.notice(f"Signed certificate request for {name}")
-        ssl.save_certificate(made)
+        ssl.save_certificate(certificate)
 
     def show(self, name: str, options: CertOptions) -> None:
         self.console.out.write(certificate_text.certificate(self._certificate(name)))
@@ -368,8 +370,8 @@ class CertCommands:
 
     def _digest(self, name: str, options: CertOptions) -> str:
         request = self.registry.request(valid_certname(name))
-        thing = csr.parse(request, max_bytes=len(request)) if request is not None else self._certificate(name)
-        return fingerprints.fingerprint(thing, options.digest)
+        signed = csr.parse(request, max_bytes=len(request)) if request is not None else self._certificate(name)
+        return fingerprints.fingerprint(signed, options.digest)
 
     def verify(self, name: str, options: CertOptions) -> None:
         problem = self._problem(self._certificate(name))
@@ -379,14 +381,14 @@ class CertCommands:
     def _certificate(self, name: str) -> x509.Certificate:
         if name == "ca":
             return self.authority.certificate
-        found = self.authority.signed_certificate(valid_certname(name))
-        if found is None:
+        certificate = self.authority.signed_certificate(valid_certname(name))
+        if certificate is None:
             raise BadData(f"Could not find a certificate for {name}")
-        return found
+        return certificate
 
 
 def _alternative(name: str, names: Sequence[str]) -> str:
-    """`(alt names: "DNS:a", "DNS:b")`, '' when there is none but the name itself."""
-    if not any(each != f"DNS:{name}" for each in names):
+    """Return `(alt names: "DNS:a", "DNS:b")`, '' when there is none but the name itself."""
+    if not any(alternative != f"DNS:{name}" for alternative in names):
         return ""
-    return f"(alt names: {', '.join(chr(34) + quoted_for_log(each, 300)[1:-1] + chr(34) for each in names)})"
+    return f"(alt names: {', '.join(chr(34) + quoted_for_log(alternative, 300)[1:-1] + chr(34) for alternative in names)})"

@@ -1,4 +1,4 @@
-"""Taking over a CA that another program made: looked at as a whole first, then copied as one."""
+"""Taking over a CA that another program made: looked at as a whole first, then path as one."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Adoption:
     done: bool = False
 
     def to_data(self) -> dict[str, object]:
-        """As plain data, for --json."""
+        """Return it as plain data, for --json."""
         return {
             "source": str(self.source),
             "cadir": str(self.target),
@@ -115,7 +115,7 @@ def adopt(
 
 
 def _place_of(source: Path) -> Path:
-    """The folder with the CA's certificate: `source`, or `ca` below it when an ssldir was named."""
+    """Return the folder with the CA's certificate: `source`, or `ca` below it when an ssldir was named."""
     for folder in (source, source / "ca"):
         if (folder / "ca_crt.pem").exists() or (folder / "ca_key.pem").exists():
             return folder.resolve()
@@ -132,10 +132,10 @@ def _check_free(source: Path, cadir: Path) -> None:
         return
     if cadir.is_symlink() or not cadir.is_dir():
         raise Conflict(f"{cadir} is not a directory of its own", hint="Remove the link, or set cadir to where the CA shall be.")
-    kept = sorted(str(path.relative_to(cadir)) for path in cadir.rglob("*") if not (path.is_dir() or path.name in _LOCKS))
-    if kept:
+    remaining = sorted(str(path.relative_to(cadir)) for path in cadir.rglob("*") if not (path.is_dir() or path.name in _LOCKS))
+    if remaining:
         raise Conflict(
-            f"There is something in {cadir} already: {', '.join(kept[:5])}{' ...' if len(kept) > 5 else ''}",
+            f"There is something in {cadir} already: {', '.join(remaining[:5])}{' ...' if len(remaining) > 5 else ''}",
             hint="Nothing was changed. If that CA is not wanted, stop the master, move it away, and try again.",
         )
 
@@ -152,7 +152,7 @@ class _Reading:
         self.taken: dict[str, tuple[bytes, int]] = {}
 
     def contents(self, ssldir: SslDir) -> dict[str, tuple[bytes, int]]:
-        """The files of the copy: content and mode by their path below the cadir. Unfit when there are problems."""
+        """Return the files of the copy: content and mode by their path below the cadir. Unfit when there are problems."""
         if (self.folder / _ROLLOVER).exists():
             raise Unfit(self.folder, ["it is in the middle of a roll-over: finish that first, where it was started"])
         key, bundle = self._key(), self._bundle()
@@ -198,7 +198,7 @@ class _Reading:
 
     @contextmanager
     def _as_problem(self, name: str) -> Iterator[None]:
-        """What is wrong with a file's content is one of the problems."""
+        """Make an error in a file's content one of the problems."""
         try:
             yield
         except (BadData, TooLarge) as err:
@@ -211,7 +211,7 @@ class _Reading:
         for name in ("ca_key.pem", "private/ca.pass", "root_key.pem"):
             path = self.folder / name
             if path.exists() and path.stat().st_mode & (stat.S_IROTH | stat.S_IWOTH):
-                self.odd.append(f"{name} is open to everyone on this machine; the copy is not. Others may have copied it.")
+                self.odd.append(f"{name} is open to everyone on this machine; the copy is not. Others may have path it.")
         if pem is None:
             return None
         self._take("ca_key.pem", pem, mode=PRIVATE_MODE)
@@ -268,7 +268,7 @@ class _Reading:
                 self.odd.append(f"The certificate '{name}' expires on {end}. Every certificate ends with it: puppet cert rollover.")
 
     def _crls(self, own: x509.Certificate, bundle: tuple[x509.Certificate, ...]) -> frozenset[int]:
-        """What is revoked; each CRL has to be signed by whom it names, and there has to be one of our own."""
+        """Check who signed each CRL, and that one is our own; return what is revoked."""
         pem = self._needed("ca_crl.pem")
         if pem is None:
             return frozenset()
@@ -311,7 +311,7 @@ class _Reading:
     # --- what it has issued
 
     def _signed(self, own: x509.Certificate) -> list[x509.Certificate]:
-        """The certificates in signed/ that this CA issued; what is no certificate, or under no certname, stays behind."""
+        """Return the certificates in signed/ that this CA issued; what is no certificate, or under no certname, stays behind."""
         found: dict[int, str] = {}
         kept = []
         for name, content in self._folder("signed"):
@@ -370,7 +370,7 @@ class _Reading:
         return known + missing
 
     def _serial(self, known: set[int]) -> None:
-        """The next serial is beyond every one that is known; random ones, of imported certificates, do not count."""
+        """Return a next serial beyond every one that is known; random ones, of imported certificates, do not count."""
         least = 1 + max((serial for serial in known if serial < SMALL_SERIAL), default=0)
         raw = self._read("serial", limit=1024)
         if raw is None:
@@ -413,12 +413,14 @@ class _Reading:
         if root is not None:
             self._take("root_key.pem", root, mode=PRIVATE_MODE)
             self.odd.append("root_key.pem, the root's own key, is not needed to run the CA: keep it somewhere safe, and not here")
-        left = sorted(p.name for p in self.folder.iterdir() if p.name not in {*_SERVED, *_LOCKS, *INFRASTRUCTURE, "root_key.pem"})
-        if left:
-            self.odd.append(f"Left behind, since a CA does not use it: {', '.join(quoted_for_log(name)[1:-1] for name in left[:20])}")
+        left_behind = sorted(p.name for p in self.folder.iterdir() if p.name not in {*_SERVED, *_LOCKS, *INFRASTRUCTURE, "root_key.pem"})
+        if left_behind:
+            self.odd.append(
+                f"Left behind, since a CA does not use it: {', '.join(quoted_for_log(name)[1:-1] for name in left_behind[:20])}"
+            )
 
     def _host(self, own: x509.Certificate, ssldir: SslDir) -> None:
-        """This host's certificate, which the master uses."""
+        """Return this host's certificate, which the master uses."""
         try:
             certificate = ssldir.certificate()
         except BadData as err:
@@ -436,7 +438,7 @@ class _Reading:
 
 
 def _copy(contents: dict[str, tuple[bytes, int]], cadir: Path, owner: tuple[int, int] | None) -> None:
-    """All files into a folder beside `cadir`, which then takes its place in one step."""
+    """Write all files into a folder beside `cadir`, which then takes its place in one step."""
     make_directory(cadir.parent)
     staging = cadir.parent / f".{cadir.name}.{secrets.token_hex(8)}.adopting"
     staging.mkdir(mode=0o700)
@@ -446,9 +448,9 @@ def _copy(contents: dict[str, tuple[bytes, int]], cadir: Path, owner: tuple[int,
         for name, (content, mode) in contents.items():
             write_atomic(staging / name, content, mode=mode, owner=owner)
         failpoint("ca.adoption-staged")
-        for made in (staging / "requests", staging / "signed", staging / "private", staging):
+        for path in (staging / "requests", staging / "signed", staging / "private", staging):
             if owner is not None:
-                os.chown(made, *owner, follow_symlinks=False)
+                os.chown(path, *owner, follow_symlinks=False)
         staging.chmod(0o750)
         _clear(cadir)
         staging.rename(cadir)
@@ -459,7 +461,7 @@ def _copy(contents: dict[str, tuple[bytes, int]], cadir: Path, owner: tuple[int,
 
 
 def _clear(cadir: Path) -> None:
-    """Empty folders and locks go, so that the new folder can take the place; anything else was refused before."""
+    """Remove empty folders and locks, so that the new folder can take the place; anything else was refused before."""
     if not cadir.exists():
         return
     for path in sorted(cadir.rglob("*"), reverse=True):

@@ -70,7 +70,7 @@ class RolloverStatus:
     blocking: tuple[str, ...] = ()  # who would be locked out by `finish` now
 
     def to_data(self) -> dict[str, object]:
-        """As plain data, for --json."""
+        """Return it as plain data, for --json."""
         return {
             "phase": self.phase,
             "signs": self.signs.to_data(),
@@ -119,7 +119,7 @@ class Rollover:
         return self.status()
 
     def _make(self, generate: Generator, name: str, *, same_key: bool) -> None:
-        """The folder `rollover`, whole or not at all; until it is there, nothing has happened."""
+        """Make the folder `rollover`, whole or not at all; until it exists, nothing has happened."""
         authority, store = self.authority, self.authority.store
         old = authority.signers().own
         self._check_start(old.certificate)
@@ -132,16 +132,16 @@ class Rollover:
         if same_key:
             # A certificate that names its issuer by serial is valid only below one with that serial.
             serial = old.certificate.serial_number if self._serial_is_named() else authority.serials.take()
-            made = certificates.renewed_authority(old.certificate, old.key, serial=serial, ttl=authority.rules.ca_ttl, now=now)
-            new = Signer(made, old.key)
+            certificate = certificates.renewed_authority(old.certificate, old.key, serial=serial, ttl=authority.rules.ca_ttl, now=now)
+            new = Signer(certificate, old.key)
         else:
             key = generate()
             serial = authority.serials.take()
-            made = certificates.self_signed_authority(key, title, serial=serial, ttl=authority.rules.ca_ttl, now=now)
-            new = Signer(made, key)
-        if same_key and made.not_valid_after_utc <= old.certificate.not_valid_after_utc:
+            certificate = certificates.self_signed_authority(key, title, serial=serial, ttl=authority.rules.ca_ttl, now=now)
+            new = Signer(certificate, key)
+        if same_key and certificate.not_valid_after_utc <= old.certificate.not_valid_after_utc:
             raise ConfigError(
-                f"The new certificate would end on {_text(made.not_valid_after_utc)}, no later than the present one",
+                f"The new certificate would end on {_text(certificate.not_valid_after_utc)}, no later than the present one",
                 hint="Set ca_ttl to a longer time.",
             )
         secret = signers.password(store.files)
@@ -153,13 +153,13 @@ class Rollover:
             (staged.old_key, store.files.cakey.read_bytes(), PRIVATE_MODE),
             (staged.old_certificate, certificates.pem(old.certificate), PUBLIC_MODE),
             (staged.new_key, keys.private_pem(new.key, secret), PRIVATE_MODE),
-            (staged.new_certificate, certificates.pem(made), PUBLIC_MODE),
+            (staged.new_certificate, certificates.pem(certificate), PUBLIC_MODE),
             (staged.started, now.isoformat().encode(), PUBLIC_MODE),
         ):
             write_atomic(path, content, mode=mode, owner=store.owner)
         store.take_folder(making, self.files.folder)
         failpoint("ca.rollover-made")
-        self.report(audit.entry("rollover-start", certificates.name_of(made), by=self.by) | audit.of_certificate(made))
+        self.report(audit.entry("rollover-start", certificates.name_of(certificate), by=self.by) | audit.of_certificate(certificate))
 
     def _check_start(self, old: x509.Certificate) -> None:
         if old.issuer != old.subject:
@@ -174,22 +174,22 @@ class Rollover:
             )
 
     def _serial_is_named(self) -> bool:
-        """Whether a certificate in signed/ names its issuer by serial as well as by key, as some of Puppet 2 and 3 do."""
+        """Return whether a certificate in signed/ names its issuer by serial as well as by key, as some of Puppet 2 and 3 do."""
         return any(certificates.names_issuers_serial(certificate) for certificate in self._valid().values())
 
     def _publish(self) -> None:
-        """Both CRLs, then both certificates, where agents and the master's own TLS take them from; what is there already stays."""
+        """Write both CRLs, then both certificates, where agents and the master's own TLS take them from; what is there already stays."""
         authority, store = self.authority, self.authority.store
         old, new = signers.pair(store.files)
         if not _same_key(old, new):
             lists = bundles.revocation_lists(authority.crl_pem())
-            if not any(signatures.crl_is_genuine(each, new.certificate) and each.issuer == new.certificate.subject for each in lists):
+            if not any(signatures.crl_is_genuine(list_, new.certificate) and list_.issuer == new.certificate.subject for list_ in lists):
                 # All that is revoked is on it from its first day: serials are counted on, so none of them is anybody else's.
                 lifetime = timedelta(seconds=authority.rules.crl_ttl)
                 first = crl.sign(new.certificate, new.key, number=0, now=authority.now(), entries=list(authority.crl()), lifetime=lifetime)
                 store.write(store.files.cacrl, bundles.dump((*lists, first)))
                 failpoint("ca.rollover-crl")
-        if new.certificate.serial_number not in store.ledger().serials:
+        if new.certificate.serial_number not in store.inventory().serials:
             store.record(InventoryEntry.of(new.certificate))
         # With the same key the first one of the file is the one that signs.
         first_two = (new, old) if _same_key(old, new) or self._phase() == "switched" else (old, new)
@@ -198,7 +198,7 @@ class Rollover:
         failpoint("ca.rollover-published")
 
     def _write_bundle(self, bundle: list[x509.Certificate]) -> None:
-        """ca_crt.pem, and this host's own copy of it."""
+        """Write ca_crt.pem, and this host's own copy of it."""
         authority, store = self.authority, self.authority.store
         if list(authority.bundle) != bundle:
             store.write(store.files.cacert, bundles.dump(bundle))
@@ -211,7 +211,7 @@ class Rollover:
 
     def switch(self, *, at_once: bool = False) -> RolloverStatus:
         """
-        From now on the new CA signs.
+        Let the new CA sign from now on.
 
         Args:
             at_once: although agents may not have it yet: those get certificates that they cannot use, and keep their old ones.
@@ -242,7 +242,7 @@ class Rollover:
 
     def finish(self) -> RolloverStatus:
         """
-        The old CA is no longer believed: its certificate, key and CRL go, into a folder that nothing reads.
+        End the trust in the old CA: its certificate, key and CRL are moved into a folder that nothing reads.
 
         Raises:
             Conflict: there is somebody who would be locked out, or none was started.
@@ -264,7 +264,7 @@ class Rollover:
                 self._renew_own()
                 self._write_bundle([c for c in authority.bundle if c != old.certificate])
                 lists = bundles.revocation_lists(authority.crl_pem())
-                kept = [each for each in lists if each.issuer != old.certificate.subject]
+                kept = [certificate for certificate in lists if certificate.issuer != old.certificate.subject]
                 store.write(store.files.cacrl, bundles.dump(kept))
             else:
                 self._write_bundle([c for c in authority.bundle if c != old.certificate])
@@ -277,25 +277,25 @@ class Rollover:
         return self.status()
 
     def _renew_own(self) -> None:
-        """The master's certificate is of the new CA, with the names that it had; agents have both CAs at this moment."""
-        authority, own = self.authority, self.ssldir.certificate()
-        if own is None or signatures.issued(own, authority.certificate):
+        """Give the master a certificate of the new CA, with the names that it had; agents have both CAs at this moment."""
+        authority, current = self.authority, self.ssldir.certificate()
+        if current is None or signatures.issued(current, authority.certificate):
             return
-        made = authority.issue(
+        certificate = authority.issue(
             self.ssldir.certname,
-            own.public_key(),
-            alternative_names=certificates.alternative_names(own),
-            extensions=certificates.puppet_extensions(own) or [certificates.text_extension(oids.CLI_AUTH, "true")],
+            current.public_key(),
+            alternative_names=certificates.alternative_names(current),
+            extensions=certificates.puppet_extensions(current) or [certificates.text_extension(oids.CLI_AUTH, "true")],
             by=self.by,
             action="renew",
         )
-        self.ssldir.save_certificate(made)
+        self.ssldir.save_certificate(certificate)
         failpoint("ca.rollover-own")
 
     # --- questions
 
     def status(self) -> RolloverStatus:
-        """Where it stands, from the files alone."""
+        """Return where the roll-over stands, from the files alone."""
         authority = self.authority
         valid = self._valid()
         own = authority.signers().own.certificate
@@ -339,14 +339,14 @@ class Rollover:
         return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
     def _valid(self) -> dict[str, x509.Certificate]:
-        """The certificates in signed/ that an agent could use now."""
+        """Return the certificates in signed/ that an agent could use now."""
         authority = self.authority
         now, revoked = authority.now(), authority.revoked()
-        found = ((name, authority.signed_certificate(name)) for name in authority.store.signed_names() if is_name(name))
-        return {name: c for name, c in found if c is not None and c.not_valid_after_utc > now and c.serial_number not in revoked}
+        certificates = ((name, authority.signed_certificate(name)) for name in authority.store.signed_names() if is_name(name))
+        return {name: c for name, c in certificates if c is not None and c.not_valid_after_utc > now and c.serial_number not in revoked}
 
     def _blocking(self) -> tuple[str, ...]:
-        """Who has a certificate of the old CA only; the master is none of them, since it gets one in `finish`."""
+        """Return who has a certificate of the old CA only; the master is none of them, since it gets one in `finish`."""
         pair = signers.pair(self.authority.store.files)
         if not pair or _same_key(*pair):
             return ()
@@ -355,7 +355,7 @@ class Rollover:
 
 
 def next_name(name: str) -> str:
-    """The common name of the CA after `name`: with the next number in parentheses."""
+    """Return the common name of the CA after `name`: with the next number in parentheses."""
     match = re.fullmatch(r"(.*) \((\d{1,6})\)", name)
     base, number = (match[1], int(match[2]) + 1) if match else (name, 2)
     ending = f" ({number})"

@@ -76,7 +76,7 @@ class SerialNumbers:
     def _serials_in_use(self) -> set[int]:
         """Return every serial that the inventory, signed/, the CRL or the CA's own certificates show."""
         self._read_signed()
-        return {*self.store.ledger().serials, *(serial for _, serial in self._signed.values()), *self._revoked(), *self._authorities()}
+        return {*self.store.inventory().serials, *(serial for _, serial in self._signed.values()), *self._revoked(), *self._authorities()}
 
     def _read_signed(self) -> None:
         """Bring `_signed` up to date; only files that are new or were written since are read."""

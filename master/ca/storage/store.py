@@ -53,7 +53,7 @@ class CaFiles:
 
     @classmethod
     def at(cls, cadir: Path, **moved: Path) -> CaFiles:
-        """The usual places below `cadir`, but for those given by their setting's name."""
+        """Return the usual places below `cadir`, but for those given by their setting's name."""
         usual = {
             "cadir": cadir,
             "cacert": cadir / "ca_crt.pem",
@@ -99,7 +99,7 @@ class CaStore:
         self._threads = threading.RLock()
         self._depth = 0
         self._file_lock: FileLock | None = None
-        self._ledger: tuple[Stamp, Inventory] = (None, Inventory())
+        self._inventory: tuple[Stamp, Inventory] = (None, Inventory())
 
     @property
     def owner(self) -> tuple[int, int] | None:
@@ -107,7 +107,7 @@ class CaStore:
         return owner_in(self.files.cadir)
 
     def exists(self) -> bool:
-        """Whether anything of a CA is there."""
+        """Return whether anything of a CA exists."""
         return any(path.exists() for path in self.files.essential.values())
 
     def check_whole(self) -> None:
@@ -136,21 +136,21 @@ class CaStore:
 
     def repair_modes(self) -> list[str]:
         """Take the private files away from others; gives a sentence for each file that was open."""
-        found = []
+        repaired = []
         for path in (self.files.cakey, self.files.capass):
             try:
                 if readable_by_others(path):
                     path.chmod(PRIVATE_MODE)
-                    found.append(f"{path} was readable by everyone; its mode is now 0640. Others may have copied it.")
+                    repaired.append(f"{path} was readable by everyone; its mode is now 0640. Others may have copied it.")
             except FileNotFoundError:
                 continue
             except PermissionError:
-                found.append(f"{path} is readable by everyone and its mode could not be changed")
-        return found
+                repaired.append(f"{path} is readable by everyone and its mode could not be changed")
+        return repaired
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Nobody else writes meanwhile, in this process or another; may be nested. Unavailable when another holds it too long."""
+        """Keep all others from writing, in this process and others; may be nested. Unavailable when another holds the lock too long."""
         with self._threads:
             if self._depth == 0:
                 self._file_lock = FileLock(self.files.cadir / "ca.lock")
@@ -168,7 +168,7 @@ class CaStore:
         write_atomic(path, data, mode=mode, owner=self.owner)
 
     def take_folder(self, made: Path, place: Path) -> None:
-        """Rename a folder of the cadir, synced; it gets the directory's owner."""
+        """Rename a folder of the cadir, synced, and give it the directory's owner."""
         self._own(made)
         made.rename(place)
         sync_directory(self.files.cadir)
@@ -176,7 +176,7 @@ class CaStore:
     # --- serial and inventory
 
     def next_serial(self) -> int:
-        """The number that the next certificate gets; ConfigError when the file says nothing of the kind."""
+        """Return the number that the next certificate gets; ConfigError when the file says nothing of the kind."""
         text = self.files.serial.read_text("ascii", "replace").strip()
         try:
             number = int(text, 16)
@@ -196,28 +196,28 @@ class CaStore:
 
     def record(self, record: InventoryEntry) -> None:
         """Add a line to the inventory; the caller holds the lock."""
-        known, ledger = self._ledger
-        current = known is not None and known == stamp_of(self.files.cert_inventory)
+        stamp, entries = self._inventory
+        current = stamp is not None and stamp == stamp_of(self.files.cert_inventory)
         append_synced(self.files.cert_inventory, str(record).encode())
         if current:
-            ledger.add(record)
-            self._ledger = (stamp_of(self.files.cert_inventory), ledger)
+            entries.add(record)
+            self._inventory = (stamp_of(self.files.cert_inventory), entries)
         failpoint("ca.inventory-written")
 
-    def ledger(self) -> Inventory:
-        """The readable lines of the inventory; read again only when somebody else has changed the file."""
+    def inventory(self) -> Inventory:
+        """Return the readable lines of the inventory; read again only when somebody else has changed the file."""
         stamp = stamp_of(self.files.cert_inventory)
         if stamp is None:
             return Inventory()
-        known, ledger = self._ledger
-        if known != stamp:
-            ledger = Inventory(inventory.inventory_entries(self.files.cert_inventory.read_text("utf-8", "replace")))
-            self._ledger = (stamp, ledger)
-        return ledger
+        cached_stamp, entries = self._inventory
+        if cached_stamp != stamp:
+            entries = Inventory(inventory.inventory_entries(self.files.cert_inventory.read_text("utf-8", "replace")))
+            self._inventory = (stamp, entries)
+        return entries
 
     def records(self) -> list[InventoryEntry]:
-        """All readable lines of the inventory, in its order."""
-        return list(self.ledger().records)
+        """Return all readable lines of the inventory, in its order."""
+        return list(self.inventory().records)
 
     # --- requests and certificates
 
@@ -228,11 +228,11 @@ class CaStore:
         return self.files.signeddir / f"{valid_certname(name)}.pem"
 
     def request(self, name: str) -> bytes | None:
-        """The PEM of a pending request; None when there is none, or only the empty rest of one."""
+        """Return the PEM of a pending request; None when there is none, or only the empty rest of one."""
         return _read(self.files.csrdir, name)
 
     def signed(self, name: str) -> bytes | None:
-        """The PEM of an issued certificate; None when there is none."""
+        """Return the PEM of an issued certificate; None when there is none."""
         return _read(self.files.signeddir, name)
 
     def save_request(self, name: str, pem: bytes) -> None:
@@ -254,14 +254,14 @@ class CaStore:
         return removed
 
     def request_names(self) -> list[str]:
-        """Names with a file in requests/, sorted; among them may be some that break the name rule, for a listing to show."""
+        """Return the names with a file in requests/, sorted; some may break the name rule, which a listing shows."""
         return _names(self.files.csrdir)
 
     def signed_names(self) -> list[str]:
         return _names(self.files.signeddir)
 
     def pending_size(self) -> tuple[int, int]:
-        """How many requests are pending, and their bytes together."""
+        """Return how many requests are pending, and their bytes together."""
         count = size = 0
         with os.scandir(self.files.csrdir) as entries:
             for entry in entries:
@@ -271,8 +271,8 @@ class CaStore:
         return count, size
 
     def litter(self) -> list[Path]:
-        """Files that a crash left behind: temporary ones and empty ones. They are never listed, signed or served."""
-        found = []
+        """Return the files that a crash left behind: temporary ones and empty ones. They are never listed, signed or served."""
+        paths = []
         for folder in (self.files.cadir, self.files.csrdir, self.files.signeddir):
             try:
                 entries = list(os.scandir(folder))
@@ -284,8 +284,8 @@ class CaStore:
                 temporary = entry.name.endswith(".tmp") or (entry.name.startswith(".") and ".tmp" in entry.name)
                 empty = entry.name.endswith(".pem") and entry.stat(follow_symlinks=False).st_size == 0
                 if temporary or empty:
-                    found.append(Path(entry.path))
-        return sorted(found)
+                    paths.append(Path(entry.path))
+        return sorted(paths)
 
 
 def _read(folder: Path, name: str) -> bytes | None:
@@ -316,7 +316,7 @@ def _names(folder: Path) -> list[str]:
 
 
 def is_name(name: str) -> bool:
-    """Whether a file's name is one that may be a certname."""
+    """Return whether a file's name is one that may be a certname."""
     try:
         valid_certname(name)
     except BadName:
