@@ -97,9 +97,9 @@ def load(files: CaFiles) -> Signers:
     before = stamps(files)
     key = keys.load(files.cakey, password(files))
     bundle = bundles.certificates(files.cacert.read_bytes())
-    pair_ = pair(files)
+    roll_over_pair = pair(files)
     # Between two writes of a roll-over the new key may be there before ca_crt.pem is in order.
-    candidates = (*bundle, *(signer.certificate for signer in pair_))
+    candidates = (*bundle, *(signer.certificate for signer in roll_over_pair))
     own = next((c for c in candidates if keys.belongs(key, c.public_key())), None)
     if own is None:
         raise ConfigError(
@@ -107,7 +107,7 @@ def load(files: CaFiles) -> Signers:
         )
     if not certificates.is_authority(own):
         raise ConfigError(f"The certificate in {files.cacert} is not one of a CA (CA:FALSE)")
-    companion = next((signer for signer in pair_ if not keys.belongs(key, signer.certificate.public_key())), None)
+    companion = next((signer for signer in roll_over_pair if not keys.belongs(key, signer.certificate.public_key())), None)
     return Signers(before, bundle, Signer(own, key), companion)
 
 

@@ -1,4 +1,4 @@
-"""Taking over a CA that another program made: looked at as a whole first, then path as one."""
+"""Taking over a CA that another program made: looked at as a whole first, then copied in one step."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ class _Reading:
         for name in ("ca_key.pem", "private/ca.pass", "root_key.pem"):
             path = self.folder / name
             if path.exists() and path.stat().st_mode & (stat.S_IROTH | stat.S_IWOTH):
-                self.odd.append(f"{name} is open to everyone on this machine; the copy is not. Others may have path it.")
+                self.odd.append(f"{name} is open to everyone on this machine; the copy is not. Others may have copied it.")
         if pem is None:
             return None
         self._take("ca_key.pem", pem, mode=PRIVATE_MODE)

@@ -183,7 +183,10 @@ class Rollover:
         old, new = signers.pair(store.files)
         if not _same_key(old, new):
             lists = bundles.revocation_lists(authority.crl_pem())
-            if not any(signatures.crl_is_genuine(list_, new.certificate) and list_.issuer == new.certificate.subject for list_ in lists):
+            if not any(
+                signatures.crl_is_genuine(revocation_list, new.certificate) and revocation_list.issuer == new.certificate.subject
+                for revocation_list in lists
+            ):
                 # All that is revoked is on it from its first day: serials are counted on, so none of them is anybody else's.
                 lifetime = timedelta(seconds=authority.rules.crl_ttl)
                 first = crl.sign(new.certificate, new.key, number=0, now=authority.now(), entries=list(authority.crl()), lifetime=lifetime)
@@ -264,8 +267,8 @@ class Rollover:
                 self._renew_own()
                 self._write_bundle([c for c in authority.bundle if c != old.certificate])
                 lists = bundles.revocation_lists(authority.crl_pem())
-                kept = [certificate for certificate in lists if certificate.issuer != old.certificate.subject]
-                store.write(store.files.cacrl, bundles.dump(kept))
+                remaining = [revocation_list for revocation_list in lists if revocation_list.issuer != old.certificate.subject]
+                store.write(store.files.cacrl, bundles.dump(remaining))
             else:
                 self._write_bundle([c for c in authority.bundle if c != old.certificate])
             failpoint("ca.rollover-alone")
