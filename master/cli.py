@@ -18,7 +18,7 @@ from shared.process.cli import DEBUGGING, CommandOptions, flag, parse_options, r
 from shared.process.service import account_of, make_room
 from shared.settings import AgentSettings, MasterSettings, load, read, unknown
 
-from .process import CHANGED_USER, become_service, serve
+from .process import CHANGED_USER, become_service_account, serve
 from .service.folders import written_folders
 
 log = logging.getLogger("puppet.master")
@@ -51,7 +51,7 @@ COMPILE_FAILED = 30
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run `puppet master …`; the exit code."""
+    """Run `puppet master …`; return the exit code."""
     return run_main(lambda: run(list(sys.argv[1:] if argv is None else argv)))
 
 
@@ -66,7 +66,7 @@ class MasterOptions(CommandOptions):
 
 
 def run(argv: list[str]) -> int:
-    """The command itself; PuppetError when it cannot start."""
+    """Run the command; return the exit code. Raise PuppetError when it cannot start."""
     options, flags = parse_options(MasterOptions, "master", argv, MasterSettings, aliases={**DEBUGGING, "-l": "--logdest"})
     if options.help or options.version:
         print(HELP if options.help else __version__)
@@ -74,7 +74,7 @@ def run(argv: list[str]) -> int:
     if options.arguments:
         raise ConfigError(f"The puppet master command does not take parameters: {options.arguments[0]}", hint="Try 'puppet master --help'.")
     if options.check:
-        return checked(flags, as_json=options.json)
+        return run_checks(flags, as_json=options.json)
     if options.json:
         raise ConfigError("--json is an option of --check", hint="Try 'puppet master --help'.")
     node = options.compile
@@ -86,12 +86,12 @@ def run(argv: list[str]) -> int:
         log.warning("%s", sentence)
     if node:
         # Without such an account there is no service either that root could lock out.
-        return compile_node(settings, node) if account_of(settings) is None or become_service(settings) else CHANGED_USER
+        return print_catalog(settings, node) if account_of(settings) is None or become_service_account(settings) else CHANGED_USER
     return serve(settings, lambda: load(MasterSettings, section="master", flags=flags))
 
 
-def checked(flags: Mapping[str, Any], *, as_json: bool) -> int:
-    """Look at everything that a start needs, and print what is wrong; 1 when there is an error."""
+def run_checks(flags: Mapping[str, Any], *, as_json: bool) -> int:
+    """Check everything that a start needs, and print the findings; return 1 when there is an error, else 0."""
     from .checks import Finding, check, report
 
     try:
@@ -101,8 +101,8 @@ def checked(flags: Mapping[str, Any], *, as_json: bool) -> int:
     return report(findings, sys.stdout, as_json=as_json)
 
 
-def compile_node(settings: MasterSettings, node: str) -> int:
-    """Print a node's catalog; COMPILE_FAILED with the error on standard error."""
+def print_catalog(settings: MasterSettings, node: str) -> int:
+    """Print a node's catalog and return 0; log an error and return COMPILE_FAILED."""
     from .wiring import local_catalog
 
     try:

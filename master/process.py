@@ -1,4 +1,4 @@
-"""The master as a process: account, pid file, background, signals, and what systemd hears of it."""
+"""The master as a process: account, pid file, background, signals, notifications to systemd."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ Reread = Callable[[], MasterSettings]
 
 def serve(settings: MasterSettings, reread: Reread) -> int:
     """
-    Become what the settings ask for, then answer until a signal comes.
+    Take the account and place that the settings ask for, then serve until a signal comes; return the exit code.
 
     Args:
-        reread: gives the settings as they are in the file at a later time, for a HUP.
+        reread: Reads the settings from their file again, for a HUP.
     """
     import setproctitle
     import uvloop
@@ -54,7 +54,7 @@ def serve(settings: MasterSettings, reread: Reread) -> int:
     os.umask(0o027)
     prepare_environments(settings)  # before root's rights are given up: the code belongs to the administrator
     daemon.take_priority(settings.priority)
-    if not become_service(settings):
+    if not become_service_account(settings):
         return CHANGED_USER
     if settings.accesslog:
         logs.set_apart("puppet.access", settings.accesslog, ident="puppet-master-access", facility=settings.syslogfacility)
@@ -78,8 +78,8 @@ def serve(settings: MasterSettings, reread: Reread) -> int:
     return code
 
 
-def become_service(settings: MasterSettings) -> bool:
-    """Give up root for the account in the settings, with room made for it; whether that could be done, else the log says why."""
+def become_service_account(settings: MasterSettings) -> bool:
+    """Give up root for the account in the settings, which gets the folders; return whether that could be done, else the log says why."""
     if os.geteuid() != 0 or settings.user == "root":
         return True
     try:
@@ -97,7 +97,7 @@ def become_service(settings: MasterSettings) -> bool:
 
 
 def exit_code(serving: Callable[[], int]) -> int:
-    """Return what `serving` does; errors that end it are logged."""
+    """Return the exit code of `serving`; log an error that ends it."""
     try:
         return serving()
     except PuppetError as err:
@@ -120,10 +120,10 @@ async def until_signalled(
     end_within: Callable[[float], object] = lambda seconds: None,
 ) -> int:
     """
-    A master from start to a clean stop; the exit code, TASK_FAILED when it could not go on.
+    Run a master from start to a clean stop; return the exit code, which is TASK_FAILED when the master could not continue.
 
-    TERM and INT stop it: what is under way gets drain_timeout, a second signal cuts it. HUP reads files anew; nothing that is
-    under way notices.
+    TERM and INT stop it: requests under way get drain_timeout, a second signal cuts them. HUP reads files again, which requests under
+    way do not notice.
 
     Args:
         end_within: Is called when a stop begins, with the seconds after which the process must have ended (see HardEnd).
@@ -134,16 +134,16 @@ async def until_signalled(
     loop = asyncio.get_running_loop()
     loop.set_default_executor(PacedThreads(loop, min(32, processors() + 4), "worker"))
     notifier = Notifier()
-    asked, again, hup = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    stop_requested, second_signal, hup = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     def stop(name: str) -> None:
-        log.log(NOTICE, "Caught %s; %s", name, "stopping at once" if asked.is_set() else "stopping")
-        end_within(GRACE if asked.is_set() else settings.drain_timeout + GRACE)
-        (again if asked.is_set() else asked).set()
+        log.log(NOTICE, "Caught %s; %s", name, "stopping at once" if stop_requested.is_set() else "stopping")
+        end_within(GRACE if stop_requested.is_set() else settings.drain_timeout + GRACE)
+        (second_signal if stop_requested.is_set() else stop_requested).set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop, signal.Signals(number).name)
-    loop.add_signal_handler(signal.SIGHUP, lambda: None if asked.is_set() else hup.set())
+    loop.add_signal_handler(signal.SIGHUP, lambda: None if stop_requested.is_set() else hup.set())
     async with running(settings, supervisor) as master:
         status = f"Serving Puppet on {master.host} port {master.port} as {settings.certname}"
         log.log(NOTICE, "%s", status)
@@ -160,19 +160,19 @@ async def until_signalled(
             supervisor.start(NOTIFY_SYSTEMD, lambda: heartbeat(notifier, lambda: supervisor.is_sound))
         supervisor.start(RELOAD, lambda: reload_on_hup(master, settings, reread, hup, notifier, status))
         try:
-            await wait_for_first(asked, supervisor.gave_up)
+            await wait_for_first(stop_requested, supervisor.gave_up)
             if supervisor.gave_up.is_set():
                 log.critical("%s; this master ends, so that it can be started anew", supervisor.reason)
                 end_within(settings.drain_timeout + GRACE)
             notifier.stopping()
-            await stop_within(master, settings.drain_timeout, again)
+            await stop_master(master, settings.drain_timeout, second_signal)
         finally:
             await supervisor.stop(MEASURE_LOOP, COLLECT_GARBAGE, NOTIFY_SYSTEMD, RELOAD)
     return TASK_FAILED if supervisor.gave_up.is_set() else 0
 
 
 def describe_logs(metrics: Metrics, queues: LogQueues) -> None:
-    """Have the queues of the logs in the metrics."""
+    """Add the queues of the logs to the metrics."""
     doc = "Lines that a destination of the logs lacks, as it was too slow or refused them."
     metrics.read("puppet_log_lines_dropped_total", "counter", doc, queues.drops, "destination")
     metrics.read("puppet_log_lines_waiting", "gauge", "Lines that wait for a destination of the logs.", queues.waits, "destination")
@@ -188,21 +188,21 @@ async def wait_for_first(*events: asyncio.Event) -> None:
             wait.cancel()
 
 
-async def stop_within(master: Master, drain: float, again: asyncio.Event) -> None:
-    """Let what is under way end within `drain` seconds, or until `again` is set; then nothing is under way any more."""
+async def stop_master(master: Master, drain: float, second_signal: asyncio.Event) -> None:
+    """Let requests under way end within `drain` seconds, or until `second_signal` is set, and cut the rest."""
     stopping = asyncio.create_task(master.stop(drain))
-    impatient = asyncio.create_task(again.wait())
+    impatient = asyncio.create_task(second_signal.wait())
     await asyncio.wait({stopping, impatient}, return_when=asyncio.FIRST_COMPLETED)
     impatient.cancel()
     if stopping.done():
-        await stopping  # what it raised is for whoever waits for the stop
+        await stopping  # raises what the stop raised
     else:
         stopping.cancel()
         await master.stop(0)
 
 
 async def heartbeat(notifier: Notifier, is_sound: Callable[[], bool]) -> None:
-    """Run until cancelled: tell systemd in time that the loop comes round and that what is essential is at work."""
+    """Run until cancelled: tell systemd in time that the loop runs and that the essential tasks are at work."""
     while True:
         if is_sound():
             notifier.alive()
@@ -212,7 +212,7 @@ async def heartbeat(notifier: Notifier, is_sound: Callable[[], bool]) -> None:
 async def reload_on_hup(
     master: Master, settings: MasterSettings, reread: Reread, hup: asyncio.Event, notifier: Notifier, status: str
 ) -> None:
-    """Runs until cancelled: reads everything anew that can be, each time that HUP comes."""
+    """Run until cancelled: on each HUP read everything again that can be."""
     while True:
         await hup.wait()
         hup.clear()
@@ -229,6 +229,6 @@ async def reload_on_hup(
 
 
 def changed_settings(settings: MasterSettings, reread: Reread) -> list[str]:
-    """The names of settings that the file gives another value now. Blocks."""
+    """Return the names of the settings whose values in the file have changed. Blocks."""
     new = reread()
     return [name for name in type(settings).model_fields if getattr(new, name) != getattr(settings, name)]

@@ -378,7 +378,7 @@ async def running(settings: MasterSettings, supervisor: Supervisor | None = None
     def report(entry: dict[str, object]) -> None:
         audit.to_log(entry)
         trail(entry)
-        metrics.decided(entry)
+        metrics.count_decision(entry)
 
     with queued_refusals(trail, capacity=settings.log_queue) as refusals:
         if settings.ca:
@@ -431,7 +431,7 @@ async def _serving(
         ),
         oid_names=oid_names,
         on_crl_expired=ca.refresh_crl_if_due if ca else None,
-        on_answer=metrics.answered,
+        on_answer=metrics.count_answer,
         on_refused=refusals.record,
         listen_hint=LISTEN_HINT,
         handshake_hint=HANDSHAKE_HINT,

@@ -1,8 +1,8 @@
 """
-What of the master works: conditions that are looked at now and then, and the states of services that follow from them.
+The health of a master: conditions that are checked at intervals, and the states of services that follow from them.
 
-A request for a status reads what the last look said and causes no work. Source of the states, those of puppetserver's status API:
-protocol reference 3.16.
+A request for a status reads the results of the last checks and causes no work. The states are those of puppetserver's status API.
+Source: protocol reference 3.16.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ State = Literal["running", "error", "unknown", "stopping", "starting"]
 
 COMPILING = ("jruby-metrics", "master", "server")  # the services that answer with catalogs, by the names that agents and tools probe
 SERVICES = ("ca", *COMPILING, "puppet-profiler", "status-service")
-EVERY = 10.0  # seconds between two looks at a condition
-PATIENCE = 60.0  # seconds without an end of the next look; then it is not known any more whether the condition holds
+LOOK_EVERY = 10.0  # seconds between two checks of a condition
+PATIENCE = 60.0  # seconds that the next check may take, until the condition counts as unknown
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
     """
-    Something that services need.
+    A condition that services need.
 
     Attributes:
-        name: short, for the metrics.
-        alert: what is wrong where it does not hold, for whoever asks for the status: names no path and no host.
-        services: those that do not work without; empty: it only costs an alert.
-        problem: says what exactly is wrong, for the log, '' where nothing is; PuppetError and OSError say so, too.
+        name: A short name for the metrics.
+        alert: What is wrong when it does not hold, for clients that read the status; names no path and no host.
+        services: The services that do not work without it; empty: it causes a warning only.
+        problem: Returns what exactly is wrong, for the log, '' when it holds; a PuppetError or OSError means that it does not hold.
     """
 
     name: str
@@ -51,9 +51,9 @@ class Condition:
 
 @dataclass(slots=True)
 class _Verdict:
-    """What is known of a condition since `at`."""
+    """The result of the last check of a condition, at the time `at`."""
 
-    problem: str | None = None  # None: nobody has looked yet
+    problem: str | None = None  # None: it has not been checked yet
     at: float = 0.0
 
 
@@ -62,10 +62,12 @@ class Health:
     The conditions of one master.
 
     Args:
-        every: seconds between two looks at each condition. patience: seconds for that. clock: monotonic, in seconds.
+        every: Seconds between two checks of each condition.
+        patience: Seconds that a check may take.
+        clock: Returns monotonic seconds.
     """
 
-    def __init__(self, *, every: float = EVERY, patience: float = PATIENCE, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, *, every: float = LOOK_EVERY, patience: float = PATIENCE, clock: Callable[[], float] = time.monotonic) -> None:
         self.every = every
         self.patience = patience
         self.clock = clock
@@ -73,13 +75,13 @@ class Health:
         self._verdicts: dict[str, _Verdict] = {}
 
     def add(self, conditions: Iterable[Condition]) -> None:
-        """Have these looked at as well; before `watch`."""
+        """Add conditions; must be called before `watch`."""
         for condition in conditions:
             self.conditions[condition.name] = condition
             self._verdicts[condition.name] = _Verdict()
 
     def note(self, name: str, problem: str) -> None:
-        """Tell what a condition has come to between two looks; '' where nothing is wrong. Changes are logged."""
+        """Set the problem of a condition between two checks, '' when it holds, and log a change."""
         verdict = self._verdicts.get(name)
         if verdict is None:
             return
@@ -90,36 +92,38 @@ class Health:
             log.log(NOTICE, "This is over: %s", self.conditions[name].alert)
 
     def state(self, service: str) -> State:
-        """The state of a service, of which nothing is wrong beside these conditions."""
-        return worst(self._state(each.name) for each in self.conditions.values() if service in each.services)
+        """Return the state of a service as its conditions say."""
+        return worst(self._state(condition.name) for condition in self.conditions.values() if service in condition.services)
 
     def alerts(self, service: str) -> list[tuple[str, Literal["error", "warning"]]]:
-        """What to tell of a service to whoever asks, and how bad it is; what stops no service is told of the status service."""
-        failed = [each for each in self.conditions.values() if self._state(each.name) in ("error", "unknown")]
-        found: list[tuple[str, Literal["error", "warning"]]] = [(each.alert, "error") for each in failed if service in each.services]
+        """Return the alerts of a service with their severity; a problem that stops no service is a warning of the status service."""
+        failed = [condition for condition in self.conditions.values() if self._state(condition.name) in ("error", "unknown")]
+        alerts: list[tuple[str, Literal["error", "warning"]]] = [
+            (condition.alert, "error") for condition in failed if service in condition.services
+        ]
         if service == "status-service":
-            found += [(each.alert, "warning") for each in failed if not each.services]
-        return found
+            alerts += [(condition.alert, "warning") for condition in failed if not condition.services]
+        return alerts
 
     async def watch(self) -> None:
-        """Runs until cancelled: looks at each condition every `every` seconds; one whose look hangs delays no other."""
+        """Run until cancelled: check each condition every `every` seconds; a check that hangs delays no other."""
         async with asyncio.TaskGroup() as group:
             for condition in self.conditions.values():
-                group.create_task(self._watch(condition), name=f"look at {condition.name}")
+                group.create_task(self._check_repeatedly(condition), name=f"look at {condition.name}")
 
-    async def look(self, condition: Condition) -> None:
-        """Look at one condition now."""
+    async def check(self, condition: Condition) -> None:
+        """Check one condition now."""
         try:
             problem = await condition.problem()
         except (PuppetError, OSError) as err:
             problem = str(err)
-        except Exception as err:  # the outermost frame of a look, which must not end the others
+        except Exception as err:  # the outermost frame of a check, which must not end the others
             log.exception("Could not look at the condition %s", condition.name)
             problem = f"that could not be found out: {err}"
         self.note(condition.name, problem)
 
     def describe(self, metrics: Metrics) -> None:
-        """Have services and conditions in the metrics."""
+        """Add services and conditions to the metrics."""
 
         def services() -> Samples:
             return [((service,), float(self.state(service) == "running")) for service in SERVICES]
@@ -130,9 +134,9 @@ class Health:
         metrics.read("puppet_service_running", "gauge", "1 for a service that works, else 0.", services, "service")
         metrics.read("puppet_condition_met", "gauge", "1 for what the services need and is so, else 0.", conditions, "condition")
 
-    async def _watch(self, condition: Condition) -> None:
+    async def _check_repeatedly(self, condition: Condition) -> None:
         while True:
-            await self.look(condition)
+            await self.check(condition)
             await asyncio.sleep(self.every)
 
     def _state(self, name: str) -> State:
@@ -144,10 +148,10 @@ class Health:
         return "error" if verdict.problem else "running"
 
 
-_WORST: Sequence[State] = ("error", "unknown", "stopping", "starting")
+_STATES_WORST_FIRST: Sequence[State] = ("error", "unknown", "stopping", "starting")
 
 
 def worst(states: Iterable[State]) -> State:
-    """The state of all services together, or of one with several conditions."""
+    """Return the worst of the states; running when there are none."""
     present = set(states)
-    return next((state for state in _WORST if state in present), "running")
+    return next((state for state in _STATES_WORST_FIRST if state in present), "running")

@@ -37,5 +37,5 @@ MASTER_TASKS = (
 
 
 def master_supervisor() -> Supervisor:
-    """Return a supervisor of the tasks of one master."""
+    """Return a supervisor of the long tasks of one master."""
     return Supervisor(MASTER_TASKS)

@@ -1,4 +1,4 @@
-"""What a master counts and measures of itself, as Prometheus reads it. Source: Prometheus' text format 0.0.4."""
+"""The counters and measurements of a master, as Prometheus reads them. Source: Prometheus' text format 0.0.4."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ MIME = "text/plain; version=0.0.4; charset=utf-8"
 REQUEST_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 COMPILE_SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
 LAG_SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
-LAG_EVERY = 0.1  # seconds between two looks: a shorter block is seen now and then, a longer one for certain; each look wakes the process
+LAG_EVERY = 0.1  # seconds between two measurements: a shorter block may be missed; each measurement wakes the process
 WINDOW = 60.0  # seconds
-OUTCOMES = ("done", "memory", "failed", "timeout", "died")  # of what compiling processes are asked
-_USUAL = (  # what agents ask for at their runs
+OUTCOMES = ("done", "memory", "failed", "timeout", "died")  # of the requests to compiling processes
+_USUAL_REQUESTS = (  # the requests of agents at their runs
     ("catalog", "POST"),
     ("facts", "PUT"),
     ("file_bucket_file", "PUT"),
@@ -31,8 +31,8 @@ Labels = tuple[str, ...]
 Samples = Iterable[tuple[Labels, float]]
 
 
-def _shown(names: Labels, values: Labels) -> str:
-    """`{name="value",...}`; nothing when there are no labels."""
+def _label_text(names: Labels, values: Labels) -> str:
+    """Return `{name="value",...}`; '' when there are no labels."""
     pairs = [f'{name}="{_escaped(value)}"' for name, value in zip(names, values, strict=True)]
     return "{" + ",".join(pairs) + "}" if pairs else ""
 
@@ -46,29 +46,29 @@ class _Family(Protocol):
 
 
 class Counter:
-    """Something that happens; only upwards. Without labels it is there from the start, else by `start`."""
+    """A count that only grows. Without labels it is shown from the start, else from `start` on."""
 
     def __init__(self, name: str, doc: str, *labels: str) -> None:
         self.name, self.doc, self.labels = name, doc, labels
         self._counts: dict[Labels, float] = {} if labels else {(): 0}
 
     def start(self, *values: str) -> None:
-        """Count from 0 what has not happened yet: Prometheus sees no growth where a line begins with 1."""
+        """Show the count of these labels from 0 on: Prometheus sees no growth when a line begins with 1."""
         self._counts.setdefault(values, 0)
 
     def add(self, *values: str) -> None:
         self._counts[values] = self._counts.get(values, 0) + 1
 
     def lines(self) -> Iterator[str]:
-        yield from _head(self.name, "counter", self.doc)
+        yield from _header_lines(self.name, "counter", self.doc)
         for values, count in sorted(self._counts.copy().items()):
-            yield f"{self.name}{_shown(self.labels, values)} {count:g}"
+            yield f"{self.name}{_label_text(self.labels, values)} {count:g}"
 
 
 class Histogram:
     """
-    How long something takes, in seconds; `bounds` are the upper ends of what is told apart. Without labels it is there from the
-    start, else by `start`.
+    The distribution of durations, in seconds; `bounds` are the upper ends of the buckets. Without labels it is shown from the start,
+    else from `start` on.
     """
 
     def __init__(self, name: str, doc: str, bounds: tuple[float, ...], *labels: str) -> None:
@@ -79,7 +79,7 @@ class Histogram:
             self.start()
 
     def start(self, *values: str) -> None:
-        """Count from 0 what has not happened yet."""
+        """Show the buckets of these labels from 0 on."""
         self._counts.setdefault(values, [0] * (len(self.bounds) + 1))
         self._sums.setdefault(values, 0.0)
 
@@ -90,40 +90,40 @@ class Histogram:
         self._sums[values] += seconds
 
     def lines(self) -> Iterator[str]:
-        yield from _head(self.name, "histogram", self.doc)
+        yield from _header_lines(self.name, "histogram", self.doc)
         for values, counts in sorted(self._counts.copy().items()):
-            so_far = 0
+            cumulative = 0
             for bound, count in zip((*self.bounds, float("inf")), counts, strict=True):
-                so_far += count
+                cumulative += count
                 end = "+Inf" if bound == float("inf") else f"{bound:g}"
-                yield f"{self.name}_bucket{_shown((*self.labels, 'le'), (*values, end))} {so_far}"
-            yield f"{self.name}_sum{_shown(self.labels, values)} {self._sums[values]:.6f}"
-            yield f"{self.name}_count{_shown(self.labels, values)} {so_far}"
+                yield f"{self.name}_bucket{_label_text((*self.labels, 'le'), (*values, end))} {cumulative}"
+            yield f"{self.name}_sum{_label_text(self.labels, values)} {self._sums[values]:.6f}"
+            yield f"{self.name}_count{_label_text(self.labels, values)} {cumulative}"
 
 
-class Longest:
-    """The longest of what was observed within the last one to two `WINDOW`s."""
+class LongestInWindow:
+    """The longest duration that was observed within the last one to two `WINDOW`s."""
 
     def __init__(self) -> None:
-        self._began = 0.0
-        self._before = self._now = 0.0
+        self._window_start = 0.0
+        self._in_last_window = self._in_window = 0.0
 
     def observe(self, seconds: float, at: float) -> None:
-        self._go_on(at)
-        self._now = max(self._now, seconds)
+        self._advance(at)
+        self._in_window = max(self._in_window, seconds)
 
     def of(self, at: float) -> float:
-        self._go_on(at)
-        return max(self._before, self._now)
+        self._advance(at)
+        return max(self._in_last_window, self._in_window)
 
-    def _go_on(self, at: float) -> None:
-        if at - self._began >= WINDOW:
-            self._before = self._now if at - self._began < 2 * WINDOW else 0.0
-            self._began, self._now = at, 0.0
+    def _advance(self, at: float) -> None:
+        if at - self._window_start >= WINDOW:
+            self._in_last_window = self._in_window if at - self._window_start < 2 * WINDOW else 0.0
+            self._window_start, self._in_window = at, 0.0
 
 
 class ProcessorWaits:
-    """Seconds that the thread which made it could have run and had no processor. 0 where the kernel does not count them."""
+    """Seconds that the thread which made this object was ready and had no processor; 0 when the kernel does not count them."""
 
     def __init__(self) -> None:
         try:
@@ -140,25 +140,25 @@ class ProcessorWaits:
             self._descriptor = -1
 
 
-class _Read:
-    """Numbers that somebody else keeps; they are looked at when they are asked for."""
+class _ReadFamily:
+    """Numbers that another object keeps; they are read when the metrics are."""
 
     def __init__(self, name: str, kind: str, doc: str, labels: Labels, samples: Callable[[], Samples]) -> None:
         self.name, self.kind, self.doc, self.labels, self.samples = name, kind, doc, labels, samples
 
     def lines(self) -> Iterator[str]:
-        yield from _head(self.name, self.kind, self.doc)
+        yield from _header_lines(self.name, self.kind, self.doc)
         for values, number in self.samples():
-            yield f"{self.name}{_shown(self.labels, values)} {number:.15g}"
+            yield f"{self.name}{_label_text(self.labels, values)} {number:.15g}"
 
 
-def _head(name: str, kind: str, doc: str) -> Iterator[str]:
+def _header_lines(name: str, kind: str, doc: str) -> Iterator[str]:
     yield f"# HELP {name} {doc}"
     yield f"# TYPE {name} {kind}"
 
 
 class Metrics:
-    """All that one master counts and measures. Labels take few values, whatever peers send."""
+    """All counters and measurements of one master. Labels take few values, whatever peers send."""
 
     def __init__(self) -> None:
         self.requests = Counter("puppet_requests_total", "Requests answered.", "indirection", "method", "status")
@@ -168,14 +168,14 @@ class Metrics:
         )
         self.ca = Counter("puppet_ca_actions_total", "What the CA did or refused.", "action", "result")
         self.lag = Histogram("puppet_loop_lag_seconds", "Seconds that the event loop was late.", LAG_SECONDS)
-        for indirection, method in _USUAL:
+        for indirection, method in _USUAL_REQUESTS:
             self.latency.start(indirection, method)
             for status in ("200", "500", "503"):
                 self.requests.start(indirection, method, status)
         for outcome in OUTCOMES:
             self.compiles.start(outcome)
         self._families: list[_Family] = [self.requests, self.latency, self.compiles, self.ca, self.lag]
-        self.longest_lag, self.longest_block, self.longest_busy = Longest(), Longest(), Longest()
+        self.longest_lag, self.longest_block, self.longest_busy = LongestInWindow(), LongestInWindow(), LongestInWindow()
         self.read(
             "puppet_loop_lag_longest_seconds",
             "gauge",
@@ -196,49 +196,49 @@ class Metrics:
         )
 
     def read(self, name: str, kind: Literal["gauge", "counter"], doc: str, samples: Callable[[], Samples], *labels: str) -> None:
-        """Have numbers that somebody else keeps in the text: `samples` gives the values of `labels`, and the number."""
-        self._families.append(_Read(name, kind, doc, labels, samples))
+        """Add numbers that another object keeps: `samples` returns pairs of the values of `labels` and a number."""
+        self._families.append(_ReadFamily(name, kind, doc, labels, samples))
 
-    def answered(self, indirection: str, method: str, status: int, seconds: float) -> None:
-        """One request has its answer."""
+    def count_answer(self, indirection: str, method: str, status: int, seconds: float) -> None:
+        """Count a request that has ended; `status` is 0 when no response was sent."""
         known = method if method in _METHODS else "other"
         self.requests.add(indirection, known, str(status) if status else "none")
         self.latency.observe(seconds, indirection, known)
 
     def start_ca(self, actions: Iterable[str]) -> None:
-        """Count the actions of a CA from 0."""
+        """Show the counts of a CA's actions from 0 on."""
         for action in actions:
             for result in ("done", "refused"):
                 self.ca.start(action, result)
 
-    def decided(self, entry: Mapping[str, object]) -> None:
-        """One entry of the CA's audit."""
+    def count_decision(self, entry: Mapping[str, object]) -> None:
+        """Count an entry of the CA's audit."""
         self.ca.add(str(entry["action"]), "refused" if str(entry["result"]).startswith("refused") else "done")
 
     def text(self) -> str:
-        """What Prometheus fetches."""
+        """Return the text that Prometheus fetches."""
         return "".join(f"{line}\n" for family in self._families for line in family.lines())
 
     async def watch_loop(self, waits: Callable[[], float] | None = None) -> None:
         """
-        Runs until cancelled: measures how late the event loop is, and for how much of that its process is to blame.
+        Run until cancelled: measure how late the event loop is, and how much of that is due to this process.
 
         Args:
-            waits: the seconds that the loop's thread has waited for a processor; None: as the kernel tells them.
+            waits: Returns the seconds that the loop's thread has waited for a processor; None: the kernel's count is read.
         """
         kernel = ProcessorWaits()
         waited = waits or kernel
-        before, now, busy_before = waited(), time.monotonic(), time.thread_time()
+        waited_before, now, busy_before = waited(), time.monotonic(), time.thread_time()
         try:
             while True:
                 await asyncio.sleep(LAG_EVERY)
-                due, now, after, busy = now + LAG_EVERY, time.monotonic(), waited(), time.thread_time()
+                due, now, waited_after, busy = now + LAG_EVERY, time.monotonic(), waited(), time.thread_time()
                 late = max(0.0, now - due)
                 self.lag.observe(late)
                 self.longest_lag.observe(late, now)
-                self.longest_block.observe(max(0.0, late - (after - before)), now)
+                self.longest_block.observe(max(0.0, late - (waited_after - waited_before)), now)
                 self.longest_busy.observe(min(late, busy - busy_before), now)
-                before, busy_before = after, busy
+                waited_before, busy_before = waited_after, busy
         finally:
             kernel.close()
 

@@ -45,7 +45,7 @@ async def test_services_start_until_somebody_has_looked_and_others_are_not_touch
     health.add([condition])
     assert (health.state("ca"), health.state("server"), health.state("status-service")) == ("starting", "running", "running")
     for state, alerts in (("running", []), ("error", [("The disk is full", "error")]), ("running", [])):
-        await health.look(condition)
+        await health.check(condition)
         assert (health.state("ca"), health.alerts("ca"), health.state("server")) == (state, alerts, "running")
 
 
@@ -54,7 +54,7 @@ async def test_what_is_wrong_and_when_it_is_over_is_logged_once(caplog: pytest.L
     health.add([condition])
     with caplog.at_level(logging.INFO, "puppet"):
         for _ in range(6):
-            await health.look(condition)
+            await health.check(condition)
     assert [record.getMessage() for record in caplog.records] == [
         "The disk is full: /a is full",
         "The disk is full: /b is full",
@@ -65,10 +65,10 @@ async def test_what_is_wrong_and_when_it_is_over_is_logged_once(caplog: pytest.L
 async def test_a_look_that_fails_unforeseen_is_an_error_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
     health, condition = Health(), disk(ValueError("odd"), "")
     health.add([condition])
-    await health.look(condition)
+    await health.check(condition)
     assert health.state("ca") == "error"
     assert "Traceback" in caplog.text
-    await health.look(condition)
+    await health.check(condition)
     assert health.state("ca") == "running"
 
 
@@ -109,7 +109,7 @@ async def test_what_stops_no_service_is_an_alert_of_the_status_service() -> None
     health = Health()
     condition = Condition("reports", "Reports cannot be stored", (), said("/var is full"))
     health.add([condition])
-    await health.look(condition)
+    await health.check(condition)
     assert [health.state(each) for each in ("server", "status-service")] == ["running", "running"]
     assert health.alerts("status-service") == [("Reports cannot be stored", "warning")]
     assert health.alerts("server") == []
@@ -120,7 +120,7 @@ async def test_services_and_conditions_are_in_the_metrics() -> None:
     condition = Condition("compiling", "No catalog can be compiled", COMPILING, said("broken"))
     health.add([condition, disk("")])
     health.describe(metrics)
-    await health.look(condition)
+    await health.check(condition)
     lines = metrics.text().splitlines()
     for line in ('puppet_service_running{service="server"} 0', 'puppet_service_running{service="status-service"} 1'):
         assert line in lines

@@ -14,7 +14,7 @@ import pytest
 
 from master.ca import audit
 from master.ca.audit import ACTIONS
-from master.observability.metrics import REQUEST_SECONDS, WINDOW, Counter, Histogram, Longest, Metrics, ProcessorWaits
+from master.observability.metrics import REQUEST_SECONDS, WINDOW, Counter, Histogram, LongestInWindow, Metrics, ProcessorWaits
 from master.observability.process_metrics import describe_process
 from shared import __version__
 
@@ -55,8 +55,8 @@ def test_a_histogram_counts_up_to_each_bound_and_the_bound_itself_belongs_to_it(
 def test_methods_that_nobody_knows_are_one() -> None:
     metrics = Metrics()
     for method in ("BREW", "WHEN", "GET"):
-        metrics.answered("unknown", method, 405, 0.001)
-    metrics.answered("node", "GET", 0, 0.001)
+        metrics.count_answer("unknown", method, 405, 0.001)
+    metrics.count_answer("node", "GET", 0, 0.001)
     counted = [line for line in metrics.text().splitlines() if line.startswith("puppet_requests_total")]
     assert [line for line in counted if not line.endswith(" 0")] == [
         'puppet_requests_total{indirection="node",method="GET",status="none"} 1',
@@ -68,7 +68,7 @@ def test_methods_that_nobody_knows_are_one() -> None:
 def test_the_ca_is_counted_by_what_it_did_and_what_it_refused() -> None:
     metrics = Metrics()
     for result in ("done", "stored", "refused: no such name", "refused: weak key", "Puppet::SSL::Certificate"):
-        metrics.decided({"action": "sign", "result": result})
+        metrics.count_decision({"action": "sign", "result": result})
     assert 'puppet_ca_actions_total{action="sign",result="done"} 3' in metrics.text()
     assert 'puppet_ca_actions_total{action="sign",result="refused"} 2' in metrics.text()
 
@@ -174,7 +174,7 @@ def test_waits_for_a_processor_only_grow_and_where_nobody_counts_there_are_none(
 
 
 def test_the_longest_is_forgotten_after_a_window_or_two() -> None:
-    longest = Longest()
+    longest = LongestInWindow()
     longest.observe(0.5, at=1000)
     longest.observe(0.1, at=1000 + WINDOW * 0.5)
     assert longest.of(1000 + WINDOW * 0.9) == 0.5
@@ -191,7 +191,7 @@ def test_prometheus_own_client_reads_the_text() -> None:
     if subprocess.run([DEBIAN, "-c", "import prometheus_client.parser"], capture_output=True, timeout=60, check=False).returncode:
         pytest.skip("Debian's python3-prometheus-client is not installed")
     metrics = Metrics()
-    metrics.answered("node", "GET", 200, 0.01)
+    metrics.count_answer("node", "GET", 200, 0.01)
     metrics.lag.observe(0.02)
     metrics.read("odd_things", "gauge", "Odd.", lambda: [(('a"b\\c\nd',), 1e9 + 0.5)], "name")
     done = subprocess.run([DEBIAN, "-c", program], input=metrics.text(), text=True, capture_output=True, timeout=60, check=False)

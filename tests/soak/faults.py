@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 
-from master.observability.health import EVERY
+from master.observability.health import LOOK_EVERY
 from tests.bench.costs import family
 from tests.soak.proxy import Proxy
 from tests.support.processes import MasterProcess
@@ -149,7 +149,7 @@ class Faults:
             Fault("HUP", "R-24", self.reloaded),
         ]
         if self.disks:
-            found.append(Fault("disks full", "R-05, R-25", self.disks_full, FULL, lasting=EVERY))  # until the next look
+            found.append(Fault("disks full", "R-05, R-25", self.disks_full, FULL, lasting=LOOK_EVERY))  # until the next look
         if self.clock:
             found.append(Fault("clock an hour ahead", "R-28", lambda seconds: self.clock_off(HOUR)))
             found.append(Fault("clock an hour back", "R-28", lambda seconds: self.clock_off(-HOUR)))

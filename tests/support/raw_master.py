@@ -247,7 +247,7 @@ def master_server(**options: Any) -> HttpServer:
     """Return a server of the master's application; options as in MasterAppOptions and ServerOptions."""
     of_application, of_server = ({field.name for field in fields(kind)} for kind in (MasterAppOptions, ServerOptions))
     metrics = Metrics()
-    options = {"handshake_hint": HANDSHAKE_HINT, "metrics": metrics.text, "on_answer": metrics.answered} | options
+    options = {"handshake_hint": HANDSHAKE_HINT, "metrics": metrics.text, "on_answer": metrics.count_answer} | options
     assert options.keys() <= of_application | of_server
     application = MasterApp(MasterAppOptions(**{name: value for name, value in options.items() if name in of_application}))
     chosen = ServerOptions(**{name: value for name, value in options.items() if name in of_server})
