@@ -379,7 +379,7 @@ def _binary(value: Binary, format_: ValueFormat) -> str:
 
 
 def _type(value: PuppetType, format_: ValueFormat) -> str:
-    text = value.described() if isinstance(value, ObjectType | TypeSetType) else str(value)
+    text = value.definition_text() if isinstance(value, ObjectType | TypeSetType) else str(value)
     if format_.letter == "s":
         return format_value(format_.spec, f'"{text}"' if format_.alt else text)
     if format_.letter == "p":

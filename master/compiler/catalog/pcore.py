@@ -167,7 +167,7 @@ def _runtime(type_: Any, inner: Inner, encode_value: EncodeValue) -> Attributes:
 
 
 def _uri(type_: Any, inner: Inner, encode_value: EncodeValue) -> Attributes:
-    return {"parameters": encode_value(type_.wanted)} if type_.wanted else {}
+    return {"parameters": encode_value(type_.matchers)} if type_.matchers else {}
 
 
 def _alias(type_: Any, inner: Inner, encode_value: EncodeValue) -> Attributes:

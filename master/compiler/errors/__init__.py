@@ -1,1 +1,1 @@
-"""How evaluation ends early: errors of the language, jumps, and the place in a manifest that either comes from."""
+"""How an evaluation ends early: errors of the language, jumps, and the place in a manifest where either was raised."""

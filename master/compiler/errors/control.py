@@ -1,4 +1,4 @@
-"""Jumps: how `break`, `next` and `return` leave a lambda, a loop or a body. Not errors; nothing may swallow them."""
+"""The exceptions by which `break`, `next` and `return` leave a lambda, a loop or a body. No code may swallow them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Break", "Jump", "Next", "Return"]
 
 
 class Jump(Exception):
-    """The base; `value` is what the place jumped to evaluates to."""
+    """The base class of jumps; `value` is the value of the construct that the jump leaves."""
 
     word = ""
 
@@ -19,13 +19,13 @@ class Jump(Exception):
         self.value = value
 
     def stray(self, where: Location | None = None) -> EvaluationError:
-        """The error when there is nothing to jump to; `where` is the call's place."""
+        """Return the error for a jump that nothing catches; `where` is the place of the call."""
         place = f" {where}" if where else ""
         return EvaluationError(f"{self.word}() from context where this is illegal{place}")
 
 
 class Break(Jump):
-    """Ends the iteration whose lambda is running; caught by the iterating function."""
+    """Ends the iteration whose lambda is running; the iterating function catches it."""
 
     word = "break"
 
@@ -34,12 +34,12 @@ class Break(Jump):
 
 
 class Next(Jump):
-    """Ends the lambda, function or body that is running, with a value; caught by the lambda's own code."""
+    """Ends the lambda, function or body that is running, with a value; the code of that lambda, function or body catches it."""
 
     word = "next"
 
 
 class Return(Jump):
-    """Ends the function or body around the lambda, with a value; caught by the function's own code."""
+    """Ends the function or body around the lambda, with a value; the function's own code catches it."""
 
     word = "return"

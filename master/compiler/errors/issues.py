@@ -1,4 +1,4 @@
-"""Evaluation errors that say all there is to say: no "Error while evaluating …" in front of them."""
+"""Evaluation errors with a complete message: no "Error while evaluating …" is put in front of it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ __all__ = ["BadOperand", "LanguageError", "OperandError", "UnsetParameter"]
 
 class LanguageError(EvaluationError):
     """
-    An error of the language itself; `operand` names the part of the construct that it points at.
+    An error of the language itself.
 
-    Operands are named by the code generator's marks: `0` and `1` of operators, `title 1`, `attribute mode`, `$x`. Any
-    other EvaluationError without a place gets one at the construct being evaluated, and says which construct it was.
+    An EvaluationError of another class that has no place gets the place of the construct that was being evaluated, and its message
+    names that construct.
+
+    Attributes:
+        operand: the part of the construct at whose place the error is reported, by the names in the code generator's marks: `0` and
+            `1` of operators, `title 1`, `attribute mode`, `$x`.
     """
 
     def __init__(self, message: str, *, operand: str | None = None, hint: str = "") -> None:
@@ -35,11 +39,11 @@ class BadOperand(EvaluationError):
 
 
 class UnsetParameter(EvaluationError):
-    """A parameter's default expression reads a parameter that has no value yet."""
+    """Raised when the default of a parameter reads a parameter that has no value yet."""
 
 
 class OperandError(EvaluationError):
-    """An error of one operand, which is named as the construct that failed: `Error while evaluating a '=>' expression`."""
+    """An error of one operand whose message names the operand's construct: `Error while evaluating a '=>' expression`."""
 
     def __init__(self, message: str, *, operand: str, label: str, hint: str = "") -> None:
         super().__init__(message, hint=hint)

@@ -1,9 +1,9 @@
 """
-From an exception to the place in a manifest that caused it.
+Finds the place in a manifest where an exception was raised.
 
-Generated code carries nothing on the happy path: every instruction has the manifest's line and column (`co_positions`),
-and `marks` of its file, which are made when an error asks for them, say what stands there. So the deepest frame of the
-traceback that belongs to a manifest is the place, and the mark gives the label and the operands.
+Places cost nothing as long as no error occurs: every instruction of generated code has the manifest's line and column (`co_positions`).
+The deepest frame of the traceback that belongs to a manifest has the place of the error. The `marks` of its file, which are computed
+when the first error needs them, map the place to the construct's label and the places of its operands.
 """
 
 from __future__ import annotations
@@ -50,22 +50,22 @@ class MarkedFile(Protocol):
 
 
 FINAL = Location(None)
-"""`where` of an error whose message is complete: it names no place, and none is added."""
+"""The `where` of an error whose message is complete: it names no place, and none is added."""
 
 
 def located(error: PuppetError) -> PuppetError:
     """
-    `error` with its place and in the reference's words; itself when it has a place already.
+    Return `error` with its place and in the reference's words; the same error when it has a place already.
 
     Source: language reference 15.
     """
     if error.where is not None:
         return error
-    found = _deepest(error.__traceback__)
-    if found is None:
+    origin = _deepest(error.__traceback__)
+    if origin is None:
         error.where = FINAL
         return error
-    unit, position = found
+    unit, position = origin
     label, line, column, operands = _marked(unit, position)
     message = error.message
     if isinstance(error, LanguageError | BadOperand):
@@ -78,32 +78,32 @@ def located(error: PuppetError) -> PuppetError:
         message = f"Evaluation Error: Error while evaluating {label}, {message}"
     else:
         message = f"Evaluation Error: {message}"
-    made = error if isinstance(error, CompileError) else EvaluationError(error.message, hint=error.hint)
-    made.message = message
-    made.args = (message,)
-    made.where = Location(unit.source.file, line, column)
-    return made
+    located_error = error if isinstance(error, CompileError) else EvaluationError(error.message, hint=error.hint)
+    located_error.message = message
+    located_error.args = (message,)
+    located_error.where = Location(unit.source.file, line, column)
+    return located_error
 
 
 def stray(jump: Jump) -> PuppetError:
-    """The error for a jump that leads nowhere; the reference names the line only."""
-    found = _deepest(jump.__traceback__)
+    """Return the error for a jump that nothing caught. It names the line only, as the reference does."""
+    origin = _deepest(jump.__traceback__)
     error = jump.stray()
-    error.where = Location(found[0].source.file, found[1][0]) if found is not None else FINAL
+    error.where = Location(origin[0].source.file, origin[1][0]) if origin is not None else FINAL
     return error
 
 
 def place_of(error: BaseException) -> Location | None:
-    """Where in a manifest any exception came from."""
-    found = _deepest(error.__traceback__)
-    if found is None:
+    """Return the place in a manifest where an exception was raised; None when no manifest's code is in its traceback."""
+    origin = _deepest(error.__traceback__)
+    if origin is None:
         return None
-    _, line, column, _ = _marked(*found)
-    return Location(found[0].source.file, line, column)
+    _, line, column, _ = _marked(*origin)
+    return Location(origin[0].source.file, line, column)
 
 
 def current(operand: int | None = None) -> Location | None:
-    """The place in a manifest that is being evaluated now, or of an operand of it."""
+    """Return the place in a manifest that is being evaluated, or that of one of its operands; None outside of manifests."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         unit: MarkedFile | None = frame.f_globals.get(UNIT)
@@ -117,15 +117,15 @@ def current(operand: int | None = None) -> Location | None:
 
 
 def _deepest(traceback: TracebackType | None) -> tuple[MarkedFile, Position] | None:
-    found: tuple[MarkedFile, CodeType, int] | None = None
+    deepest: tuple[MarkedFile, CodeType, int] | None = None
     while traceback is not None:
         unit: MarkedFile | None = traceback.tb_frame.f_globals.get(UNIT)
         if unit is not None:
-            found = (unit, traceback.tb_frame.f_code, traceback.tb_lasti)
+            deepest = (unit, traceback.tb_frame.f_code, traceback.tb_lasti)
         traceback = traceback.tb_next
-    if found is None:
+    if deepest is None:
         return None
-    unit, code, instruction = found
+    unit, code, instruction = deepest
     return unit, _position(code, instruction)
 
 
@@ -139,7 +139,7 @@ def _position(code: CodeType, instruction: int) -> Position:
 def _marked(unit: MarkedFile, position: Position) -> Mark:
     try:
         mark = unit.marks().get(position)
-    except RecursionError:  # the stack is too full to read the file again: Python's own place has to do
+    except RecursionError:  # the stack is too full to read the file again; the place that Python has must suffice
         mark = None
     if mark is not None:
         return mark
@@ -147,7 +147,7 @@ def _marked(unit: MarkedFile, position: Position) -> Mark:
 
 
 def _column(unit: MarkedFile, line: int, octets: int) -> int:
-    """The column in characters, from 1, of a place that Python counts in octets of UTF-8."""
+    """Return the column in characters, from 1, of a place that Python counts in octets of UTF-8."""
     source = unit.source
     if source.text.isascii() or not 0 < line <= len(source.starts):
         return octets + 1

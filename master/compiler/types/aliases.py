@@ -1,4 +1,4 @@
-"""Aliases: names for other types, which may lead back to the alias."""
+"""Aliases: names for other types. The definition of an alias may lead back to the alias."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .normalization import normalized
 
 class AliasType(PuppetType):
     """
-    A name for another type, which may refer back to the alias; `define` closes the circle.
+    A name for another type, which may refer back to the alias; `define` sets it after the alias was made.
 
     Attributes:
-        builtin: `Data`, `RichData`, …: never printed with their definition.
+        builtin: whether the alias is the language's own (`Data`, `RichData`, …), which is never printed with its definition.
     """
 
     __slots__ = ("_definition", "_is_settled", "alias", "builtin", "recursive")
@@ -43,10 +43,10 @@ class AliasType(PuppetType):
 
     def define(self, definition: PuppetType) -> None:
         """
-        Say what the alias stands for. It may name aliases that wait for this one; then it is looked at when it is first used.
+        Set the definition of the alias. If it names aliases that are not defined yet, it is simplified when it is first used.
 
         Raises:
-            EvaluationError: it stands for nothing but itself.
+            EvaluationError: the alias stands for nothing but itself.
         """
         self._definition = definition
         self._is_settled = False
@@ -140,25 +140,25 @@ def builtin_alias(name: str, definition: PuppetType) -> AliasType:
 
 
 def _is_asked_again(pair: tuple[int, int], guard: set[tuple[int, int]]) -> bool:
-    """Return whether the question about this pair is being answered already; note that it is being answered now."""
+    """Return whether this pair is being compared already, and record that it is being compared now."""
     if pair in guard:
         return True
     guard.add(pair)
     return False
 
 
-def _reaches(start: PuppetType, wanted: PuppetType, seen: set[int]) -> bool:
-    if start is wanted:
+def _reaches(start: PuppetType, target: PuppetType, seen: set[int]) -> bool:
+    if start is target:
         return True
     if isinstance(start, AliasType):
         if id(start) in seen or start._definition is None:
             return False
         seen.add(id(start))
-    return any(_reaches(part, wanted, seen) for part in start.parts())
+    return any(_reaches(part, target, seen) for part in start.parts())
 
 
 def has_undefined(type_: PuppetType, seen: set[int] | None = None) -> bool:
-    """Whether an alias that is not defined yet is in a type or in what its aliases stand for."""
+    """Return whether a type, or the definition of an alias in it, contains an alias that is not defined yet."""
     seen = set() if seen is None else seen
     if isinstance(type_, AliasType):
         if type_._definition is None:
@@ -171,7 +171,7 @@ def has_undefined(type_: PuppetType, seen: set[int] | None = None) -> bool:
 
 
 def _alternatives(type_: PuppetType) -> Sequence[PuppetType]:
-    """Return the types of which a value has to be one to be of `type_`, when that is what the type says."""
+    """Return the alternatives of a Variant, Optional, NotUndef or alias; an empty list for any other type."""
     if isinstance(type_, VariantType):
         return type_.types
     if isinstance(type_, OptionalType | NotUndefType):
@@ -180,17 +180,17 @@ def _alternatives(type_: PuppetType) -> Sequence[PuppetType]:
 
 
 def _is_alternative(alias: AliasType, type_: PuppetType, seen: set[int]) -> bool:
-    """Whether `alias` is `type_`, or an alternative of it at any depth."""
+    """Return whether `alias` is `type_`, or an alternative of it at any depth."""
     if type_ is alias:
         return True
     if id(type_) in seen:
         return False
     seen.add(id(type_))
-    return any(_is_alternative(alias, each, seen) for each in _alternatives(type_))
+    return any(_is_alternative(alias, alternative, seen) for alternative in _alternatives(type_))
 
 
 def _add_alternatives(alias: AliasType, type_: PuppetType, seen: set[int], members: dict[PuppetType, None]) -> None:
-    """Add the alternatives of `type_` that are real types, or aliases that do not lead back to `alias`."""
+    """Add to `members` the alternatives of `type_` that are real types, or aliases that do not lead back to `alias`."""
     if id(type_) in seen:
         return
     if not _is_alternative(alias, type_, set()):
@@ -198,17 +198,17 @@ def _add_alternatives(alias: AliasType, type_: PuppetType, seen: set[int], membe
         return
     seen.add(id(type_))
     inner: dict[PuppetType, None] = {}
-    for each in _alternatives(type_):
-        _add_alternatives(alias, each, seen, inner)
+    for alternative in _alternatives(type_):
+        _add_alternatives(alias, alternative, seen, inner)
     if isinstance(type_, NotUndefType):
-        inner = {NotUndefType(each): None for each in inner if each is not UNDEF}
+        inner = {NotUndefType(member): None for member in inner if member is not UNDEF}
     elif isinstance(type_, OptionalType):
         inner[UNDEF] = None
     members.update(inner)
 
 
 def _only_aliases(type_: PuppetType, seen: set[int]) -> bool:
-    """Whether nothing but aliases and variants of them is there."""
+    """Return whether a type consists of aliases and variants of aliases only."""
     if isinstance(type_, AliasType):
         if id(type_) in seen or type_._definition is None:
             return True

@@ -53,7 +53,7 @@ class AttributeReference(ResourceEntryType):
 
 
 class AttributeClassReference(ClassType):
-    """As AttributeReference, of a class: it is shown as `Class[Two]`."""
+    """A reference to a class that went through an attribute: it is shown as `Class[Two]`."""
 
     __slots__ = ()
     is_selected_by_equality = True
@@ -101,7 +101,7 @@ def as_legacy_argument(value: Value) -> Value:
 
 
 def _mapped(value: Value, forms: Mapping[type, Callable[[Any], Value]]) -> Value:
-    """`value`, or, where anything in it has another form, a copy with that form."""
+    """Return `value`, or a copy of it if anything in it has another form in `forms`, the functions that convert values by class."""
     kind = value.__class__
     form = forms.get(kind)
     if form is not None:
@@ -131,13 +131,13 @@ def _refused_iterator(value: Iterator) -> Value:
 def _limited_integer(value: int) -> Value:
     if value in _INTEGERS:
         return value
-    # As Ruby writes such numbers, negative ones with endless leading digits.
+    # Ruby writes negative numbers of this kind with endless leading digits.
     side, text = ("max", f"{value:x}") if value > 0 else ("min", "..f" + f"{value & ((1 << (4 * (len(f'{value:x}') - 1))) - 1):x}")
     raise EvaluationError(f"Use of a Ruby Integer outside of Puppet Integer {side} range, got '0x{text}'")
 
 
 _INTEGERS: Final = range(-(2**63), 2**63)
-"""What is a number of the language; calculations, and functions more so, can leave that range."""
+"""The Integers of the language; calculations and functions can produce others."""
 _ATTRIBUTES: Final[Mapping[type, Callable[[Any], Value]]] = {
     ResourceEntryType: _attribute_reference,
     ClassType: _attribute_class_reference,

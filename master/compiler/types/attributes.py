@@ -76,7 +76,7 @@ def _semver(type_: Any) -> Attributes:
 
 
 def _uri(type_: Any) -> Attributes:
-    return [("parameters", type_.wanted)]
+    return [("parameters", type_.matchers)]
 
 
 def _runtime(type_: Any) -> Attributes:

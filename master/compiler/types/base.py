@@ -1,4 +1,4 @@
-"""The ground of the type system: Type itself, and the types that wrap or choose among others."""
+"""The base of the type system: PuppetType, and the types that wrap others or choose among them."""
 
 from __future__ import annotations
 
@@ -13,52 +13,53 @@ Entry = TypeVar("Entry")
 
 INF: Final = math.inf
 Range: TypeAlias = "tuple[float, float]"
-"""Smallest and largest, both included; ±INF where there is no limit."""
+"""The smallest and the largest number, both included; ±INF where there is no limit."""
 
 Guard: TypeAlias = "set[tuple[int, int]] | None"
-"""Pairs of (alias, other type) that are being compared: a recursive alias is taken to fit where it comes back to itself."""
+"""Pairs of (alias, other type) that are being compared: where a recursive alias leads back to itself, the types are taken to fit."""
 
 Expansion: TypeAlias = "frozenset[str] | None"
-"""How aliases are printed: None by name; else by name and definition, except those whose names are in the set."""
+"""How aliases are printed: None: by name; else by name and definition, except the aliases whose names are in the set."""
 
 
 class PuppetType(TypeValue):
     """
-    A type of the language. Immutable; equal by structure.
+    A type of the language. Types are immutable, and two are equal when their structures are.
 
     Attributes:
-        name: as the language writes it, without parameters.
+        name: the name in the language, without parameters.
     """
 
     __slots__ = ()
     name: ClassVar[str] = "Any"
 
     def instance(self, value: Value) -> bool:
-        """Whether `value` is of this type."""
+        """Return whether `value` is of this type."""
         raise NotImplementedError
 
     def accepts(self, other: PuppetType, guard: Guard) -> bool:
-        """Whether `other`, which is no wrapper (Variant, Optional, NotUndef, alias, Unit), is this type or narrower."""
+        """Return whether `other` is this type or narrower; `other` is no Variant, Optional, NotUndef, alias or Unit."""
         raise NotImplementedError
 
     def assignable(self, other: PuppetType, guard: Guard = None) -> bool:
-        """Whether every value of `other` is a value of this type."""
+        """Return whether every value of `other` is a value of this type."""
         return other.assign_to(self, guard)
 
     def assign_to(self, target: PuppetType, guard: Guard) -> bool:
-        """Whether `target` takes this type: the turn of the wrappers, which ask for each of their parts."""
+        """Return whether `target` accepts this type; wrappers override this and ask for each of their parts."""
         return target.accepts(self, guard)
 
     def generalized(self) -> PuppetType:
-        """Without ranges, sizes and literal values."""
+        """Return this type without ranges, sizes and literal values."""
         return self
 
     def shown(self, expansion: Expansion = None) -> str:
+        """Return the type as the language writes it."""
         parameters = self.parameters(expansion)
         return f"{self.name}[{', '.join(parameters)}]" if parameters else self.name
 
     def parameters(self, expansion: Expansion) -> list[str]:
-        """The texts between the brackets; none at all for the bare type."""
+        """Return the texts between the brackets; an empty list for the bare type."""
         return []
 
     def resolved(self) -> PuppetType:
@@ -66,24 +67,25 @@ class PuppetType(TypeValue):
         return self
 
     def parts(self) -> Iterable[PuppetType]:
-        """The types this one is made of."""
+        """Return the types that this one contains."""
         return ()
 
     def key(self) -> tuple[Any, ...]:
-        """What makes two types of one class equal."""
+        """Return the data by which two types of one class are equal or not."""
         return ()
 
     def expanded(self) -> str:
-        """As text, aliases with their definitions."""
+        """Return the type as text, aliases with their definitions."""
         return self.shown(frozenset())
 
     @property
     def iterable_of(self) -> PuppetType | None:
-        """The type of the elements when values of this type can be iterated over; else None."""
+        """The type of the elements if values of this type can be iterated over; else None."""
         return None
 
     @property
     def is_callable(self) -> bool:
+        """Whether this is a Callable, or a wrapper around one."""
         return False
 
     def __eq__(self, other: object) -> bool:
@@ -113,7 +115,7 @@ class AnyType(PuppetType):
 
 
 class UnitType(PuppetType):
-    """Accepts and is accepted by everything; the element type of empty collections. Has no name in the language."""
+    """Accepts every type, and every type accepts it: the element type of empty collections. It has no name in the language."""
 
     __slots__ = ()
     name = "Unit"
@@ -148,7 +150,7 @@ UNDEF: Final = UndefType()
 
 
 class Wrapper(PuppetType):
-    """A type around one other; `type` None where none was given."""
+    """A type around another one; `type` is None for the bare type."""
 
     __slots__ = ("type",)
 
@@ -173,7 +175,7 @@ class Wrapper(PuppetType):
 
 
 def shown_content(type_: PuppetType, expansion: Expansion) -> str:
-    """The text of a wrapped type; a literal string is shown as that string."""
+    """Return the text of a wrapped type; a literal string is shown as that string."""
     literal = getattr(type_, "value", None)
     return quoted(literal) if type_.name == "String" and isinstance(literal, str) else type_.shown(expansion)
 
@@ -228,7 +230,7 @@ class VariantType(PuppetType):
 
     @staticmethod
     def of(types: Iterable[PuppetType]) -> PuppetType:
-        """A variant of these, nested ones flat and each once; the type itself when it is one."""
+        """Return a flat Variant with each type once, or the type itself when there is only one."""
         flat: dict[PuppetType, None] = {}
         for type_ in types:
             flat.update(dict.fromkeys(type_.types if isinstance(type_, VariantType) else (type_,)))
@@ -266,12 +268,12 @@ class VariantType(PuppetType):
 
     @property
     def iterable_of(self) -> PuppetType | None:
-        found = [t.iterable_of for t in self.types]
-        return VariantType.of([t for t in found if t is not None]) if found and None not in found else None
+        elements = [type_.iterable_of for type_ in self.types]
+        return VariantType.of([element for element in elements if element is not None]) if elements and None not in elements else None
 
 
 class TypeReference(PuppetType):
-    """A name that no type was found for; accepts nothing."""
+    """A name for which no type exists; it accepts nothing."""
 
     __slots__ = ("text",)
     name = "TypeReference"
@@ -293,7 +295,7 @@ class TypeReference(PuppetType):
 
 
 def entry_for(type_: PuppetType, table: Mapping[type, Entry]) -> Entry | None:
-    """Return what a table has for the class of a type, or else for the nearest class that it derives from; None for neither."""
+    """Return the entry of a table for the class of a type, or else for the nearest of its base classes; None when there is neither."""
     return next((table[kind] for kind in type(type_).__mro__ if kind in table), None)
 
 
@@ -301,11 +303,12 @@ def entry_for(type_: PuppetType, table: Mapping[type, Entry]) -> Entry | None:
 
 
 def within(outer: Range, inner: Range) -> bool:
+    """Return whether the range `inner` is in the range `outer`."""
     return outer[0] <= inner[0] and outer[1] >= inner[1]
 
 
 def range_texts(range_: Range | None, unlimited: Range = (-INF, INF)) -> list[str]:
-    """`1, 2`, `1`, `default, 2`; nothing for no limit."""
+    """Return the texts of a range, as in `1, 2`, `1` or `default, 2`; an empty list for a range without limits."""
     if range_ is None or range_ == unlimited:
         return []
     low = "default" if range_[0] == -INF else number_text(range_[0])
@@ -320,5 +323,5 @@ ANY_SIZE: Final[Range] = (0, INF)
 
 
 def as_size(range_: Range | None) -> Range | None:
-    """A range of numbers as one of sizes: nothing is smaller than 0."""
+    """Return a range of numbers as a range of sizes, which are never below 0."""
     return None if range_ is None else (max(0, range_[0]), max(0, range_[1]))

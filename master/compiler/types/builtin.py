@@ -1,4 +1,4 @@
-"""The builtin aliases, and all builtin types by their lower-case names."""
+"""All builtin types by their lower-case names."""
 
 from __future__ import annotations
 

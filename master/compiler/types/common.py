@@ -15,7 +15,7 @@ __all__ = ["common_of", "common_type"]
 
 
 def common_type(one: PuppetType | None, two: PuppetType | None) -> PuppetType:
-    """The narrowest type that inference knows for both; undef adds nothing."""
+    """Return the narrowest type that inference knows for both; undef adds nothing."""
     if one is None or one == UNDEF:
         return two if two is not None else UNDEF
     if two is None or two == UNDEF:
@@ -26,9 +26,9 @@ def common_type(one: PuppetType | None, two: PuppetType | None) -> PuppetType:
         return one
     if two.assignable(one):
         return two
-    found = _common_of_kind(one, two)
-    if found is not None:
-        return found
+    common = _common_of_kind(one, two)
+    if common is not None:
+        return common
     for wide in (NumericType(), ScalarDataType(), ScalarType(), DATA):
         if wide.assignable(one) and wide.assignable(two):
             return wide

@@ -1,4 +1,4 @@
-"""Types of arrays, hashes and what can be iterated over."""
+"""Types of arrays, hashes and iterators."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ class HashType(CollectionType):
 
 
 class TupleType(PuppetType):
-    """One type a position; with a size, the last one repeats. No types at all: any array."""
+    """An array with one type per position; with a size, the last type repeats. Without types it is any array."""
 
     __slots__ = ("size", "types")
     name = "Tuple"
@@ -231,7 +231,7 @@ class TupleType(PuppetType):
 
 
 class StructElement:
-    """One key of a Struct: `key_type` is the literal string, Optional or NotUndef of it."""
+    """One key of a Struct; `key_type` is the literal string, or an Optional or NotUndef of it."""
 
     __slots__ = ("key_type", "lookup", "name", "optional", "value_type")
 

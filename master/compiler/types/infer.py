@@ -18,15 +18,15 @@ from .references import TypeType
 
 
 def _instance_type(value: Instance) -> PuppetType:
-    """The type of an object, with its attributes as type parameters where it has such of their names."""
+    """Return the type of an object; attributes that have the names of type parameters become its type parameters."""
     base = value.type
     assert isinstance(base, ObjectType)
-    given = {name: value.attributes[name] for name in base.type_parameters if value.attributes.get(name) is not None}
-    return ObjectExtension(base, given) if given else base
+    arguments = {name: value.attributes[name] for name in base.type_parameters if value.attributes.get(name) is not None}
+    return ObjectExtension(base, arguments) if arguments else base
 
 
 def infer(value: Value) -> PuppetType:
-    """The type of `value`; elements of collections get their common type."""
+    """Return the type of `value`; the elements of a collection get their common type."""
     kind = value.__class__
     if kind is list:
         if not value:
@@ -41,7 +41,7 @@ def infer(value: Value) -> PuppetType:
 
 
 def infer_set(value: Value) -> PuppetType:
-    """The type of `value` with every element's own: arrays as tuples, hashes with string keys as structs."""
+    """Return the type of `value` with the type of every element: arrays as tuples, hashes with string keys as structs."""
     kind = value.__class__
     if kind is list:
         return containers.TupleType([infer_set(item) for item in value]) if value else containers.EMPTY_ARRAY

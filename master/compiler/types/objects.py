@@ -21,6 +21,16 @@ NO_DEFAULT: Final = object()
 
 @dataclass(frozen=True, slots=True)
 class ObjectAttribute:
+    """
+    An attribute, constant or function of an Object type.
+
+    Attributes:
+        default: NO_DEFAULT for one that `new` requires.
+        kind: `constant`, `derived`, `given_or_derived`, `reference`, or empty.
+        override: whether it replaces an inherited one.
+        final: whether no descendant may replace it.
+    """
+
     name: str
     type: PuppetType
     default: Value = NO_DEFAULT
@@ -33,6 +43,7 @@ class ObjectAttribute:
         return self.default is not NO_DEFAULT
 
     def shown(self, expansion: Expansion) -> str:
+        """Return the attribute as it stands in a definition."""
         if not self.optional and not self.kind:
             return self.type.shown(expansion)
         parts = [f"type => {self.type.shown(expansion)}"]
@@ -43,9 +54,9 @@ class ObjectAttribute:
 
 class ObjectType(PuppetType):
     """
-    An Object type; the one called `Object` without attributes is the widest.
+    An Object type; the type called `Object` without attributes accepts every other one.
 
-    Its definition is read after it is made (`declare.define_object`), so that its attributes may refer to it.
+    `types.declare` fills it from its definition, after it was made, so that its attributes may refer to it.
 
     Attributes:
         pending: reads the definition of a type that has no name yet, for `Object[{…}]` in a type declaration; else None.
@@ -82,24 +93,24 @@ class ObjectType(PuppetType):
         return self
 
     def read_definition(self) -> None:
-        """Read the definition of a type that nobody gave a name."""
+        """Read the definition of a type that was not given a name."""
         if self.pending is not None:
             self.take_name(self._name)
 
     def constant(self, name: str) -> ObjectAttribute | None:
-        """The constant of that name, here or inherited."""
+        """Return the constant of that name, the type's own or an inherited one; None when there is none."""
         if name in self.constants:
             return self.constants[name]
         return self.parent.constant(name) if self.parent is not None else None
 
     def owner_of(self, name: str) -> str:
-        """The name of the type that declares the attribute or constant, this one or one that it inherits from."""
+        """Return the name of the type that declares the attribute or constant: this one or an ancestor."""
         if name in self.own or name in self.constants or self.parent is None:
             return self._name
         return self.parent.owner_of(name)
 
     def function(self, name: str) -> tuple[str, ObjectAttribute] | None:
-        """The function `name` with the name of the type that declares it, this one or one that it inherits from."""
+        """Return the function `name` with the name of the type that declares it, this one or an ancestor; None when there is none."""
         if name in self.functions:
             return self.name, self.functions[name]
         return self.parent.function(name) if self.parent is not None else None
@@ -113,14 +124,14 @@ class ObjectType(PuppetType):
 
     @property
     def attributes(self) -> dict[str, ObjectAttribute]:
-        """Inherited ones first."""
+        """All attributes by name, inherited ones first."""
         return (self.parent.attributes if self.parent is not None else {}) | self.own
 
     @property
     def settable(self) -> list[ObjectAttribute]:
-        """What `new` takes by position: the required ones first."""
-        found = [a for a in self.attributes.values() if a.kind not in ("derived", "constant")]
-        return [a for a in found if not a.optional] + [a for a in found if a.optional]
+        """The attributes that `new` takes by position: the required ones first."""
+        attributes = [attribute for attribute in self.attributes.values() if attribute.kind not in ("derived", "constant")]
+        return sorted(attributes, key=lambda attribute: attribute.optional)
 
     @property
     def init_struct(self) -> StructType:
@@ -130,21 +141,19 @@ class ObjectType(PuppetType):
         )
 
     def new(self, values: Mapping[str, Value]) -> Value:
-        """An instance with these attributes, which have been checked; missing ones get their defaults."""
-        given = {a.name: values.get(a.name, a.default) for a in self.attributes.values() if a.kind != "derived"}
+        """Return an instance with these attributes, which are checked already; missing ones get their defaults."""
+        attributes = {a.name: values.get(a.name, a.default) for a in self.attributes.values() if a.kind != "derived"}
         if self is DEFERRED:
-            return Deferred(given["name"], given.get("arguments"))
-        return Instance(self, given)
+            return Deferred(attributes["name"], attributes.get("arguments"))
+        return Instance(self, attributes)
 
     def member(self, instance: Instance, name: str) -> Value:
-        """The attribute or constant `name`; KeyError when there is none."""
+        """Return the attribute or constant `name` ; raise KeyError when there is none, EvaluationError when only Ruby implements it."""
         if name in instance.attributes:
             return instance.attributes[name]
-        found: ObjectType | None = self
-        while found is not None:
-            if name in found.constants:
-                return found.constants[name].default
-            found = found.parent
+        constant = self.constant(name)
+        if constant is not None:
+            return constant.default
         attribute = self.attributes.get(name)
         if attribute is not None and attribute.kind == "derived" and self is not LOOKUP_CONTEXT and instance.behind is None:
             raise EvaluationError(f"no method is implemented for derived attribute {self.owner_of(name)}[{name}]")
@@ -154,7 +163,7 @@ class ObjectType(PuppetType):
         raise KeyError(name)
 
     def init_hash(self, instance: Instance) -> dict[str, Value]:
-        """The attributes that are not at their defaults."""
+        """Return the attributes of an instance that differ from their defaults."""
         defaults = {a.name: a.default for a in self.attributes.values()}
         return {n: v for n, v in instance.attributes.items() if defaults.get(n, NO_DEFAULT) is NO_DEFAULT or not same(v, defaults[n])}
 
@@ -184,22 +193,22 @@ class ObjectType(PuppetType):
             return False
         if self._is_any_object:
             return True
-        found: ObjectType | None = other
-        while found is not None:
-            if found.name == self.name:
+        ancestor: ObjectType | None = other
+        while ancestor is not None:
+            if ancestor.name == self.name:
                 return True
-            found = found.parent
+            ancestor = ancestor.parent
         return False
 
     def shown(self, expansion: Expansion = None) -> str:
-        # Where the definition of an alias is shown, that of an Object type is, too.
-        return self.described() if expansion else self.name
+        # The definition of an Object type is shown wherever that of an alias is.
+        return self.definition_text() if expansion else self.name
 
     def __str__(self) -> str:
-        return self.described()
+        return self.definition_text()
 
-    def described(self) -> str:
-        """As `Object[{…}]`: what `String` makes of the type."""
+    def definition_text(self) -> str:
+        """Return the type as `Object[{…}]`, which is its text."""
         self.read_definition()
         parts = [f"name => {program(self.name)}"] if self.name != "Object" else []
         if self.parent is not None:
@@ -222,39 +231,39 @@ class ObjectType(PuppetType):
 
 
 class ObjectExtension(PuppetType):
-    """An Object type whose type parameters are given: `Box[3]`."""
+    """An Object type with values for its type parameters: `Box[3]`."""
 
-    __slots__ = ("base", "given")
+    __slots__ = ("arguments", "base")
     name = "Object"
 
-    def __init__(self, base: ObjectType, given: Mapping[str, Value]) -> None:
+    def __init__(self, base: ObjectType, arguments: Mapping[str, Value]) -> None:
         self.base = base
-        self.given = dict(given)
+        self.arguments = dict(arguments)
 
     def instance(self, value: Value) -> bool:
         if not self.base.instance(value):
             return False
-        return all(matches(value.attributes.get(n), wanted) for n, wanted in self.given.items())
+        return all(matches(value.attributes.get(name), argument) for name, argument in self.arguments.items())
 
     def accepts(self, other: PuppetType, guard: Guard) -> bool:
         if not isinstance(other, ObjectExtension) or not self.base.accepts(other.base, guard):
             return False
-        return all(name in other.given and _takes(wanted, other.given[name]) for name, wanted in self.given.items())
+        return all(name in other.arguments and _takes(argument, other.arguments[name]) for name, argument in self.arguments.items())
 
     def shown(self, expansion: Expansion = None) -> str:
         names = list(self.base.type_parameters)
-        last = max((names.index(name) for name in self.given), default=-1)
-        return f"{self.base.name}[{', '.join(program(self.given.get(name, DEFAULT)) for name in names[: last + 1])}]"
+        last = max((names.index(name) for name in self.arguments), default=-1)
+        return f"{self.base.name}[{', '.join(program(self.arguments.get(name, DEFAULT)) for name in names[: last + 1])}]"
 
     def key(self) -> tuple[Any, ...]:
-        return (self.base, program(self.given))
+        return (self.base, program(self.arguments))
 
 
-def _takes(wanted: Value, value: Value) -> bool:
-    """Whether a type parameter takes what another has: types by what they accept, anything else as an option of `case`."""
-    if isinstance(wanted, PuppetType) and isinstance(value, PuppetType):
-        return wanted.assignable(value)
-    return bool(matches(value, wanted))
+def _takes(argument: Value, other: Value) -> bool:
+    """Return whether the value of a type parameter accepts another one: a type by assignability, anything else as an option of `case`."""
+    if isinstance(argument, PuppetType) and isinstance(other, PuppetType):
+        return argument.assignable(other)
+    return bool(matches(other, argument))
 
 
 def _key(name: str, optional: bool) -> PuppetType:

@@ -1,4 +1,4 @@
-"""Types of types, of what may be called, of catalog entries, and of what `new` takes."""
+"""Types of types, of lambdas, and of catalog entries."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class TypeType(Wrapper):
 
 class CallableType(PuppetType):
     """
-    What may be called with arguments `params` (None: any) and a block, and what it gives.
+    A lambda with parameters `params` (None: any), a block and a return type.
 
-    Wider in what it is called with is narrower as a type: parameters are contravariant.
+    Parameters are contravariant: a type with wider parameters is narrower.
     """
 
     __slots__ = ("block", "params", "returns")
@@ -92,7 +92,7 @@ class CatalogEntryType(PuppetType):
     name = "CatalogEntry"
 
     def instance(self, value: Value) -> bool:
-        return False  # a reference is a type, an instance of Type[CatalogEntry]
+        return False  # a reference is itself a type: an instance of Type[CatalogEntry]
 
     def accepts(self, other: PuppetType, guard: Guard) -> bool:
         return isinstance(other, CatalogEntryType)
@@ -118,7 +118,7 @@ class ClassType(CatalogEntryType):
 
 
 class ResourceEntryType(CatalogEntryType):
-    """`Resource`, a resource type (`File`), or one resource of it (`File['/a']`); `type_name` as `Foo::Bar`."""
+    """`Resource`, a resource type (`File`), or one resource of it (`File['/a']`); `type_name` is written as in `Foo::Bar`."""
 
     __slots__ = ("lower", "title", "type_name")
     name = "Resource"
@@ -147,7 +147,7 @@ class ResourceEntryType(CatalogEntryType):
 
 
 def capitalized(type_name: str) -> str:
-    """`foo::bar` as `Foo::Bar`; a name that starts with a capital stays as it is."""
+    """Return `foo::bar` as `Foo::Bar`, and a name that starts with a capital unchanged."""
     if "A" <= type_name[:1] <= "Z":
         return type_name
     return "::".join(segment[:1].upper() + segment[1:].lower() for segment in type_name.split("::"))

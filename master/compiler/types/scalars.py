@@ -53,7 +53,7 @@ class ScalarDataType(ScalarType):
 
 
 class RangeType(ScalarDataType):
-    """Numeric, Integer and Float: `low` to `high`, both included."""
+    """The base of Numeric, Integer and Float: numbers from `low` to `high`, both included."""
 
     __slots__ = ("high", "low")
 
@@ -149,7 +149,7 @@ class BooleanType(ScalarDataType):
 
 
 class StringType(ScalarDataType):
-    """Strings of a size, or one literal string (which only inference makes; it prints as the bare type)."""
+    """Strings of a size, or one literal string, which only inference produces and which prints as the bare type."""
 
     __slots__ = ("size", "value")
     name = "String"
@@ -292,7 +292,7 @@ class RegexpType(ScalarType):
 
 
 class TimeType(ScalarType):
-    """Timespan and Timestamp: `low` and `high` are values of that kind, or None."""
+    """The base of Timespan and Timestamp: `low` and `high` are values of that class, or None."""
 
     __slots__ = ("high", "low")
     of: ClassVar[type[Timespan | Timestamp]]
@@ -386,16 +386,17 @@ class BinaryType(PuppetType):
 
 
 class URIType(PuppetType):
-    """URIs, some of whose parts match: `parts` maps their names to what a `case` option could be."""
+    """URIs some of whose parts match. `matchers` maps names of parts to values that are compared as options of a `case`."""
 
-    __slots__ = ("wanted",)
+    __slots__ = ("matchers",)
     name = "URI"
 
-    def __init__(self, wanted: Mapping[str, Value] | None = None) -> None:
-        self.wanted = dict(wanted) if wanted else None
+    def __init__(self, matchers: Mapping[str, Value] | None = None) -> None:
+        self.matchers = dict(matchers) if matchers else None
 
     @classmethod
     def of_uri(cls, uri: URI) -> URIType:
+        """Return the type of the URIs that have the same parts as `uri`."""
         port = uri.shown_port()
         parts = {
             "scheme": uri.scheme,
@@ -412,29 +413,29 @@ class URIType(PuppetType):
     def instance(self, value: Value) -> bool:
         if value.__class__ is not URI:
             return False
-        return all(matches(getattr(value, n), wanted) for n, wanted in (self.wanted or {}).items())
+        return all(matches(getattr(value, name), matcher) for name, matcher in (self.matchers or {}).items())
 
     def accepts(self, other: PuppetType, guard: Guard) -> bool:
         if not isinstance(other, URIType):
             return False
-        theirs = other.wanted or {}
+        theirs = other.matchers or {}
         return all(
             n in theirs
             and (
                 matches(theirs[n], mine)
                 or (isinstance(mine, PuppetType) and isinstance(theirs[n], PuppetType) and mine.assignable(theirs[n]))
             )
-            for n, mine in (self.wanted or {}).items()
+            for n, mine in (self.matchers or {}).items()
         )
 
     def generalized(self) -> PuppetType:
         return URIType()
 
     def parameters(self, expansion: Expansion) -> list[str]:
-        return [] if self.wanted is None else [program(self.wanted)]
+        return [] if self.matchers is None else [program(self.matchers)]
 
     def key(self) -> tuple[Any, ...]:
-        return (tuple(sorted((self.wanted or {}).items(), key=lambda item: item[0])),)
+        return (tuple(sorted((self.matchers or {}).items(), key=lambda item: item[0])),)
 
 
 class SensitiveType(Wrapper):
@@ -457,7 +458,7 @@ class SensitiveType(Wrapper):
 
 
 class RuntimeType(PuppetType):
-    """A type of the implementation's language, which no value of ours has."""
+    """A type of the language that Puppet is implemented in; no value is of this type."""
 
     __slots__ = ("pattern", "runtime")
     name = "Runtime"

@@ -25,9 +25,9 @@ _BARE: Final = (
 
 class TypeSetType(PuppetType):
     """
-    A set of types under one namespace; without a definition all of them.
+    A set of types under one namespace; without a definition, the type of all type sets.
 
-    Made in two steps, as its types name each other: `named` reads the definition, `resolve` finds the types that it names.
+    It is made in two steps, as its types name each other: `declare.declared_type_set` reads the definition, `resolve` finds the types.
     """
 
     __slots__ = ("_name", "definition", "members", "version")
@@ -44,13 +44,13 @@ class TypeSetType(PuppetType):
 
     def resolve(self, find: Callable[[str], PuppetType | None], member: Callable[[str], PuppetType | None]) -> None:
         """
-        Look at what the definition refers to.
+        Find the types of the set, and check the type sets that its definition refers to.
 
         Args:
-            find: gives any type by its name.
-            member: gives a type of this set by its full name.
+            find: returns any type by its name.
+            member: returns a type of this set by its full name.
         Raises:
-            EvaluationError: a referenced set is not there, or in another version; a member is no type.
+            EvaluationError: a referenced set does not exist or has another version, or a member is no type.
         """
         definition = self.definition or {}
         for reference in definition.get("references", {}).values():
@@ -85,8 +85,8 @@ class TypeSetType(PuppetType):
     def accepts(self, other: PuppetType, guard: Guard) -> bool:
         return isinstance(other, TypeSetType) and (self.definition is None or other.name == self.name)
 
-    def described(self) -> str:
-        """As the reference prints it."""
+    def definition_text(self) -> str:
+        """Return the type set as the reference prints it."""
         if self.definition is None:
             return _BARE
         parts = [f"pcore_version => {program(self.definition['pcore_version'])}"]
@@ -96,34 +96,34 @@ class TypeSetType(PuppetType):
             shown = [f"{short} => {self._short(short, frozenset())}" for short in self.members]
             parts.append("types => {" + ", ".join(shown) + "}")
         if "references" in self.definition:
-            shown = [f"{alias} => {_reference(each)}" for alias, each in self.definition["references"].items()]
+            shown = [f"{alias} => {_reference(entry)}" for alias, entry in self.definition["references"].items()]
             parts.append("references => {" + ", ".join(shown) + "}")
         return "TypeSet[{" + ", ".join(parts) + "}]"
 
     def _short(self, short: str, inside: frozenset[str]) -> str:
-        """A type of the set as it is written in it; `inside` are the types that are being written."""
+        """Return a type of the set as it is written inside the set; `inside` are the names of the types that are being written."""
         type_ = self.members[short]
         if isinstance(type_, ObjectType):
             if inside:
                 return short
-            text = type_.described().replace(f"name => {program(type_.name)}, ", "", 1)
+            text = type_.definition_text().replace(f"name => {program(type_.name)}, ", "", 1)
         else:
             text = type_.definition.shown(None) if isinstance(type_, AliasType) else str(type_)
         others = {entry["name"]: alias for alias, entry in (self.definition or {}).get("references", {}).items()}
         names = re.compile(rf"'(?:[^'\\]|\\.)*'|\b({'|'.join([self.name, *others])})::(\w+)\b")
 
-        def written(found: re.Match[str]) -> str:
-            owner, member = found[1], found[2]
+        def member_text(match: re.Match[str]) -> str:
+            owner, member = match[1], match[2]
             if owner in others:
                 return f"{others[owner]}::{member}"
             if member not in self.members:
-                return found[0]
+                return match[0]
             return member if member in inside or member == short else self._short(member, inside | {short})
 
-        return names.sub(written, text)
+        return names.sub(member_text, text)
 
     def __str__(self) -> str:
-        return self.described()
+        return self.definition_text()
 
     def key(self) -> tuple[Any, ...]:
         return (self.name,)

@@ -1,5 +1,5 @@
 """
-Comparing and matching: `==`, `<`, `=~`, `in`, and the options of `case` and selectors.
+Comparison and matching: `==`, `<`, `=~`, `in`, and the options of `case` and selectors.
 
 Source: language reference 2.3 and 11.
 """
@@ -36,12 +36,12 @@ _TIMES = (Timespan, Timestamp)
 
 
 def nanoseconds(value: Value) -> int:
-    """A time, or a number of seconds, in nanoseconds."""
+    """Return a time, or a number of seconds, in nanoseconds."""
     return value.nanoseconds if value.__class__ in _TIMES else int(value * SECOND)
 
 
 def equals(left: Value, right: Value) -> bool:
-    """`==`: strings without regard to (ASCII) case, numbers by value."""
+    """Return whether `==` holds: strings are compared without regard to ASCII case, numbers by value."""
     kind = left.__class__
     if kind is str:
         return right.__class__ is str and (left == right or ascii_fold(left) == ascii_fold(right))
@@ -54,7 +54,7 @@ def equals(left: Value, right: Value) -> bool:
     if kind in _TIMES or right.__class__ in _TIMES:
         return _times_equal(left, right)
     if isinstance(left, TypeValue):
-        # Types that accept the same are equal, however they are written.
+        # Types that accept the same values are equal, however they are written.
         return isinstance(right, TypeValue) and (left == right or (_takes(left, "==", right, right, left) and left.assignable(right)))
     return bool(left == right)
 
@@ -72,10 +72,10 @@ def not_equals(left: Value, right: Value) -> bool:
 
 def compare(left: Value, right: Value) -> int:
     """
-    -1, 0 or 1; strings without regard to case.
+    Return -1, 0 or 1; strings are compared without regard to case.
 
     Raises:
-        EvaluationError: the two cannot be compared; the text is the reference's reason.
+        EvaluationError: the two cannot be compared; the message is the reference's reason.
     """
     kind, other = left.__class__, right.__class__
     if kind is str:
@@ -105,12 +105,12 @@ def compare(left: Value, right: Value) -> int:
 
 
 def _order_of_times(left: Value, right: Value) -> int:
-    """Times against whole numbers count whole seconds, against floats they are floats themselves."""
+    """Compare two times, or a time and a number: beside an Integer a time counts whole seconds, beside a Float it is a float."""
     return _order(_seconds_like(left, right), _seconds_like(right, left))
 
 
 def _seconds_like(value: Value, other: Value) -> int | float:
-    """A number as it is; a time as a number of the kind of `other`, or in nanoseconds beside another time."""
+    """Return a number unchanged, and a time as a number of the class of `other`; beside another time, in nanoseconds."""
     if value.__class__ not in _TIMES:
         return value  # type: ignore[no-any-return]
     if other.__class__ is int:
@@ -130,7 +130,7 @@ def _compared(left: Value, operator: str, right: Value) -> int:
 
 
 def _takes(left: TypeValue, operator: str, right: TypeValue, wide: TypeValue, narrow: TypeValue) -> bool:
-    """Whether `wide` takes `narrow`; these are the two operands, in the order that `operator` asks for."""
+    """Return whether `wide` accepts `narrow`; these are the two operands, in the order that `operator` requires."""
     try:
         return wide.assignable(narrow)
     except EvaluationError as error:
@@ -138,7 +138,7 @@ def _takes(left: TypeValue, operator: str, right: TypeValue, wide: TypeValue, na
 
 
 def less(left: Value, right: Value) -> bool:
-    """`<`; of types: whether left is narrower."""
+    """Return whether `<` holds; for types, whether the left one is narrower."""
     if isinstance(left, TypeValue):
         return isinstance(right, TypeValue) and _takes(left, "<", right, right, left) and not equals(left, right)
     return _compared(left, "<", right) < 0
@@ -167,7 +167,7 @@ def greater_equal(left: Value, right: Value) -> bool:
 
 def match(left: Value, right: Value) -> Match | bool:
     """
-    `=~`: a Match when a regular expression matched, else whether it did.
+    Return the value of `=~`: a Match when the right side is a regular expression that matched, else whether the sides match.
 
     `!~` is `not match(…)`; it, too, sets the match variables when the expression matches.
     """
@@ -203,7 +203,7 @@ def _in_versions(range_: SemVerRange, value: Value) -> bool:
 
 
 def contains(left: Value, right: Value) -> Match | bool:
-    """`left in right`; a Match when `left` is a regular expression that matched."""
+    """Return whether `left in right` holds; a Match when `left` is a regular expression that matched."""
     kind = right.__class__
     if kind is str:
         if left.__class__ is str:
@@ -223,7 +223,7 @@ def contains(left: Value, right: Value) -> Match | bool:
 
 
 def _in_octets(left: Value, octets: bytes) -> bool:
-    """Whether a text, or a number that is an octet, is in binary data."""
+    """Return whether a text, or a number that is an octet, is in binary data."""
     if left.__class__ is str:
         return left.encode() in octets
     return left.__class__ in (int, float) and left in range(256) and int(left) in octets
@@ -233,11 +233,11 @@ def _in_array(left: Value, right: list[Value]) -> Match | bool:
     kind = left.__class__
     if kind is Regexp:
         search = left.search
-        return next((found for item in right if item.__class__ is str and (found := search(item))), False)
+        return next((result for item in right if item.__class__ is str and (result := search(item))), False)
     if kind is str:
-        wanted = ascii_fold(left)
+        folded = ascii_fold(left)
         return any(
-            ascii_fold(item) == wanted if item.__class__ is str else item.__class__ is not int and bool(matches(left, item))
+            ascii_fold(item) == folded if item.__class__ is str else item.__class__ is not int and bool(matches(left, item))
             for item in right
         )
     if kind is SemVer:
@@ -248,7 +248,7 @@ def _in_array(left: Value, right: list[Value]) -> Match | bool:
 
 
 def matches(value: Value, option: Value) -> Match | bool:
-    """Whether `option` of a `case` or selector takes `value`; a Match when a regular expression did."""
+    """Return whether an option of a `case` or selector selects `value`; a Match when the option is a regular expression that matched."""
     kind = option.__class__
     if kind is str:
         return value.__class__ is str and (value == option or ascii_fold(value) == ascii_fold(option))
@@ -259,7 +259,7 @@ def matches(value: Value, option: Value) -> Match | bool:
     if kind is list:
         return value.__class__ is list and len(value) == len(option) and all(map(matches, value, option))
     if kind is dict:
-        return value.__class__ is dict and all(matches(value.get(k), wanted) for k, wanted in option.items())
+        return value.__class__ is dict and all(matches(value.get(key), inner) for key, inner in option.items())
     if kind is SemVerRange:
         return _in_versions(option, value)
     if kind is SemVer:

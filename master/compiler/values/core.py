@@ -5,12 +5,12 @@ Puppet values in Python.
     Regexp, Sensitive, Binary, Timestamp, Timespan, SemVer, SemVerRange, URI, Deferred, Instance: classes
     types, and resource and class references: `types.base.PuppetType` · lambdas: Closure · lazy sequences: Iterator
 
-Arrays and hashes are never changed once they are a value: build a new one.
+Arrays and hashes are never changed once they are a value; code builds a new one instead.
 
-Hash keys. Python takes 1, 1.0 and True for one key, Puppet for three; lists and dicts cannot be keys in Python, but are
-in Puppet. So a key of Puppet is kept as `key_of(value)`: str, int, None and the classes here stand for themselves
-(nothing is paid for them), while bool, float, list and dict are wrapped in a HashKey. `value_of(key)` undoes it, `entries`
-iterates over a hash with plain keys. The same wrapping is "strict equality" (1 and 1.0 differ) of `unique` and `-`.
+Hash keys: 1, 1.0 and True are one key in Python and three in Puppet, and lists and dicts can be keys in Puppet but not in Python. The
+dict of a Hash therefore has `key_of(value)` as its key: str, int, None and the classes of this module represent themselves, at no
+cost, and bool, float, list and dict are wrapped in a HashKey. `value_of(key)` returns the value of a key, and `entries` iterates over
+a hash with plain keys. The same wrapping implements the strict equality (1 and 1.0 differ) of `unique` and `-`.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ __all__ = [
 ]
 
 Value: TypeAlias = Any
-"""Any Puppet value; the table is in the module's docstring."""
+"""Any Puppet value; the module's docstring has the table."""
 
 
 class Default(Enum):
-    """The value `default`; a class of one, so that `is DEFAULT` works in every process."""
+    """The class of the value `default`; its only member, so that `is DEFAULT` works in every process."""
 
     DEFAULT = "default"
 
@@ -77,7 +77,7 @@ DEFAULT: Final = Default.DEFAULT
 
 
 class HashKey:
-    """A hash key that Python would confuse with another one or refuse; `value` is the Puppet value."""
+    """A key of a hash that Python would confuse with another key or refuse; `value` is the Puppet value."""
 
     __slots__ = ("hash", "identity", "value")
 
@@ -109,27 +109,31 @@ def _identity(value: Value) -> object:
 
 
 def key_of(value: Value) -> Any:
-    """What stands for `value` as a key of a dict."""
+    """Return the object that represents `value` as a key of a dict."""
     return HashKey(value) if value.__class__ in _WRAPPED else value
 
 
 def value_of(key: Any) -> Value:
-    """The Puppet value of a key of a dict."""
+    """Return the Puppet value of a key of a dict."""
     return key.value if key.__class__ is HashKey else key
 
 
 def entries(hash_: Mapping[Any, Value]) -> Iterable[tuple[Value, Value]]:
-    """Keys, as Puppet values, and values of a Hash, in order."""
+    """Return the keys, as Puppet values, and the values of a Hash, in order."""
     return [(key.value if key.__class__ is HashKey else key, value) for key, value in hash_.items()]
 
 
 def strictly(left: Value, right: Value) -> bool:
-    """Ruby's `eql?`: as `==`, but strings by case, 1 and 1.0 distinct, at any depth."""
+    """Return whether Ruby's `eql?` holds: strings are compared with their case, and 1 and 1.0 differ, at any depth."""
     return bool(key_of(left) == key_of(right))
 
 
 def same(left: Value, right: Value) -> bool:
-    """Ruby's `==`: strings by case, 1 and 1.0 equal, true not equal to 1; what `-` on arrays and `unique` do not use."""
+    """
+    Return whether Ruby's `==` holds: strings are compared with their case, 1 equals 1.0, true differs from 1.
+
+    `-` on arrays and `unique` use `strictly` instead.
+    """
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if isinstance(left, list) and isinstance(right, list):
@@ -143,7 +147,7 @@ def same(left: Value, right: Value) -> bool:
 
 
 class Sensitive:
-    """A value that no log, report or error shows. Equal when the wrapped values are."""
+    """A value that no log, report or error shows. Two are equal when their wrapped values are."""
 
     __slots__ = ("_value",)
 
@@ -165,20 +169,27 @@ class Sensitive:
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """Octets; as text: strict base64."""
+    """Octets. The text of a Binary is its strict base64."""
 
     data: bytes
 
     @classmethod
     def from_base64(cls, text: str, *, urlsafe: bool = False, strict: bool = True) -> Binary:
-        """Raises EvaluationError when `text` is not base64. Lenient: line breaks and missing padding are accepted."""
+        """
+        Return the octets of a base64 text.
+
+        Args:
+            strict: whether line breaks and missing padding are errors.
+        Raises:
+            EvaluationError: the text is not base64.
+        """
         try:
             if urlsafe:
                 return cls(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
             if strict:
                 return cls(base64.b64decode(text, validate=True))
-            kept = "".join(text.split()).rstrip("=")
-            return cls(base64.b64decode(kept + "=" * (-len(kept) % 4)))
+            digits = "".join(text.split()).rstrip("=")
+            return cls(base64.b64decode(digits + "=" * (-len(digits) % 4)))
         except ValueError as error:
             raise EvaluationError("invalid base64", hint=str(error)) from error
 
@@ -188,7 +199,7 @@ class Binary:
 
 @dataclass(frozen=True, slots=True)
 class Deferred:
-    """A call that the agent makes: a function's name (or `$variable`) and its arguments."""
+    """A call that the agent is to make: the name of a function (or `$variable`) and its arguments."""
 
     name: str
     arguments: list[Value] | None = None
@@ -248,9 +259,11 @@ class InstanceType(Protocol):
 
 class Instance:
     """
-    An instance of an Object type: its type, and its attributes in declaration order.
+    An instance of an Object type.
 
-    `behind` does the work of an instance that the master itself made: its `call(name, args, block)` is what methods do.
+    Attributes:
+        attributes: the values of the attributes by name, in the order of their declaration.
+        behind: implements the methods of an instance that the master itself made, by `call(name, args, block)`; else None.
     """
 
     __slots__ = ("attributes", "behind", "type")
@@ -273,11 +286,11 @@ class Instance:
 
 class Iterator:
     """
-    A lazy sequence (`step`, `reverse_each`, `tree_each`); every loop over it starts anew.
+    A lazy sequence (of `step`, `reverse_each`, `tree_each`); every loop over it begins at its first element.
 
     Attributes:
         element_type: the type of its elements, None for Any.
-        pairs: its elements are `[key, value]` pairs of a Hash.
+        pairs: whether its elements are the `[key, value]` pairs of a Hash.
     """
 
     __slots__ = ("back", "element_type", "name", "pairs", "start")
@@ -308,7 +321,7 @@ class Iterator:
 
 
 class Strictness(Enum):
-    """The setting `strict`."""
+    """The values of the setting `strict`."""
 
     OFF = "off"
     WARNING = "warning"
@@ -317,21 +330,24 @@ class Strictness(Enum):
 
 class Reporter:
     """
-    Where operators and conversions tell what they let pass; the runtime gives its own, which knows the place.
+    Receives what operators and conversions tolerate. The runtime passes a subclass that knows the place of the evaluation.
 
-    `strict` decides what `lenient` does: nothing, a warning, or an EvaluationError.
+    Attributes:
+        strict: whether `lenient` does nothing, warns, or raises an EvaluationError.
+        operand: the number of the operand that the next report is about, counted as in BadOperand.
     """
 
     __slots__ = ("operand", "strict")
 
     def __init__(self, strict: Strictness = Strictness.WARNING) -> None:
         self.strict = strict
-        self.operand: int | None = None  # which operand the next report is about, as BadOperand counts them
+        self.operand: int | None = None
 
     def warn(self, message: str) -> None:
-        """Log a warning at the place being evaluated; here: to nobody."""
+        """Log a warning at the place that is being evaluated. This class has no log and drops it."""
 
     def lenient(self, message: str) -> None:
+        """Report something that the language tolerates, as the setting `strict` demands."""
         if self.strict is Strictness.WARNING:
             self.warn(message)
         elif self.strict is Strictness.ERROR:

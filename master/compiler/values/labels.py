@@ -1,4 +1,4 @@
-"""What kind of thing a value is, as error messages call it."""
+"""The names by which error messages call the kinds of values."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LABELS: Final = {
 
 
 def label(value: Value) -> str:
-    """`Integer`, `Undef Value`, `Notify['a']-Type`."""
+    """Return the kind of a value for a message: `Integer`, `Undef Value`, `Notify['a']-Type`."""
     if isinstance(value, TypeValue):
         return f"{value}-Type"
     if value is DEFAULT:
@@ -46,18 +46,19 @@ def label(value: Value) -> str:
 
 
 def with_article(noun: str) -> str:
-    """`noun` with `a` or `an`; a quote or bracket in front does not count."""
+    """Return `noun` with `a` or `an` in front; a leading quote or bracket does not count."""
     first = noun.lstrip("'\"[({ ")[:1].lower()
     return f"an {noun}" if first in tuple("aeiouy") else f"a {noun}"
 
 
 def uppercase_article(noun: str) -> str:
+    """Return `noun` with `A` or `An` in front."""
     text = with_article(noun)
     return text[0].upper() + text[1:]
 
 
 def ruby_class(value: Value) -> str:
-    """What the reference's own language calls the value's class, for messages that let it through."""
+    """Return the name of the value's class in Ruby, for messages in which the reference shows it."""
     if isinstance(value, TypeValue):
         return f"Puppet::Pops::Types::P{value.pcore_name}"
     if value is DEFAULT:

@@ -1,4 +1,4 @@
-"""What `value.name` reads without calling a function: attributes of objects, parts of URIs."""
+"""The members of values, which `value.name` reads without calling a function: attributes of objects, parts of URIs."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from .uris import URI
 __all__ = ["WITH_MEMBERS", "member"]
 
 WITH_MEMBERS: Final = frozenset((Instance, Deferred, URI))
-"""The classes of values that have members at all."""
+"""The classes of values that have members."""
 
 _URI_PARTS: Final = frozenset(("scheme", "userinfo", "host", "port", "path", "query", "fragment", "opaque"))
 
 
 def member(value: Value, name: str) -> Value:
-    """The member `name` of a value whose class is in WITH_MEMBERS; KeyError when it has none of that name."""
+    """Return the member `name` of a value whose class is in WITH_MEMBERS; raise KeyError when it has none of that name."""
     kind = value.__class__
     if kind is Instance:
         if name == "message" and value.type.name == "Error":

@@ -1,4 +1,4 @@
-"""Numbers in strings: what arithmetic and indexes accept. Source: language reference 9.1."""
+"""Conversion of strings to numbers, as arithmetic and indexes do it. Source: language reference 9.1."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ _BLANK = r"[ \t\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]*"
 _NUMERIC = re.compile(rf"{_BLANK}([-+]?){_BLANK}(?:(0[xX][0-9A-Fa-f]+)|(0?\d+)((?:\.\d+)?(?:[eE]-?\d+)?)){_BLANK}", re.ASCII)
 
 
-MAX_DIGITS = 4000  # where Python starts to refuse, because reading takes quadratic time
+MAX_DIGITS = 4000  # Python refuses more, because reading them takes quadratic time
 
 
 def whole(text: str, base: int = 10) -> int:
-    """`text`, digits with or without a sign, as an integer; EvaluationError when there are more than MAX_DIGITS."""
+    """Return the integer of `text`, digits with or without a sign; raise EvaluationError for more than MAX_DIGITS digits."""
     if len(text) > MAX_DIGITS:
         raise EvaluationError(f"The number {text[:20]}… has more than {MAX_DIGITS} digits")
     return int(text, base)
 
 
 def to_number(value: Any) -> int | float | None:
-    """`value` as a number, when it is one or is a string that holds one; else None."""
+    """Return `value` as a number when it is a number or a string that holds one; else None."""
     kind = value.__class__
     if kind is int or kind is float:
         return value  # type: ignore[no-any-return]
     if kind is not str:
         return None
-    found = _NUMERIC.fullmatch(value.removeprefix("::"))
-    if not found:
+    match = _NUMERIC.fullmatch(value.removeprefix("::"))
+    if not match:
         return None
-    sign, hexadecimal, digits, rest = found.groups()
+    sign, hexadecimal, digits, rest = match.groups()
     number: int | float
     if hexadecimal:
         number = whole(hexadecimal, 16)
@@ -57,7 +57,7 @@ def to_number(value: Any) -> int | float | None:
 
 
 def _is_octal_zero(digits: str, rest: str) -> bool:
-    """`0.0e5` and the like, which the reference refuses, as it does `09.5`."""
+    """Return whether the text is like `0.0e5` or `09.5`, which the reference refuses."""
     if len(digits) > 1 and digits[0] == "0" and ("8" in digits or "9" in digits):
         return True
     return not digits.strip("0") and re.fullmatch(r"\.?0*[eE].*", rest) is not None

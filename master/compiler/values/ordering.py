@@ -1,4 +1,4 @@
-"""The order that Ruby's `<=>` gives values."""
+"""The order of values by Ruby's `<=>`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _comparable(left: Value) -> str | None:
 
 
 def _is_number_and_time(left: Value, right: Value) -> bool:
-    """Whether one of two is a number, which counts as seconds, and the other a time."""
+    """Return whether one of the two is a number, which counts as seconds, and the other a time."""
     kinds = {left.__class__, right.__class__}
     return not kinds.isdisjoint(_TIMES) and not kinds.isdisjoint(_NUMBERS)
 
@@ -72,5 +72,5 @@ def sort_as_ruby(items: Sequence[Value], order: Order = ruby_order) -> list[Valu
     Raises:
         EvaluationError: `order` cannot compare two of them.
     """
-    # Python asks "is the later one less?"; asked the other way round, lambdas and errors see the earlier one first.
+    # Python calls the key with the later item first; the operands are swapped, so that lambdas and errors get the earlier one first.
     return sorted(items, key=cmp_to_key(lambda later, earlier: -order(earlier, later)))

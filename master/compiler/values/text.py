@@ -1,5 +1,5 @@
 """
-Values as text: `to_s`, what interpolation and `notice` show, and `program`, what `%p` and type parameters show.
+Values as text: `to_s` for interpolation and `notice`, `program` for `%p` and type parameters, `inspect` for Ruby's notation.
 
 Source: language reference 8.1, 8.2.
 """
@@ -23,7 +23,7 @@ __all__ = ["ascii_fold", "float_text", "inspect", "inspect_bare", "inspect_objec
 
 
 def to_s(value: Value) -> str:
-    """`value` as interpolation shows it: strings bare at any depth, undef as nothing."""
+    """Return `value` as interpolation shows it: strings without quotes at any depth, undef as the empty string."""
     kind = value.__class__
     if kind is str:
         return value  # type: ignore[no-any-return]
@@ -59,12 +59,12 @@ _LOWER = {code: code + 32 for code in range(65, 91)}
 
 
 def join(values: list[Value] | tuple[Value, ...], separator: str = " ") -> str:
-    """The texts of `values`, joined."""
+    """Return the joined texts of `values`."""
     return separator.join([to_s(value) for value in values])
 
 
 def float_text(value: float) -> str:
-    """The shortest text that reads back as `value`, with a fraction; exponents from 1e15 on and below 1e-4."""
+    """Return the shortest text, with a fraction, that reads back as `value`; with an exponent from 1e15 on and below 1e-4."""
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     text = repr(value)
@@ -83,15 +83,15 @@ _ESCAPES = {"\t": "\\t", "\n": "\\n", "\r": "\\r", '"': '\\"', "$": "\\$", "\\":
 
 
 def quoted(text: str) -> str:
-    """`text` as a literal: single quotes when everything is printable, else double quotes with escapes."""
+    """Return `text` as a literal: in single quotes when all of it is printable, else in double quotes with escapes."""
     if all(c >= " " for c in text):
         # A backslash in front of a quote is that quote's escape; nothing else is doubled.
-        return "'" + re.sub(r"(\\.)|'", lambda found: found[1] or "\\'", text) + "'"
+        return "'" + re.sub(r"(\\.)|'", lambda match: match[1] or "\\'", text) + "'"
     return '"' + "".join(_ESCAPES.get(c) or (f"\\u{{{ord(c):X}}}" if c < " " else c) for c in text) + '"'
 
 
 def program(value: Value) -> str:
-    """`value` as Puppet source would write it, as far as it has a literal."""
+    """Return `value` as Puppet source would write it, as far as it has a literal."""
     kind = value.__class__
     if kind is str:
         return quoted(value)
@@ -118,7 +118,7 @@ def program(value: Value) -> str:
 
 
 def inspect(value: Value) -> str:
-    """`value` as the reference's own language shows it for debugging: what joining a hash or a failed conversion prints."""
+    """Return `value` as Ruby's `inspect` shows it, which is what joining a hash or a failed conversion prints."""
     kind = value.__class__
     if kind is str:
         return _inspect_text(value, _escape)
@@ -154,7 +154,7 @@ _URI_CLASSES = {
 
 
 def _inspect_bytes(data: bytes) -> str:
-    """Octets as Ruby shows them: those that are no printable ASCII by their numbers."""
+    """Return octets as Ruby shows them: those that are not printable ASCII by their numbers."""
     return _inspect_text(data.decode("latin-1"), lambda octet: octet if " " <= octet <= "~" else f"\\x{ord(octet):02X}")
 
 
@@ -164,7 +164,7 @@ def _inspect_text(text: str, escape: Callable[[str], str]) -> str:
 
 
 def _escape(character: str) -> str:
-    """A character as Ruby shows it in a text: by its number when no font could have it."""
+    """Return a character as Ruby shows it in a text: by its number when it has no shape in any font."""
     if character.isprintable() or unicodedata.category(character) not in _WITHOUT_SHAPE:
         return character
     number = ord(character)
@@ -179,7 +179,7 @@ _INSPECTED = {
 
 
 def inspect_bare(value: Value) -> str:
-    """As some messages of the reference show values: collections and patterns in Ruby's notation, undef as nothing."""
+    """Return `value` as some messages of the reference show it: collections and patterns in Ruby's notation, undef as nothing."""
     if value.__class__ is Regexp:
         return str(value.embedded())
     return inspect(value) if value.__class__ in (list, dict) else to_s(value)

@@ -242,7 +242,7 @@ def _semver(type_: Any, inner: Inner) -> Attributes:
 
 
 def _uri(type_: Any, inner: Inner) -> Attributes:
-    return () if type_.wanted is None else (("parameters", inspect(type_.wanted)),)
+    return () if type_.matchers is None else (("parameters", inspect(type_.matchers)),)
 
 
 def _resource(type_: Any, inner: Inner) -> Attributes:
