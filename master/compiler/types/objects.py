@@ -148,7 +148,7 @@ class ObjectType(PuppetType):
         return Instance(self, attributes)
 
     def member(self, instance: Instance, name: str) -> Value:
-        """Return the attribute or constant `name` ; raise KeyError when there is none, EvaluationError when only Ruby implements it."""
+        """Return the attribute or constant `name`; raise KeyError when there is none, EvaluationError when only Ruby implements it."""
         if name in instance.attributes:
             return instance.attributes[name]
         constant = self.constant(name)

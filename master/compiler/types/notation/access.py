@@ -1,5 +1,5 @@
 """
-`PuppetType[keys]`: the parameterized type for a bare one and the values between its brackets.
+`Type[keys]`: the parameterized type for a bare one and the values between its brackets.
 
 Source: language reference 2.5, 7.1; texts as of the reference implementation.
 """

@@ -71,7 +71,7 @@ def resource_reference(base: PuppetType, keys: Sequence[Value]) -> Value:
 
 @lru_cache(maxsize=8192)
 def reference(type_name: str, title: str) -> ResourceEntryType:
-    """`PuppetType['title']`; the same object for the same one, as catalogs name the same resources over and over."""
+    """`Type['title']`; the same object for the same one, as catalogs name the same resources over and over."""
     return ResourceEntryType(type_name, title)
 
 
