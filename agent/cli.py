@@ -28,7 +28,7 @@ from .run.lock import DisabledLock
 
 if TYPE_CHECKING:
     from .process.agent import Agent, RunOptions
-    from .run.deferred import Deferring
+    from .run.deferred import ResolverFactory
     from .run.steps import FinishedStep
 
 log = logging.getLogger("puppet.agent")
@@ -101,7 +101,7 @@ def _show_step(step: FinishedStep) -> None:
     print(f"Step: {step.name:<14} {step.seconds * 1000:8.1f} ms  {step.detail}".rstrip(), flush=True)
 
 
-def main(argv: Sequence[str] | None = None, *, deferring: Deferring | None = None) -> int:
+def main(argv: Sequence[str] | None = None, *, deferring: ResolverFactory | None = None) -> int:
     """
     Run `puppet agent …`; return the exit code.
 
@@ -119,8 +119,9 @@ def main(argv: Sequence[str] | None = None, *, deferring: Deferring | None = Non
 
 def set_process_title(title: str) -> None:
     """
-    What `ps` shows. A Ruby agent on the same host breaks the lock of a run whose process is not called `puppet` or `puppet-…`
-    (the name, not the title).
+    Set the title that `ps` shows, and the name of the process.
+
+    A Ruby agent on the same host breaks the lock of a run whose process is not named `puppet` or `puppet-…` (the name, not the title).
     """
     import setproctitle
 
@@ -128,7 +129,7 @@ def set_process_title(title: str) -> None:
     setproctitle.setthreadtitle("puppet-agent")
 
 
-def run(argv: list[str], deferring: Deferring | None = None) -> int:
+def run(argv: list[str], deferring: ResolverFactory | None = None) -> int:
     """Run the command; return its exit code, or raise PuppetError when it cannot start."""
     options, flags = parse(argv)
     if options.help or options.version:
@@ -220,7 +221,7 @@ def _print_fingerprint(settings: AgentSettings, digest: str) -> int:
     return 0
 
 
-def _run_options(settings: AgentSettings, flags: Mapping[str, Any], conf: Conf, deferring: Deferring | None) -> RunOptions:
+def _run_options(settings: AgentSettings, flags: Mapping[str, Any], conf: Conf, deferring: ResolverFactory | None) -> RunOptions:
     from .process.agent import RunOptions
 
     on_command_line = "environment" in flags

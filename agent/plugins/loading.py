@@ -1,4 +1,4 @@
-"""Types and providers that modules bring in Python, as one run uses them."""
+"""Types and providers in Python that modules bring, for one run."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Plugins:
     """
-    What can be applied in one run.
+    The types and providers of one run.
 
     Attributes:
+        folders: The directories of modules' plugins.
         types: Puppet's own types, and those of `folders` that the catalog uses, by name.
-        broken: types that the catalog uses and that could not be loaded, and why; it is in the log already.
+        broken: The types that the catalog uses and that could not be loaded, with their errors, which are in the log already.
     """
 
     folders: Sequence[Path]
@@ -36,7 +37,7 @@ class Plugins:
     log: RunLog
 
     def providers(self, *, files: Callable[[], FileContext], facts: Mapping[str, Any]) -> Providers:
-        """All providers for this machine; a module's are loaded when their type is met."""
+        """Return all providers for this machine; those of modules are loaded when a resource of their type is met."""
         platform = platform_here(facts)
         builtin = builtin_providers(log=self.log, files=files, providers=lambda: run_providers, types=self.types, platform=platform)
         makers = builtin
@@ -50,7 +51,7 @@ class Plugins:
 
 def plugins_for(catalog: Catalog, folders: Sequence[Path], log: RunLog) -> Plugins:
     """
-    The types for a catalog; the files in `folders` (like a module's `lib`) are run anew. Blocks.
+    Return the types for a catalog; the files in `folders` (like a module's `lib`) are executed anew. Blocks.
 
     A file that cannot be loaded is one error in the log. Puppet's own types cannot be replaced.
     """
@@ -70,12 +71,12 @@ def plugins_for(catalog: Catalog, folders: Sequence[Path], log: RunLog) -> Plugi
 
 
 def used_types(catalog: Catalog) -> frozenset[str]:
-    """The names of all types that a catalog has resources of, or purges."""
+    """Return the names of all types that a catalog has resources of, or purges."""
     names = {resource.type.lower() for resource in catalog.resources}
     purged = {str(resource.parameters.get("name", resource.title)) for resource in catalog.resources if resource.type == "Resources"}
     return frozenset(names | purged)
 
 
 def log_error(log: RunLog, err: PuppetError) -> None:
-    """An error in the log, and what to try."""
+    """Log an error with its hint."""
     log.err(text_with_hint(err))

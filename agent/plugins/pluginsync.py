@@ -1,8 +1,9 @@
 """
-Plugin sync: the master's plugins and external facts, mirrored into local directories.
+Plugin sync, which mirrors the master's plugins and external facts into local directories.
 
-Only what differs is fetched, what is gone is removed, and what the master says about names, kinds and sizes is checked before a
-byte is written: nothing leaves the directory, no link and no device is ever made. Source: protocol reference 6.2, 3.5.
+Only files that differ are fetched, and files that the master no longer has are removed. The names, kinds and sizes that the master lists
+are checked before a byte is written: nothing is written outside of the directory, and no link or device is ever made.
+Source: protocol reference 6.2, 3.5.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ class PluginMount:
     One tree to mirror.
 
     Attributes:
-        label: As messages name it (`plugin`). source: A `puppet:` URL. permissions: Take over the files' modes (external facts run).
+        label: Its name in messages (`plugin`).
+        source: A URL as the setting `pluginsource` holds it.
+        permissions: Take over the files' modes, as external facts are executed.
     """
 
     label: str
@@ -57,7 +60,7 @@ class PluginMount:
 
 @dataclass(frozen=True, slots=True)
 class PluginLimits:
-    """Files of one tree; bytes of one file."""
+    """The most files of one tree, and the most bytes of one file."""
 
     files: int = 50_000
     size: int = 16 * 2**20
@@ -65,7 +68,7 @@ class PluginLimits:
 
 @dataclass(frozen=True, slots=True)
 class LocalEntry:
-    """What is at a path now; `mode` are the permission bits."""
+    """A local file or directory; `mode` has the permission bits."""
 
     kind: str  # file, directory, other
     mode: int
@@ -73,17 +76,17 @@ class LocalEntry:
 
 @dataclass(frozen=True, slots=True)
 class SyncPlan:
-    """What makes the local tree equal to the master's, in the order of the fields; paths are relative."""
+    """The changes that make the local tree equal to the master's, in the order of the fields; paths are relative."""
 
     remove: tuple[str, ...] = ()
     directories: tuple[str, ...] = ()
     files: tuple[FileMetadata, ...] = ()  # to be compared, and fetched if they differ
-    refused: tuple[str, ...] = ()  # one sentence each
+    refused: tuple[str, ...] = ()  # a sentence for each refused entry
 
 
 @dataclass(slots=True)
 class SyncResult:
-    """What was done; paths are relative. `failed`: files that could not be brought; `problem`: why nothing could."""
+    """The result of a sync; paths are relative. `failed` counts files that could not be fetched; `problem` says why none could."""
 
     fetched: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
@@ -97,7 +100,7 @@ class SyncResult:
 
 def plan_sync(entries: Sequence[FileMetadata], local: Mapping[str, LocalEntry], ignore: Sequence[str], limits: PluginLimits) -> SyncPlan:
     """
-    What has to be done; pure.
+    Return the changes to make. Pure.
 
     Raises:
         TooLarge: the master lists more than `limits.files` entries.
@@ -149,7 +152,7 @@ def _is_ignored(name: str, ignore: Sequence[str]) -> bool:
 
 
 def local_entries(root: Path, most: int) -> dict[str, LocalEntry]:
-    """What is below `root`, links not followed. Blocks."""
+    """Return the entries below `root`, by relative path; links are not followed. Blocks."""
     found_entries: dict[str, LocalEntry] = {}
     pending = [""]
     while pending:
@@ -284,7 +287,14 @@ def _log_change(path: Path, attribute: str, text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ChangedFile:
-    """A file that is not as the master has it: `before` is the checksum of what is there, `problem` why it cannot be fetched."""
+    """
+    A file that differs from the master's.
+
+    Attributes:
+        wanted: The checksum of the master's file.
+        before: The checksum of the local file; None when there is none.
+        problem: Why the file cannot be fetched; '' when it can.
+    """
 
     name: str
     mode: int
@@ -294,7 +304,7 @@ class ChangedFile:
 
 
 def _changed_files(mount: PluginMount, files: Sequence[FileMetadata]) -> list[ChangedFile]:
-    """Those of `files` that differ here; modes of the others are put right. Blocks, once for all of them."""
+    """Return those of `files` that differ locally, and correct the modes of the others. Blocks, once for all files."""
     changed = []
     for entry in files:
         name = "/".join(parts_of(entry.relative_path or ""))
@@ -338,7 +348,7 @@ def _set_mode(path: Path, mode: int) -> None:
 
 
 def _checksum_of(path: Path, algorithm: Algorithm) -> str | None:
-    """The checksum of a regular file; None when there is none."""
+    """Return the checksum of a regular file; None when it does not exist."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -22,14 +22,14 @@ from shared.settings import AgentSettings
 from ..run.lock import DisabledLock, RunLock
 from ..run.steps import StepObserver as StepObserver
 from ..run.steps import Steps
-from ..servers.srv import Srv
+from ..servers.srv import SrvLookup
 
 if TYPE_CHECKING:
     from certs.verify import Revocation
     from shared.models.report import Report
 
     from ..bootstrap import BootstrapOptions
-    from ..run.deferred import Deferring
+    from ..run.deferred import ResolverFactory
     from ..run.run import CatalogSource
     from ..servers.server import DialectCache
     from ..servers.sites import ExchangeObserver as ExchangeObserver
@@ -55,7 +55,7 @@ class RunOptions:
     environment_given: bool = False
     environment_configured: bool = False
     waitforcert: int | None = None
-    deferring: Deferring | None = None
+    deferring: ResolverFactory | None = None
     catalog: CatalogSource | None = None
 
 
@@ -80,7 +80,7 @@ class Agent:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         tell: Callable[[str], None] = print,
         began: float | None = None,
-        srv: Srv | None = None,
+        srv: SrvLookup | None = None,
     ) -> None:
         self.settings = settings
         self.options = options or RunOptions()
@@ -92,7 +92,7 @@ class Agent:
         self._now = now
         self._sleep = sleep
         self._tell = tell
-        self._srv = srv or Srv(settings.srv_domain)
+        self._srv = srv or SrvLookup(settings.srv_domain)
         self._began = time.monotonic() if began is None else began
 
     async def run_once(self) -> int:

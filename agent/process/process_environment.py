@@ -96,9 +96,9 @@ def secure_directories(directories: Iterable[Path], modes: Mapping[Path, int] = 
         ConfigError: names the directory and what is wrong with it. Nothing is repaired, as whoever prepared the directory may have
             prepared its contents.
     """
-    own = os.geteuid() if euid is None else euid
+    own_uid = os.geteuid() if euid is None else euid
     account = puppet_account()
-    trusted = frozenset({0, own} | ({account} if account is not None else set()))
+    trusted = frozenset({0, own_uid} | ({account} if account is not None else set()))
     for path in directories:
         try:
             entry = path.lstat()

@@ -1,7 +1,7 @@
 """
 The types through which deferred values get their functions.
 
-The functions belong to the compiler, which the agent does not import: the program that starts the agent passes a `Deferring`.
+The functions belong to the compiler, which the agent does not import: the program that starts the agent passes a `ResolverFactory`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..state.runlog import RunLog
 Resolver = Callable[[WireDeferred], Any]
 """Calls a deferred value's function; PuppetError when it cannot. The value is plain data or of a class in `shared.data.richdata`."""
 
-Deferring = Callable[[AgentSettings, str, Mapping[str, Any], RunLog], Resolver]
+ResolverFactory = Callable[[AgentSettings, str, Mapping[str, Any], RunLog], Resolver]
 """Makes the resolver of one run from settings, environment, facts and log. Blocks."""
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ..providers.file.context import FileContext
     from ..transaction.run import ApplyResult
     from ..transaction.summary import ReportHeader
-    from .deferred import Deferring, Resolver
+    from .deferred import Resolver, ResolverFactory
 
 log = logging.getLogger("puppet.agent")
 
@@ -81,7 +81,7 @@ class Run:
         startup: float = 0.0,
         now: Callable[[], datetime] = utc_now,
         new_uuid: Callable[[], str] = lambda: str(uuid.uuid4()),
-        deferring: Deferring | None = None,
+        deferring: ResolverFactory | None = None,
         catalog: CatalogSource = Retrieval.retrieve,
     ) -> None:
         self.wiring = wiring
@@ -258,9 +258,9 @@ class Run:
 
     async def _dialect(self) -> Dialect:
         """Return the dialect of the master; when it is unreachable, the remembered one, else the newer one."""
-        known = self.wiring.dialects.get(self.wiring.server.site)
-        if known is not None:
-            return known
+        known_dialect = self.wiring.dialects.get(self.wiring.server.site)
+        if known_dialect is not None:
+            return known_dialect
         try:
             return await self.wiring.server.dialect()
         except PeerError:

@@ -40,7 +40,7 @@ class LimitedBody:
 
 
 def retry_after(text: str, now: float) -> float | None:
-    """Seconds that a Retry-After header asks for: a number or a date; 0 for the past, None when it is neither."""
+    """Return the seconds that a Retry-After header asks for, as a number or a date; 0 for the past, None when it is neither."""
     text = text.strip()
     digits = text.removeprefix("-")
     if digits.isascii() and digits.isdigit():

@@ -13,7 +13,7 @@ from shared.settings import AgentSettings
 
 from .http import HttpClient
 from .sites import PROBE, READY_PROBES, Site
-from .srv import Srv
+from .srv import SrvLookup
 from .tls import Verifier
 
 log = logging.getLogger("puppet.agent")
@@ -52,7 +52,7 @@ def readiness_check(client: HttpClient) -> ServerCheck:
     A Ruby master of 3.x to 5.x has no status page; it passes when its answer names its version.
     """
 
-    async def answers(site: Site) -> bool:
+    async def is_ready(site: Site) -> bool:
         try:
             status, names_version = await _readiness(client, site)
         except (PeerError, PuppetError, TimeoutError) as err:
@@ -63,13 +63,13 @@ def readiness_check(client: HttpClient) -> ServerCheck:
             return False
         return True
 
-    return answers
+    return is_ready
 
 
 def connection_check(client: HttpClient) -> ServerCheck:
     """Return a check whether a server answers at all."""
 
-    async def answers(site: Site) -> bool:
+    async def is_reachable(site: Site) -> bool:
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
                 await _probe(client, site, PROBE)
@@ -78,7 +78,7 @@ def connection_check(client: HttpClient) -> ServerCheck:
             return False
         return True
 
-    return answers
+    return is_reachable
 
 
 async def _readiness(client: HttpClient, site: Site) -> tuple[int, bool]:
@@ -105,26 +105,26 @@ class ServerSelection:
     The server of each service, selected at its first use.
 
     Args:
-        answers: The check that a server of `server_list` must pass.
-        reached: The check that a server from DNS must pass; None: the same.
+        readiness: The check that a server of `server_list` must pass.
+        reachability: The check that a server from DNS must pass; None: the same.
         srv: Looks up SRV records; None: with the system's DNS.
     """
 
     def __init__(
-        self, settings: AgentSettings, answers: ServerCheck, *, reached: ServerCheck | None = None, srv: Srv | None = None
+        self, settings: AgentSettings, readiness: ServerCheck, *, reachability: ServerCheck | None = None, srv: SrvLookup | None = None
     ) -> None:
         self.settings = settings
-        self._readiness_check = answers
-        self._connection_check = reached or answers
-        self._srv = srv or Srv(settings.srv_domain)
+        self._readiness_check = readiness
+        self._connection_check = reachability or readiness
+        self._srv = srv or SrvLookup(settings.srv_domain)
         self._selected: dict[str, Site] = {}
         self._reachable: dict[Site, bool] = {}
         self._listed: Site | None = None
 
     @classmethod
-    def of(cls, client: HttpClient, settings: AgentSettings, *, srv: Srv | None = None) -> ServerSelection:
+    def of(cls, client: HttpClient, settings: AgentSettings, *, srv: SrvLookup | None = None) -> ServerSelection:
         """Return a selection that checks servers over the client's connections."""
-        return cls(settings, readiness_check(client), reached=connection_check(client), srv=srv)
+        return cls(settings, readiness_check(client), reachability=connection_check(client), srv=srv)
 
     async def site(self, service: str) -> Site:
         """
@@ -177,7 +177,7 @@ class ServerSelection:
         return self.settings.model_copy(update=changes)
 
 
-async def locate_ca(settings: AgentSettings, *, srv: Srv | None = None) -> Site:
+async def locate_ca(settings: AgentSettings, *, srv: SrvLookup | None = None) -> Site:
     """
     Return the server of the CA, for a host that may have no certificate yet.
 

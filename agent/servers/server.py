@@ -121,9 +121,9 @@ class Server:
         not name its version gets a request of 3.x.
         """
         async with self._asking:
-            known = self.dialects.get(self.site)
-            if known is not None:
-                return known
+            known_dialect = self.dialects.get(self.site)
+            if known_dialect is not None:
+                return known_dialect
             answer = await self.send(Outgoing("GET", PROBE), {"Accept": "text/plain, */*"})
             dialect = dialect_of(version_of(answer.headers.get("x-puppet-version")))
             if dialect is None and answer.status == 200:

@@ -29,10 +29,10 @@ StaticContent = Callable[[str, str], AsyncIterator[bytes]]
 class FileSources(Protocol):
     """The files that a kind of URL leads to. A source is a URL as the type `file` holds it; its path is not percent-encoded."""
 
-    async def metadata(self, source: str, wanted: MetadataOptions) -> FileMetadata | None:
+    async def metadata(self, source: str, options: MetadataOptions) -> FileMetadata | None:
         """Return the metadata of one file; None when it does not exist."""
 
-    async def search(self, source: str, wanted: MetadataOptions) -> list[FileMetadata] | None:
+    async def search(self, source: str, options: MetadataOptions) -> list[FileMetadata] | None:
         """Return the metadata of a tree, its root (`.`) first; None when it does not exist."""
 
     def content(self, source: str, metadata: FileMetadata | None) -> AsyncIterator[bytes]:
@@ -42,11 +42,11 @@ class FileSources(Protocol):
 class LocalSources:
     """This machine's own files (`file:` URLs); links are followed as the system follows them."""
 
-    async def metadata(self, source: str, wanted: MetadataOptions) -> FileMetadata | None:
-        return await asyncio.to_thread(metadata_of, *local_tree(local_path(source)), wanted)
+    async def metadata(self, source: str, options: MetadataOptions) -> FileMetadata | None:
+        return await asyncio.to_thread(metadata_of, *local_tree(local_path(source)), options)
 
-    async def search(self, source: str, wanted: MetadataOptions) -> list[FileMetadata] | None:
-        listing = await asyncio.to_thread(search, *local_tree(local_path(source)), wanted)
+    async def search(self, source: str, options: MetadataOptions) -> list[FileMetadata] | None:
+        listing = await asyncio.to_thread(search, *local_tree(local_path(source)), options)
         if listing is None:
             return None
         for warning in listing.warnings:
@@ -109,21 +109,21 @@ class SourceRouter:
         self._code_id = code_id
         self._web = web
 
-    async def metadata(self, source: str, wanted: MetadataOptions) -> FileMetadata | None:
+    async def metadata(self, source: str, options: MetadataOptions) -> FileMetadata | None:
         if handler := self._handler_for(source):
-            return await handler.metadata(source, wanted)
+            return await handler.metadata(source, options)
         (binding, _), key = self._file_server_for(source)
-        return await binding.find(Request(key, self.environment, options=_options(wanted)))
+        return await binding.find(Request(key, self.environment, options=_metadata_parameters(options)))
 
-    async def search(self, source: str, wanted: MetadataOptions) -> list[FileMetadata] | None:
-        entries = await self.listing(source, wanted)
+    async def search(self, source: str, options: MetadataOptions) -> list[FileMetadata] | None:
+        entries = await self.listing(source, options)
         if entries is None or self._handler_for(source):
             return entries
         for name in (name for entry in entries for name in entry.unserved):
             log.warning("%s has a file that cannot be served, its name is not UTF-8 or holds control characters: %s", source, name)
         return [entry for entry in entries if _can_be_made(source, entry)]
 
-    async def listing(self, source: str, wanted: MetadataOptions, *, legacy: bool = False) -> list[FileMetadata] | None:
+    async def listing(self, source: str, options: MetadataOptions, *, legacy: bool = False) -> list[FileMetadata] | None:
         """
         Return what `search` returns, before entries whose names nobody can ask for are left out.
 
@@ -131,16 +131,16 @@ class SourceRouter:
             legacy: Leave out the options that servers of 3.x do not know.
         """
         if handler := self._handler_for(source):
-            return await handler.search(source, wanted)
-        options: dict[str, Option] = {**_options(wanted), "recurse": "true" if wanted.recurse else "false"}
+            return await handler.search(source, options)
+        parameters: dict[str, Option] = {**_metadata_parameters(options), "recurse": "true" if options.recurse else "false"}
         if not legacy:
-            options |= {"max_files": str(wanted.max_files), "unserved": "true"}
-        if wanted.recurselimit is not None:
-            options["recurselimit"] = str(wanted.recurselimit)
-        if wanted.ignore:
-            options["ignore"] = list(wanted.ignore)
+            parameters |= {"max_files": str(options.max_files), "unserved": "true"}
+        if options.recurselimit is not None:
+            parameters["recurselimit"] = str(options.recurselimit)
+        if options.ignore:
+            parameters["ignore"] = list(options.ignore)
         (binding, _), key = self._file_server_for(source)
-        return await binding.search(Request(key, self.environment, options=options))
+        return await binding.search(Request(key, self.environment, options=parameters))
 
     async def content(self, source: str, metadata: FileMetadata | None) -> AsyncIterator[bytes]:
         if metadata is not None and metadata.content_uri:
@@ -195,8 +195,8 @@ def _can_be_made(source: str, entry: FileMetadata) -> bool:
     return False
 
 
-def _options(wanted: MetadataOptions) -> dict[str, Option]:
-    return {"links": wanted.links, "checksum_type": wanted.checksum_type, "source_permissions": wanted.source_permissions}
+def _metadata_parameters(options: MetadataOptions) -> dict[str, Option]:
+    return {"links": options.links, "checksum_type": options.checksum_type, "source_permissions": options.source_permissions}
 
 
 def _split_url(source: str) -> tuple[str, int | None, str]:

@@ -69,7 +69,7 @@ def system_resolver() -> Resolver:
 
 
 @dataclass
-class Srv:
+class SrvLookup:
     """
     A look-up of the SRV records of one domain, which caches them for their time to live.
 

@@ -95,7 +95,7 @@ class Verifier:
         return context
 
     def trust(self) -> TrustStore:
-        """CA bundle and CRLs as certs.verify takes them."""
+        """Return the CA bundle and the CRLs as certs.verify takes them. Blocks."""
         from certs import bundles, verify
 
         crls = bundles.revocation_lists(self.crls.read_bytes()) if self.revocation and self.crls is not None and self.crls.exists() else ()

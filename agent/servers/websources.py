@@ -178,7 +178,7 @@ class WebSources:
 
     # --- FileSources
 
-    async def metadata(self, source: str, wanted: MetadataOptions) -> FileMetadata | None:
+    async def metadata(self, source: str, options: MetadataOptions) -> FileMetadata | None:
         """Return the metadata of the file; None when the server does not have it, or does not say."""
         remembered = await asyncio.to_thread(self.cache.get, source)
         answer = await self._describe(source, remembered)
@@ -187,12 +187,12 @@ class WebSources:
         status, headers = answer
         if remembered is not None and status != 304 and not remembered.holds_for(headers):
             remembered = None
-        total = announced_checksum(headers, wanted.checksum_type, remembered)
+        total = announced_checksum(headers, options.checksum_type, remembered)
         if total is None:
             total = MetadataChecksum(type="sha256", value=f"{{sha256}}{await self._checksum_of_content(source)}")
         return FileMetadata(name=source, path=source, type="file", checksum=total)
 
-    async def search(self, source: str, wanted: MetadataOptions) -> list[FileMetadata] | None:
+    async def search(self, source: str, options: MetadataOptions) -> list[FileMetadata] | None:
         raise Unsupported(f"cannot lookup multiple files: {without_password(source)}", hint="Only single files come from web servers.")
 
     async def content(self, source: str, metadata: FileMetadata | None) -> AsyncIterator[bytes]:

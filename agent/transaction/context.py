@@ -39,7 +39,7 @@ class ApplyContext:
     ignore_schedules: bool = False
     evaltrace: bool = False
     merge_warnings: bool = False  # of failed dependencies: one for a class, none for its resources
-    graphs: Path | None = None  # folder for the graphs of the run, which must exist; None: they are not written
+    graphs: Path | None = None  # existing directory for the graphs of the run; None: they are not written
     stop: Callable[[], bool] = lambda: False
     now: Callable[[], datetime] = utc_now
 

@@ -147,26 +147,26 @@ class Harness:
     async def _sync_if_needed(self, evaluation: _Evaluation, declared: Any) -> bool:
         """Bring one property into sync; return whether it was out of sync."""
         name = declared.name
-        wanted = evaluation.resource.wanted(name)
-        if wanted is None:
+        desired = evaluation.resource.wanted(name)
+        if desired is None:
             return False
         event: ResourceEvent | None = None
         try:
-            if declared.insync(evaluation.resource, evaluation.current, wanted):
+            if declared.insync(evaluation.resource, evaluation.current, desired):
                 return False
-            event = self._event(evaluation, declared, wanted)
-            await self._sync(evaluation, declared, wanted, event)
+            event = self._event(evaluation, declared, desired)
+            await self._sync(evaluation, declared, desired, event)
         except Exception as err:  # noqa: BLE001  # the other properties are still brought into sync
-            event = event or self._event(evaluation, declared, wanted)
+            event = event or self._event(evaluation, declared, desired)
             self._log_unforeseen(evaluation.resource, err)
             self._fail(evaluation, declared, event, err)
         self._judge_drift(evaluation, declared, event)
         self._record(evaluation, event)
         return True
 
-    def _event(self, evaluation: _Evaluation, declared: Property[Any], wanted: list[Any]) -> ResourceEvent:
+    def _event(self, evaluation: _Evaluation, declared: Property[Any], desired: list[Any]) -> ResourceEvent:
         current = evaluation.current.get(declared.name, ABSENT)
-        should = declared.should(evaluation.resource, evaluation.current, wanted)
+        should = declared.should(evaluation.resource, evaluation.current, desired)
         secret = evaluation.resource.is_sensitive(declared.name)
         before = evaluation.remembered.get(declared.name)
         listed_value = declared.listed(should) if not isinstance(should, list) else None
@@ -182,9 +182,9 @@ class Harness:
             invalidate_refreshes=bool(listed_value and listed_value.invalidate_refreshes),
         )
 
-    async def _sync(self, evaluation: _Evaluation, declared: Property[Any], wanted: list[Any], event: ResourceEvent) -> None:
+    async def _sync(self, evaluation: _Evaluation, declared: Property[Any], desired: list[Any], event: ResourceEvent) -> None:
         resource, name = evaluation.resource, declared.name
-        current, should = evaluation.current.get(name, ABSENT), declared.should(resource, evaluation.current, wanted)
+        current, should = evaluation.current.get(name, ABSENT), declared.should(resource, evaluation.current, desired)
         secret = resource.is_sensitive(name)
         suffix = self._audited_suffix(evaluation, declared, event)
         is_text = REDACTED if secret else declared.is_text(resource, current)
@@ -213,12 +213,12 @@ class Harness:
     def _fail(self, evaluation: _Evaluation, declared: Property[Any], event: ResourceEvent, err: Exception) -> None:
         resource = evaluation.resource
         detail = failure_reason_of(resource, err)
-        wanted = resource.wanted(declared.name) or []
+        desired = resource.wanted(declared.name) or []
         if resource.is_sensitive(declared.name):
             is_text = should_text = REDACTED
         else:
             is_text = declared.is_text(resource, evaluation.current.get(declared.name, ABSENT))
-            should_text = declared.should_text(resource, declared.should(resource, evaluation.current, wanted))
+            should_text = declared.should_text(resource, declared.should(resource, evaluation.current, desired))
         self.log.log("err", detail)
         if isinstance(err, PuppetError) and isinstance(err.__cause__, OSError):
             self.log.log("err", f"{detail}\nWrapped exception:\n{failure_reason_of(resource, err.__cause__)}")
@@ -281,11 +281,11 @@ class Harness:
         ref = str(evaluation.resource.ref)
         events = {event.property: event for event in evaluation.status.events}
         for declared in evaluation.resource.declaration.properties:
-            wanted = evaluation.resource.wanted(declared.name)
-            if evaluation.resource.is_sensitive(declared.name) or (wanted is None and declared.name not in evaluation.resource.audit):
+            desired = evaluation.resource.wanted(declared.name)
+            if evaluation.resource.is_sensitive(declared.name) or (desired is None and declared.name not in evaluation.resource.audit):
                 continue
             event = events.get(declared.name)
-            value = wanted
+            value = desired
             if event and event.status != "success":
                 previous = event.previous_value
                 value = self.store.system_value(ref, declared.name) or (previous if isinstance(previous, list) else [previous])

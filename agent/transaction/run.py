@@ -353,7 +353,7 @@ class Transaction:
             return isinstance(node, Type) and node.handler is resource.handler and not node.pending and fits(node)
 
         row = self._walk.successors(resource, in_row, limit=limit)
-        return [each for each in row if isinstance(each, Type) and self._will_be_evaluated(each)]
+        return [successor for successor in row if isinstance(successor, Type) and self._will_be_evaluated(successor)]
 
     async def _evaluate(self, resource: Type, status: EvaluationStatus) -> None:
         if resource.handler is not None:

@@ -13,7 +13,7 @@ import dns.message
 import dns.rcode
 import dns.rrset
 
-from agent.servers.srv import Srv
+from agent.servers.srv import SrvLookup
 
 DOMAIN = "example.test"
 
@@ -59,5 +59,5 @@ class Dns(asyncio.DatagramProtocol):
         made.nameservers, made.port = ["127.0.0.1"], self.port
         return made
 
-    def srv(self, **more: Any) -> Srv:
-        return Srv(DOMAIN, self.resolver, **more)
+    def srv(self, **more: Any) -> SrvLookup:
+        return SrvLookup(DOMAIN, self.resolver, **more)
