@@ -14,7 +14,7 @@ from shared.errors import ConfigError
 from .builtin.host import Host
 from .declarations import Declaration
 from .known import Known
-from .threads import in_thread
+from .threads import run_in_thread
 
 log = logging.getLogger("puppet.facts")
 
@@ -23,7 +23,7 @@ def load_file(path: Path) -> list[Declaration]:
     """Return the facts that a file declares, in order. The file runs in a fresh module; ConfigError says what failed in it, and where."""
     name = f"puppet_facts_{path.stem}"
     module = pluginfiles.load(path, name, f"the custom facts of {path.name}")
-    del sys.modules[name]  # it was there for dataclasses and typing, which look a class's module up
+    del sys.modules[name]  # only dataclasses and typing needed it, which look up a class's module
     return [value for value in vars(module).values() if isinstance(value, Declaration)]
 
 
@@ -69,7 +69,7 @@ async def custom_facts(
 
 async def _value(declaration: Declaration, host: Host, known: Known) -> Any:
     try:
-        value = await in_thread(lambda: declaration.resolve(host, known), seconds=declaration.timeout, name=f"fact {declaration.name}")
+        value = await run_in_thread(lambda: declaration.resolve(host, known), seconds=declaration.timeout, name=f"fact {declaration.name}")
     except TimeoutError:
         log.error("Timed out after %g seconds while resolving fact='%s'", declaration.timeout, declaration.name)
         return None

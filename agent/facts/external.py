@@ -58,7 +58,7 @@ def parse_output(text: str) -> dict[str, Any]:
     return parse_map(data) if isinstance(data, dict) else parse_text(text)
 
 
-def distrust(info: os.stat_result, euid: int) -> str:
+def reason_to_distrust(info: os.stat_result, euid: int) -> str:
     """Return why a program is not run, because somebody else could change code that would run as us; '' when it may be run."""
     if info.st_uid not in (0, euid):
         return f"it belongs to the user {info.st_uid}"
@@ -129,7 +129,9 @@ def _read(path: Path) -> str:
 
 
 async def _run(path: Path, environ: Mapping[str, str], limits: ExternalFactLimits) -> dict[str, Any]:
-    reason = distrust(await asyncio.to_thread(path.stat), os.geteuid()) or distrust(await asyncio.to_thread(path.parent.stat), os.geteuid())
+    reason = reason_to_distrust(await asyncio.to_thread(path.stat), os.geteuid()) or reason_to_distrust(
+        await asyncio.to_thread(path.parent.stat), os.geteuid()
+    )
     if reason:
         log.warning("Not running the external fact %s: %s", quoted_for_log(str(path)), reason)
         return {}

@@ -19,13 +19,13 @@ from .external import ExternalFactLimits, external_facts
 from .facterconf import FactCache, FacterConf, read_conf
 from .legacy import legacy_facts
 from .ruby import ruby_facts, ruby_only
-from .threads import in_thread
+from .threads import run_in_thread
 
 log = logging.getLogger("puppet.facts")
 
 FACTER_VERSION = "4.3.0"  # the version whose facts these are
 
-# What a resolver gives, so that it need not run when all of it is blocked or kept.
+# The facts of each resolver, which need not run when all of them are blocked or cached.
 PROVIDES: Mapping[Callable[[Host], dict[str, Any]], tuple[str, ...]] = {
     operatingsystem.resolve_os: ("os",),
     operatingsystem.resolve_kernel: ("kernel", "kernelrelease", "kernelversion", "kernelmajversion"),
@@ -47,7 +47,7 @@ PROVIDES: Mapping[Callable[[Host], dict[str, Any]], tuple[str, ...]] = {
 }
 CORE = tuple(PROVIDES)
 
-# What the agent or the master says about a node; no external or custom fact may say it instead.
+# Facts that only the agent or the master may set, no external or custom fact.
 RESERVED = frozenset({"trusted", "facts", "server_facts", "clientcert", "clientversion", "clientnoop"})
 
 
@@ -90,7 +90,7 @@ async def gather(host: Host, sources: FactSources, core: Sequence[Callable[[Host
     ruby_files = await asyncio.to_thread(ruby_only, custom_folders)
     program = "facter" if sources.ruby and not conf.no_ruby else ""
     results, external, from_ruby = await asyncio.gather(
-        asyncio.gather(*(_core(resolver, host, sources.core_seconds) for resolver in resolvers)),
+        asyncio.gather(*(_resolve_core(resolver, host, sources.core_seconds) for resolver in resolvers)),
         external_facts(external_folders, environ=host.environ, limits=sources.limits, blocked=conf.blocked),
         ruby_facts(ruby_files, environ=host.environ, limits=sources.limits, program=program),
     )
@@ -101,23 +101,28 @@ async def gather(host: Host, sources: FactSources, core: Sequence[Callable[[Host
     if sources.legacy and "legacy" not in conf.blocked:
         known = {**conf.without_blocked(legacy_facts(known)), **known}
     weights = dict.fromkeys(known, 0)
-    for facts, weight in ((_allowed(external, "external"), 10_000), (_allowed(environment_facts(host.environ), "environment"), 1_000_000)):
+    for facts, weight in (
+        (_without_reserved(external, "external"), 10_000),
+        (_without_reserved(environment_facts(host.environ), "environment"), 1_000_000),
+    ):
         known |= facts
         weights |= dict.fromkeys(facts, weight)
-    known |= {name: value for name, value in _allowed(from_ruby, "custom").items() if not weights.get(name) and name not in conf.blocked}
+    known |= {
+        name: value for name, value in _without_reserved(from_ruby, "custom").items() if not weights.get(name) and name not in conf.blocked
+    }
     declarations = [
         declaration for declaration in await asyncio.to_thread(load_all, custom_folders) if declaration.name not in conf.blocked
     ]
     if declarations:
-        known |= _allowed(await custom_facts(declarations, host, known, weights), "custom")
+        known |= _without_reserved(await custom_facts(declarations, host, known, weights), "custom")
     if cache:
         await asyncio.to_thread(cache.store, known)
     return {name: known[name] for name in sorted(known) if known[name] is not None}
 
 
-async def _core(resolver: Callable[[Host], dict[str, Any]], host: Host, seconds: float) -> dict[str, Any]:
+async def _resolve_core(resolver: Callable[[Host], dict[str, Any]], host: Host, seconds: float) -> dict[str, Any]:
     try:
-        return await in_thread(lambda: resolver(host), seconds=seconds, name=resolver.__name__)
+        return await run_in_thread(lambda: resolver(host), seconds=seconds, name=resolver.__name__)
     except TimeoutError:
         log.error("Timed out after %g seconds in %s; its facts are missing", seconds, resolver.__name__)
     except Exception as err:  # noqa: BLE001  # one broken resolver must not cost the run its other facts
@@ -130,7 +135,7 @@ def environment_facts(environ: Mapping[str, str]) -> dict[str, str]:
     return {name[6:].lstrip("_").lower(): value for name, value in environ.items() if name.startswith("FACTER") and len(name) > 7}
 
 
-def _allowed(facts: Mapping[str, Any], kind: str) -> dict[str, Any]:
+def _without_reserved(facts: Mapping[str, Any], kind: str) -> dict[str, Any]:
     refused = sorted(RESERVED & facts.keys())
     if refused:
         log.warning("Ignoring the %s facts %s: these names are reserved", kind, ", ".join(refused))

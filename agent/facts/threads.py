@@ -10,7 +10,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-async def in_thread(work: Callable[[], T], *, seconds: float, name: str) -> T:
+async def run_in_thread(work: Callable[[], T], *, seconds: float, name: str) -> T:
     """
     Return the result of `work`; TimeoutError after `seconds`, else whatever it raises.
 

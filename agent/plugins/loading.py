@@ -44,7 +44,7 @@ class Plugins:
         if any((folder / "puppet" / "provider").is_dir() for folder in self.folders):
             from shared.ral.plugins import plugin_providers
 
-            makers = plugin_providers(self.folders, self.types, builtin, broken=lambda name, err: log_error(self.log, err))
+            makers = plugin_providers(self.folders, self.types, builtin, on_broken=lambda name, err: log_error(self.log, err))
         run_providers: Providers = Providers(makers, platform)
         return run_providers
 
@@ -66,7 +66,7 @@ def plugins_for(catalog: Catalog, folders: Sequence[Path], log: RunLog) -> Plugi
     if any((folder / "puppet" / kind).is_dir() for folder in folders for kind in ("type", "provider")):
         from shared.ral.plugins import plugin_types
 
-        module_types = plugin_types(folders, names=used_types(catalog) - builtin.keys(), broken=note)
+        module_types = plugin_types(folders, names=used_types(catalog) - builtin.keys(), on_broken=note)
     return Plugins(folders, ChainMap(dict(module_types), builtin) if module_types else builtin, broken, log)  # type: ignore[arg-type]  # it is only read
 
 

@@ -7,13 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from shared.ral import Platform, Provider, Providers, Type
+from shared.ral.providers import ProviderFactories
 
 from ..state.runlog import RunLog
 
 if TYPE_CHECKING:
     from .file.context import FileContext
-
-Makers = Mapping[str, Callable[[], Sequence[Provider[Any]]]]
 
 
 def builtin_providers(
@@ -23,7 +22,7 @@ def builtin_providers(
     providers: Callable[[], Providers] | None = None,
     types: Mapping[str, type[Type]] | None = None,
     platform: Platform | None = None,
-) -> Makers:
+) -> ProviderFactories:
     """
     Return for each type the function that creates its providers; nothing is imported before a catalog needs it.
 

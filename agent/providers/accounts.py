@@ -105,7 +105,7 @@ class AccountDatabase:
                 try:
                     groups.append(grp.getgrgid(gid).gr_name)
                 except KeyError:
-                    continue  # the group went while we looked
+                    continue  # the group was removed in between
         names = tuple(dict.fromkeys(groups))
         return UserAccount(entry.pw_name, entry.pw_uid, entry.pw_gid, entry.pw_gecos, entry.pw_dir, entry.pw_shell, names)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .file.context import FileContext
     from .parsed.storage import FlatFiles
 
-Maker = Callable[[], Sequence[Provider[Any]]]
+ProviderFactory = Callable[[], Sequence[Provider[Any]]]
 
 
 class _Run:
@@ -23,13 +23,13 @@ class _Run:
     def __init__(self, log: RunLog, files: Callable[[], FileContext] | None) -> None:
         self.log = log
         self._files = files
-        self._made: FileContext | None = None
+        self._context: FileContext | None = None
 
     def context(self) -> FileContext | None:
         """Return the context that all of them share; None: files cannot be managed."""
-        if self._made is None and self._files is not None:
-            self._made = self._files()
-        return self._made
+        if self._context is None and self._files is not None:
+            self._context = self._files()
+        return self._context
 
     def flat(self, *public: str, mode: int = 0o600) -> FlatFiles:
         """Return the storage of files that are read and written whole; `public` are the paths that everybody may read."""
@@ -43,10 +43,10 @@ class _Run:
         return files is not None and files.show_diff
 
 
-def line_providers(log: RunLog, files: Callable[[], FileContext] | None) -> dict[str, Maker]:
+def line_providers(log: RunLog, files: Callable[[], FileContext] | None) -> dict[str, ProviderFactory]:
     """Return for each type the function that creates its providers; see `builtin_providers`."""
     run = _Run(log, files)
-    return {name: partial(make, run) for name, make in _MAKERS.items()}
+    return {name: partial(make, run) for name, make in _FACTORIES.items()}
 
 
 def _host(run: _Run) -> Sequence[Provider[Any]]:
@@ -143,8 +143,8 @@ def _concat_file(run: _Run) -> Sequence[Provider[Any]]:
     return [Concat(files.sources)] if files else []
 
 
-# Each imports its provider when its type is met.
-_MAKERS: Mapping[str, Callable[[_Run], Sequence[Provider[Any]]]] = {
+# Each imports its provider when its type is first used.
+_FACTORIES: Mapping[str, Callable[[_Run], Sequence[Provider[Any]]]] = {
     "augeas": _augeas,
     "concat_file": _concat_file,
     "cron": _cron,

@@ -34,7 +34,7 @@ class CertificateStatus(Model):
     not_after: str | None = None
 
     def to_data(self, dialect: Dialect) -> Any:
-        if self.desired_state is not None and not self.state:  # a wish, on its way to the CA
+        if self.desired_state is not None and not self.state:  # asked for by a request to the CA
             wish = {"name": self.name, "desired_state": self.desired_state}
             return wish | ({"cert_ttl": self.cert_ttl} if self.cert_ttl is not None else {})
         common = {

@@ -28,7 +28,7 @@ class PackedReport(Report):
     ) -> PackedReport:
         report = cls.model_construct(name=name, report_format=report_format, documents=documents, lines=lines, unpack=unpack)
         for field in Report.model_fields.keys() - _OWN:
-            del report.__dict__[field]  # else whoever reads it would get a default for a value
+            del report.__dict__[field]  # else a reader would get a default for a value
         return report
 
     if not TYPE_CHECKING:

@@ -229,7 +229,7 @@ class Report(Model):
         return data | {name: getattr(self, name) for name in optional if getattr(self, name) is not None}
 
     def legacy_data(self) -> dict[str, Any]:
-        """Format 4, of 3.8."""
+        """Return the form of format 4, of 3.8."""
         return {
             "host": self.name,
             "time": self.time,
@@ -301,7 +301,7 @@ def _metric(metric: Metric) -> dict[str, Any]:
 
 def _legacy_status(status: ResourceStatus) -> dict[str, Any]:
     data = {name: getattr(status, name) for name in _LEGACY_STATUS}
-    # What 3.8 knows as failed includes a failed restart.
+    # In 3.8 a failed restart also counts as failed.
     data["failed"] = status.failed or status.failed_to_restart
     return data | {"events": [{name: getattr(event, name) for name in _LEGACY_EVENT} for event in status.events]}
 

@@ -15,7 +15,7 @@ from ..regexps import match_whole
 from .messages import ABSENT, REDACTED, change_message, displayed
 
 Resource = Any  # a Type: types are made of attributes, so that this module cannot import it; overriding methods declare it as Type
-State = Mapping[str, Any]  # what is on the system: flat, by attribute name; a missing key is ABSENT
+State = Mapping[str, Any]  # the state of a thing on the system: flat, by attribute name; a missing key is ABSENT
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -29,7 +29,7 @@ class Value:
     aliases: tuple[str, ...] = ()
     event: str = ""  # name of the event in place of `<attribute>_changed`
     requires: tuple[str, ...] = ()  # features that the provider must have
-    invalidate_refreshes: bool = False  # a change to this value drops a refresh that waits (a service just started)
+    invalidate_refreshes: bool = False  # a change to this value drops a waiting refresh (a service just started)
 
 
 class ParamOptions(TypedDict, total=False):
@@ -38,7 +38,7 @@ class ParamOptions(TypedDict, total=False):
     doc: str
     values: Sequence[Any]  # plain ones or `Value`; a value is matched by its text, True matches "true"
     match: str | Sequence[str]  # regexes that a whole value may match instead
-    check: Callable[[Any], None]  # raises ValueError; sees the value as given
+    check: Callable[[Any], None]  # raises ValueError; gets the value before it is converted
     munge: Callable[[Any], Any]  # converts a checked value, in place of the conversion to the attribute's kind
     requires: Sequence[str]  # features; without them the attribute is dropped with a debug line
     sensitive: bool  # shown as [redacted], always
@@ -130,7 +130,7 @@ class Param(Generic[T]):
     def __set__(self, resource: Resource, value: T) -> None:
         resource.assign(self.name, value)
 
-    # --- from what was given to what the resource holds; override for what options cannot say
+    # --- from the manifest's value to the stored one; override for what options cannot express
 
     def validate(self, resource: Resource, value: Any) -> None:
         """Raise ValueError when one value, as the manifest has it, is not acceptable."""
@@ -149,10 +149,10 @@ class Param(Generic[T]):
     def accept(self, resource: Resource, raw: Any) -> Any:
         """Return the value to store for a manifest's value: validated, then munged; ValueError says why it is refused."""
         if self.many:
-            return [self._one(resource, value) for value in as_list(raw)]
-        return self._one(resource, raw)
+            return [self._accept_one(resource, value) for value in as_list(raw)]
+        return self._accept_one(resource, raw)
 
-    def _one(self, resource: Resource, value: Any) -> Any:
+    def _accept_one(self, resource: Resource, value: Any) -> Any:
         self.validate(resource, value)
         try:
             return self.munge(resource, value)
@@ -230,7 +230,7 @@ class Property(Param[T]):
         """Return all desired values as a list: the alternatives, or with `many` the whole array."""
         if self.read_only:
             raise ValueError(f"{self.name} is read-only")
-        return [self._one(resource, value) for value in as_list(raw)]
+        return [self._accept_one(resource, value) for value in as_list(raw)]
 
     # --- comparing; pure
 
@@ -260,7 +260,7 @@ class Property(Param[T]):
             return desired
         return desired[0] if desired else None
 
-    # --- telling
+    # --- messages
 
     def is_text(self, resource: Resource, value: Any) -> str:
         """Return the current value, as a change message shows it."""
@@ -301,7 +301,7 @@ def ensurable(*values: str | Value, default: str | None = "present", match: Sequ
     """
     Return the usual `ensure`: present and absent, or the listed values.
 
-    `default` holds only for a resource that manages something (has a property with a wanted value); None: no default.
+    `default` holds only for a resource that manages something (has a property with a desired value); None: no default.
     """
 
     def when_managed(resource: Resource) -> str | None:
@@ -369,15 +369,15 @@ class TypeDeclaration:
     isomorphic: bool = True  # False: two resources may name the same thing (exec)
     refreshable: bool = False  # its provider answers `refresh`
     self_refresh: bool = False  # a change of its own also refreshes it
-    depth_first: bool = False  # what it generates comes before it
+    depth_first: bool = False  # the resources that it generates come before it
     apply_to: str = "host"  # host, device, both
     ensure_retrieved: bool = True  # False: `ensure` is read only when it is managed
 
-    # Picked out of the attributes once: every resource of a catalog asks for them several times.
+    # Computed once: every resource of a catalog reads them several times.
     namevars: tuple[str, ...] = field(init=False)
     properties: tuple[Property[Any], ...] = field(init=False)  # `ensure` first, then in declaration order
     parameters: tuple[Param[Any], ...] = field(init=False)  # without properties and metaparameters
-    defaulted: tuple[Param[Any], ...] = field(init=False)  # those that may hold something that was not given
+    defaulted: tuple[Param[Any], ...] = field(init=False)  # those that may have a value that the manifest does not set
     particular: tuple[Param[Any], ...] = field(init=False)  # those that not every provider can manage
 
     def __post_init__(self) -> None:

@@ -11,7 +11,7 @@ from ..data import richdata
 from ..errors import Location, PuppetError, ResourceError, Unsupported
 from ..models.catalog import Catalog, CatalogResource
 from .components import Component, Unmanaged
-from .core import Origin, Pending, Type
+from .core import Origin, PendingValue, Type
 from .references import Ref
 from .secrets import Secrets
 
@@ -39,7 +39,7 @@ class RalCatalog:
         self.order: list[Type] = []
         self._table: dict[Ref, Type] = {}
         self._keys: dict[tuple[str, ...], Type] = {}
-        self._absent: set[Ref] = set()  # looked for in vain since a resource was last added: thousands of files ask for the same folders
+        self._absent: set[Ref] = set()  # known to be absent since a resource was last added: thousands of files look for the same folders
         self._children: dict[Type, list[Type]] = {}
         self._parents: dict[Type, list[Type]] = {}
         self._paths: dict[Type, list[str]] = {}
@@ -241,7 +241,7 @@ class _Reader:
         ref = Ref(wire.type, wire.title)
         where = Location(wire.file, wire.line) if wire.file or wire.line else None
         plain: dict[str, Any] = {}
-        pending: dict[str, Pending] = {}
+        pending: dict[str, PendingValue] = {}
         secret = set(wire.sensitive_parameters)
         origin = Origin(where, _tags(wire, plain), wire.exported, sensitive=frozenset(secret))
         try:
@@ -307,7 +307,7 @@ class _Reader:
             return wire.kind in ("class", "defined_type", "definition", "node") or (wire.kind == "unknown" and ref.type in _CONTAINERS)
         if ref.type in self.types or ref.type in self.known or ref.type in self.broken:
             return False
-        # Masters before 7 do not say what is a define; a type of a module that is missing here must not pass for one.
+        # Masters before 7 do not mark defines; a type of a module that is missing here must not be taken for one.
         return ref.type in _CONTAINERS or "::" in ref.type or wire.ref in self.containers
 
     def _missing(self, ref: Ref, where: Location | None) -> ResourceError:

@@ -22,7 +22,7 @@ log = logging.getLogger("puppet.commands")
 _LOCALE = {"LANG": "C", "LC_ALL": "C", "LC_CTYPE": "C", "LC_MESSAGES": "C", "LANGUAGE": "C"}
 _PERSONAL = frozenset(("HOME", "USER", "LOGNAME"))
 _SYSTEM = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"]
-MAX_OUTPUT = 32 * 1024 * 1024  # bytes that are kept; what a command says after them is dropped
+MAX_OUTPUT = 32 * 1024 * 1024  # bytes of output that are kept; the rest is dropped
 
 
 _SECRETS: ContextVar[tuple[str, ...]] = ContextVar("secrets", default=())
@@ -104,7 +104,7 @@ async def execute(
         started = log_start(command)
         code = await _run_to_end(argv, env, input_fd, output, seconds, command)
         log_end(command, code, started)
-        result = Output(output.kept.decode("utf-8", "replace"), code)
+        result = Output(output.content.decode("utf-8", "replace"), code)
     finally:
         output.close()
         os.close(input_fd)
@@ -158,7 +158,7 @@ class Command:
     path: str
     optional: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
-    seconds: float | None = None  # the most that a call may take, unless it says otherwise
+    seconds: float | None = None  # the time limit of a call that sets none
     find_program: Callable[[str], str | None] = which
 
     async def __call__(

@@ -11,7 +11,7 @@ from .core import Origin, Type
 from .references import Ref
 
 
-class _Stands(Type):
+class _StandIn(Type):
     """A resource with another type's reference, of whose attributes it has only the metaparameters."""
 
     name = Param(str, namevar=True)
@@ -23,11 +23,11 @@ class _Stands(Type):
         super().__init__(ref.title, meta, origin, ref=ref)
 
 
-class Component(_Stands, name="component"):
+class Component(_StandIn, name="component"):
     """A class, a node or an instance of a define: it contains resources."""
 
 
-class Unmanaged(_Stands, name="unmanaged"):
+class Unmanaged(_StandIn, name="unmanaged"):
     """A resource that cannot be managed, for a reason that becomes its failure; its relationships hold all the same."""
 
     def __init__(self, ref: Ref, reason: ResourceError, given: Mapping[str, Any], origin: Origin | None = None) -> None:

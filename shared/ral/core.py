@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 TitlePatterns = Sequence[tuple[str, Sequence[str | tuple[str, Callable[[str], Any]]]]]
 
-Pending = Callable[[], tuple[Any, bool]]
+PendingValue = Callable[[], tuple[Any, bool]]
 """Gives an attribute's value, and whether it is a secret; PuppetError when there is none."""
 
 
@@ -35,9 +35,9 @@ class Origin:
     virtual: bool = False
     sensitive: frozenset[str] = frozenset()  # attributes whose values may not be shown
     purging: bool = False  # generated to remove what nobody manages
-    # Attributes whose values are only known at the resource's turn: until `settle` it is as if they were not given, and
-    # nobody asks whether all fits together.
-    pending: Mapping[str, Pending] = field(default_factory=dict)
+    # Attributes whose values are only known at the resource's turn: until `resolve_pending` they count as not set, and
+    # the resource is not validated.
+    pending: Mapping[str, PendingValue] = field(default_factory=dict)
 
 
 class Surroundings(Protocol):
@@ -160,8 +160,8 @@ class Type(Metaparams):
         self.redaction = Secrets()
         self.pending = self.origin.pending
         try:
-            self._fill(given)
-            self._complete()
+            self._assign_all(given)
+            self._complete_and_validate()
         except ResourceError as err:
             err.where = err.where or self.origin.where
             self.strip_secrets(err)
@@ -169,9 +169,9 @@ class Type(Metaparams):
 
     # --- values
 
-    def _fill(self, given: Mapping[str, Any]) -> None:
+    def _assign_all(self, given: Mapping[str, Any]) -> None:
         desired = dict(given)
-        for attribute, value in self._from_title(desired).items():
+        for attribute, value in self._values_from_title(desired).items():
             desired.setdefault(attribute, value)
         known = self.declaration.attributes
         for attribute in desired:
@@ -184,10 +184,10 @@ class Type(Metaparams):
             if attribute in given:
                 self._given.add(attribute)
 
-    def _complete(self) -> None:
+    def _complete_and_validate(self) -> None:
         for attribute in self.declaration.defaulted:
             if attribute.name not in self._values and attribute.name not in self.pending:
-                self._assume(attribute)
+                self._assign_default(attribute)
         if self.pending:
             return
         try:
@@ -212,16 +212,16 @@ class Type(Metaparams):
             self.assign(attribute, value)
             self._given.add(attribute)
         self.pending = {}
-        self._complete()
+        self._complete_and_validate()
 
-    def _assume(self, attribute: Param[Any]) -> None:
+    def _assign_default(self, attribute: Param[Any]) -> None:
         value = attribute.default_for(self)
         if value is not None and self.redaction.are_in(value):  # made of an attribute that is Sensitive
             self.origin = replace(self.origin, sensitive=self.origin.sensitive | {attribute.name})
         if value is not None:
             self._values[attribute.name] = [value] if isinstance(attribute, Property) and not isinstance(value, list) else value
 
-    def _from_title(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def _values_from_title(self, given: Mapping[str, Any]) -> dict[str, Any]:
         namevars = self.declaration.namevars
         if len(namevars) == 1 and namevars[0] in given and type(self).title_patterns is Type.title_patterns:
             return {}
@@ -244,7 +244,7 @@ class Type(Metaparams):
     def assign(self, attribute: str, value: Any) -> None:
         """Set an attribute as if the manifest had: checked and converted; ResourceError when it is refused."""
         declared = self.declaration.attributes[attribute]
-        # The title names the resource in every message: what is the same text is no secret.
+        # The title names the resource in every message: a value of the same text is no secret.
         secret = self.is_sensitive(attribute) and value not in (self.title, [self.title])
         if secret:
             self.redaction.add(value)
@@ -388,7 +388,7 @@ class Type(Metaparams):
     def child(self, title: str, given: Mapping[str, Any], *, origin: Origin | None = None, type: type[Type] | None = None) -> Type:
         """Return a new resource (by default of the same type) with this one's tags, for `generate` and `eval_generate`."""
         origin = origin or Origin(tags=self.origin.tags)
-        secret = {name for name, value in given.items() if self.redaction.are_in(value)}  # it gets what is Sensitive here
+        secret = {name for name, value in given.items() if self.redaction.are_in(value)}  # Sensitive values stay so in the child
         resource = (type or self.__class__)(title, given, replace(origin, sensitive=origin.sensitive | secret))
         resource.surroundings = self.surroundings
         return resource
@@ -420,7 +420,7 @@ _RESERVED = frozenset(n for n in vars(Type) if not n.startswith("_") and not isi
     "title", "origin", "ref", "surroundings", "handler", "declaration", "pending",
 }  # fmt: skip
 
-__all__ = ["CompleteCatalog", "Origin", "Pending", "Ref", "Surroundings", "TitlePatterns", "Type"]
+__all__ = ["CompleteCatalog", "Origin", "PendingValue", "Ref", "Surroundings", "TitlePatterns", "Type"]
 
 
 def _texts_in(value: Any) -> Iterator[str]:

@@ -32,8 +32,8 @@ class OutputPipe:
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
-        self.kept = bytearray()
-        self.cut = False  # something was dropped
+        self.content = bytearray()
+        self.truncated = False  # something was dropped
         self.ended = False  # nobody has it open for writing any more
         self.reader, self.writer = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(self.reader, False)
@@ -53,9 +53,9 @@ class OutputPipe:
             if not block:
                 self.ended = True
                 return
-            space_left = self.capacity - len(self.kept)
-            self.kept += block[:space_left]
-            self.cut = self.cut or len(block) > space_left
+            space_left = self.capacity - len(self.content)
+            self.content += block[:space_left]
+            self.truncated = self.truncated or len(block) > space_left
 
     def close(self) -> None:
         """Release the pipe; a process that outlives its command and still has it open gets another reader. Blocks while that starts."""

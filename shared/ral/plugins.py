@@ -20,16 +20,17 @@ from typing import Any
 from .. import pluginfiles
 from ..errors import ConfigError
 from .core import Type
-from .providers import Confine, Provider
+from .providers import Confine, Provider, ProviderFactories
 
-Makers = Mapping[str, Callable[[], Sequence[Provider[Any]]]]
-Broken = Callable[[str, ConfigError], None]
-"""Is told which type (or, as `type/name`, which provider) cannot be loaded, and why."""
+OnBroken = Callable[[str, ConfigError], None]
+"""Called with the name of the type (or, as `type/name`, of the provider) that cannot be loaded, and why."""
 
 _TYPE, _PROVIDER = "puppet_type_", "puppet_provider_"
 
 
-def plugin_types(folders: Sequence[Path], *, names: frozenset[str] | None = None, broken: Broken | None = None) -> dict[str, type[Type]]:
+def plugin_types(
+    folders: Sequence[Path], *, names: frozenset[str] | None = None, on_broken: OnBroken | None = None
+) -> dict[str, type[Type]]:
     """
     Return the types below `folders` (each a module's `lib`, or the agent's libdir), by name; of two with one name the first wins.
 
@@ -37,45 +38,48 @@ def plugin_types(folders: Sequence[Path], *, names: frozenset[str] | None = None
 
     Args:
         names: only these; None: all.
-        broken: is called with each type that cannot be used; the others are loaded all the same.
+        on_broken: called with each type that cannot be used; the others are loaded all the same.
     Raises:
-        ConfigError: without `broken`: a file cannot be loaded, or does not define the one type that its name says.
+        ConfigError: without `on_broken`: a file cannot be loaded, or does not define the one type that its name says.
     """
-    files = _Files.of(folders)
-    files.take_over()
+    files = _PluginFiles.of(folders)
+    files.install_finder()
     types_by_name: dict[str, type[Type]] = {}
     for name in files.types:
         if names is not None and name not in names:
             continue
         try:
-            types_by_name[name] = _type(name, files.types[name])
+            types_by_name[name] = _load_type(name, files.types[name])
         except ConfigError as err:
-            if broken is None:
+            if on_broken is None:
                 raise
-            broken(name, err)
+            on_broken(name, err)
     return types_by_name
 
 
-def plugin_providers(folders: Sequence[Path], types: Mapping[str, type[Type]], builtin: Makers, *, broken: Broken | None = None) -> Makers:
+def plugin_providers(
+    folders: Sequence[Path], types: Mapping[str, type[Type]], builtin: ProviderFactories, *, on_broken: OnBroken | None = None
+) -> ProviderFactories:
     """
     Return the factories of all types' providers: `builtin`, then the modules' own; files are loaded when a type is first used.
 
     Args:
-        broken: is called with each provider that cannot be loaded; in its place stands one that fits nowhere and says why.
-    Raises (when a factory is called): ConfigError: without `broken`: a file cannot be loaded, or is of another type than its folder says.
+        on_broken: called with each provider that cannot be loaded; in its place stands one that fits nowhere and says why.
+    Raises (when a factory is called):
+        ConfigError: without `on_broken`: a file cannot be loaded, or is of another type than its folder says.
     """
-    files = _Files.of(folders).providers
+    files = _PluginFiles.of(folders).providers
 
     def maker(type_name: str, paths: Mapping[str, Path]) -> Callable[[], Sequence[Provider[Any]]]:
         def make() -> Sequence[Provider[Any]]:
             providers: list[Provider[Any]] = list(builtin[type_name]()) if type_name in builtin else []
             for name, path in paths.items():
                 try:
-                    providers.append(_provider(name, path, type_name))
+                    providers.append(_load_provider(name, path, type_name))
                 except ConfigError as err:
-                    if broken is None:
+                    if on_broken is None:
                         raise
-                    broken(f"{type_name}/{name}", err)
+                    on_broken(f"{type_name}/{name}", err)
                     providers.append(_unusable(types[type_name], name, err))
             return providers
 
@@ -84,14 +88,14 @@ def plugin_providers(folders: Sequence[Path], types: Mapping[str, type[Type]], b
     return {**builtin, **{name: maker(name, paths) for name, paths in files.items() if name in types}}
 
 
-def _type(name: str, path: Path) -> type[Type]:
+def _load_type(name: str, path: Path) -> type[Type]:
     cls = pluginfiles.only(_load(path, f"{_TYPE}{name}", f"the type {name}"), Type, lambda cls: "declaration" in vars(cls))
     if cls.declaration.name != name:
         raise ConfigError(f"{path} defines the type {cls.declaration.name}, not {name}")
     return cls
 
 
-def _provider(name: str, path: Path, type_name: str) -> Provider[Any]:
+def _load_provider(name: str, path: Path, type_name: str) -> Provider[Any]:
     module = _load(path, f"{_PROVIDER}{type_name}_{name}", f"the provider {name} of {type_name}")
     cls: type[Provider[Any]] = pluginfiles.only(module, Provider)
     if cls.serves.declaration.name != type_name:
@@ -101,7 +105,7 @@ def _provider(name: str, path: Path, type_name: str) -> Provider[Any]:
     except Exception as err:
         raise ConfigError(
             f"Could not make the provider of {path}: {type(err).__name__}: {err}",
-            where=pluginfiles.place(err, path, beside=_beside(path)),
+            where=pluginfiles.place(err, path, beside=_import_root(path)),
             hint="A module's provider is made without arguments.",
         ) from err
 
@@ -114,7 +118,7 @@ def _unusable(serves: type[Type], name: str, err: ConfigError) -> Provider[Any]:
     return stand_in
 
 
-class _Files(MetaPathFinder):
+class _PluginFiles(MetaPathFinder):
     """The files of types and providers by name; as a finder of imports it lets them name each other."""
 
     def __init__(self, types: Mapping[str, Path], providers: Mapping[str, Mapping[str, Path]]) -> None:
@@ -125,21 +129,21 @@ class _Files(MetaPathFinder):
         }
 
     @classmethod
-    def of(cls, folders: Sequence[Path]) -> _Files:
+    def of(cls, folders: Sequence[Path]) -> _PluginFiles:
         types: dict[str, Path] = {}
         providers: dict[str, dict[str, Path]] = {}
         for folder in folders:
-            for path in _python(folder / "puppet" / "type", "*.py"):
+            for path in _python_files(folder / "puppet" / "type", "*.py"):
                 types.setdefault(path.stem, path)
-            for path in _python(folder / "puppet" / "provider", "*/*.py"):
+            for path in _python_files(folder / "puppet" / "provider", "*/*.py"):
                 providers.setdefault(path.parent.name, {}).setdefault(path.stem, path)
         return cls(types, providers)
 
-    def take_over(self) -> None:
+    def install_finder(self) -> None:
         """Forget what an earlier run loaded, and resolve imports from now on. The interpreter's own tables are the only place for both."""
         for name in [module for module in sys.modules if module.startswith((_TYPE, _PROVIDER))]:
             del sys.modules[name]
-        sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _Files)]
+        sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _PluginFiles)]
         sys.meta_path.append(self)
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
@@ -147,15 +151,15 @@ class _Files(MetaPathFinder):
         return None if file is None else pluginfiles.spec(file, fullname)
 
 
-def _python(folder: Path, pattern: str) -> Iterator[Path]:
+def _python_files(folder: Path, pattern: str) -> Iterator[Path]:
     return (path for path in sorted(folder.glob(pattern)) if path.stem.isidentifier())
 
 
 def _load(path: Path, name: str, label: str) -> ModuleType:
     """Return the module in a file; a module that another file has imported already is returned as it is."""
-    return sys.modules[name] if name in sys.modules else pluginfiles.load(path, name, label, beside=_beside(path))
+    return sys.modules[name] if name in sys.modules else pluginfiles.load(path, name, label, beside=_import_root(path))
 
 
-def _beside(path: Path) -> Path:
+def _import_root(path: Path) -> Path:
     """Return the folder `puppet` of all types and providers, which may import each other."""
     return path.parent.parent if path.parent.name == "type" else path.parent.parent.parent

@@ -94,7 +94,7 @@ class Provider(Generic[R]):
     default_for: ClassVar[tuple[Mapping[str, Any], ...]] = ()
     not_default_for: ClassVar[tuple[Mapping[str, Any], ...]] = ()
     features: frozenset[str] = frozenset()  # an instance may set its own
-    last_resort: ClassVar[bool] = False  # never the default while another fits (pip is nobody's package manager)
+    last_resort: ClassVar[bool] = False  # never the default while another fits (pip is no system's package manager)
 
     def __init_subclass__(
         cls,
@@ -112,7 +112,7 @@ class Provider(Generic[R]):
             cls.serves = type
         cls.name = name if name is not None else re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
         cls._conditions = (*cls._conditions, *confine)
-        # A command that a subclass declares anew (dnf in place of yum) is the only one of that name that it needs.
+        # Where a subclass declares a command anew (dnf in place of yum), it does not need the base's.
         commands = {
             attribute: value for base in reversed(cls.__mro__) for attribute, value in vars(base).items() if isinstance(value, Command)
         }
@@ -221,27 +221,30 @@ def check_values(resource: Type, provider: Provider[Any]) -> None:
                 )
 
 
+ProviderFactories = Mapping[str, Callable[[], Sequence[Provider[Any]]]]
+"""Type name → the function that creates that type's providers."""
+
+
 class Providers:
     """
     The providers of a run, and the choice among them.
 
     Args:
-        makers: type name → function that makes that type's providers; called when the type's first resource is met, so
-            that what a catalog does not use is never imported.
+        factories: called when the first resource of a type is met, so that providers that a catalog does not use are never imported.
     """
 
-    def __init__(self, makers: Mapping[str, Callable[[], Sequence[Provider[Any]]]], platform: Platform) -> None:
+    def __init__(self, factories: ProviderFactories, platform: Platform) -> None:
         self.platform = platform
-        self._makers = makers
-        self._made: dict[str, Sequence[Provider[Any]]] = {}
+        self._factories = factories
+        self._providers_by_type: dict[str, Sequence[Provider[Any]]] = {}
         self._defaults: dict[str, tuple[Provider[Any] | None, str]] = {}
 
     def of(self, type_name: str) -> Sequence[Provider[Any]]:
         """Return all providers of a type, whether they fit or not."""
-        if type_name not in self._made:
-            maker = self._makers.get(type_name)
-            self._made[type_name] = tuple(maker()) if maker else ()
-        return self._made[type_name]
+        if type_name not in self._providers_by_type:
+            factory = self._factories.get(type_name)
+            self._providers_by_type[type_name] = tuple(factory()) if factory else ()
+        return self._providers_by_type[type_name]
 
     def suitable(self, type_name: str) -> Sequence[Provider[Any]]:
         """Return the providers that fit this system now; evaluated each time, because a run may install a provider's program."""

@@ -29,7 +29,7 @@ class CronTimes(Property[list[str]]):
     names: Sequence[str] = ()
 
     def accept(self, resource: Type, raw: Any) -> list[Any]:
-        values = [self._one(resource, value) for value in as_list(raw)]
+        values = [self._accept_one(resource, value) for value in as_list(raw)]
         return [ABSENT] if values and values[0] == ABSENT else values
 
     def munge(self, resource: Type, value: Any) -> Any:

@@ -114,7 +114,7 @@ class ExecNumber(Param[Any]):
 
     problem = ""
 
-    def _one(self, resource: Type, value: Any) -> Any:
+    def _accept_one(self, resource: Type, value: Any) -> Any:
         try:
             return self.number(value)
         except ValueError as err:
@@ -127,7 +127,7 @@ class ExecNumber(Param[Any]):
 
 class ExecTimeout(ExecNumber):
     def accept(self, resource: Type, raw: Any) -> float:
-        return float(self._one(resource, raw[0] if isinstance(raw, list) and raw else raw))
+        return float(self._accept_one(resource, raw[0] if isinstance(raw, list) and raw else raw))
 
     def number(self, value: Any) -> float:
         try:

@@ -272,10 +272,10 @@ class File(Type, name="file", features={"manages_symlinks": "The provider can ma
     validate_replacement = Param(str, default="%", doc="What stands for the new file's path in validate_cmd.")
 
     def __init__(self, title: str, given: Mapping[str, Any], origin: Origin | None = None) -> None:
-        self.actual_content: bytes | None = None  # None: nothing, or what the source or the bucket has
+        self.actual_content: bytes | None = None  # None: no content, or that of the source or the bucket
         self.metadata: FileMetadata | None = None  # of the source, once known
         self.names: dict[tuple[str, Any], str] = {}  # ("owner" | "group", id) → name, as far as the provider looked them up
-        self.is_directory = False  # what the provider found at its last look
+        self.is_directory = False  # as the provider last saw it
         super().__init__(title, given, origin)
 
     @classmethod
@@ -354,7 +354,7 @@ class File(Type, name="file", features={"manages_symlinks": "The provider can ma
         """Return the resource for a path below this directory, with the attributes that a manifest sets for the directory."""
         attributes = {name: value for name, value in self.given.items() if name not in _NOT_FOR_CHILDREN}
         if "backup" in attributes:
-            attributes["backup"] = self.backup or False  # as a manifest says that there are none
+            attributes["backup"] = self.backup or False  # as a manifest writes that there are no backups
         child = self.child(f"{self.path.rstrip('/')}/{relative}", attributes)
         assert isinstance(child, File)
         return child

@@ -61,7 +61,7 @@ class IniSetting(Type, name="ini_setting", refreshable=True):
     indent_width = Param(int, doc="How far; by default as far as the section's other settings.")
     refreshonly = Param(bool, default=False, doc="Whether to change anything only on a refresh.")
 
-    diffs = False  # the setting show_diff; the provider says
+    diffs = False  # the setting show_diff, which the provider assigns
 
     def validate(self) -> None:
         if self.path is None:

@@ -38,7 +38,7 @@ class IniSubsetting(Type, name="ini_subsetting"):
     insert_value = Param(str, doc="The word or number that `insert_type` speaks of.")
     delete_if_empty = Param(bool, default=False, doc="Whether the setting goes with its last word.")
 
-    diffs = False  # the setting show_diff; the provider says
+    diffs = False  # the setting show_diff, which the provider assigns
 
     def validate(self) -> None:
         for needed in ("path", "setting", "subsetting"):

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from agent.providers.file.path_entries import open_entry
-from agent.providers.file.writing import Replacement, Rights
+from agent.providers.file.replacement import Replacement, Rights
 from shared.errors import (
     BadData,
     PuppetError,
@@ -142,7 +142,7 @@ def test_AG_03_a_temporary_name_that_is_taken_is_never_used(tmp_path, monkeypatc
     trap = tmp_path / "trap"
     trap.write_text("trap")
     letters = iter("aaaaaaa" + "bbbbbbb" + "ccccccc")
-    monkeypatch.setattr("agent.providers.file.writing.secrets.choice", lambda _: next(letters))
+    monkeypatch.setattr("agent.providers.file.replacement.secrets.choice", lambda _: next(letters))
     stem = f".f.puppet{time.strftime('%Y%m%d', time.localtime(0))}-{os.getpid()}-"
     (tmp_path / f"{stem}aaaaaaa").symlink_to(trap)
     os.link(trap, tmp_path / f"{stem}bbbbbbb")

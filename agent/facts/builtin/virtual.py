@@ -9,7 +9,7 @@ from typing import Any
 from .host import Host
 
 _PHYSICAL = frozenset({"physical", "xen0", "vmware_server", "vmware_workstation", "openvzhn", "vserver_host"})
-# DMI product -> what it means. Source: facts reference 2.4.
+# DMI product → hypervisor. Source: facts reference 2.4.
 _PRODUCTS = {
     "VMware": "vmware",
     "VirtualBox": "virtualbox",
@@ -104,7 +104,7 @@ def resolve_virtual(host: Host) -> dict[str, Any]:
     pci = "" if hypervisor else parse_pci(host.run(["lspci"]))
     hypervisor = hypervisor or pci
     if not hypervisor and re.search(r"^flags\s*:.*\bhypervisor\b", host.read("/proc/cpuinfo"), re.M):
-        # The kernel runs as a guest, but nothing says whose.
+        # The kernel runs as a guest of an unknown hypervisor.
         hypervisor = "kvm" if host.entries("/sys/bus/virtio/devices") else "vm_other"
     virtual = hypervisor or "physical"
     facts: dict[str, Any] = {"virtual": virtual, "is_virtual": virtual not in _PHYSICAL}

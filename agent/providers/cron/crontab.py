@@ -17,7 +17,7 @@ from shared.ral import ABSENT, Command, State
 from shared.types.cron import TIME_FIELDS, Cron
 from shared.types.lines import breaks_line
 
-from ..file.writing import Rights
+from ..file.replacement import Rights
 from ..parsed.base import ParsedFile
 from ..parsed.records import LineFormat, ParsedRecord
 
@@ -61,7 +61,7 @@ class CrontabFormat(LineFormat):
     def parse(self, text: str) -> list[ParsedRecord]:
         records: list[ParsedRecord] = []
         name: str | None = None
-        heading: list[ParsedRecord] = []  # name and settings that have met no job yet
+        heading: list[ParsedRecord] = []  # a name and settings whose job has not come yet
         for record in super().parse(_NATIVE_HEADER.sub("", text)):
             if record.text is None:
                 self._name(record, name)
@@ -119,7 +119,7 @@ class Crontabs:
 
     async def read(self, target: str) -> str:
         if await asyncio.to_thread(_uid, target) is None:
-            return ""  # the same run may make that user
+            return ""  # the same run may create that user
         output = await self.command(*_as(target), "-l", seconds=SECONDS, fail=False)
         if output.code and re.search(r"no crontab for|are not allowed to", output.text):
             return ""
@@ -183,7 +183,7 @@ class Crontab(ParsedFile[Cron], type=Cron, name="crontab"):
             free = record.text is None and record.values.get("_unmanaged") and not any(record is other for other in others)
             if free and resource.fits(record.values):
                 record.name = record.values["name"] = resource.key
-                return record  # it gets its comment only when it is changed
+                return record  # its name is written as a comment only when it is changed
         return None
 
     def identity(self, state: State) -> Mapping[str, Any]:

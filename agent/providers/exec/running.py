@@ -116,7 +116,7 @@ def _run(argv: Sequence[str], program: str, options: ChildOptions, stop: threadi
         finally:
             _end(child)
         output.take()
-        text = output.kept.decode("utf-8", "replace") + ("\n[the rest of the output is left out]" if output.cut else "")
+        text = output.content.decode("utf-8", "replace") + ("\n[the rest of the output is left out]" if output.truncated else "")
         return CommandResult(child.returncode if child.returncode >= 0 else None, text)
     finally:
         output.close()

@@ -16,7 +16,7 @@ from shared.types.filebucket import Filebucket
 from ...servers.dipper import Dipper
 from .inheritance import SET_IDS
 from .path_entries import PathEntry, file_type, open_entry, open_entry_in_thread
-from .writing import Replacement, Rights
+from .replacement import Replacement, Rights
 
 Buckets = Callable[[Filebucket | None], Dipper]  # None: the bucket `puppet`, when the catalog does not declare it
 
@@ -31,7 +31,7 @@ def bucket_of(resource: File) -> Filebucket | None:
     return None
 
 
-def in_bucket(resource: File) -> bool:
+def uses_bucket(resource: File) -> bool:
     """Return whether backups go to a filebucket rather than beside the file."""
     return bool(resource.backup) and not resource.backup.startswith(".")
 
@@ -59,15 +59,15 @@ async def back_up(resource: File, buckets: Buckets, log_run: Callable[[str, str]
             resource.log("warning", "Not backing up a hard link to another user's file")
             return
         try:
-            if in_bucket(resource):
+            if uses_bucket(resource):
                 await _back_up_to_bucket(resource, entry, kind, buckets, log_run)
             else:
                 await asyncio.to_thread(_copy_beside, resource, entry, info)
         except OSError as err:
-            text = f"Could not back up {resource.path}" if in_bucket(resource) else f"Could not back {resource.path} up"
+            text = f"Could not back up {resource.path}" if uses_bucket(resource) else f"Could not back {resource.path} up"
             raise ResourceError(f"{text}: {err.strerror}") from err
         except PuppetError as err:
-            raise ResourceError(f"Could not back up {resource.path}: {err.message}" if in_bucket(resource) else err.message) from err
+            raise ResourceError(f"Could not back up {resource.path}: {err.message}" if uses_bucket(resource) else err.message) from err
 
 
 async def _back_up_to_bucket(resource: File, entry: PathEntry, kind: str, buckets: Buckets, log_run: Callable[[str, str], None]) -> None:

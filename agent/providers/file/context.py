@@ -13,7 +13,7 @@ from ...servers.dipper import RemoteBucket, bucket_factory
 from ...servers.sources import FileSources
 from ...state.runlog import RunLog
 from .backup import Buckets
-from .sourcing import Inlined
+from .source_metadata import Inlined
 
 
 @dataclass(frozen=True, slots=True)

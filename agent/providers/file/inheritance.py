@@ -6,7 +6,7 @@ import os
 import stat
 
 from .path_entries import PathEntry
-from .writing import Rights
+from .replacement import Rights
 
 SET_IDS = stat.S_ISUID | stat.S_ISGID
 

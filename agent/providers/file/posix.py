@@ -17,7 +17,7 @@ from shared.ral import Provider, State, Type, execute
 from shared.types.file import File
 
 from ..commands import argv_of
-from .backup import back_up, bucket_of, in_bucket
+from .backup import back_up, bucket_of, uses_bucket
 from .context import FileContext
 from .differences import TOO_LARGE, SpooledContent, difference, too_large
 from .inheritance import inherited_rights, lost_rights
@@ -25,11 +25,11 @@ from .inspection import Inspection, desired_ownership, inspect_path, inspect_pat
 from .mounts import refuse_mounts
 from .path_entries import file_type, open_entry, remove, set_mode, set_owner
 from .recursion import children_of
-from .sourcing import adopt_metadata, metadata_of
-from .writing import Replacement, Rights, full_disk_error, make_link, sweep
+from .replacement import Replacement, Rights, full_disk_error, make_link, remove_leftovers
+from .source_metadata import adopt_metadata, metadata_of
 
 NO_DIRECTORY = "Not removing directory; use 'force' to override"
-MAX_FOLDERS = 100_000  # that are tidied up in one run
+MAX_FOLDERS = 100_000  # cleared of leftovers in one run
 _SELINUX = ("seluser", "selrole", "seltype", "selrange")
 
 
@@ -46,7 +46,7 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
         self._spooled: tuple[File, SpooledContent] | None = None
         self._warned = False
         self._swept_folders: set[str] = set()
-        self._inspected_ahead: dict[File, Inspection] = {}  # what was read before its turn
+        self._inspected_ahead: dict[File, Inspection] = {}  # states that were read before their resources' turn
 
     # --- further resources
 
@@ -125,7 +125,7 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
         if resource.value_of("ensure") == "present" and resource.wanted("content") and kind not in (None, "file"):
             resource.log("warning", f"Ensure set to :present but file type is {kind} so no content will be synced")
 
-    # --- telling
+    # --- messages
 
     async def preview(self, resource: File, attribute: str, desired: Any, state: State | None) -> None:
         """Log the diff of a content that will change."""
@@ -306,7 +306,7 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
         """Remove what a killed run left in a folder, once a run and folder."""
         if folder not in self._swept_folders and len(self._swept_folders) < MAX_FOLDERS:
             self._swept_folders.add(folder)
-            await asyncio.to_thread(sweep, folder)
+            await asyncio.to_thread(remove_leftovers, folder)
 
     def _rights(self, resource: File) -> tuple[Rights, str]:
         """Return the rights of a new file at this path, and which desired owner or group this system does not know. Blocking."""
@@ -346,7 +346,7 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
                 yield block
         elif resource.wanted("content"):
             checksum = Checksum.parse(str(resource.content))
-            bucket = bucket_of(resource) if in_bucket(resource) else None
+            bucket = bucket_of(resource) if uses_bucket(resource) else None
             try:
                 async for block in self.context.buckets(bucket).fetch(checksum.value):
                     yield block

@@ -17,7 +17,7 @@ from shared.types.file import File
 
 from ...servers.sources import FileSources
 from .mounts import describe_mounts, leads_to_mount, mount_points_below
-from .sourcing import Inlined, metadata_options
+from .source_metadata import Inlined, metadata_options
 
 Children = dict[str, File]  # by path relative to the directory
 

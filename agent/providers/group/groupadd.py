@@ -13,7 +13,7 @@ from shared.types.group import Group
 
 from ..accounts import AccountDatabase
 
-SECONDS = 600.0  # the most one command may take
+SECONDS = 600.0  # the time limit of one command
 
 
 class Groupadd(Provider[Group], type=Group, name="groupadd"):

@@ -10,7 +10,7 @@ from shared.ral import Provider, State
 from shared.types.k5login import K5login
 
 from ..file.path_entries import open_entry, remove, set_mode
-from ..file.writing import Rights
+from ..file.replacement import Rights
 from ..parsed.storage import read_file, replace_file
 
 _SELINUX = ("seluser", "selrole", "seltype", "selrange")

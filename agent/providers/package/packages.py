@@ -12,7 +12,7 @@ from shared.types.package import NOT_INSTALLED, PURGED, Package
 from .batch import BatchInstaller
 from .manager import PackageManager
 
-LISTING_SECONDS = 300.0  # the most that a question about what is installed may take
+LISTING_SECONDS = 300.0  # the time limit of queries
 
 
 class PackageProvider(PackageManager):

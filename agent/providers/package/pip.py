@@ -15,7 +15,7 @@ from .versions import pep440
 _FREEZE = re.compile(r"([^=\s]+)===?([^=\s]+)")
 _PIP = ("pip", "pip-python", "pip2", "pip-2")
 _PIP2, _PIP3 = ("pip2", "pip-2"), ("pip3", "pip-3")
-_LEGACY_RESOLVER = ("20.2.4", "21.1")  # between the two, only the old resolver tells which versions there are
+_LEGACY_RESOLVER = ("20.2.4", "21.1")  # between the two, only the old resolver lists the versions
 
 
 def normal(name: str) -> str:
@@ -71,7 +71,7 @@ class Projects(Targeted, name="projects", features=("version_ranges",)):
             words.append("--use-deprecated=legacy-resolver")
         output = await self.query_manager(resource, *words, "--", f"{resource.name}==versionplease", fail=False)
         versions = parse_versions(output.text)
-        # As pip itself: what is not final is taken only where there is nothing else.
+        # As pip itself does: pre-releases count only where there is nothing else.
         return [version for version in versions if not re.search(r"[a-z]", version.partition("+")[0].replace("post", ""))] or versions
 
     async def latest(self, resource: Package, state: State) -> str | None:

@@ -17,7 +17,7 @@ from shared.types.filebucket import Filebucket
 from ...servers.dipper import Dipper
 from ..file.inheritance import inherited_rights
 from ..file.path_entries import PathEntry, open_entry
-from ..file.writing import Replacement, Rights
+from ..file.replacement import Replacement, Rights
 
 MAX_SIZE = 64 * 2**20  # bytes of a file that is parsed
 
@@ -105,7 +105,7 @@ def replace_file(path: str, data: bytes, *, mode: int = 0o644, rights: Rights | 
     except OSError as err:
         if err.errno != errno.EBUSY:
             raise
-        _rewrite(real, data)  # a file that is mounted by itself (a container's /etc/hosts) cannot be replaced
+        _rewrite(real, data)  # a file that is itself a mount point (a container's /etc/hosts) cannot be renamed over
 
 
 def _rewrite(path: str, data: bytes) -> None:

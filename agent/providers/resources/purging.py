@@ -43,9 +43,9 @@ class ResourcesPurge(Provider[ResourcesMetatype], type=ResourcesMetatype, name="
         existing = await provider.instances()
         inherited = {name: value for name, value in resource.given.items() if name in _PASSED_ON}
         removals: list[Type] = []
-        # By what they are called on the system: a title may be another, and a reference does not find every one of them.
+        # By their names on the system: titles may differ, and a reference does not find every resource.
         managed = {other.key for other in resource.managed(resource.name)}
-        watched = {"audit": ["uid"]} if resource.name == "user" else {}  # whose files stay behind, the log then says
+        watched = {"audit": ["uid"]} if resource.name == "user" else {}  # the log then names the users whose files stay behind
         for name, state in existing.items():
             if resource.find(Ref(resource.name, name)) is None and name not in managed and self._may_go(resource, name, state):
                 parameters = {"ensure": "absent", **provider.identity(state), **watched, **inherited}

@@ -15,7 +15,7 @@ from shared.types.service import Service
 from ..commands import argv_of
 
 Words = Sequence[str]
-STATUS_SECONDS = 120.0  # the most that a question about a service may take
+STATUS_SECONDS = 120.0  # the time limit of queries
 
 
 def parse_processes(text: str, pattern: str, *, own: int) -> int | None:
@@ -92,7 +92,7 @@ class ServiceProvider(Provider[Service], type=Service, name="base", features=("r
             await super().set(resource, attribute, desired, state)
             return
         await (self.start(resource) if desired == "running" else self.stop(resource))
-        # A change of `ensure` also settles `enable`, in the same event.
+        # A change of `ensure` also sets `enable`, in the same event.
         enable = resource.wanted("enable")
         if enable is not None:
             declared = resource.declaration.attributes["enable"]

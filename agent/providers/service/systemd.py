@@ -16,7 +16,7 @@ from shared.types.service import Service
 from .base import STATUS_SECONDS, ServiceProvider, Words
 
 _UNIT = re.compile(r"^(\S+)[ \t]+(?:disabled|enabled|masked|indirect|bad|static)(?:[ \t]+\S+)?[ \t]*$", re.IGNORECASE | re.MULTILINE)
-_MANY = 8  # questions to systemd at the same time
+_MANY = 8  # queries to systemd at the same time
 OLD_DEBIAN = ["5", "6", "7"]
 OLD_UBUNTU = ["10.04", "12.04", "14.04", "14.10"]
 OLD_MINT = [str(number) for number in range(10, 18)]

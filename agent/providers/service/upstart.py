@@ -144,7 +144,7 @@ class Upstart(
     async def status(self, resource: Service) -> str:
         if not resource.hasstatus or resource.value_of("status") or await self._job(resource) is None:
             return await super().status(resource)
-        # Its exit code is of no use.
+        # Its exit code does not show the state.
         output = await self.status_of_job(*resource.name.split(), seconds=STATUS_SECONDS, fail=False)
         return "running" if "start/" in output.text else "stopped"
 

@@ -15,7 +15,7 @@ from shared.ral import ABSENT, State
 from shared.types.ssh_authorized_key import AUTHORIZED_TYPES, SshAuthorizedKey
 
 from ..file.path_entries import open_entry
-from ..file.writing import Rights
+from ..file.replacement import Rights
 from ..parsed.base import ParsedFile
 from ..parsed.records import LineFormat, ParsedRecord
 

@@ -25,7 +25,7 @@ async def unmanaged_keys(resource: User) -> Sequence[Type]:
         path = entry
         if entry.startswith(("%h/", "~/")):
             if not home:
-                continue  # the run makes that user
+                continue  # the run creates that user
             path = f"{home.rstrip('/')}/{entry.partition('/')[2]}"
         for record in await asyncio.to_thread(_keys, path):
             parameters = {"ensure": "absent", "user": resource.name, "target": path}

@@ -15,9 +15,9 @@ from shared.types.user import User
 
 from ..accounts import AccountDatabase, UserAccount, parse_shadow
 
-SECONDS = 600.0  # the most one command may take; they wait for each other's locks themselves
+SECONDS = 600.0  # the time limit of one command; they wait for each other's locks themselves
 
-# What `useradd` and `usermod` call a property, in the order in which they are given.
+# The options of `useradd` and `usermod`, in the order in which they are passed.
 FLAGS = {"comment": "-c", "expiry": "-e", "gid": "-g", "groups": "-G", "home": "-d", "shell": "-s", "uid": "-u"}
 AGES = {"password_min_age": "-m", "password_max_age": "-M", "password_warn_days": "-W"}
 SHADOW = ("password", "expiry", *AGES)

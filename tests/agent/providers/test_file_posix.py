@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from agent.providers.file.sourcing import Inlined
+from agent.providers.file.source_metadata import Inlined
 from shared.filesystem.checksums import Checksum
 from shared.models.catalog import Catalog
 from shared.ral import Origin

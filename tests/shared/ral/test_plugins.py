@@ -96,7 +96,7 @@ def test_types_that_name_each_other_are_loaded_in_any_order_and_are_the_same_cla
 def test_a_broken_type_is_reported_and_the_others_are_loaded(tmp_path: Path) -> None:
     lib = module(tmp_path, type_dnszone=TYPE, type_a="x = 1\n\nraise ValueError('no')\n", type_b="from puppet_type_a import x\n")
     broken: dict[str, str] = {}
-    types = plugin_types([lib], broken=lambda name, err: broken.__setitem__(name, str(err)))
+    types = plugin_types([lib], on_broken=lambda name, err: broken.__setitem__(name, str(err)))
     assert list(types) == ["dnszone"]
     assert broken["a"] == f"Could not load the type a: ValueError: no (file: {lib}/puppet/type/a.py, line: 3)"
     assert broken["b"].endswith(f"(file: {lib}/puppet/type/a.py, line: 3)")
@@ -111,7 +111,7 @@ def test_a_broken_provider_fits_nowhere_and_says_why(tmp_path: Path) -> None:
     lib = module(tmp_path, type_dnszone=TYPE, provider_dnszone_fog=PROVIDER, provider_dnszone_mist="import nosuchmodule")
     types = plugin_types([lib])
     broken: list[str] = []
-    providers = Providers(plugin_providers([lib], types, {}, broken=lambda name, err: broken.append(name)), Platform())
+    providers = Providers(plugin_providers([lib], types, {}, on_broken=lambda name, err: broken.append(name)), Platform())
     assert providers.for_resource(types["dnszone"]("a", {})).name == "fog"
     assert broken == ["dnszone/mist"]
     with pytest.raises(ResourceError, match="Provider mist is not functional on this host") as failure:

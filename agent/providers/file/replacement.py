@@ -202,7 +202,7 @@ def _create_temporary(folder: PathEntry, plain_name: bool, now: float) -> tuple[
     raise FileExistsError(errno.EEXIST, "no free name for a temporary file", folder.path)
 
 
-def sweep(path: str) -> None:
+def remove_leftovers(path: str) -> None:
     """Remove from a folder what runs that were killed left there: our own hidden files, named after a process that has ended. Blocking."""
     try:
         with open_entry(f"{path.rstrip('/')}/x") as entry:
