@@ -75,7 +75,7 @@ from .observability.metrics import Metrics
 from .observability.process_metrics import describe_process
 from .pools.compile_pool import CompilePool
 from .pools.configured import compile_pool_for
-from .pools.parse_pool import Parsers
+from .pools.parse_pool import ParsePool
 from .reports.processors import Http, Logged, Processed, Processor, Store, processors_for
 from .reports.writers import Writers
 from .service.conditions import conditions
@@ -105,7 +105,7 @@ class Master:
     http: HttpServer
     indirector: Indirector
     environments: Environments
-    workers: CompilePool
+    compile_pool: CompilePool
     health: Health
     metrics: Metrics
     refusals: Refusals
@@ -120,11 +120,11 @@ class Master:
             PuppetError: some of it cannot be read; that stays as it was, the rest is new.
         """
         await self.environments.expire(None)
-        self.workers.renew()
+        self.compile_pool.renew()
         try:
             await self.http.reload()
         finally:
-            await self.workers.warm()
+            await self.compile_pool.warm()
 
     async def stop(self, drain: float) -> None:
         """Stop accepting, let requests in flight end within `drain` seconds, cut the rest."""
@@ -132,14 +132,14 @@ class Master:
 
 
 def mount_matcher(allow: Sequence[str], deny: Sequence[str], client: Client) -> bool:
-    """The patterns of a mount, as those of auth.conf; `deny *` only says what holds anyway."""
+    """Return whether the patterns of a mount let a client in, as those of auth.conf do; `deny *` only says what holds anyway."""
     entries = [acl_entry(pattern, True, Location("fileserver.conf")) for pattern in allow]
     entries += [acl_entry(pattern, False, Location("fileserver.conf")) for pattern in deny if pattern != "*"]
     return Rule("mount", Prefix("/"), tuple(entries)).allows_client(client, ())
 
 
 def open_ca(settings: MasterSettings, report: Audit, supervisor: Supervisor) -> CaService:
-    """The CA of this master, made at the first start. Blocks, for seconds then."""
+    """Return the CA of this master, made at the first start. Blocks, for seconds then."""
     if settings.autosign is True:
         log.warning("autosign is true: every request is signed. Anybody who reaches this port gets a certificate.")
     own = SslDir.of(settings)
@@ -158,8 +158,8 @@ def open_ca(settings: MasterSettings, report: Audit, supervisor: Supervisor) -> 
     return service
 
 
-def node_makers(settings: MasterSettings, parsers: Parsers | None = None) -> Factories:
-    """The node termini by the names of the setting node_terminus."""
+def node_factories(settings: MasterSettings, parsers: ParsePool | None = None) -> Factories:
+    """Return the node termini by the names of the setting node_terminus."""
     return {
         "plain": Plain,
         "exec": lambda: Classifier(settings.external_nodes.split(), timeout=settings.command_timeout, most=settings.command_output),
@@ -184,7 +184,7 @@ def node_makers(settings: MasterSettings, parsers: Parsers | None = None) -> Fac
     }
 
 
-def facts_makers(settings: MasterSettings, parsers: Parsers | None = None) -> Factories:
+def facts_factories(settings: MasterSettings, parsers: ParsePool | None = None) -> Factories:
     return {
         "yaml": lambda: StoredFacts(Yaml(FACTS, settings.yamldir / "facts", durable=False), parsers=parsers),
         "json": lambda: StoredFacts(Json(FACTS, settings.server_datadir / "facts", durable=False), parsers=parsers),
@@ -192,14 +192,14 @@ def facts_makers(settings: MasterSettings, parsers: Parsers | None = None) -> Fa
     }
 
 
-def facts_binding(settings: MasterSettings, choice: TerminusRegistry, parsers: Parsers | None = None) -> Binding[Facts]:
-    """What nodes have told of themselves."""
-    makers = facts_makers(settings, parsers)
-    return Binding(FACTS, choice.terminus(FACTS, makers, settings.facts_terminus or "yaml"), cache=choice.cache(FACTS, makers))
+def facts_binding(settings: MasterSettings, registry: TerminusRegistry, parsers: ParsePool | None = None) -> Binding[Facts]:
+    """Bind the facts that nodes have sent."""
+    makers = facts_factories(settings, parsers)
+    return Binding(FACTS, registry.terminus(FACTS, makers, settings.facts_terminus or "yaml"), cache=registry.cache(FACTS, makers))
 
 
 def server_facts(settings: MasterSettings) -> dict[str, str]:
-    """`$server_facts`: this master's name, address and version."""
+    """Return `$server_facts`: this master's name, address and version."""
     try:
         address = socket.gethostbyname(settings.certname)
     except OSError:
@@ -208,7 +208,7 @@ def server_facts(settings: MasterSettings) -> dict[str, str]:
 
 
 def bucket_files(settings: MasterSettings) -> BucketFiles:
-    """The filebucket in the configured digest, and in md5 for agents of 3.x, which know no other."""
+    """Return the filebucket in the configured digest, and in md5 for agents of 3.x, which know no other."""
     digest = algorithm(settings.digest_algorithm)
 
     def bucket(kind: str) -> Bucket:
@@ -224,7 +224,7 @@ def bucket_files(settings: MasterSettings) -> BucketFiles:
     return BucketFiles(bucket(digest), legacy=bucket("md5") if digest != "md5" else None)
 
 
-def catalog_makers(settings: MasterSettings, compiler: Callable[[], CompilerTerminus]) -> Factories:
+def catalog_factories(settings: MasterSettings, compiler: Callable[[], CompilerTerminus]) -> Factories:
     return {
         "compiler": compiler,
         "json": lambda: Json(CATALOG, settings.server_datadir / "catalog"),
@@ -232,19 +232,19 @@ def catalog_makers(settings: MasterSettings, compiler: Callable[[], CompilerTerm
     }
 
 
-def report_termini(settings: MasterSettings) -> Factories:
+def report_factories(settings: MasterSettings) -> Factories:
     return {
-        "processor": lambda: Processed(processors_for(settings.reports, report_makers(settings))),
+        "processor": lambda: Processed(processors_for(settings.reports, processor_factories(settings))),
         "json": lambda: Json(REPORT, settings.server_datadir / "report"),
         "yaml": lambda: Yaml(REPORT, settings.yamldir / "report"),
     }
 
 
 def bind(
-    settings: MasterSettings, environments: Environments, workers: CompilePool, ca: CaService | None, parsers: Parsers | None = None
+    settings: MasterSettings, environments: Environments, compile_pool: CompilePool, ca: CaService | None, parsers: ParsePool | None = None
 ) -> Indirector:
-    """Every indirection of a master with its terminus and cache."""
-    choice = TerminusRegistry(settings, environments)
+    """Bind every indirection of a master to its terminus and cache."""
+    registry = TerminusRegistry(settings, environments)
     files = FileServer(
         settings.fileserverconfig,
         environments.modulepath,
@@ -255,19 +255,19 @@ def bind(
     )
     metadata = MetadataServer(files, digest=algorithm(settings.digest_algorithm))
     code = code_commands(settings)
-    nodes, reports = node_makers(settings, parsers), report_termini(settings)
-    facts = facts_binding(settings, choice, parsers)
+    nodes, reports = node_factories(settings, parsers), report_factories(settings)
+    facts = facts_binding(settings, registry, parsers)
     node: Binding[Any] = Binding(
         NODE,
-        WithFacts(choice.terminus(NODE, nodes, settings.node_terminus), facts),
-        cache=choice.cache(NODE, nodes, settings.node_cache_terminus),
+        WithFacts(registry.terminus(NODE, nodes, settings.node_terminus), facts),
+        cache=registry.cache(NODE, nodes, settings.node_cache_terminus),
     )
 
     def compiler() -> CompilerTerminus:
         return CompilerTerminus(
             facts=facts,
             nodes=node,
-            compile=workers,
+            compile=compile_pool,
             server_facts=server_facts(settings),
             environments=environments.has,
             default_environment=settings.environment,
@@ -277,38 +277,38 @@ def bind(
             parsers=parsers,
         )
 
-    catalogs = catalog_makers(settings, compiler)
+    catalogs = catalog_factories(settings, compiler)
     bindings: list[Binding[Any]] = [
         facts,
         node,
         Binding(
             CATALOG,
-            choice.terminus(CATALOG, catalogs, settings.catalog_terminus),
-            cache=choice.cache(CATALOG, catalogs, settings.catalog_cache_terminus),
+            registry.terminus(CATALOG, catalogs, settings.catalog_terminus),
+            cache=registry.cache(CATALOG, catalogs, settings.catalog_cache_terminus),
         ),
-        Binding(REPORT, choice.terminus(REPORT, reports, "processor"), cache=choice.cache(REPORT, reports)),
+        Binding(REPORT, registry.terminus(REPORT, reports, "processor"), cache=registry.cache(REPORT, reports)),
         Binding(FILE_METADATA, metadata),
         Binding(FILE_CONTENT, ContentServer(files)),
         Binding(STATIC_FILE_CONTENT, VersionedContent(code)),
         Binding(FILE_BUCKET_FILE, bucket_files(settings)),
         Binding(STATUS, CodeTerminus(lambda request: Status(name=request.key))),
         Binding(KEY, Terminus()),
-        Binding(RESOURCE, choice.terminus(RESOURCE, {"ral": NotManaged}, "ral")),
-        Binding(RESOURCE_TYPE, choice.terminus(RESOURCE_TYPE, {"parser": lambda: Parser(workers.definitions)}, "parser")),
+        Binding(RESOURCE, registry.terminus(RESOURCE, {"ral": NotManaged}, "ral")),
+        Binding(RESOURCE_TYPE, registry.terminus(RESOURCE_TYPE, {"parser": lambda: Parser(compile_pool.definitions)}, "parser")),
         *ca_bindings(ca),
     ]
-    bindings += choice.own_indirections({each.indirection.name for each in bindings})
+    bindings += registry.own_indirections({binding.indirection.name for binding in bindings})
     return Indirector(bindings).prepared()
 
 
 def code_commands(settings: MasterSettings) -> CodeCommands | None:
-    """The site's programs that know versions of code, if there are any."""
+    """Return the site's programs that know versions of code, None when there are none."""
     commands = settings.code_id_command, settings.code_content_command
     return CodeCommands.of(*commands, timeout=settings.command_timeout, most=settings.max_code_content)
 
 
-def given_catalogs(settings: MasterSettings, environments: Environments, workers: CompilePool, indirector: Indirector) -> V4Catalogs:
-    """Catalogs of given facts, for whatever the terminus of catalogs is."""
+def v4_catalogs(settings: MasterSettings, environments: Environments, compile_pool: CompilePool, indirector: Indirector) -> V4Catalogs:
+    """Return what compiles catalogs of facts in the request, for whatever the terminus of catalogs is."""
     code = code_commands(settings)
 
     async def code_id(environment: str) -> str | None:
@@ -318,7 +318,7 @@ def given_catalogs(settings: MasterSettings, environments: Environments, workers
         facts=indirector.facts,
         nodes=indirector.node,
         catalogs=indirector.catalog,
-        compile=workers,
+        compile=compile_pool,
         server_facts=server_facts(settings),
         environments=environments.has,
         code_id=code_id,
@@ -327,7 +327,7 @@ def given_catalogs(settings: MasterSettings, environments: Environments, workers
 
 
 def ca_bindings(ca: CaService | None) -> list[Binding[Any]]:
-    """The indirections of the CA; on a master that is none they say so."""
+    """Bind the indirections of the CA; on a master that is none they say so."""
     return [
         Binding(CERTIFICATE, CaCertificates(ca) if ca else NoCa()),
         Binding(CERTIFICATE_REQUEST, CaRequests(ca) if ca else NoCa()),
@@ -337,7 +337,7 @@ def ca_bindings(ca: CaService | None) -> list[Binding[Any]]:
     ]
 
 
-def report_makers(settings: MasterSettings) -> Mapping[str, Callable[[], Processor]]:
+def processor_factories(settings: MasterSettings) -> Mapping[str, Callable[[], Processor]]:
     return {
         "store": lambda: Store(settings.reportdir, writers=Writers(queue=settings.report_queue)),
         "log": Logged,
@@ -346,7 +346,7 @@ def report_makers(settings: MasterSettings) -> Mapping[str, Callable[[], Process
 
 
 def trust_files(settings: MasterSettings) -> TrustFiles:
-    """What the server's TLS is made of; a CA's own files where there is one, so that a revocation holds at once."""
+    """Return what the server's TLS is made of; a CA's own files where there is one, so that a revocation holds at once."""
     if settings.ca:
         files = CaFiles.at(settings.cadir)
         return TrustFiles(settings.hostcert, settings.hostprivkey, files.cacert, files.cacrl)
@@ -356,7 +356,7 @@ def trust_files(settings: MasterSettings) -> TrustFiles:
 @asynccontextmanager
 async def running(settings: MasterSettings, supervisor: Supervisor | None = None) -> AsyncIterator[Master]:
     """
-    A master, listening, for as long as the block runs.
+    Run a master, listening, for as long as the block runs.
 
     Args:
         supervisor: Watches the long tasks; it belongs to this master alone.
@@ -397,12 +397,12 @@ async def _serving(
 ) -> AsyncIterator[Master]:
     environments = Environments(environment_settings(settings))
     health = Health()
-    workers = compile_pool_for(settings, environments, metrics, supervisor, partial(health.note, CompilePool.CONDITION))
+    compile_pool = compile_pool_for(settings, environments, metrics, supervisor, partial(health.note, CompilePool.CONDITION))
     limits = MasterLimits.of(settings)
-    parsers = Parsers.of(settings)
+    parsers = ParsePool.of(settings)
     parsers.describe(metrics)
-    indirector = await asyncio.to_thread(bind, settings, environments, workers, ca, parsers)
-    given = await asyncio.to_thread(given_catalogs, settings, environments, workers, indirector)
+    indirector = await asyncio.to_thread(bind, settings, environments, compile_pool, ca, parsers)
+    v4 = await asyncio.to_thread(v4_catalogs, settings, environments, compile_pool, indirector)
     oid_names = OidNames.load(settings.trusted_oid_mapping_file)
     application = MasterApp(
         MasterAppOptions(
@@ -410,7 +410,7 @@ async def _serving(
             environments,
             limits,
             parsers=parsers,
-            server=ServerEndpoints(environments, workers.listing, given, limits, code_commands(settings), parsers),
+            server=ServerEndpoints(environments, compile_pool.listing, v4, limits, code_commands(settings), parsers),
             ca=CaEndpoints(ca, limits) if ca else None,
             auth_conf=settings.rest_authconfig,
             filetimeout=settings.filetimeout,
@@ -441,7 +441,7 @@ async def _serving(
     collectors = MetricsListener(metrics.text, limits)
     expiries = Expiries(lambda: [*server_endings(trust_files(settings)), *(agent_endings(ca.authority) if ca else ())])
     expiries.describe(metrics)
-    health.add(conditions(settings, workers, lambda: http.tls.trust))
+    health.add(conditions(settings, compile_pool, lambda: http.tls.trust))
     health.describe(metrics)
     metrics.read("puppet_tasks", "gauge", "Tasks of the event loop.", lambda: [((), len(asyncio.all_tasks()))])
     crl_refresh = CrlRefresh.of(settings, trust_files(settings))
@@ -461,21 +461,21 @@ async def _serving(
             supervisor.start(RENEW_CRL, ca.keep_fresh)
         supervisor.start(WATCH_HEALTH, health.watch)
         supervisor.start(REMOVE_LEFTOVERS, partial(asyncio.to_thread, remove_leftovers, settings))
-        yield Master(http, indirector, environments, workers, health, metrics, refusals, host, port)
+        yield Master(http, indirector, environments, compile_pool, health, metrics, refusals, host, port)
     finally:
         await supervisor.stop(WARN_OF_EXPIRIES, REFRESH_CRL, RENEW_CRL, WATCH_HEALTH, REMOVE_LEFTOVERS)
         await http.stop(0)
         await collectors.stop()
         await parsers.close()
-        await workers.close()
+        await compile_pool.close()
 
 
 async def local_catalog(settings: MasterSettings, name: str) -> Any:
-    """The catalog of a node with the facts that are stored for it, as plain data; PuppetError."""
+    """Return the catalog of a node with the facts that are stored for it, as plain data; PuppetError."""
     environments = Environments(environment_settings(settings))
-    workers = compile_pool_for(settings, environments, Metrics())
+    compile_pool = compile_pool_for(settings, environments, Metrics())
     try:
-        indirector = await asyncio.to_thread(bind, settings, environments, workers, None)
+        indirector = await asyncio.to_thread(bind, settings, environments, compile_pool, None)
         if name != settings.certname and await indirector.facts.find(name, environment=settings.environment) is None:
             raise NotFound(
                 f"No facts available for target node: {name}",
@@ -487,7 +487,7 @@ async def local_catalog(settings: MasterSettings, name: str) -> Any:
         ready = catalog.encoded(MODERN, MODERN.formats["rich_data_json"])
         return plainjson.loads(ready) if ready is not None else catalog.to_data(MODERN)
     finally:
-        await workers.close()
+        await compile_pool.close()
 
 
 __all__ = ["Master", "bind", "local_catalog", "running"]

@@ -122,12 +122,12 @@ async def node_for(settings: MasterSettings, name: str) -> Node:
     """
     if settings.node_terminus == "plain":
         return Node(name=name)
-    from master.wiring import node_makers
+    from master.wiring import node_factories
 
-    makers = node_makers(settings)
-    if settings.node_terminus not in makers:
-        raise ConfigError(f"There is no terminus {settings.node_terminus} for node", hint=f"There are {', '.join(sorted(makers))}.")
-    terminus: Terminus[Node] = makers[settings.node_terminus]()
+    factories = node_factories(settings)
+    if settings.node_terminus not in factories:
+        raise ConfigError(f"There is no terminus {settings.node_terminus} for node", hint=f"There are {', '.join(sorted(factories))}.")
+    terminus: Terminus[Node] = factories[settings.node_terminus]()
     found = await terminus.find(Request(name, settings.environment))
     if found is None:
         raise PuppetError(f"Could not find node {name}", hint="The node terminus does not know it.")

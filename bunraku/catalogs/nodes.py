@@ -50,13 +50,13 @@ async def facts_of(
 
 
 async def _stored(name: str, master: MasterSettings) -> dict[str, Any] | None:
-    from master.wiring import facts_makers
+    from master.wiring import facts_factories
 
-    makers = facts_makers(master)
+    factories = facts_factories(master)
     chosen = master.facts_terminus or "yaml"
-    if chosen not in makers:
-        raise ConfigError(f"There is no terminus {chosen} for facts", hint=f"There are {', '.join(sorted(makers))}.")
-    found = await makers[chosen]().find(Request(name, master.environment))
+    if chosen not in factories:
+        raise ConfigError(f"There is no terminus {chosen} for facts", hint=f"There are {', '.join(sorted(factories))}.")
+    found = await factories[chosen]().find(Request(name, master.environment))
     return None if found is None else dict(found.values)
 
 

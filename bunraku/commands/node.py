@@ -16,7 +16,7 @@ from master.environments.directories import Environments
 from master.environments.settings import environment_settings
 from master.termini.node import WithFacts
 from master.termini.registry import TerminusRegistry
-from master.wiring import facts_binding, node_makers, report_termini
+from master.wiring import facts_binding, node_factories, report_factories
 from shared.errors import ConfigError, NotFound, PuppetError
 from shared.indirector import Request
 from shared.models.node import NODE
@@ -79,10 +79,10 @@ def main(argv: Sequence[str]) -> int:
 
 async def classified(name: str, settings: MasterSettings, terminus: str = "") -> Any:
     """A node with its facts, as plain data, from another terminus than the settings' if one is named; NotFound."""
-    choice = choice_of(settings)
-    makers = node_makers(settings)
-    nodes = choice.terminus_named(NODE, makers, terminus) if terminus else choice.terminus(NODE, makers, settings.node_terminus)
-    found = await WithFacts(nodes, facts_binding(settings, choice)).find(Request(name, settings.environment))
+    registry = choice_of(settings)
+    factories = node_factories(settings)
+    nodes = registry.terminus_named(NODE, factories, terminus) if terminus else registry.terminus(NODE, factories, settings.node_terminus)
+    found = await WithFacts(nodes, facts_binding(settings, registry)).find(Request(name, settings.environment))
     if found is None:
         raise NotFound(f"Could not find node {name}")
     return found.to_data(MODERN)
@@ -123,10 +123,10 @@ class Kept:
 
     def __init__(self, settings: MasterSettings) -> None:
         self.settings = settings
-        choice = choice_of(settings)
-        self._facts = facts_binding(settings, choice)
-        self._node_cache = choice.cache(NODE, node_makers(settings), settings.node_cache_terminus or "yaml")
-        self._reports = choice.terminus(REPORT, report_termini(settings), "processor")
+        registry = choice_of(settings)
+        self._facts = facts_binding(settings, registry)
+        self._node_cache = registry.cache(NODE, node_factories(settings), settings.node_cache_terminus or "yaml")
+        self._reports = registry.terminus(REPORT, report_factories(settings), "processor")
 
     async def forget_facts(self, name: str) -> None:
         """PuppetError, OSError: they cannot be removed."""

@@ -28,7 +28,7 @@ from shared.wire.dialects import LEGACY, MODERN, Dialect
 from shared.wire.formats import Format, of_content_type
 
 from ..pools.jobs import CompileJob
-from ..pools.parse_pool import Parsers
+from ..pools.parse_pool import ParsePool
 from ..termini.node import with_facts_in_hand
 from .static import StaticCatalogs, negotiate_checksum
 
@@ -82,7 +82,7 @@ class CompilerTerminus(Terminus[Catalog]):
         now: Callable[[], datetime],
         static: StaticCatalogs | None = None,
         external: Callable[[str], Awaitable[Mapping[str, Any]]] = _nothing,
-        parsers: Parsers | None = None,
+        parsers: ParsePool | None = None,
     ) -> None:
         self.parsers = parsers
         self.facts = facts

@@ -10,7 +10,7 @@ from typing import Any
 from shared.models.facts import PackedFacts
 
 from ..pools.catalog_schema import parse_catalog_body
-from ..pools.parse_pool import Parsers
+from ..pools.parse_pool import ParsePool
 
 __all__ = ["CatalogRequest", "parse_catalog_request", "parse_large_catalog_request"]
 
@@ -45,7 +45,7 @@ def parse_catalog_request(body: bytes) -> CatalogRequest:
     return catalog_request_of(parse_catalog_body(body))
 
 
-async def parse_large_catalog_request(body: bytes, parsers: Parsers) -> CatalogRequest:
+async def parse_large_catalog_request(body: bytes, parsers: ParsePool) -> CatalogRequest:
     """Do what `parse_catalog_request` does, in a process of `parsers`; the facts come packed."""
     data, facts = await parsers.catalog_wanted(body, timestamp=datetime.now(UTC).isoformat())
     return replace(catalog_request_of(data), packed=facts)

@@ -41,9 +41,9 @@ async def _self_test(settings: MasterSettings, account: tuple[int, int] | None) 
     if not settings.code_cache.exists():  # the processes would make it
         settings = settings.model_copy(update={"code_cache": None})
     environments = Environments(environment_settings(settings))
-    workers = compile_pool_for(settings, environments, Metrics(), on_problem=lambda problem: None, start_as=account)
+    compile_pool = compile_pool_for(settings, environments, Metrics(), on_problem=lambda problem: None, start_as=account)
     try:
-        await workers.self_test()
+        await compile_pool.self_test()
     finally:
-        await workers.close()
-    return workers.problem or "", workers.warnings
+        await compile_pool.close()
+    return compile_pool.problem or "", compile_pool.warnings

@@ -26,7 +26,7 @@ from ..http.connection import HttpRequest
 from ..http.dispatcher import request_number
 from ..http.responses import Response, text_response
 from ..observability.health import Health
-from ..pools.parse_pool import Parsers
+from ..pools.parse_pool import ParsePool
 from .handlers import OF_THE_CA, EnvironmentLookup, Handlers
 from .limits import MasterLimits
 from .puppetserver import ServerEndpoints, server_endpoint
@@ -71,7 +71,7 @@ class MasterAppOptions:
     indirector: Indirector
     environments: EnvironmentLookup
     limits: MasterLimits = field(default_factory=MasterLimits)
-    parsers: Parsers | None = None
+    parsers: ParsePool | None = None
     server: ServerEndpoints | None = None
     ca: Ca | None = None
     auth_conf: Path | None = None

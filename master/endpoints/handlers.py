@@ -19,7 +19,7 @@ from ..authorization.rules import AccessDecision, AccessRequest, decide
 from ..http import bodies
 from ..http.connection import HttpRequest
 from ..http.responses import Response
-from ..pools.parse_pool import Parsers
+from ..pools.parse_pool import ParsePool
 from .limits import MasterLimits
 from .schemes import not_routed, scheme_of
 
@@ -85,7 +85,7 @@ class Handlers:
     """Carries out calls by the bindings of this process."""
 
     def __init__(
-        self, indirector: Indirector, environments: EnvironmentLookup, limits: MasterLimits, parsers: Parsers | None = None
+        self, indirector: Indirector, environments: EnvironmentLookup, limits: MasterLimits, parsers: ParsePool | None = None
     ) -> None:
         self.parsers = parsers
         self.indirector = indirector

@@ -28,7 +28,7 @@ from ..environments.code_commands import CodeCommands
 from ..http import bodies
 from ..http.connection import HttpRequest
 from ..http.responses import Response
-from ..pools.parse_pool import IN_PLACE, Parsers
+from ..pools.parse_pool import IN_PLACE, ParsePool
 from .handlers import EnvironmentLookup, parse_body
 from .limits import MasterLimits
 from .schemes import not_routed
@@ -84,7 +84,7 @@ class ServerEndpoints:
         catalogs: Catalogs,
         limits: MasterLimits,
         code: CodeCommands | None = None,
-        parsers: Parsers | None = None,
+        parsers: ParsePool | None = None,
     ) -> None:
         self.parsers = parsers
         self.environments = environments

@@ -23,7 +23,7 @@ def compile_pool_for(
     start_as: tuple[int, int] | None = None,
 ) -> CompilePool:
     """Return the pool that the settings ask for, which the metrics describe."""
-    workers = CompilePool(
+    pool = CompilePool(
         environments,
         size=settings.compile_workers or processors(),
         timeout=settings.compile_timeout,
@@ -37,5 +37,5 @@ def compile_pool_for(
         start_as=start_as,
         supervisor=supervisor,
     )
-    workers.describe(metrics)
-    return workers
+    pool.describe(metrics)
+    return pool

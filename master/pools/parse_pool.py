@@ -150,7 +150,7 @@ def _wait(pipe: int, event: int, end: float) -> None:
         raise TimeoutError
 
 
-class Parsers:
+class ParsePool:
     """
     Parses bodies, in up to `size` processes that are started when they are needed.
 
@@ -356,4 +356,4 @@ class Parsers:
         self._threads.shutdown(wait=False)
 
 
-__all__ = ["IN_PLACE", "ParserProcess", "Parsers"]
+__all__ = ["IN_PLACE", "ParsePool", "ParserProcess"]

@@ -22,9 +22,9 @@ LEAST_FREE = 8 * 2**20  # bytes
 LEAST_FILES = 16
 
 
-def conditions(settings: MasterSettings, workers: CompilePool, trust: Callable[[], ServerTrust]) -> Iterable[Condition]:
+def conditions(settings: MasterSettings, compile_pool: CompilePool, trust: Callable[[], ServerTrust]) -> Iterable[Condition]:
     """Yield the conditions for these settings; `trust` returns the revocation lists in force."""
-    yield Condition(CompilePool.CONDITION, "No catalog can be compiled", COMPILING, _self_test(workers))
+    yield Condition(CompilePool.CONDITION, "No catalog can be compiled", COMPILING, _self_test(compile_pool))
     yield Condition("revocation-lists", "The revocation list has ended", ("ca", *COMPILING), _lists_in_force(trust))
     stores = {"yaml": settings.yamldir / "facts", "json": settings.server_datadir / "facts"}
     facts = stores.get(settings.facts_terminus or "yaml")
@@ -39,10 +39,10 @@ def conditions(settings: MasterSettings, workers: CompilePool, trust: Callable[[
         yield Condition("ca-folder", "The CA's folder cannot be written to", ("ca",), _writable(*folders))
 
 
-def _self_test(workers: CompilePool) -> Callable[[], Awaitable[str]]:
+def _self_test(compile_pool: CompilePool) -> Callable[[], Awaitable[str]]:
     async def problem() -> str:
-        await workers.self_test()
-        return workers.problem or ""
+        await compile_pool.self_test()
+        return compile_pool.problem or ""
 
     return problem
 

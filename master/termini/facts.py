@@ -15,7 +15,7 @@ from shared.models.facts import Facts
 from shared.names import quoted_for_log, valid_certname
 from shared.wire.dialects import Dialect
 
-from ..pools.parse_pool import IN_PLACE, Parsers
+from ..pools.parse_pool import IN_PLACE, ParsePool
 
 log = logging.getLogger("puppet.indirector")
 
@@ -53,7 +53,7 @@ class StoredFacts(Terminus[Facts]):
             None: all are read here.
     """
 
-    def __init__(self, files: FilePerKey[Facts], *, parsers: Parsers | None = None) -> None:
+    def __init__(self, files: FilePerKey[Facts], *, parsers: ParsePool | None = None) -> None:
         self.files = files
         self.parsers = parsers
 
@@ -69,7 +69,7 @@ class StoredFacts(Terminus[Facts]):
         except FileNotFoundError:
             return 0
 
-    async def _find_large(self, key: str, parsers: Parsers) -> Facts | None:
+    async def _find_large(self, key: str, parsers: ParsePool) -> Facts | None:
         """Return the facts in a large file, which a process parses; None when it holds none, with a warning as for a small one."""
         try:
             body = await asyncio.to_thread(self.files.body, key)

@@ -15,7 +15,7 @@ from shared.models.node import Node
 from shared.names import valid_environment
 
 if TYPE_CHECKING:
-    from ..pools.parse_pool import Parsers
+    from ..pools.parse_pool import ParsePool
 
 log = logging.getLogger("puppet.node")
 
@@ -94,7 +94,7 @@ class WithFacts(Terminus[Node]):
 class NodeFiles(Terminus[Node]):
     """Nodes in files (`files` is a Yaml or Json terminus); those with large facts are written by processes of `parsers`."""
 
-    def __init__(self, files: FilePerKey[Node], parsers: Parsers | None) -> None:
+    def __init__(self, files: FilePerKey[Node], parsers: ParsePool | None) -> None:
         self.files = files
         self.parsers = parsers
 

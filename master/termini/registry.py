@@ -28,24 +28,24 @@ class TerminusRegistry:
         libs = [lib for base in modules if base.is_dir() for lib in sorted(base.glob("*/lib"))]
         self.plugins = find_plugins([*libs, settings.libdir])
 
-    def terminus(self, indirection: Indirection[Any], makers: Factories, name: str) -> Terminus[Any]:
+    def terminus(self, indirection: Indirection[Any], factories: Factories, name: str) -> Terminus[Any]:
         """Return the terminus that answers."""
         route = self.routes.get(indirection.name)
-        return self.terminus_named(indirection, makers, (route.terminus if route else None) or name)
+        return self.terminus_named(indirection, factories, (route.terminus if route else None) or name)
 
-    def cache(self, indirection: Indirection[Any], makers: Factories, name: str = "") -> Terminus[Any] | None:
+    def cache(self, indirection: Indirection[Any], factories: Factories, name: str = "") -> Terminus[Any] | None:
         """Return the cache, None when there is to be none."""
         route = self.routes.get(indirection.name)
         chosen = route.cache if route is not None and route.cache is not None else name
-        return self.terminus_named(indirection, makers, chosen) if chosen else None
+        return self.terminus_named(indirection, factories, chosen) if chosen else None
 
-    def terminus_named(self, indirection: Indirection[Any], makers: Factories, name: str) -> Terminus[Any]:
+    def terminus_named(self, indirection: Indirection[Any], factories: Factories, name: str) -> Terminus[Any]:
         """Return the terminus of that name; ConfigError when there is none."""
-        if name in makers:
-            return makers[name]()
+        if name in factories:
+            return factories[name]()
         plugin = self.plugins.get((indirection.name, name))
         if plugin is None:
-            raise ConfigError(f"There is no terminus {name} for {indirection.name}", hint=f"There are {', '.join(sorted(makers))}.")
+            raise ConfigError(f"There is no terminus {name} for {indirection.name}", hint=f"There are {', '.join(sorted(factories))}.")
         return terminus_of(plugin, PluginContext(self.settings.model_dump(), indirection=indirection))
 
     def own_indirections(self, bound_names: set[str]) -> list[Binding[Any]]:

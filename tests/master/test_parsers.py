@@ -14,7 +14,7 @@ from urllib.parse import quote
 import pytest
 
 from master.catalogs.v4_request import parse_large_catalog_request
-from master.pools.parse_pool import IN_PLACE, REPORT_IN_PLACE, Parsers
+from master.pools.parse_pool import IN_PLACE, REPORT_IN_PLACE, ParsePool
 from master.reports.processors import of_its_age
 from shared.data import plainyaml
 from shared.errors import BadData, BadRequest, PuppetError, Unavailable
@@ -37,8 +37,8 @@ SLOW = b"name: n\nvalues: {" + b"? a :b, " * 300_000 + b"}"  # some seconds of w
 
 
 @asynccontextmanager
-async def pool(**limits: Any) -> AsyncIterator[Parsers]:
-    parsers = Parsers(**{"size": 1, "seconds": 20.0, "memory": 2**31, "queue": 10, "documents": True, **limits})
+async def pool(**limits: Any) -> AsyncIterator[ParsePool]:
+    parsers = ParsePool(**{"size": 1, "seconds": 20.0, "memory": 2**31, "queue": 10, "documents": True, **limits})
     try:
         yield parsers
     finally:
@@ -136,7 +136,7 @@ async def test_yaml_of_any_other_thing_is_plain_data_there() -> None:
 
 
 def test_small_json_is_parsed_where_it_is() -> None:
-    parsers = Parsers(size=1, seconds=1, memory=2**30, queue=1, documents=False)
+    parsers = ParsePool(size=1, seconds=1, memory=2**30, queue=1, documents=False)
     json_form, yaml_form = MODERN.formats["json"], LEGACY.formats["yaml"]
     assert not parsers.takes(FACTS, b"x" * (IN_PLACE - 1), json_form)
     assert (
