@@ -1,9 +1,9 @@
 """
 The functions and types of puppetlabs-stdlib 9.7, bundled, so that modules find them without Ruby.
 
-They step aside when a module brings a function of that name in the language or in Python; a Ruby function of that name,
-such as those of the real stdlib, cannot be called here and does not displace them. With them come the functions that
-stdlib 9 removed and that modules written for Puppet 3 still call.
+A function of the same name that a module has in the language or in Python takes precedence. One in Ruby, such as those of the
+real stdlib, cannot be called here and does not. The functions that stdlib 9 removed and that modules written for Puppet 3 still
+call are included.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def stdlib_functions(has_namespaced_functions: Callable[[], bool] = lambda: True
 
 
 class Library:
-    """What is bundled, for one environment; it is read when something is first asked for."""
+    """The bundled functions and types for one environment; they are imported when they are first needed."""
 
     def __init__(self, host: CompilerHost) -> None:
         self._host = host
@@ -69,14 +69,14 @@ class Library:
         return self._functions
 
     def type_declaration(self, name: str) -> tuple[str, str] | None:
-        """Name and definition, as text, of the type alias of that lower-case name."""
+        """Return the name and the definition, as text, of a type alias by its lower-case name; None when there is none."""
         from .aliases import ALIASES
 
         return ALIASES.get(name)
 
     @property
     def has_namespaced_functions(self) -> bool:
-        """Return whether the site's own stdlib, if it has one, is as new as 9, so that `stdlib::merge` and the like are its names, too."""
+        """Whether the site's own stdlib, if it has one, is of version 9 or newer and so has names such as `stdlib::merge`."""
         if self._namespaced is None:
             self._namespaced = _major(self._host) >= 9
         return self._namespaced
@@ -88,7 +88,7 @@ def _major(host: CompilerHost) -> int:
     if source is None:
         return 9
     try:
-        found = re.match(r"\d{1,6}", str(json.loads(source.text)["version"]))
+        match = re.match(r"\d{1,6}", str(json.loads(source.text)["version"]))
     except (ValueError, KeyError, TypeError):
         return 9
-    return int(found[0]) if found else 9
+    return int(match[0]) if match else 9

@@ -29,14 +29,14 @@ def _full() -> str:
 
 
 def _compressed() -> str:
-    """`::` for any number of groups: n groups in front, at most 7 - n behind."""
+    """Return the pattern of addresses in which `::` stands for groups: n groups before it, at most 7 - n after it."""
     forms = [rf":(?::|(?::{_GROUP}){{1,7}})"]
     forms += [rf"(?:{_GROUP}:){{{front}}}(?::|(?::{_GROUP}){{1,{7 - front}}})" for front in range(1, 7)]
     return "|".join([*forms, rf"(?:{_GROUP}:){{7}}:"])
 
 
 def _mixed() -> str:
-    """Return the last two groups as an IPv4 address."""
+    """Return the pattern of addresses with the last two groups as an IPv4 address."""
     forms = [rf"(?:{_GROUP}:){{6}}{_V4}", rf"(?:{_GROUP}:){{5}}:{_V4}"]
     forms += [rf"(?:{_GROUP}:){{{front}}}(?::{_GROUP}){{0,{5 - front}}}:{_V4}" for front in range(4, 0, -1)]
     return "|".join([*forms, rf":(?::{_GROUP}){{0,5}}:{_V4}"])

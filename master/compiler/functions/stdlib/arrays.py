@@ -1,4 +1,4 @@
-"""Arrays: concat, union and the like, member, range, zip, values_at; what is in them, and in what order."""
+"""Arrays: concat, union and the like, member, range, zip, values_at: their elements and the order of these."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from ...values.labels import ruby_class
 from ...values.numbers import whole
 from ..api import Context, legacy_function
 from ..strings import ruby_text
-from .booleans import truth
+from .booleans import parse_boolean
 from .rubynumbers import integer_at_start
 
-MAX_RANGE: Final = 1_000_000  # elements; the reference cuts a longer one off, too
+MAX_RANGE: Final = 1_000_000  # elements; the reference also truncates a longer one
 
 
-def unique(items: list[Value]) -> list[Value]:
-    """Return each value once, by strict equality, where it comes first."""
+def unique_items(items: list[Value]) -> list[Value]:
+    """Return the values without repetitions, by strict equality, in the order of their first occurrence."""
     return [value_of(key) for key in dict.fromkeys([key_of(item) for item in items])]
 
 
-def _array(name: str, value: Value, message: str = "Requires array to work with") -> list[Value]:
+def _require_array(name: str, value: Value, message: str = "Requires array to work with") -> list[Value]:
     if not isinstance(value, list):
         raise EvaluationError(f"{name}(): {message}")
     return value
@@ -47,18 +47,18 @@ def any2array(context: Context, *values: Value) -> list[Value]:
 
 @legacy_function("concat", -1)
 def concat(context: Context, *values: Value) -> list[Value]:
-    """Return the first array with everything else behind it; arrays among that are taken apart, one level deep."""
+    """Return the first array with all other arguments appended; arrays among these are flattened by one level."""
     if len(values) < 2:
         raise EvaluationError(f"concat(): Wrong number of arguments given ({len(values)} for < 2)")
-    found = list(_array("concat", values[0]))
+    result = list(_require_array("concat", values[0]))
     for value in values[1:]:
-        found.extend(value if isinstance(value, list) else [value])
-    return found
+        result.extend(value if isinstance(value, list) else [value])
+    return result
 
 
 @legacy_function("count", -2)
 def count(context: Context, collection: Value, *rest: Value) -> int:
-    """How many elements equal `item`; without it, how many are neither undef nor ''."""
+    """Return the number of elements that equal the item; without an item, of those that are neither undef nor ''."""
     if len(rest) > 1:
         raise EvaluationError(f"count(): Wrong number of arguments given {len(rest) + 1} for 1 or 2.")
     if not isinstance(collection, list | dict):
@@ -74,49 +74,49 @@ def difference(context: Context, *arrays: Value) -> list[Value]:
     """Return the elements of the first array that are not in the second."""
     if len(arrays) != 2:
         raise EvaluationError(f"difference(): Wrong number of arguments given ({len(arrays)} for 2)")
-    first, second = (_array("difference", each, "Requires 2 arrays") for each in arrays)
-    gone = {key_of(item) for item in second}
-    return [item for item in first if key_of(item) not in gone]
+    first, second = (_require_array("difference", array, "Requires 2 arrays") for array in arrays)
+    removed_keys = {key_of(item) for item in second}
+    return [item for item in first if key_of(item) not in removed_keys]
 
 
 @legacy_function("intersection", -1)
 def intersection(context: Context, *arrays: Value) -> list[Value]:
-    """Return the elements that are in both arrays, each once."""
+    """Return the elements that are in both arrays, without repetitions."""
     if len(arrays) != 2:
         raise EvaluationError(f"intersection(): Wrong number of arguments given ({len(arrays)} for 2)")
     first, second = arrays
     if not isinstance(first, list) or not isinstance(second, list):
         raise EvaluationError(f"intersection(): Requires 2 arrays, got {ruby_class(first)} and {ruby_class(second)}")
-    kept = {key_of(item) for item in second}
-    return unique([item for item in first if key_of(item) in kept])
+    second_keys = {key_of(item) for item in second}
+    return unique_items([item for item in first if key_of(item) in second_keys])
 
 
 @legacy_function("union", -1)
 def union(context: Context, *arrays: Value) -> list[Value]:
-    """Return the elements of all arrays, each once."""
+    """Return the elements of all arrays, without repetitions."""
     if len(arrays) < 2:
         raise EvaluationError(f"union(): Wrong number of arguments given ({len(arrays)} for < 2)")
-    return unique([item for each in arrays for item in _array("union", each, "Every parameter must be an array")])
+    return unique_items([item for array in arrays for item in _require_array("union", array, "Every parameter must be an array")])
 
 
 @legacy_function("member", -1)
 def member(context: Context, *arguments: Value) -> bool:
-    """Return whether the array holds the item; of an array of items, whether it holds all of them."""
+    """Return whether the array contains the item, or all items of an array."""
     if len(arguments) < 2:
         raise EvaluationError(f"member(): Wrong number of arguments given ({len(arguments)} for 2)")
-    array, wanted = _array("member", arguments[0]), arguments[1]
-    if not isinstance(wanted, str | list) and wanted.__class__ is not int:
+    array, item_or_items = _require_array("member", arguments[0]), arguments[1]
+    if not isinstance(item_or_items, str | list) and item_or_items.__class__ is not int:
         raise EvaluationError("member(): Item to search for must be a string, fixnum, or array")
-    items = wanted if isinstance(wanted, list) else [wanted]
+    items = item_or_items if isinstance(item_or_items, list) else [item_or_items]
     if not items:
         raise EvaluationError("member(): You must provide item to search for within array given")
-    known = {key_of(item) for item in array}
-    return all(key_of(item) in known for item in items)
+    keys = {key_of(item) for item in array}
+    return all(key_of(item) in keys for item in items)
 
 
 @legacy_function("reverse", -1)
 def reverse(context: Context, *arguments: Value) -> Value:
-    """Return a string or array from back to front."""
+    """Return a string or array in reverse order."""
     if not arguments:
         raise EvaluationError("reverse(): Wrong number of arguments given (0 for 1)")
     if not isinstance(arguments[0], list | str):
@@ -129,21 +129,21 @@ def hash_(context: Context, *arguments: Value) -> dict[Value, Value]:
     """Return a hash of keys and values that follow each other in an array, nested or not."""
     if not arguments:
         raise EvaluationError("hash(): Wrong number of arguments given (0 for 1)")
-    flat = list(flatten_arrays(_array("hash", arguments[0])))
-    if len(flat) == 1 and isinstance(flat[0], dict):
-        return flat[0]
-    if len(flat) % 2:
+    items = list(flatten_arrays(_require_array("hash", arguments[0])))
+    if len(items) == 1 and isinstance(items[0], dict):
+        return items[0]
+    if len(items) % 2:
         raise EvaluationError("hash(): Unable to compute hash from array given")
-    return {key_of(key): value for key, value in zip(flat[::2], flat[1::2], strict=True)}
+    return {key_of(key): value for key, value in zip(items[::2], items[1::2], strict=True)}
 
 
 @legacy_function("zip", -1)
 def zip_(context: Context, *arguments: Value) -> list[Value]:
-    """Pairs of the elements of two arrays; flat with a third argument that is true."""
+    """Return pairs of the elements of two arrays; flattened when the third argument is true."""
     if len(arguments) < 2:
         raise EvaluationError(f"zip(): Wrong number of arguments given ({len(arguments)} for 2)")
-    first, second = (_array("zip", each) for each in arguments[:2])
-    flat = len(arguments) > 2 and arguments[2] is not False and truth(arguments[2])
+    first, second = (_require_array("zip", argument) for argument in arguments[:2])
+    flat = len(arguments) > 2 and arguments[2] is not False and parse_boolean(arguments[2])
     pairs: list[Value] = [[item, second[index] if index < len(second) else None] for index, item in enumerate(first)]
     return list(flatten_arrays(pairs)) if flat else pairs
 
@@ -155,37 +155,37 @@ def _pattern(value: Value) -> Regexp:
     if isinstance(value, Regexp):
         return value
     if not isinstance(value, str):
-        raise EvaluationError(f"no implicit conversion of {_converted(value)} into String")
+        raise EvaluationError(f"no implicit conversion of {_conversion_name(value)} into String")
     pattern = Regexp(value)
-    pattern.search("")  # an expression that is none is refused even where there is nothing to search
+    pattern.search("")  # raises for a malformed expression even when there is nothing to search
     return pattern
 
 
-def _converted(value: Value) -> str:
-    """What Ruby's conversion errors call the value."""
+def _conversion_name(value: Value) -> str:
+    """Return the name of the value in Ruby's conversion errors."""
     if value is None or value is True or value is False:
         return {None: "nil", True: "true", False: "false"}[value]
     return ruby_class(value)
 
 
-def _selected(name: str, arguments: tuple[Value, ...], wanted: bool) -> list[Value]:
+def _select(name: str, arguments: tuple[Value, ...], matching: bool) -> list[Value]:
     if len(arguments) != 2:
         raise EvaluationError(f"{name}(): Wrong number of arguments given {len(arguments)} for 2")
     pattern = _pattern(arguments[1])
-    array = _array(name, arguments[0])
-    return [item for item in array if (isinstance(item, str) and pattern.search(item) is not None) is wanted]
+    array = _require_array(name, arguments[0])
+    return [item for item in array if (isinstance(item, str) and pattern.search(item) is not None) is matching]
 
 
 @legacy_function("grep", -1)
 def grep(context: Context, *arguments: Value) -> list[Value]:
     """Return the strings of an array that match the regular expression, which is given as a string."""
-    return _selected("grep", arguments, True)
+    return _select("grep", arguments, True)
 
 
 @legacy_function("reject", -1)
 def reject(context: Context, *arguments: Value) -> list[Value]:
     """Return the elements of an array that do not match the regular expression, which is given as a string."""
-    return _selected("reject", arguments, False)
+    return _select("reject", arguments, False)
 
 
 # --- by position --------------------------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ def reject(context: Context, *arguments: Value) -> list[Value]:
 _SPAN: Final = re.compile(r"(\d+)(\.\.\.?|-)(\d+)", re.ASCII)
 
 
-def _positions(text: str, size: int) -> range:
+def _indexes(text: str, size: int) -> range:
     span = _SPAN.fullmatch(text)
     if span is None:
         if re.fullmatch(r"\d+", text, re.ASCII) is None:
@@ -215,12 +215,12 @@ def values_at(context: Context, *arguments: Value) -> list[Value]:
     """Return the elements at an index, at those of a range such as '2-4', or of an array of both."""
     if len(arguments) < 2:
         raise EvaluationError(f"values_at(): Wrong number of arguments given ({len(arguments)} for 2)")
-    array = _array("values_at", arguments[0])
-    wanted = list(flatten_arrays([arguments[1]]))
-    if not wanted:
+    array = _require_array("values_at", arguments[0])
+    indexes = list(flatten_arrays([arguments[1]]))
+    if not indexes:
         raise EvaluationError("values_at(): You must provide at least one positive index to collect")
-    found = [array[index] for each in wanted for index in _positions(ruby_text(each), len(array))]
-    return [item for item in found if item is not None]
+    elements = [array[index] for index_text in indexes for index in _indexes(ruby_text(index_text), len(array))]
+    return [item for item in elements if item is not None]
 
 
 # --- range --------------------------------------------------------------------------------------------------------
@@ -237,11 +237,11 @@ def range_(context: Context, *arguments: Value) -> list[Value]:
     step = 1
     start, stop = arguments[0], arguments[1] if len(arguments) > 1 else None
     if len(arguments) == 1:
-        found = _RANGE.search(start) if isinstance(start, str) else None
-        if found is None or found[0] not in str(start).split("\n"):
-            told = "Unable to compute range from the value" if start not in ("", None) else "Unknown range format"
-            raise EvaluationError(f"range(): {told}: {ruby_text(start)}")
-        start, stop, exclusive = found[1], found[3], found[2] == "..."
+        match = _RANGE.search(start) if isinstance(start, str) else None
+        if match is None or match[0] not in str(start).split("\n"):
+            problem = "Unable to compute range from the value" if start not in ("", None) else "Unknown range format"
+            raise EvaluationError(f"range(): {problem}: {ruby_text(start)}")
+        start, stop, exclusive = match[1], match[3], match[2] == "..."
     elif len(arguments) > 2:
         step = abs(integer_at_start(arguments[2]))
         if not step:
@@ -255,29 +255,29 @@ def range_(context: Context, *arguments: Value) -> list[Value]:
 
 def _string_range(first: str, last: str, exclusive: bool) -> list[str]:
     """
-    Return as Ruby's String#upto: successors until the last one, or until they get longer than it; single characters by their codes.
+    Return what Ruby's String#upto yields: successors until the last one, or until they are longer; single characters by their codes.
 
-    A first one that is longer, but before the last one in the order of texts, is all there is.
+    When the first one is longer, but sorts before the last one, it is the only one.
     """
     if first > last or not first:
         return []
     if len(first) == len(last) == 1 and last.isascii():
         return [chr(code) for code in range(ord(first), ord(last) + (0 if exclusive else 1))]
-    found: list[str] = [first] if len(first) > len(last) else []
+    texts: list[str] = [first] if len(first) > len(last) else []
     text = first
-    while len(text) <= len(last) and len(found) < MAX_RANGE:
+    while len(text) <= len(last) and len(texts) < MAX_RANGE:
         if text == last:
-            return found if exclusive else [*found, text]
-        found.append(text)
+            return texts if exclusive else [*texts, text]
+        texts.append(text)
         text = successor(text)
-    return found
+    return texts
 
 
 def successor(text: str) -> str:
     """
     Return the next string, as Ruby's String#succ counts: the rightmost letter or digit goes up, with a carry to those left of it.
 
-    A text without any counts by its last character.
+    In a text without letters and digits the last character goes up.
     """
     if not text:
         return ""
@@ -299,6 +299,6 @@ def successor(text: str) -> str:
     return "".join(chars)
 
 
-def _same_run(text: str, left: int, right: int) -> bool:
-    """Return whether a carry from `right` may go over what stands between to `left`: not from digits to letters beyond a gap."""
-    return text[left].isdigit() == text[right].isdigit()
+def _same_run(text: str, left_index: int, right_index: int) -> bool:
+    """Return whether a carry may go from `right_index` to `left_index` over other characters: not between digits and letters."""
+    return text[left_index].isdigit() == text[right_index].isdigit()

@@ -1,4 +1,4 @@
-"""From and to booleans: str2bool, num2bool, any2bool, bool2str, bool2num, bool2httpd."""
+"""Conversions from and to booleans: str2bool, num2bool, any2bool, bool2str, bool2num, bool2httpd."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .rubynumbers import integer_at_start
 _TRUE: Final = re.compile(r"^(1|t|y|true|yes)$", re.IGNORECASE | re.MULTILINE)
 _FALSE: Final = re.compile(r"^(0|f|n|false|no)$", re.IGNORECASE | re.MULTILINE)
 _EMPTY_LINE: Final = re.compile(r"\A$|^\n", re.MULTILINE)
-"""A line without text; what follows the last line break is no line."""
+"""A line without text; the text after the last line break is no line."""
 _NOTHING: Final = re.compile(r"^(undef|undefined)$", re.MULTILINE)
 
 
-def truth(value: Value) -> bool:
-    """What a string of the words for yes and no says; '' says no."""
+def parse_boolean(value: Value) -> bool:
+    """Return the boolean that a string such as yes or no names, false for ''; booleans are returned as they are."""
     if value is True or value is False:
         return bool(value)
     if not isinstance(value, str):
@@ -44,7 +44,7 @@ def is_float_text(value: Value) -> bool:
     return True
 
 
-def positive(value: Value) -> bool:
+def is_positive(value: Value) -> bool:
     """Return whether a number, or the number in a string, is 1 or more."""
     if isinstance(value, str):
         try:
@@ -63,7 +63,7 @@ def str2bool(context: Context, *arguments: Value) -> bool:
     """Return the boolean that a string names: 1 t y true yes, and 0 f n false no, in any case; booleans as they are."""
     if not arguments:
         raise EvaluationError("str2bool(): Wrong number of arguments given (0 for 1)")
-    return truth(arguments[0])
+    return parse_boolean(arguments[0])
 
 
 @legacy_function("num2bool", -1)
@@ -71,35 +71,35 @@ def num2bool(context: Context, *arguments: Value) -> bool:
     """Return whether a number, or the number in a string, is 1 or more."""
     if len(arguments) != 1:
         raise EvaluationError(f"num2bool(): Wrong number of arguments given ({len(arguments)} for 1)")
-    return positive(arguments[0])
+    return is_positive(arguments[0])
 
 
 @legacy_function("any2bool", -1)
 def any2bool(context: Context, *arguments: Value) -> bool:
-    """Booleans as they are, numbers by num2bool, strings by str2bool; true for everything else."""
+    """Return booleans as they are, numbers as num2bool converts them, strings as str2bool does; true for everything else."""
     if not arguments:
         raise EvaluationError("any2bool(): Wrong number of arguments given (0 for 1)")
     value = arguments[0]
     if value is True or value is False:
         return bool(value)
     if isinstance(value, int | float):
-        return positive(value)
+        return is_positive(value)
     if isinstance(value, str):
-        return positive(value) if is_float_text(value) else truth(value)
+        return is_positive(value) if is_float_text(value) else parse_boolean(value)
     return True
 
 
 @legacy_function("bool2num", -1)
 def bool2num(context: Context, *arguments: Value) -> int:
-    """1 or 0 for a boolean, or for what str2bool makes of a string."""
+    """Return 1 or 0 for a boolean, or for a string that str2bool converts."""
     if not arguments:
         raise EvaluationError("bool2num(): Wrong number of arguments given (0 for 1)")
-    return 1 if truth(arguments[0]) else 0
+    return 1 if parse_boolean(arguments[0]) else 0
 
 
 @legacy_function("bool2str", -1)
 def bool2str(context: Context, *arguments: Value) -> str:
-    """'true' or 'false', or the second or third argument, for a boolean."""
+    """Return 'true' or 'false', or the second or third argument, for a boolean."""
     if len(arguments) not in (1, 3):
         raise EvaluationError(f"bool2str(): Wrong number of arguments given ({len(arguments)} for 3)")
     value, yes, no = (*arguments, False, False)[:3] if len(arguments) == 1 else arguments
@@ -113,7 +113,7 @@ def bool2str(context: Context, *arguments: Value) -> str:
 
 @legacy_function("bool2httpd", -1)
 def bool2httpd(context: Context, *arguments: Value) -> str:
-    """'On' or 'Off' for a boolean, 'Off' for nothing; anything else as text."""
+    """Return 'On' or 'Off' for a boolean, 'Off' for '' and 'undef'; any other value as text."""
     if len(arguments) != 1:
         raise EvaluationError(f"bool2httpd(): Wrong number of arguments given ({len(arguments)} for 1)")
     value = arguments[0]

@@ -1,4 +1,4 @@
-"""pick, pick_default: the first value that is there."""
+"""pick, pick_default: the first value that is neither undef nor empty."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from ...values.core import Value
 from ..api import Context, legacy_function
 
 
-def _there(values: tuple[Value, ...]) -> list[Value]:
+def _non_empty(values: tuple[Value, ...]) -> list[Value]:
     return [value for value in values if value is not None and value != ""]
 
 
 @legacy_function("pick", -1)
 def pick(context: Context, *values: Value) -> Value:
-    """Return the first value that is neither undef nor ''; an error when there is none."""
-    found = _there(values)
-    if not found:
+    """Return the first value that is neither undef nor ''; raise an error when there is none."""
+    candidates = _non_empty(values)
+    if not candidates:
         raise EvaluationError("pick(): must receive at least one non empty value")
-    return found[0]
+    return candidates[0]
 
 
 @legacy_function("pick_default", -1)
@@ -26,4 +26,4 @@ def pick_default(context: Context, *values: Value) -> Value:
     """Return the first value that is neither undef nor '', else the last argument, whatever it is."""
     if not values:
         raise EvaluationError("Must receive at least one argument.")
-    return [*_there(values[:-1]), values[-1]][0]
+    return [*_non_empty(values[:-1]), values[-1]][0]

@@ -1,4 +1,4 @@
-"""Taking elements out: delete, delete_at, delete_regex, delete_undef_values, delete_values."""
+"""Removal of elements: delete, delete_at, delete_regex, delete_undef_values, delete_values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _items(value: Value) -> list[Value]:
     return value if isinstance(value, list) else [value]
 
 
-def _without_text(text: str, item: Value) -> str:
+def _delete_text(text: str, item: Value) -> str:
     if isinstance(item, Regexp):
         return item.substitute(text, lambda match: "")
     if not isinstance(item, str):
@@ -38,14 +38,14 @@ def delete(context: Context, *arguments: Value) -> Value:
     collection = arguments[0]
     for item in _items(arguments[1]):
         if isinstance(collection, list):
-            collection = [each for each in collection if not same(each, item)]
+            collection = [element for element in collection if not same(element, item)]
         elif isinstance(collection, dict):
             collection = {key: value for key, value in collection.items() if key != key_of(item)}
         elif isinstance(collection, str):
-            collection = _without_text(collection, item)
+            collection = _delete_text(collection, item)
         else:
-            told = ruby_class(collection)
-            raise EvaluationError(f"delete(): First argument must be an Array, String, or Hash. Given an argument of class {told}.")
+            class_name = ruby_class(collection)
+            raise EvaluationError(f"delete(): First argument must be an Array, String, or Hash. Given an argument of class {class_name}.")
     return collection
 
 
@@ -59,17 +59,17 @@ def delete_at(context: Context, *arguments: Value) -> list[Value]:
         raise EvaluationError("delete_at(): Requires array to work with")
     if isinstance(index, str) and re.search(r"^\d+$", index, re.MULTILINE | re.ASCII) is None:
         raise EvaluationError("delete_at(): You must provide non-negative numeric index")
-    at = whole(index) if isinstance(index, str) and index.isdecimal() else integer_at_start(index)
-    if at > len(array) - 1:
+    position = whole(index) if isinstance(index, str) and index.isdecimal() else integer_at_start(index)
+    if position > len(array) - 1:
         raise EvaluationError("delete_at(): Given index exceeds size of array given")
-    kept = list(array)
-    if -len(array) <= at:
-        del kept[at]
-    return kept
+    remaining = list(array)
+    if -len(array) <= position:
+        del remaining[position]
+    return remaining
 
 
 def _patterns(value: Value) -> list[Value]:
-    """What to delete by; a hash counts as the array of its pairs."""
+    """Return the patterns of an argument; a hash stands for the array of its pairs."""
     return list(elements(value)) if isinstance(value, dict) else _items(value)
 
 
@@ -87,7 +87,7 @@ def delete_regex(context: Context, *arguments: Value) -> Value:
     for item in patterns:
         pattern = Regexp(rf"\b{item.source if isinstance(item, Regexp) else ruby_text(item)}\b")
         if isinstance(collection, list):
-            collection = [each for each in collection if not (isinstance(each, str) and pattern.search(each))]
+            collection = [element for element in collection if not (isinstance(element, str) and pattern.search(element))]
         else:
             collection = {
                 key: value for key, value in collection.items() if not (isinstance(value_of(key), str) and pattern.search(value_of(key)))
@@ -97,14 +97,14 @@ def delete_regex(context: Context, *arguments: Value) -> Value:
 
 @legacy_function("delete_undef_values", -1)
 def delete_undef_values(context: Context, *arguments: Value) -> Value:
-    """Return an array or hash without undef."""
+    """Return an array or hash without undef values."""
     if not arguments:
         raise EvaluationError("delete_undef_values(): Wrong number of arguments given (0)")
     value = arguments[0]
     if isinstance(value, dict):
-        return {key: each for key, each in value.items() if each is not None}
+        return {key: item for key, item in value.items() if item is not None}
     if isinstance(value, list):
-        return [each for each in value if each is not None]
+        return [item for item in value if item is not None]
     raise EvaluationError(f"delete_undef_values(): expected an array or hash, got {ruby_text(value)} type  {ruby_class(value)} ")
 
 
@@ -113,7 +113,7 @@ def delete_values(context: Context, *arguments: Value) -> dict[Value, Value]:
     """Return a hash without the keys that have this value."""
     if len(arguments) != 2:
         raise EvaluationError(f"delete_values(): Wrong number of arguments given ({len(arguments)} of 2)")
-    hash_, unwanted = arguments
+    hash_, deleted_value = arguments
     if not isinstance(hash_, dict):
         raise EvaluationError(f"delete_values(): First argument must be a Hash. Given an argument of class {ruby_class(hash_)}.")
-    return {key: value for key, value in hash_.items() if not same(value, unwanted)}
+    return {key: value for key, value in hash_.items() if not same(value, deleted_value)}

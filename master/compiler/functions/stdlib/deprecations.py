@@ -42,14 +42,14 @@ MOVED = (
 
 
 def deprecate(context: Context, key: str, message: str, *, use_strict: bool = True) -> None:
-    """Warn once for a key; with `use_strict`, the setting `strict` makes it an error or nothing at all."""
+    """Warn once for a key; with `use_strict`, the setting `strict` can make it an error, or suppress it."""
     strict = context.reporter.strict
     if use_strict and strict is Strictness.OFF:
         return
     if use_strict and strict is Strictness.ERROR:
-        place = current()
-        at = f" at {place.file}:{place.line}" if place is not None else ""
-        raise EvaluationError(f"deprecation. {key}. {message}{at}")
+        location = current()
+        suffix = f" at {location.file}:{location.line}" if location is not None else ""
+        raise EvaluationError(f"deprecation. {key}. {message}{suffix}")
     context.warn_once("deprecations", key, message, place=True)
 
 
@@ -60,18 +60,18 @@ def deprecation(context: Context, key: str, message: str, use_strict_setting: bo
 
 
 def _moved(name: str, bundled: Mapping[str, Function], has_namespaced_functions: Callable[[], bool]) -> Function:
-    new = f"stdlib::{name}"
+    new_name = f"stdlib::{name}"
 
     def forward(context: Context, *args: Value, block: Closure | None = None) -> Value:
         if not has_namespaced_functions():
-            # A site whose stdlib is older than 9 has no function of the new name to change to.
-            return Function(name, bundled[new].dispatches).call(context, args, block)
-        deprecate(context, name, f"This function is deprecated, please use {new} instead.", use_strict=False)
-        return context.call_function(new, args, block)
+            # A site whose stdlib is older than 9 does not have the function of the new name.
+            return Function(name, bundled[new_name].dispatches).call(context, args, block)
+        deprecate(context, name, f"This function is deprecated, please use {new_name} instead.", use_strict=False)
+        return context.call_function(new_name, args, block)
 
-    declared = Function(name, (), f"As {new}, which is its name since stdlib 9.")
-    declared.also("Any args*", "Callable &block?")(forward)
-    return declared
+    moved = Function(name, (), f"Do what {new_name} does, the name since stdlib 9.")
+    moved.also("Any args*", "Callable &block?")(forward)
+    return moved
 
 
 def moved_functions(bundled: Mapping[str, Function], has_namespaced_functions: Callable[[], bool]) -> dict[str, Function]:

@@ -1,4 +1,4 @@
-"""Text as data: parsejson, parseyaml, parsepson, parsehocon, and the same of files: loadjson, loadyaml, load_module_metadata."""
+"""Parsers of text: parsejson, parseyaml, parsepson, parsehocon, and the same of files: loadjson, loadyaml, load_module_metadata."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ..catalog_context import CatalogContext
 from .environment import module_path
 
 
-def _refuse(constant: str) -> NoReturn:
+def _refuse_constant(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not allowed")
 
 
 def as_values(data: Any) -> Value:
-    """Plain data as values of the language: its keys may be numbers or nothing."""
+    """Return plain data as values of the language; keys of hashes may be numbers or undef."""
     if isinstance(data, dict):
         return {key_of(as_values(key)): as_values(item) for key, item in data.items()}
     return [as_values(item) for item in data] if isinstance(data, list | tuple) else data
@@ -29,21 +29,23 @@ def as_values(data: Any) -> Value:
 
 def from_json(text: str) -> Value:
     """
+    Return the value of a JSON text.
+
     Raises:
-        EvaluationError: not JSON; where, and what was expected.
+        EvaluationError: it is not JSON; the message says where.
     """
     try:
-        return as_values(json.loads(text, parse_constant=_refuse))
+        return as_values(json.loads(text, parse_constant=_refuse_constant))
     except (ValueError, RecursionError) as error:
-        raise EvaluationError(f"unexpected token at {_shown(text)}: {error}") from error
+        raise EvaluationError(f"unexpected token at {_excerpt(text)}: {error}") from error
 
 
 def from_yaml(text: str) -> Value:
     """
-    Return the first document, when there are several.
+    Return the value of a YAML text, of several documents the first.
 
     Raises:
-        EvaluationError: not YAML, a tag, or an alias.
+        EvaluationError: it is not YAML, or has a tag or an alias.
     """
     try:
         return as_values(plainyaml.loads(text, first=True))
@@ -53,8 +55,10 @@ def from_yaml(text: str) -> Value:
 
 def from_hocon(text: str) -> Value:
     """
+    Return the value of a HOCON text.
+
     Raises:
-        EvaluationError: not HOCON, or something that is not supported in it.
+        EvaluationError: it is not HOCON, or uses something that is not supported.
     """
     try:
         return as_values(hocon.loads(text))
@@ -62,51 +66,51 @@ def from_hocon(text: str) -> Value:
         raise EvaluationError(error.message) from error
 
 
-def _shown(text: str) -> str:
+def _excerpt(text: str) -> str:
     return "'" + (text if len(text) <= 60 else text[:60] + "…") + "'"
 
 
-def _parsed(arguments: tuple[Value, ...], parse: Callable[[str], Value]) -> Value:
-    """What the text says; the default, when there is one, for text that is not right or that says nothing."""
+def _parse_or_default(arguments: tuple[Value, ...], parse: Callable[[str], Value]) -> Value:
+    """Return the data of a text; the default, if there is one, for text that is malformed, null or false."""
     if not arguments:
         raise EvaluationError("Wrong number of arguments. 1 or 2 arguments should be provided.")
     text, default = arguments[0], arguments[1] if len(arguments) > 1 else None
     try:
         if not isinstance(text, str):
             raise EvaluationError(f"no implicit conversion of {ruby_class(text)} into String")
-        found = parse(text)
+        data = parse(text)
     except EvaluationError:
         if default is None or default is False:
             raise
         return default
-    return default if found is None or found is False else found
+    return default if data is None or data is False else data
 
 
 @legacy_function("parsejson", -1)
 def parsejson(context: Context, *arguments: Value) -> Value:
     """Return the data that a JSON text holds, or the default."""
-    return _parsed(arguments, from_json)
+    return _parse_or_default(arguments, from_json)
 
 
 @legacy_function("parseyaml", -1)
 def parseyaml(context: Context, *arguments: Value) -> Value:
     """Return the data that a YAML text holds, or the default."""
-    return _parsed(arguments, from_yaml)
+    return _parse_or_default(arguments, from_yaml)
 
 
 @function("parsepson", "String[1] pson_string", "Any default?")
 def parsepson(context: Context, pson_string: str, *default: Value) -> Value:
-    """Return the data that a PSON text holds, or the default when it is not right."""
-    return _with_default(from_json, pson_string, default)
+    """Return the data that a PSON text holds, or the default when it is malformed."""
+    return _parse_with_default(from_json, pson_string, default)
 
 
 @function("stdlib::parsehocon", "String hocon_string", "Any default?")
 def parsehocon(context: Context, hocon_string: str, *default: Value) -> Value:
-    """Return the data that a HOCON text holds, or the default when it is not right."""
-    return _with_default(from_hocon, hocon_string, default)
+    """Return the data that a HOCON text holds, or the default when it is malformed."""
+    return _parse_with_default(from_hocon, hocon_string, default)
 
 
-def _with_default(parse: Callable[[str], Value], text: str, default: tuple[Value, ...]) -> Value:
+def _parse_with_default(parse: Callable[[str], Value], text: str, default: tuple[Value, ...]) -> Value:
     try:
         return parse(text)
     except EvaluationError:
@@ -118,10 +122,10 @@ def _with_default(parse: Callable[[str], Value], text: str, default: tuple[Value
 # --- files --------------------------------------------------------------------------------------------------------
 
 
-def _loaded(context: CatalogContext, name: str, arguments: tuple[Value, ...], parse: Callable[[str], Value]) -> Value:
+def _load_file(context: CatalogContext, name: str, arguments: tuple[Value, ...], parse: Callable[[str], Value]) -> Value:
     path, default = arguments[0], arguments[1] if len(arguments) > 1 else None
     if not isinstance(path, str):
-        if len(arguments) > 1:  # what cannot be read, for whatever reason, has the default for its content
+        if len(arguments) > 1:  # anything that cannot be read yields the default
             return default
         raise EvaluationError(f"{name}(): the path must be a String, got {ruby_class(path)}")
     if path.startswith(("http://", "https://")):
@@ -130,15 +134,15 @@ def _loaded(context: CatalogContext, name: str, arguments: tuple[Value, ...], pa
             hint="Put the file on the compiling host, or let Hiera serve the data.",
         )
     host = context.compilation.host
-    found = host.find_file(path, "files") if path.startswith("/") else None
-    if found is None:
+    file = host.find_file(path, "files") if path.startswith("/") else None
+    if file is None:
         context.log("warning", f"Can't load '{path}' File does not exist!")
         return default
     try:
-        data = parse(host.read_file(found).decode("utf-8", "surrogateescape"))
+        data = parse(host.read_file(file).decode("utf-8", "surrogateescape"))
     except EvaluationError as error:
         if default is None or default is False:
-            raise EvaluationError(f"{found}: {error.message}", hint=error.hint) from error
+            raise EvaluationError(f"{file}: {error.message}", hint=error.hint) from error
         return default
     return default if data is None or data is False else data
 
@@ -146,13 +150,13 @@ def _loaded(context: CatalogContext, name: str, arguments: tuple[Value, ...], pa
 @legacy_function("loadjson", -2)
 def loadjson(context: CatalogContext, *arguments: Value) -> Value:
     """Return the data of a JSON file on the compiling host, or the default."""
-    return _loaded(context, "loadjson", arguments, from_json)
+    return _load_file(context, "loadjson", arguments, from_json)
 
 
 @legacy_function("loadyaml", -2)
 def loadyaml(context: CatalogContext, *arguments: Value) -> Value:
     """Return the data of a YAML file on the compiling host, or the default."""
-    return _loaded(context, "loadyaml", arguments, from_yaml)
+    return _load_file(context, "loadyaml", arguments, from_yaml)
 
 
 @legacy_function("load_module_metadata", -1)

@@ -1,4 +1,4 @@
-"""What is around the compilation: modules and functions that are there, files, the time; and what cannot be had here."""
+"""The surroundings of the compilation: modules, functions, files, the time; and functions that are refused here."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ..strings import ruby_text
 
 
 def module_path(context: CatalogContext, module: Value) -> str:
-    """Return the folder of a module; EvaluationError when there is none."""
+    """Return the folder of a module; raise EvaluationError when there is none."""
     compilation = context.compilation
-    found = compilation.host.module_root(module) if isinstance(module, str) and module else None
-    if found is None:
+    folder = compilation.host.module_root(module) if isinstance(module, str) and module else None
+    if folder is None:
         bundled = "The functions and types of stdlib are bundled: it has no folder unless the site installs the module."
         message = f"Could not find module {ruby_text(module)} in environment {compilation.host.environment}"
         raise EvaluationError(message, hint=bundled if module == "stdlib" else "")
-    return found
+    return folder
 
 
 @legacy_function("get_module_path", -1)
@@ -54,13 +54,13 @@ def _is_callable(context: Context, name: str) -> bool:
 
 @function("stdlib::time", "String timezone?", returns="Integer")
 def time(context: Context, timezone: str = "") -> int:
-    """Return the seconds since 1970; a time zone makes no difference to that."""
+    """Return the seconds since 1970, which do not depend on the time zone."""
     return context.now() // 1_000_000_000
 
 
 @legacy_function("glob", -1)
 def glob(context: Context, *arguments: Value) -> list[str]:
-    """Return the files on the compiling host that match a pattern. Not possible here: the compiler reads files by name only."""
+    """Raise an error: it would list files on the compiling host, but the compiler reads files by name only."""
     if len(arguments) != 1:
         raise EvaluationError(f"glob(): Wrong number of arguments given ({len(arguments)} for 1)")
     if not isinstance(arguments[0], str | list):
@@ -73,7 +73,7 @@ def glob(context: Context, *arguments: Value) -> list[str]:
 
 @legacy_function("pry", -1, statement=True)
 def pry(context: Context, *arguments: Value) -> None:
-    """Return a debugger of Ruby; there is none here."""
+    """Raise an error: it would start a debugger of Ruby."""
     raise Unsupported(
         "The function 'pry' starts a debugger of Ruby", hint="Set a breakpoint in the manifest with pdb instead: see the documentation."
     )
@@ -81,7 +81,7 @@ def pry(context: Context, *arguments: Value) -> None:
 
 @legacy_function("validate_augeas", -1, statement=True)
 def validate_augeas(context: Context, *arguments: Value) -> None:
-    """Return whether a lens of Augeas reads the content; it would have to be written to a file and run."""
+    """Raise an error: it would run a lens of Augeas on a file with the content."""
     if not 2 <= len(arguments) <= 4:
         raise EvaluationError(f"validate_augeas(): wrong number of arguments ({len(arguments)}; must be 2, 3, or 4)")
     raise Unsupported(
@@ -92,7 +92,7 @@ def validate_augeas(context: Context, *arguments: Value) -> None:
 
 @legacy_function("validate_cmd", -1, statement=True)
 def validate_cmd(context: Context, *arguments: Value) -> None:
-    """Return whether a program accepts the content; it would have to be written to a file on the compiling host."""
+    """Raise an error: it would run a program on the compiling host on a file with the content."""
     if len(arguments) not in (2, 3):
         raise EvaluationError(f"validate_cmd(): wrong number of arguments ({len(arguments)}; must be 2 or 3)")
     raise Unsupported(
@@ -103,7 +103,7 @@ def validate_cmd(context: Context, *arguments: Value) -> None:
 
 @function("stdlib::deferrable_epp", "String template", "Hash variables", returns="Variant[String, Sensitive[String], Deferred]")
 def deferrable_epp(context: Context, template: str, variables: dict[str, Value]) -> Value:
-    """epp(), or, when a variable is Deferred at any depth, the template as a Deferred that the agent fills in."""
+    """Return the text of an EPP template; when a variable contains a Deferred, return a Deferred that the agent renders."""
     if not _has_deferred(variables):
         return context.call_function("epp", [template, variables])
     path = context.call_function("find_template", [template])
@@ -122,13 +122,13 @@ def _has_deferred(value: Value) -> bool:
 
 @legacy_function("validate_x509_rsa_key_pair", -1, statement=True)
 def validate_x509_rsa_key_pair(context: Context, *arguments: Value) -> None:
-    """Return whether a certificate was signed by a private key, both as PEM text."""
+    """Raise an error when a certificate was not signed by a private key; both are PEM text."""
     from .keypairs import check_key_pair
 
     if len(arguments) != 2:
         raise EvaluationError(f"validate_x509_rsa_key_pair(): wrong number of arguments ({len(arguments)}; must be 2)")
     for argument in arguments:
         if not isinstance(argument, str):
-            shown = f"a value of type {ruby_class(argument)}" if isinstance(argument, list | dict) else inspect(argument)
-            raise EvaluationError(f"{shown} is not a string.")
+            subject = f"a value of type {ruby_class(argument)}" if isinstance(argument, list | dict) else inspect(argument)
+            raise EvaluationError(f"{subject} is not a string.")
     check_key_pair(*arguments)

@@ -1,4 +1,4 @@
-"""Hashes: merge, deep_merge, prefix, suffix, keys joined to values, nested values, sort_by, and the ways of 3.x into them."""
+"""Hashes: merge, deep_merge, prefix, suffix, keys joined to values, nested values, sort_by, and access to hashes as in 3.x."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from shared.errors import EvaluationError
 from ...callables.sprintf import format_text, to_integer
 from ...errors.control import Break, Next
 from ...types.iterables import elements, pairs
-from ...types.notation.operands import flatten_arrays
 from ...values.core import Iterator, Value, entries, key_of
 from ...values.labels import ruby_class
 from ...values.numbers import whole
@@ -24,25 +23,25 @@ from .deprecations import deprecate
 
 @function("stdlib::merge", "Variant[Hash[Scalar,Any], Undef, String[0,0]] args*", returns="Hash[Scalar,Any]")
 def merge(context: Context, *args: Value) -> dict[Value, Value]:
-    """Return all hashes in one, the last winning; or, with a lambda, the hashes that it gives for the elements."""
-    found: dict[Value, Value] = {}
-    for each in args:
-        if isinstance(each, dict):
-            found.update(each)
-    return found
+    """Return all hashes merged, the last winning; with a lambda, merge the hashes that it returns for the elements."""
+    merged: dict[Value, Value] = {}
+    for hash_ in args:
+        if isinstance(hash_, dict):
+            merged.update(hash_)
+    return merged
 
 
 @merge.also("Iterable args*", "Callable[3,3] &block", returns="Hash")
 def merge_indexed(context: Context, *args: Value, block: Closure) -> dict[Value, Value]:
     only = _only(args)
     by_key = isinstance(only, dict) or (isinstance(only, Iterator) and only.pairs)
-    given = [tuple(pair) for pair in elements(only)] if by_key else list(pairs(only))
-    return _accumulated(given, block)
+    arguments = [tuple(pair) for pair in elements(only)] if by_key else list(pairs(only))
+    return _merge_results(arguments, block)
 
 
 @merge.also("Iterable args*", "Callable[2,2] &block", returns="Hash")
 def merge_elements(context: Context, *args: Value, block: Closure) -> dict[Value, Value]:
-    return _accumulated(((item,) for item in elements(_only(args))), block)
+    return _merge_results(((item,) for item in elements(_only(args))), block)
 
 
 def _only(args: tuple[Value, ...]) -> Value:
@@ -51,48 +50,48 @@ def _only(args: tuple[Value, ...]) -> Value:
     return args[0]
 
 
-def _accumulated(given: Iterable[tuple[Value, ...]], block: Closure) -> dict[Value, Value]:
-    found: dict[Value, Value] = {}
+def _merge_results(arguments: Iterable[tuple[Value, ...]], block: Closure) -> dict[Value, Value]:
+    merged: dict[Value, Value] = {}
     try:
-        for values in given:
+        for values in arguments:
             try:
-                part = block(dict(found), *values)  # a value may not change once the lambda has it
+                part = block(dict(merged), *values)  # a copy, because the lambda may keep the value
             except Next as skipped:
                 part = skipped.value
             if isinstance(part, dict):
-                found.update(part)
+                merged.update(part)
     except Break:
         pass
-    return found
+    return merged
 
 
 @legacy_function("deep_merge", -1)
 def deep_merge(context: Context, *arguments: Value) -> dict[Value, Value]:
-    """Return all hashes in one, the last winning; hashes below the same key are merged the same way."""
+    """Return all hashes merged, the last winning; hashes below the same key are merged the same way."""
     if len(arguments) < 2:
         raise EvaluationError(f"deep_merge(): wrong number of arguments ({len(arguments)}; must be at least 2)")
-    found: dict[Value, Value] = {}
-    for each in arguments:
-        if each == "":
+    merged: dict[Value, Value] = {}
+    for argument in arguments:
+        if argument == "":
             continue
-        if not isinstance(each, dict):
-            raise EvaluationError(f"deep_merge: unexpected argument type {ruby_class(each)}, only expects hash arguments")
-        found = _deeply(found, each)
-    return found
+        if not isinstance(argument, dict):
+            raise EvaluationError(f"deep_merge: unexpected argument type {ruby_class(argument)}, only expects hash arguments")
+        merged = _merge_deeply(merged, argument)
+    return merged
 
 
-def _deeply(left: dict[Value, Value], right: dict[Value, Value]) -> dict[Value, Value]:
-    found = dict(left)
-    for key, value in right.items():
-        old = found.get(key)
-        found[key] = _deeply(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
-    return found
+def _merge_deeply(higher: dict[Value, Value], lower: dict[Value, Value]) -> dict[Value, Value]:
+    merged = dict(higher)
+    for key, value in lower.items():
+        old = merged.get(key)
+        merged[key] = _merge_deeply(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+    return merged
 
 
 # --- changed ------------------------------------------------------------------------------------------------------
 
 
-def _affixed(name: str, arguments: tuple[Value, ...], join: Callable[[str, str], str]) -> Value:
+def _affix_all(name: str, arguments: tuple[Value, ...], join: Callable[[str, str], str]) -> Value:
     if not arguments:
         raise EvaluationError(f"{name}(): Wrong number of arguments given (0 for 1)")
     items, affix = arguments[0], arguments[1] if len(arguments) > 1 else None
@@ -109,19 +108,19 @@ def _affixed(name: str, arguments: tuple[Value, ...], join: Callable[[str, str],
 
 @legacy_function("prefix", -1)
 def prefix(context: Context, *arguments: Value) -> Value:
-    """Return the elements of an array, or the keys of a hash, as strings with a text in front."""
-    return _affixed("prefix", arguments, lambda affix, text: affix + text)
+    """Return the elements of an array, or the keys of a hash, as strings with a text prepended."""
+    return _affix_all("prefix", arguments, lambda affix, text: affix + text)
 
 
 @legacy_function("suffix", -1)
 def suffix(context: Context, *arguments: Value) -> Value:
-    """Return the elements of an array, or the keys of a hash, as strings with a text behind."""
-    return _affixed("suffix", arguments, lambda affix, text: text + affix)
+    """Return the elements of an array, or the keys of a hash, as strings with a text appended."""
+    return _affix_all("suffix", arguments, lambda affix, text: text + affix)
 
 
 @legacy_function("join_keys_to_values", -1)
 def join_keys_to_values(context: Context, *arguments: Value) -> list[str]:
-    """Return `key<separator>value` for each pair; an array as value gives one for each of its elements."""
+    """Return `key<separator>value` for each pair; when the value is an array, one for each of its elements."""
     if len(arguments) != 2:
         raise EvaluationError(f"join_keys_to_values(): Takes exactly two arguments, but {len(arguments)} given.")
     hash_, separator = arguments
@@ -129,48 +128,48 @@ def join_keys_to_values(context: Context, *arguments: Value) -> list[str]:
         raise EvaluationError(f"join_keys_to_values(): The first argument must be a hash, but a {ruby_class(hash_)} was given.")
     if not isinstance(separator, str):
         raise EvaluationError(f"join_keys_to_values(): The second argument must be a string, but a {ruby_class(separator)} was given.")
-    found: list[str] = []
+    texts: list[str] = []
     for key, value in entries(hash_):
         text = ruby_text(key)
         if isinstance(value, list):
-            found.extend(text + separator + ruby_text(item) for item in value)
+            texts.extend(text + separator + ruby_text(item) for item in value)
         else:
-            found.append(text if value == "undef" else text + separator + ruby_text(value))
-    return found
+            texts.append(text if value == "undef" else text + separator + ruby_text(value))
+    return texts
 
 
 @function("stdlib::nested_values", "Hash hash", returns="Array")
 def nested_values(context: Context, hash_: dict[Value, Value]) -> list[Value]:
     """Return the values of a hash and of all hashes in it."""
-    found: list[Value] = []
+    values: list[Value] = []
     for value in hash_.values():
-        found.extend(nested_values.call(context, [value]) if isinstance(value, dict) else [value])
-    return found
+        values.extend(nested_values.call(context, [value]) if isinstance(value, dict) else [value])
+    return values
 
 
 # --- sorted -------------------------------------------------------------------------------------------------------
 
 
-def _by(items: Iterable[Value], value_of: Callable[[Value], Value]) -> list[Value]:
+def _sort_by(items: Iterable[Value], value_of: Callable[[Value], Value]) -> list[Value]:
     keyed = [(value_of(item), item) for item in items]
-    return [item for _, item in sort_as_ruby(keyed, lambda one, two: ruby_order(one[0], two[0]))]
+    return [item for _, item in sort_as_ruby(keyed, lambda left, right: ruby_order(left[0], right[0]))]
 
 
 @function("stdlib::sort_by", "Array ary", "Callable[1,1] &block")
 def sort_by(context: Context, ary: list[Value], *, block: Closure) -> list[Value]:
-    """Elements, characters or pairs in the order of what the lambda gives for them."""
-    return _by(ary, block)
+    """Return elements, characters or pairs sorted by the values that the lambda returns for them."""
+    return _sort_by(ary, block)
 
 
 @sort_by.also("String str", "Callable[1,1] &block")
 def sort_characters(context: Context, text: str, *, block: Closure) -> str:
-    return "".join(_by(text, block))
+    return "".join(_sort_by(text, block))
 
 
 @sort_by.also("Hash hsh", "Variant[Callable[1,1], Callable[2,2]] &block")
 def sort_pairs(context: Context, hsh: dict[Value, Value], *, block: Closure) -> dict[Value, Value]:
-    one = block.arity == 1
-    ordered = _by(elements(hsh), block if one else lambda pair: block(*pair))
+    takes_pairs = block.arity == 1
+    ordered = _sort_by(elements(hsh), block if takes_pairs else lambda pair: block(*pair))
     return {key_of(key): value for key, value in ordered}
 
 
@@ -184,12 +183,12 @@ def has_key(context: Context, *arguments: Value) -> bool:
         raise EvaluationError(f"has_key(): wrong number of arguments ({len(arguments)}; must be 2)")
     hash_, key = arguments
     if not isinstance(hash_, dict):
-        told = f"{inspect(hash_)} which is of type {ruby_class(hash_)}"
-        raise EvaluationError(f"has_key(): expects the first argument to be a hash, got {told}")
+        description = f"{inspect(hash_)} which is of type {ruby_class(hash_)}"
+        raise EvaluationError(f"has_key(): expects the first argument to be a hash, got {description}")
     return key_of(key) in hash_
 
 
-def _dug(data: Value, path: list[Value], default: Value) -> Value:
+def _dig_path(data: Value, path: list[Value], default: Value) -> Value:
     for key in path:
         if isinstance(data, list):
             try:
@@ -208,7 +207,7 @@ def _dug(data: Value, path: list[Value], default: Value) -> Value:
 
 @legacy_function("dig44", -2)
 def dig44(context: Context, *arguments: Value) -> Value:
-    """What an array of keys and indexes leads to, or the default."""
+    """Return the value at an array of keys and indexes, or the default."""
     if len(arguments) < 2:
         raise EvaluationError(f"dig44(): Wrong number of arguments given ({len(arguments)} for at least 2)")
     data, path = arguments[:2]
@@ -216,12 +215,12 @@ def dig44(context: Context, *arguments: Value) -> Value:
         raise EvaluationError(f"dig44(): first argument must be a hash or an array, given {ruby_class(data)}")
     if not isinstance(path, list):
         raise EvaluationError(f"dig44(): second argument must be an array, given {ruby_class(path)}")
-    return _dug(data, path, arguments[2] if len(arguments) > 2 else None)
+    return _dig_path(data, path, arguments[2] if len(arguments) > 2 else None)
 
 
 @legacy_function("try_get_value", -2)
 def try_get_value(context: Context, *arguments: Value) -> Value:
-    """What a path such as 'a/b/0' leads to, or the default; the fourth argument is the separator."""
+    """Return the value at a path such as 'a/b/0', or the default; the fourth argument is the separator."""
     context.log("warning", "try_get_value() DEPRECATED: this function is deprecated, please use dig() instead.")
     data, path, default, separator = (*arguments, *(None,) * 4)[:4]
     if not isinstance(data, list | dict) or path in ("", None):
@@ -236,21 +235,16 @@ def try_get_value(context: Context, *arguments: Value) -> Value:
     parts = path.split(separator or "/")
     while parts and not parts[-1]:
         parts.pop()
-    return _dug(data, [whole(part) if part.isascii() and part.isdigit() else part for part in parts], default)
+    return _dig_path(data, [whole(part) if part.isascii() and part.isdigit() else part for part in parts], default)
 
 
 @function("sprintf_hash", "String format", "Hash arguments")
 def sprintf_hash(context: Context, format_: str, arguments: dict[Value, Value]) -> Value:
-    """sprintf with named references, `%<key>s` and `%{key}`."""
+    """Return a text in a format with named references, `%<key>s` and `%{key}`."""
     deprecate(
         context,
         "sprintf_hash",
         "This method is deprecated. From Puppet 4.10.10/5.3.4 please use the built-in sprintf instead",
     )
-    # Not by the function of that name, which makes texts of rich values.
+    # This does not call the function sprintf, which converts rich values to text.
     return format_text(format_, [arguments])
-
-
-def flat(value: Value) -> list[Value]:
-    """Return a value, or what is in nested arrays."""
-    return list(flatten_arrays([value]))

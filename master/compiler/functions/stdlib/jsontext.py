@@ -14,12 +14,12 @@ from ...values.core import Value, entries
 from ...values.text import float_text
 from ..strings import ruby_text
 
-__all__ = ["COMPACT", "PRETTY", "Layout", "changed", "dump"]
+__all__ = ["COMPACT", "PRETTY", "Layout", "change_layout", "dump"]
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What stands between the parts; the names are those of Ruby's JSON.generate."""
+    """The texts between the parts; the names are those of Ruby's JSON.generate."""
 
     indent: str = ""
     space: str = ""
@@ -34,8 +34,8 @@ COMPACT = Layout()
 PRETTY = Layout(indent="  ", space=" ", object_nl="\n", array_nl="\n")
 
 
-def changed(layout: Layout, options: Mapping[str, Any]) -> Layout:
-    """Return `layout` with the options that are given; max_nesting -1 is any number."""
+def change_layout(layout: Layout, options: Mapping[str, Any]) -> Layout:
+    """Return `layout` with the options that are not undef; max_nesting -1 stands for any depth."""
     values = {name: getattr(layout, name) for name in Layout.__slots__}
     values |= {name: value for name, value in options.items() if value is not None}
     values["max_nesting"] = max(values["max_nesting"], 0)
@@ -44,8 +44,10 @@ def changed(layout: Layout, options: Mapping[str, Any]) -> Layout:
 
 def dump(value: Value, layout: Layout = COMPACT, depth: int = 0) -> str:
     """
+    Return a value as JSON text.
+
     Raises:
-        EvaluationError: a number that JSON does not have, or nesting beyond `max_nesting`.
+        EvaluationError: it contains a number that JSON does not have, or is nested deeper than `max_nesting`.
     """
     if isinstance(value, dict | list):
         depth += 1

@@ -1,4 +1,4 @@
-"""Does this certificate belong to that key? For validate_x509_rsa_key_pair."""
+"""The check of validate_x509_rsa_key_pair: whether a certificate belongs to a key."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ __all__ = ["check_key_pair"]
 
 def check_key_pair(certificate: str, key: str) -> None:
     """
+    Raise an error when a certificate was not signed by a key; both are PEM text.
+
     Raises:
-        EvaluationError: text that is neither, or a signature of another key.
+        EvaluationError: a text cannot be read, or the signature is by another key.
     """
     try:
         cert = x509.load_pem_x509_certificate(certificate.encode())

@@ -15,51 +15,51 @@ from ..api import Context, function, legacy_function
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
-def network(text: str) -> Network:
-    """Return the network that an address, with or without a mask, is in; ValueError for anything else."""
-    bare = text[1:-1] if text.startswith("[") and text.endswith("]") else text
-    return ipaddress.ip_network(bare, strict=False)
+def parse_network(text: str) -> Network:
+    """Return the network of an address with or without a mask; raise ValueError for any other text."""
+    address = text[1:-1] if text.startswith("[") and text.endswith("]") else text
+    return ipaddress.ip_network(address, strict=False)
 
 
 @legacy_function("enclose_ipv6", -1)
 def enclose_ipv6(context: Context, *arguments: Value) -> list[str]:
-    """Return addresses, those of IPv6 in brackets, each once; '*' stays."""
+    """Return addresses without repetitions, those of IPv6 in brackets; '*' stays as it is."""
     if len(arguments) != 1:
         raise EvaluationError(f"enclose_ipv6(): Wrong number of arguments given {len(arguments)} for 1")
-    given = arguments[0]
-    if not isinstance(given, str | list):
-        raise EvaluationError(f"enclose_ipv6(): Wrong argument type given {ruby_class(given)} expected String or Array")
-    found: dict[str, None] = {}
-    for text in flatten_arrays([given]):
+    value = arguments[0]
+    if not isinstance(value, str | list):
+        raise EvaluationError(f"enclose_ipv6(): Wrong argument type given {ruby_class(value)} expected String or Array")
+    addresses: dict[str, None] = {}
+    for text in flatten_arrays([value]):
         if text is None:
             continue
         if text == "*":
-            found[text] = None
+            addresses[text] = None
             continue
         try:
-            address = network(text)
+            address = parse_network(text)
         except (ValueError, AttributeError) as error:
             raise EvaluationError(f"enclose_ipv6(): Wrong argument given {text} is not an ip address.") from error
-        found[text if address.version == 4 else f"[{address.network_address}]"] = None
-    return list(found)
+        addresses[text if address.version == 4 else f"[{address.network_address}]"] = None
+    return list(addresses)
 
 
 @function("stdlib::ip_in_range", "String ipaddress", "Variant[String, Array] range", returns="Boolean")
 def ip_in_range(context: Context, address: str, range_: Value) -> bool:
     """Return whether an address is in a network, or in one of several."""
-    wanted = _network(address)
-    networks = [_network(each) for each in (range_ if isinstance(range_, list) else [range_])]
+    inner = _require_network(address)
+    networks = [_require_network(outer) for outer in (range_ if isinstance(range_, list) else [range_])]
     return any(
-        wanted.version == each.version
-        and int(each.network_address) <= int(wanted.network_address)
-        and int(wanted.broadcast_address) <= int(each.broadcast_address)
-        for each in networks
+        inner.version == outer.version
+        and int(outer.network_address) <= int(inner.network_address)
+        and int(inner.broadcast_address) <= int(outer.broadcast_address)
+        for outer in networks
     )
 
 
-def _network(text: Value) -> Network:
+def _require_network(text: Value) -> Network:
     try:
-        return network(text)
+        return parse_network(text)
     except (ValueError, AttributeError) as error:
         raise EvaluationError(f"invalid address: {text}") from error
 
@@ -69,14 +69,14 @@ def _network(text: Value) -> Network:
 
 def _interfaces(context: Context) -> dict[str, Value]:
     try:
-        found = context.variable("facts")["networking"]["interfaces"]
+        interfaces = context.variable("facts")["networking"]["interfaces"]
     except (KeyError, TypeError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return interfaces if isinstance(interfaces, dict) else {}
 
 
-def _has(context: Context, kind: str, value: str) -> bool:
-    return any(isinstance(each, dict) and each.get(kind) == value for each in _interfaces(context).values())
+def _has_interface(context: Context, kind: str, value: str) -> bool:
+    return any(isinstance(interface, dict) and interface.get(kind) == value for interface in _interfaces(context).values())
 
 
 @function("stdlib::has_interface_with", "String[1] interface", returns="Boolean")
@@ -87,16 +87,16 @@ def has_interface_with(context: Context, interface: str) -> bool:
 
 @has_interface_with.also("Enum['macaddress','netmask','ipaddress','network','ip','mac'] kind", "String[1] value", returns="Boolean")
 def has_interface_with_value(context: Context, kind: str, value: str) -> bool:
-    return _has(context, {"ipaddress": "ip", "macaddress": "mac"}.get(kind, kind), value)
+    return _has_interface(context, {"ipaddress": "ip", "macaddress": "mac"}.get(kind, kind), value)
 
 
 @function("stdlib::has_ip_address", "String[1] ip_address", returns="Boolean")
 def has_ip_address(context: Context, ip_address: str) -> bool:
     """Return whether the node has this address on some interface."""
-    return _has(context, "ip", ip_address)
+    return _has_interface(context, "ip", ip_address)
 
 
 @function("stdlib::has_ip_network", "String[1] ip_network", returns="Boolean")
 def has_ip_network(context: Context, ip_network: str) -> bool:
     """Return whether the node has an interface in this network."""
-    return _has(context, "network", ip_network)
+    return _has_interface(context, "network", ip_network)

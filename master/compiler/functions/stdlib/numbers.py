@@ -21,7 +21,7 @@ _UNITS: Final = {"": 0, "k": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
 
 @legacy_function("clamp", -2)
 def clamp(context: Context, *arguments: Value) -> int:
-    """Return the middle one of three numbers, as an integer: a value kept between two bounds."""
+    """Return the middle one of three numbers as an integer: a value limited to two bounds."""
     values = list(flatten_arrays(arguments))
     if len(values) != 3:
         raise EvaluationError("clamp(): Wrong number of arguments, need three to clamp")
@@ -49,11 +49,11 @@ def convert_base(context: Context, number: Value, base: Value) -> str:
 
 
 def _in_base(number: int, base: int) -> str:
-    rest, out = abs(number), []
+    rest, digits = abs(number), []
     while rest:
         rest, digit = divmod(rest, base)
-        out.append(_DIGITS[digit])
-    return ("-" if number < 0 else "") + ("".join(reversed(out)) or "0")
+        digits.append(_DIGITS[digit])
+    return ("-" if number < 0 else "") + ("".join(reversed(digits)) or "0")
 
 
 @legacy_function("to_bytes", -1)
@@ -66,12 +66,12 @@ def to_bytes(context: Context, *arguments: Value) -> Value:
         return size
     if not isinstance(size, str):
         raise EvaluationError(f"to_bytes(): Requires a string or a number, got {ruby_class(size)}")
-    found = re.search(r"([0-9.e+-]*)\s*([^bB]?)", size)
-    assert found is not None
-    if found[2] not in _UNITS:
-        raise EvaluationError(f"to_bytes(): Unknown prefix {found[2]}")
-    power = 10 * _UNITS[found[2]]
-    digits = found[1]
+    match = re.search(r"([0-9.e+-]*)\s*([^bB]?)", size)
+    assert match is not None
+    if match[2] not in _UNITS:
+        raise EvaluationError(f"to_bytes(): Unknown prefix {match[2]}")
+    power = 10 * _UNITS[match[2]]
+    digits = match[1]
     if digits.isdigit():
         return whole(digits) << power
     value = float_at_start(digits) * (1 << power)

@@ -1,9 +1,9 @@
-"""Text as octets: UTF-8, and where a file was not UTF-8, its own octets again."""
+"""Text as bytes: UTF-8, and the original bytes where a file was not UTF-8."""
 
 from __future__ import annotations
 
-__all__ = ["octets"]
+__all__ = ["encode_octets"]
 
 
-def octets(text: str) -> bytes:
+def encode_octets(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")

@@ -8,21 +8,21 @@ from ...values.core import Value
 from ..api import Context, function, legacy_function
 
 
-def _base(path: str) -> str:
-    trimmed = path.rstrip("/")
-    return trimmed.rsplit("/", 1)[-1] if trimmed else "/" if path else ""
+def _last_part(path: str) -> str:
+    stripped = path.rstrip("/")
+    return stripped.rsplit("/", 1)[-1] if stripped else "/" if path else ""
 
 
 @legacy_function("basename", -1)
 def basename(context: Context, *arguments: Value) -> str:
-    """Return the last part of a path, without the extension if that is given; '.*' is any extension."""
+    """Return the last part of a path, without the extension of the second argument; '.*' stands for any extension."""
     if not arguments:
         raise EvaluationError("basename(): No arguments given")
     if len(arguments) > 2:
         raise EvaluationError(f"basename(): Too many arguments given ({len(arguments)})")
     if not isinstance(arguments[0], str):
         raise EvaluationError("basename(): Requires string as first argument")
-    name = _base(arguments[0])
+    name = _last_part(arguments[0])
     if len(arguments) == 1:
         return name
     extension = arguments[1]
@@ -49,7 +49,7 @@ def dirname(context: Context, *arguments: Value) -> str:
     trimmed = path.rstrip("/")
     if "/" not in trimmed:
         return "/" if path.startswith("/") else "."
-    # Ruby makes one of several slashes in front.
+    # Ruby reduces several slashes at the start to one.
     head = trimmed.rsplit("/", 1)[0].rstrip("/")
     return "/" + head.lstrip("/") if path.startswith("/") else head
 
@@ -57,7 +57,7 @@ def dirname(context: Context, *arguments: Value) -> str:
 @function("stdlib::extname", "String filename", returns="String")
 def extname(context: Context, filename: str) -> str:
     """Return the extension of the last part of a path, with its dot; '' when there is none."""
-    name = _base(filename)
+    name = _last_part(filename)
     dot = name.rfind(".")
     if dot <= 0 or set(name[:dot]) == {"."}:
         return ""

@@ -1,4 +1,4 @@
-"""What a value is: is_a and type_of, and the is_… functions of stdlib before 9, for which strings of digits are numbers."""
+"""Tests of values: is_a and type_of, and the is_… functions of stdlib before 9, for which strings of digits are numbers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ...values.times import Timespan, Timestamp
 from ...values.versions import SemVer
 from ..api import Context, Dispatch, Function, function, legacy_function
 from .deprecations import deprecate
-from .networks import network
+from .networks import parse_network
 from .rubynumbers import float_at_start, integer_at_start
 
 _INSTEAD: Final = (
@@ -26,7 +26,7 @@ _INSTEAD: Final = (
 )
 _INTEGER: Final = re.compile(r"^-?(?:(?:[1-9]\d*)|0)$", re.MULTILINE | re.ASCII)
 _NUMBERS: Final = (int, float, SemVer, Timespan, Timestamp)
-"""What is a kind of number to the reference: versions and times are, too."""
+"""The types that the reference counts as numbers, versions and times among them."""
 _NUMERIC: Final = re.compile(r"^-?(?:(?:[1-9]\d*)|0)(?:\.\d+)?(?:[eE]-?\d+)?$", re.MULTILINE | re.ASCII)
 _MAC: Final = re.compile(r"^[a-f0-9]{1,2}(?:(?::[a-f0-9]{1,2}){5}|(?::[a-f0-9]{1,2}){19})$", re.IGNORECASE | re.MULTILINE)
 _WINDOWS_PATH: Final = re.compile(r"\A(?:(?:[A-Z]:[\\/])|(?:[\\/][\\/][^\\/]+[\\/][^\\/]+)|(?:[\\/][\\/]\?[\\/][^\\/]+))", re.IGNORECASE)
@@ -68,9 +68,9 @@ def is_absolute_path(value: Value) -> bool:
 
 
 def address_version(value: Value) -> int | None:
-    """4 or 6 for an address, with or without a mask; None for what is none."""
+    """Return 4 or 6 for an address, with or without a mask; None for any other value."""
     try:
-        return network(value).version if isinstance(value, str) else None
+        return parse_network(value).version if isinstance(value, str) else None
     except ValueError:
         return None
 
@@ -85,74 +85,96 @@ def is_domain_name(value: Value) -> bool:
         return False
     labels = domain.rstrip(".").split(".")
     return all(
-        1 <= len(each) <= 63 and not each.startswith("-") and not each.endswith("-") and re.fullmatch(r"[A-Za-z\d-]+", each, re.ASCII)
-        for each in labels
+        1 <= len(label) <= 63 and not label.startswith("-") and not label.endswith("-") and re.fullmatch(r"[A-Za-z\d-]+", label, re.ASCII)
+        for label in labels
     )
 
 
 def is_email_address(value: Value) -> bool:
-    """Return a name of letters, digits and single other characters between them, and a host of at least two labels."""
+    """Return whether a value is an e-mail address: a name of letters, digits and single separators, and a host of at least two labels."""
     if not isinstance(value, str) or "@" not in value:
         return False
     name, _, host = value.rpartition("@")
     if _EMAIL_HOST.fullmatch(host) is None or not name:
         return False
-    at = 0
-    # One walk in place of the nested repetition that the reference has, which takes exponential time.
-    while at < len(name):
-        if re.match(r"[\w+\-]", name[at], re.ASCII) is None:
+    offset = 0
+    # One loop replaces the nested repetition of the reference's expression, which takes exponential time.
+    while offset < len(name):
+        if re.match(r"[\w+\-]", name[offset], re.ASCII) is None:
             return False
-        following = at + 1 < len(name) and re.match(r"[\w+\-]", name[at + 1], re.ASCII) is None
-        if following and name[at + 1] == "\n":
+        has_separator = offset + 1 < len(name) and re.match(r"[\w+\-]", name[offset + 1], re.ASCII) is None
+        if has_separator and name[offset + 1] == "\n":
             return False
-        at += 2 if following else 1
+        offset += 2 if has_separator else 1
     return True
 
 
 def _predicate(
-    name: str, test: Callable[[Value], bool], doc: str, *, type_: str = "", told: str = "({} for 1)", surplus: bool = False
+    name: str, test: Callable[[Value], bool], doc: str, *, type_: str = "", brackets: bool = True, surplus: bool = False
 ) -> Function:
     def code(context: Context, *arguments: Value) -> bool:
         if type_:
             deprecate(context, name, _INSTEAD.format(type_))
         if not arguments or (len(arguments) > 1 and not surplus):
-            raise EvaluationError(f"{name}(): Wrong number of arguments given {told.format(len(arguments))}")
+            count = f"{len(arguments)} for 1"
+            raise EvaluationError(f"{name}(): Wrong number of arguments given {f'({count})' if brackets else count}")
         return test(arguments[0])
 
     return Function(name, [Dispatch(["Any args*"], code)], doc)
 
 
-is_absolute_path_function = _predicate("is_absolute_path", is_absolute_path, "Whether it is a whole path.", type_="Absolute_Path")
-is_array = _predicate("is_array", lambda value: isinstance(value, list), "Whether it is an array.", type_="Array", surplus=True)
-is_bool = _predicate("is_bool", lambda value: isinstance(value, bool), "Whether it is a boolean.", type_="Bool")
-is_hash = _predicate("is_hash", lambda value: isinstance(value, dict), "Whether it is a hash.")
-_BARE: Final = "{} for 1"
-is_float_function = _predicate("is_float", is_float, "Whether it is a float, or a string of one.", type_="Float", told=_BARE)
-is_integer_function = _predicate("is_integer", is_integer, "Whether it is an integer, or a string of one.", type_="Integer", told=_BARE)
-is_numeric_function = _predicate("is_numeric", is_numeric, "Whether it is a number, or a string of one.", type_="Numeric", told=_BARE)
-is_string_function = _predicate("is_string", is_string, "Whether it is a string, but not one of a number.", type_="String", surplus=True)
+is_absolute_path_function = _predicate(
+    "is_absolute_path", is_absolute_path, "Return whether a value is an absolute path.", type_="Absolute_Path"
+)
+is_array = _predicate("is_array", lambda value: isinstance(value, list), "Return whether a value is an array.", type_="Array", surplus=True)
+is_bool = _predicate("is_bool", lambda value: isinstance(value, bool), "Return whether a value is a boolean.", type_="Bool")
+is_hash = _predicate("is_hash", lambda value: isinstance(value, dict), "Return whether a value is a hash.")
+is_float_function = _predicate(
+    "is_float", is_float, "Return whether a value is a float, or a string of one.", type_="Float", brackets=False
+)
+is_integer_function = _predicate(
+    "is_integer", is_integer, "Return whether a value is an integer, or a string of one.", type_="Integer", brackets=False
+)
+is_numeric_function = _predicate(
+    "is_numeric", is_numeric, "Return whether a value is a number, or a string of one.", type_="Numeric", brackets=False
+)
+is_string_function = _predicate(
+    "is_string", is_string, "Return whether a value is a string, but not one of a number.", type_="String", surplus=True
+)
 is_ip_address = _predicate(
-    "is_ip_address", lambda value: address_version(value) is not None, "Whether it is an address.", type_="Ip_address", told=_BARE
+    "is_ip_address",
+    lambda value: address_version(value) is not None,
+    "Return whether a value is an address.",
+    type_="Ip_address",
+    brackets=False,
 )
 is_ipv4_address = _predicate(
-    "is_ipv4_address", lambda value: address_version(value) == 4, "Whether it is an IPv4 address.", type_="Ipv4", told=_BARE
+    "is_ipv4_address",
+    lambda value: address_version(value) == 4,
+    "Return whether a value is an IPv4 address.",
+    type_="Ipv4",
+    brackets=False,
 )
 is_ipv6_address = _predicate(
-    "is_ipv6_address", lambda value: address_version(value) == 6, "Whether it is an IPv6 address.", type_="Ipv6", told=_BARE
+    "is_ipv6_address",
+    lambda value: address_version(value) == 6,
+    "Return whether a value is an IPv6 address.",
+    type_="Ipv6",
+    brackets=False,
 )
 is_mac_address = _predicate(
     "is_mac_address",
     lambda value: isinstance(value, str) and _MAC.search(value) is not None,
-    "Whether it is a MAC address.",
-    told=_BARE,
+    "Return whether a value is a MAC address.",
+    brackets=False,
 )
-is_domain_name_function = _predicate("is_domain_name", is_domain_name, "Whether it is the name of a domain.", told=_BARE)
-is_email_address_function = _predicate("is_email_address", is_email_address, "Whether it is an e-mail address.", told=_BARE)
+is_domain_name_function = _predicate("is_domain_name", is_domain_name, "Return whether a value is the name of a domain.", brackets=False)
+is_email_address_function = _predicate("is_email_address", is_email_address, "Return whether a value is an e-mail address.", brackets=False)
 
 
 @legacy_function("type3x", -1)
 def type3x(context: Context, *arguments: Value) -> str:
-    """What Puppet 3 called the type of a value."""
+    """Return the name that Puppet 3 had for the type of a value."""
     if len(arguments) != 1:
         raise EvaluationError(f"type3x(): Wrong number of arguments given ({len(arguments)} for 1)")
     value = arguments[0]

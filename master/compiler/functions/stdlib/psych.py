@@ -1,8 +1,8 @@
 """
-YAML text as Ruby's Psych writes it, byte for byte: the content of managed files must not change with the master.
+YAML text as Ruby's Psych writes it, byte for byte, because the content of managed files must not depend on the master.
 
-Both are libyaml underneath, so only Psych's choice of a style for each scalar is decided here. A collection that is used
-twice becomes an anchor and an alias, as there.
+Both use libyaml, so this module only has to choose the style of each scalar as Psych does. A collection that is used twice
+becomes an anchor and an alias.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from shared.errors import EvaluationError
 from ...values.core import Value, entries
 from ...values.labels import label
 from ...values.text import float_text
-from .octets import octets
+from .octets import encode_octets
 
 __all__ = ["dump"]
 
@@ -51,10 +51,10 @@ def _is_text(text: str) -> bool:
     return _OTHER.fullmatch(text) is None or re.fullmatch(r"[-+]?\.", text) is not None
 
 
-def _scalar(text: str, width: int | None) -> yaml.ScalarEvent:
+def _text_event(text: str, width: int | None) -> yaml.ScalarEvent:
     style: str | None = None
     if not text.isascii() and _SURROGATE.search(text):
-        return yaml.ScalarEvent(None, "!binary", (False, False), base64.b64encode(octets(text)).decode(), style="|")
+        return yaml.ScalarEvent(None, "!binary", (False, False), base64.b64encode(encode_octets(text)).decode(), style="|")
     if re.search(r"\n(?!\n?\Z)", text):
         style = "|"
     elif text == "<<":
@@ -70,11 +70,11 @@ def _scalar(text: str, width: int | None) -> yaml.ScalarEvent:
     return yaml.ScalarEvent(None, None, (True, True), text, style=style)
 
 
-def _plain(text: str) -> yaml.ScalarEvent:
+def _plain_event(text: str) -> yaml.ScalarEvent:
     return yaml.ScalarEvent(None, None, (True, False), text)
 
 
-class _Writer:
+class _YamlEvents:
     def __init__(self, root: Value, width: int | None) -> None:
         self.width = width
         self.uses: dict[int, int] = {}
@@ -85,22 +85,22 @@ class _Writer:
         if isinstance(value, list | dict):
             self.uses[id(value)] = self.uses.get(id(value), 0) + 1
             if self.uses[id(value)] == 1:
-                for part in value if isinstance(value, list) else [each for pair in entries(value) for each in pair]:
+                for part in value if isinstance(value, list) else [item for pair in entries(value) for item in pair]:
                     self._count(part)
 
     def events(self, value: Value) -> Iterator[yaml.Event]:
         if isinstance(value, list | dict):
             yield from self._collection(value)
         elif isinstance(value, str):
-            yield _scalar(value, self.width)
+            yield _text_event(value, self.width)
         elif value is None:
             yield yaml.ScalarEvent(None, "tag:yaml.org,2002:null", (True, False), "")
         elif isinstance(value, bool):
-            yield _plain("true" if value else "false")
+            yield _plain_event("true" if value else "false")
         elif isinstance(value, int):
-            yield _plain(str(value))
+            yield _plain_event(str(value))
         elif isinstance(value, float):
-            yield _plain(_float(value))
+            yield _plain_event(_float(value))
         else:
             raise EvaluationError(
                 f"to_yaml(): a value of type {label(value)} cannot be written as YAML",
@@ -135,15 +135,15 @@ def _float(value: float) -> str:
 
 def dump(value: Value, *, indentation: int | None = None, line_width: int | None = None, canonical: bool = False) -> str:
     """
-    Return one document, from `---` on.
+    Return a value as one YAML document that begins with `---`.
 
     Args:
         line_width: characters after which long plain text is folded; -1: never.
     Raises:
-        EvaluationError: a value that is neither a collection nor a string, number, boolean or undef.
+        EvaluationError: it contains a value that is neither a collection nor a string, number, boolean or undef.
     """
     events: list[yaml.Event] = [yaml.StreamStartEvent(), yaml.DocumentStartEvent(explicit=True)]
-    events += _Writer(value, line_width).events(value)
+    events += _YamlEvents(value, line_width).events(value)
     events += [yaml.DocumentEndEvent(explicit=False), yaml.StreamEndEvent()]
     width: Any = line_width if line_width is None or line_width >= 0 else 1 << 30
     text: str = yaml.emit(events, Dumper=yaml.CDumper, canonical=canonical, indent=indentation or 2, width=width, allow_unicode=True)

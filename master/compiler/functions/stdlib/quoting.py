@@ -16,17 +16,17 @@ _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_\-.,:+/@\n]")
 _WORD: Final = re.compile(r"""\s*(?:([^\s\\'"]+) | '([^']*)' | "((?:[^"\\] | \\.)*)" | (\\.?) | (\S))(\s|\Z)?""", re.VERBOSE | re.DOTALL)
 
 
-def escaped(text: str) -> str:
-    """Return `text` as one word of a POSIX shell, by backslashes."""
+def escape_for_shell(text: str) -> str:
+    """Return `text` as one word of a POSIX shell, escaped with backslashes."""
     if not text:
         return "''"
-    return _UNSAFE.sub(lambda found: "\\" + found[0], text).replace("\n", "'\n'")
+    return _UNSAFE.sub(lambda match: "\\" + match[0], text).replace("\n", "'\n'")
 
 
 @function("stdlib::shell_escape", "Any string")
 def shell_escape(context: Context, string: Value) -> str:
-    """Return a text as one word of a POSIX shell, by backslashes."""
-    return escaped(ruby_text(string))
+    """Return a text as one word of a POSIX shell, escaped with backslashes."""
+    return escape_for_shell(ruby_text(string))
 
 
 @legacy_function("shell_join", -1)
@@ -36,7 +36,7 @@ def shell_join(context: Context, *arguments: Value) -> str:
         raise EvaluationError(f"shell_join(): Wrong number of arguments given ({len(arguments)} for 1)")
     if not isinstance(arguments[0], list):
         raise EvaluationError(f"First argument is not an Array: {inspect(arguments[0])}")
-    return " ".join(escaped(ruby_text(item)) for item in arguments[0])
+    return " ".join(escape_for_shell(ruby_text(item)) for item in arguments[0])
 
 
 @legacy_function("shell_split", -1)
@@ -47,22 +47,22 @@ def shell_split(context: Context, *arguments: Value) -> list[str]:
     line = ruby_text(arguments[0])
     words: list[str] = []
     word = ""
-    at = 0
-    while at < len(line) and (found := _WORD.match(line, at)) is not None:
-        bare, single, double, backslash, stray, end = found.groups()
-        if stray is not None:
+    offset = 0
+    while offset < len(line) and (match := _WORD.match(line, offset)) is not None:
+        unquoted, single, double, backslash, unmatched, end = match.groups()
+        if unmatched is not None:
             raise EvaluationError(f"Unmatched quote: {inspect(line)}")
         if double is not None:
             word += re.sub(r'\\([$`"\\\n])', r"\1", double)
         elif backslash is not None:
-            # Nothing, or a line's end, behind a backslash is not what it escapes.
+            # A backslash does not escape a line break or the end of the text.
             word += backslash if backslash in ("\\", "\\\n") else backslash[1:]
         else:
-            word += bare if bare is not None else single
+            word += unquoted if unquoted is not None else single
         if end is not None:
             words.append(word)
             word = ""
-        at = found.end()
+        offset = match.end()
     return words
 
 
@@ -75,6 +75,6 @@ def batch_escape(context: Context, string: Value) -> str:
 
 @function("stdlib::powershell_escape", "Any string")
 def powershell_escape(context: Context, string: Value) -> str:
-    """Return a text as one word of PowerShell, by backticks."""
+    """Return a text as one word of PowerShell, escaped with backticks."""
     text = ruby_text(string)
     return "".join('\\`"' if char == '"' else f"`{char}" if char in " '`|\n$" else char for char in text)

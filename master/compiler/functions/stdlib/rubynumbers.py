@@ -1,4 +1,4 @@
-"""Numbers in strings as Ruby's lenient conversions read them: what stands in front counts, else zero."""
+"""Numbers in strings as Ruby's lenient conversions read them: the number at the start of the text, else zero."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ _FLOAT: Final = re.compile(r"\s*([+-]?\d+(?:_\d+)*(?:\.\d+(?:_\d+)*)?(?:[eE][+-]
 
 
 def integer_at_start(value: Value) -> int:
-    """Ruby's `to_i`; EvaluationError for what has none."""
+    """Return what Ruby's `to_i` returns; raise EvaluationError for a value that does not have this method."""
     if value.__class__ is int:
         return int(value)
     if isinstance(value, float):
-        return _truncated(value)
+        return _truncate(value)
     if value is None:
         return 0
     if isinstance(value, str):
-        found = _INTEGER.match(value)
-        return whole(found[1].replace("_", "")) if found else 0
+        match = _INTEGER.match(value)
+        return whole(match[1].replace("_", "")) if match else 0
     raise EvaluationError(f"{ruby_class(value)} cannot be converted to an integer")
 
 
 def float_at_start(text: str) -> float:
-    """Ruby's `to_f` of a string."""
-    found = _FLOAT.match(text)
-    return float(found[1].replace("_", "")) if found else 0.0
+    """Return what Ruby's `to_f` returns for a string."""
+    match = _FLOAT.match(text)
+    return float(match[1].replace("_", "")) if match else 0.0
 
 
-def _truncated(value: float) -> int:
+def _truncate(value: float) -> int:
     try:
         return int(value)
     except (OverflowError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""base64, stdlib::sha256 and crc32, and passwords as /etc/shadow and macOS want them."""
+"""base64, stdlib::sha256 and crc32, and hashes of passwords for /etc/shadow and macOS."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from ...values.labels import ruby_class
 from ..api import Context, function, legacy_function
 from ..strings import ruby_text
 from .crypt import md5_crypt, sha_crypt
-from .octets import octets
-from .sensitivity import unwrapped
+from .octets import encode_octets
+from .sensitivity import unwrap_deeply
 
-_LINE: Final = 45  # octets: 60 characters
+_LINE: Final = 45  # bytes: 60 characters
 
 
 @legacy_function("base64", -1)
 def base64(context: Context, *arguments: Value) -> str:
-    """Return a string to or from base64: default (lines of 60 characters), strict (one line) or urlsafe."""
+    """Return a string encoded in or decoded from base64: default (lines of 60 characters), strict (one line) or urlsafe."""
     if len(arguments) < 2:
         raise EvaluationError(f"base64(): Wrong number of arguments ({len(arguments)}; must be >= 2)")
     action, text = arguments[:2]
@@ -36,22 +36,22 @@ def base64(context: Context, *arguments: Value) -> str:
     method = arguments[2] if len(arguments) > 2 else "default"
     if method not in ("default", "strict", "urlsafe"):
         raise EvaluationError("base64(): the third argument must be one of 'default', 'strict', or 'urlsafe'")
-    return _encoded(text, method) if action == "encode" else _decoded(text, method)
+    return _encode_base64(text, method) if action == "encode" else _decode_base64(text, method)
 
 
-def _encoded(text: str, method: str) -> str:
-    data = octets(text)
+def _encode_base64(text: str, method: str) -> str:
+    data = encode_octets(text)
     if method == "default":
-        lines = [codec.b64encode(data[at : at + _LINE]).decode() for at in range(0, len(data), _LINE)]
+        lines = [codec.b64encode(data[offset : offset + _LINE]).decode() for offset in range(0, len(data), _LINE)]
         return "".join(line + "\n" for line in lines)
     return (codec.b64encode(data) if method == "strict" else codec.urlsafe_b64encode(data)).decode()
 
 
-def _decoded(text: str, method: str) -> str:
+def _decode_base64(text: str, method: str) -> str:
     try:
         if method == "default":
-            kept = re.sub(r"[^A-Za-z0-9+/]", "", text.split("=", 1)[0])
-            data = codec.b64decode(kept[: len(kept) - (len(kept) % 4 == 1)] + "=" * (-len(kept) % 4))
+            digits = re.sub(r"[^A-Za-z0-9+/]", "", text.split("=", 1)[0])
+            data = codec.b64decode(digits[: len(digits) - (len(digits) % 4 == 1)] + "=" * (-len(digits) % 4))
         elif method == "urlsafe":
             data = codec.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
         else:
@@ -66,21 +66,21 @@ def _decoded(text: str, method: str) -> str:
 _DATA: Final = "Variant[ScalarData, Sensitive[ScalarData], Binary, Sensitive[Binary]] my_data"
 
 
-def _octets(value: Value) -> bytes:
-    plain = value.unwrap() if isinstance(value, Sensitive) else value
-    return octets(str(plain) if isinstance(plain, Binary) else ruby_text(plain))
+def _text_bytes(value: Value) -> bytes:
+    unwrapped_value = value.unwrap() if isinstance(value, Sensitive) else value
+    return encode_octets(str(unwrapped_value) if isinstance(unwrapped_value, Binary) else ruby_text(unwrapped_value))
 
 
 @function("stdlib::sha256", _DATA, returns="String")
 def sha256(context: Context, my_data: Value) -> str:
     """Return the SHA-256 of a value's text, in hex."""
-    return hashlib.sha256(_octets(my_data)).hexdigest()
+    return hashlib.sha256(_text_bytes(my_data)).hexdigest()
 
 
 @function("stdlib::crc32", _DATA, returns="String")
 def crc32(context: Context, my_data: Value) -> str:
     """Return the CRC-32 of a value's text, in hex."""
-    return f"{zlib.crc32(_octets(my_data)):x}"
+    return f"{zlib.crc32(_text_bytes(my_data)):x}"
 
 
 # --- passwords ----------------------------------------------------------------------------------------------------
@@ -90,34 +90,34 @@ _HASHES: Final = {"md5": "1", "sha-256": "5", "sha-512": "6", "bcrypt": "2b", "b
 
 @legacy_function("pw_hash", 3)
 def pw_hash(context: Context, password: Value, hash_type: Value, salt: Value) -> str | None:
-    """Return a password as crypt(3) hashes it, for /etc/shadow; nothing for an empty one."""
-    password, hash_type, salt = (unwrapped(each)[0] for each in (password, hash_type, salt))
+    """Return a password as crypt(3) hashes it, for /etc/shadow; undef for an empty one."""
+    password, hash_type, salt = (unwrap_deeply(argument)[0] for argument in (password, hash_type, salt))
     if not isinstance(password, str) and password is not None:
         raise EvaluationError("pw_hash(): first argument must be a string")
     if not isinstance(hash_type, str):
         raise EvaluationError("pw_hash(): second argument must be a string")
-    mark = _HASHES.get(hash_type.lower())
-    if mark is None:
+    prefix = _HASHES.get(hash_type.lower())
+    if prefix is None:
         raise EvaluationError(f"pw_hash(): {hash_type} is not a valid hash type")
     if not isinstance(salt, str):
         raise EvaluationError("pw_hash(): third argument must be a string")
     if not salt:
         raise EvaluationError("pw_hash(): third argument must not be empty")
-    _check_salt(mark, salt)
+    _check_salt(prefix, salt)
     if not password:
         return None
-    secret = octets(password)
+    secret = encode_octets(password)
     if b"\0" in secret:
         raise EvaluationError("string contains null byte")
-    if mark == "1":
+    if prefix == "1":
         return md5_crypt(secret, salt)
-    if mark in ("5", "6"):
-        return sha_crypt(secret, salt, mark)
+    if prefix in ("5", "6"):
+        return sha_crypt(secret, salt, prefix)
     raise Unsupported(f"pw_hash() cannot make {hash_type} hashes here", hint="Use 'SHA-512', or keep the finished hash in the data.")
 
 
-def _check_salt(mark: str, salt: str) -> None:
-    if mark.startswith("2"):
+def _check_salt(prefix: str, salt: str) -> None:
+    if prefix.startswith("2"):
         if re.search(r"^[0-9]{2}\$[./A-Za-z0-9]{22}", salt, re.MULTILINE) is None:
             raise EvaluationError("pw_hash(): characters in salt must match (?-mix:^[0-9]{2}\\$[.\\/A-Za-z0-9]{22})")
     elif re.fullmatch(r"[a-zA-Z0-9./]+", salt) is None:
@@ -126,31 +126,31 @@ def _check_salt(mark: str, salt: str) -> None:
 
 @legacy_function("str2saltedpbkdf2", -1)
 def str2saltedpbkdf2(context: Context, *arguments: Value) -> dict[str, Value]:
-    """What the user type wants for macOS: hash, salt and iterations of PBKDF2."""
+    """Return the hash, salt and iterations of PBKDF2 that the type user takes on macOS."""
     if len(arguments) != 3:
         raise EvaluationError(f"str2saltedpbkdf2(): wrong number of arguments ({len(arguments)} for 3)")
-    password, salt, iterations = (each.unwrap() if isinstance(each, Sensitive) else each for each in arguments)
+    password, salt, iterations = (argument.unwrap() if isinstance(argument, Sensitive) else argument for argument in arguments)
     if not isinstance(password, str):
         raise EvaluationError("str2saltedpbkdf2(): first argument must be a string")
     if not isinstance(salt, str):
         raise EvaluationError("str2saltedpbkdf2(): second argument must be a string")
-    seasoning = octets(salt)
-    if len(seasoning) < 8:
+    salt_bytes = encode_octets(salt)
+    if len(salt_bytes) < 8:
         raise EvaluationError("str2saltedpbkdf2(): second argument must be at least 8 bytes long")
     if iterations.__class__ is not int:
         raise EvaluationError("str2saltedpbkdf2(): third argument must be an integer")
     if not 40_000 < iterations < 70_000:
         raise EvaluationError("str2saltedpbkdf2(): third argument must be between 40,000 and 70,000")
-    made = hashlib.pbkdf2_hmac("sha512", octets(password), seasoning, iterations, 128)
-    return {"password_hex": made.hex(), "salt_hex": seasoning.hex(), "iterations": iterations}
+    derived_key = hashlib.pbkdf2_hmac("sha512", encode_octets(password), salt_bytes, iterations, 128)
+    return {"password_hex": derived_key.hex(), "salt_hex": salt_bytes.hex(), "iterations": iterations}
 
 
 @legacy_function("str2saltedsha512", -1, pure=False)
 def str2saltedsha512(context: Context, *arguments: Value) -> str:
-    """Return a password with a random salt as macOS 10.7 wants it; another one at each compilation."""
+    """Return a password with a random salt as macOS 10.7 stores it; it differs in each compilation."""
     if len(arguments) != 1:
         raise EvaluationError(f"str2saltedsha512(): Wrong number of arguments passed ({len(arguments)} but we require 1)")
     if not isinstance(arguments[0], str):
         raise EvaluationError(f"str2saltedsha512(): Requires a String argument, you passed: {ruby_class(arguments[0])}")
     salt = struct.pack("<L", int.from_bytes(os.urandom(4), "little") & 0x7FFFFFFF)
-    return (salt + hashlib.sha512(salt + octets(arguments[0])).digest()).hex()
+    return (salt + hashlib.sha512(salt + encode_octets(arguments[0])).digest()).hex()

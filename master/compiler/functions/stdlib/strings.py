@@ -11,7 +11,7 @@ from shared.regexps import quoted
 from ...values.core import Value
 from ...values.labels import ruby_class
 from ..api import Context, function, legacy_function
-from .octets import octets
+from .octets import encode_octets
 
 
 @legacy_function("dos2unix", 1)
@@ -30,7 +30,7 @@ def unix2dos(context: Context, text: Value) -> str:
     return re.sub(r"\r*\n", "\r\n", text)
 
 
-def _each(name: str, arguments: tuple[Value, ...], change: Callable[[str], str]) -> Value:
+def _change_strings(name: str, arguments: tuple[Value, ...], change: Callable[[str], str]) -> Value:
     """Return the string, or the strings of the array, changed; other elements stay."""
     if not arguments:
         raise EvaluationError(f"{name}(): Wrong number of arguments given (0 for 1)")
@@ -44,59 +44,59 @@ def _each(name: str, arguments: tuple[Value, ...], change: Callable[[str], str])
 
 @legacy_function("regexpescape", -1)
 def regexpescape(context: Context, *arguments: Value) -> Value:
-    """Return a string, or the strings of an array, as regular expressions that match just them."""
-    return _each("regexpescape", arguments, quoted)
+    """Return a string, or the strings of an array, as regular expressions that match only it."""
+    return _change_strings("regexpescape", arguments, quoted)
 
 
 @legacy_function("swapcase", -1)
 def swapcase(context: Context, *arguments: Value) -> Value:
     """Return a string, or the strings of an array, with upper and lower case exchanged."""
-    return _each("swapcase", arguments, str.swapcase)
+    return _change_strings("swapcase", arguments, str.swapcase)
 
 
 @legacy_function("uriescape", -1)
 def uriescape(context: Context, *arguments: Value) -> Value:
-    """Return a string, or the strings of an array, with percent escapes for all that may not stand in a URI."""
+    """Return a string, or the strings of an array, with percent escapes for all characters that a URI may not contain."""
     from urllib.parse import quote
 
-    return _each("uriescape", arguments, lambda text: quote(octets(text), safe="-_.!~*'();/?:@&=+$,[]"))
+    return _change_strings("uriescape", arguments, lambda text: quote(encode_octets(text), safe="-_.!~*'();/?:@&=+$,[]"))
 
 
 def _char_test(spec: str) -> Callable[[str], bool]:
-    """What Ruby's `squeeze` and `delete` take for a set of characters: `a-z`, `^abc`, `\\-`."""
+    """Return the test for a set of characters as Ruby's `squeeze` and `delete` write it: `a-z`, `^abc`, `\\-`."""
     negated = len(spec) > 1 and spec.startswith("^")
     body = spec[1:] if negated else spec
     members: list[str] = []
-    at = 0
-    while at < len(body):
-        if body[at] == "\\" and at + 1 < len(body):
-            at += 1
-        elif at + 2 < len(body) and body[at + 1] == "-":
-            low, high = body[at], body[at + 2]
+    offset = 0
+    while offset < len(body):
+        if body[offset] == "\\" and offset + 1 < len(body):
+            offset += 1
+        elif offset + 2 < len(body) and body[offset + 1] == "-":
+            low, high = body[offset], body[offset + 2]
             if low > high:
                 raise EvaluationError(f'invalid range "{low}-{high}" in string transliteration')
             members.append(f"{re.escape(low)}-{re.escape(high)}")
-            at += 3
+            offset += 3
             continue
-        members.append(re.escape(body[at]))
-        at += 1
+        members.append(re.escape(body[offset]))
+        offset += 1
     pattern = re.compile(f"[{'^' if negated else ''}{''.join(members)}]", re.DOTALL) if members else None
     return lambda char: pattern is not None and pattern.match(char) is not None
 
 
-def _squeezed(text: Value, test: Callable[[str], bool] | None) -> str:
+def _squeeze_text(text: Value, test: Callable[[str], bool] | None) -> str:
     if not isinstance(text, str):
         raise EvaluationError(f"squeeze(): Requires a string, got {ruby_class(text)}")
-    out: list[str] = []
+    chars: list[str] = []
     for char in text:
-        if not (out and out[-1] == char and (test is None or test(char))):
-            out.append(char)
-    return "".join(out)
+        if not (chars and chars[-1] == char and (test is None or test(char))):
+            chars.append(char)
+    return "".join(chars)
 
 
 @legacy_function("squeeze", -1)
 def squeeze(context: Context, *arguments: Value) -> Value:
-    """Return a string, or the strings of an array, with repeated characters, or those of a set, once."""
+    """Return a string, or the strings of an array, with runs of a character, or of one in a set, reduced to one."""
     if len(arguments) not in (1, 2):
         raise EvaluationError(f"squeeze(): Wrong number of arguments given {len(arguments)} for 2 or 1")
     test: Callable[[str], bool] | None = None
@@ -105,23 +105,23 @@ def squeeze(context: Context, *arguments: Value) -> Value:
             raise EvaluationError(f"no implicit conversion of {ruby_class(arguments[1])} into String")
         test = _char_test(arguments[1])
     value = arguments[0]
-    return [_squeezed(item, test) for item in value] if isinstance(value, list) else _squeezed(value, test)
+    return [_squeeze_text(item, test) for item in value] if isinstance(value, list) else _squeeze_text(value, test)
 
 
-def _several(value: Value) -> tuple[str, ...]:
+def _as_tuple(value: Value) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
 
 
 @function("stdlib::start_with", "String test_string", "Variant[String[1],Array[String[1], 1]] prefixes", returns="Boolean")
 def start_with(context: Context, test_string: str, prefixes: Value) -> bool:
     """Return whether a string begins with one of these."""
-    return test_string.startswith(_several(prefixes))
+    return test_string.startswith(_as_tuple(prefixes))
 
 
 @function("stdlib::end_with", "String test_string", "Variant[String[1],Array[String[1], 1]] suffixes", returns="Boolean")
 def end_with(context: Context, test_string: str, suffixes: Value) -> bool:
     """Return whether a string ends with one of these."""
-    return test_string.endswith(_several(suffixes))
+    return test_string.endswith(_as_tuple(suffixes))
 
 
 @function("stdlib::xml_encode", "String str", "Enum['text','attr'] type?", returns="String")

@@ -37,8 +37,8 @@ def _pairs(data: dict[Value, Value], path: list[str], lines: list[str]) -> None:
     named = sorted(((ruby_text(key), value) for key, value in entries(data)), key=lambda pair: pair[0])
     for key, value in named:
         if not isinstance(value, dict) and not _is_tables(value):
-            # An expression is text in quotes here, but none where it is in an array.
-            lines.append(f"{_key(key)} = {_text(str(value) if isinstance(value, Regexp) else value)}")
+            # A regular expression is quoted here, but not in an array.
+            lines.append(f"{_key(key)} = {_literal(str(value) if isinstance(value, Regexp) else value)}")
     for key, value in named:
         if isinstance(value, dict):
             _table(value, [*path, _key(key)], lines)
@@ -55,9 +55,9 @@ def _key(key: str) -> str:
     return key if re.fullmatch(r"[a-zA-Z0-9_-]*", key) else '"' + key.replace('"', '\\"') + '"'
 
 
-def _text(value: Value) -> str:
+def _literal(value: Value) -> str:
     if isinstance(value, str):
         return re.sub(r"\\(#[$@{])", r"\1", inspect(value))
     if isinstance(value, list):
-        return "[" + ", ".join(_text(item) for item in value) + "]"
+        return "[" + ", ".join(_literal(item) for item in value) + "]"
     return float_text(value) if isinstance(value, float) else inspect(value)

@@ -28,21 +28,21 @@ _INSTEAD: Final = (
 )
 
 
-def _some(name: str, values: tuple[Value, ...]) -> None:
+def _require_values(name: str, values: tuple[Value, ...]) -> None:
     if not values:
         raise EvaluationError(f"stdlib::{name}(): Wrong number of arguments need at least one")
 
 
 @function("stdlib::validate_domain_name", "Variant[Stdlib::Fqdn, Stdlib::Dns::Zone] values*")
 def validate_domain_name(context: Context, *values: Value) -> None:
-    """Refuse what is not the name of a domain."""
-    _some("validate_domain_name", values)
+    """Raise an error for a value that is not a domain name."""
+    _require_values("validate_domain_name", values)
 
 
 @function("stdlib::validate_email_address", "Stdlib::Email values*")
 def validate_email_address(context: Context, *values: Value) -> None:
-    """Refuse what is not an e-mail address."""
-    _some("validate_email_address", values)
+    """Raise an error for a value that is not an e-mail address."""
+    _require_values("validate_email_address", values)
 
 
 # --- validate_legacy ----------------------------------------------------------------------------------------------
@@ -50,15 +50,15 @@ def validate_email_address(context: Context, *values: Value) -> None:
 
 @function("validate_legacy", "Type target_type", "String function_name", "Any value", "Any args*")
 def validate_legacy(context: Context, target_type: PuppetType, function_name: str, value: Value, *args: Value) -> None:
-    """Refuse a value that is not of the type; the name and arguments of the function it replaces count for nothing."""
+    """Raise an error for a value that is not of the type; the name and the arguments of the replaced function are ignored."""
     if not target_type.instance(value):
         raise EvaluationError(describe_mismatch(f"validate_legacy({target_type}, ...)", target_type, infer_set(value)))
 
 
 @validate_legacy.also("String type_string", "String function_name", "Any value", "Any args*")
 def validate_legacy_text(context: Context, type_string: str, function_name: str, value: Value, *args: Value) -> None:
-    found = parse_type(type_string, context.types)
-    validate_legacy.call(context, [found, function_name, value, *args])
+    target_type = parse_type(type_string, context.types)
+    validate_legacy.call(context, [target_type, function_name, value, *args])
 
 
 # --- before stdlib 9 ----------------------------------------------------------------------------------------------
@@ -72,7 +72,7 @@ def _validator(name: str, type_: str, check: Callable[[tuple[Value, ...]], None]
     return Function(name, [Dispatch(["Any args*"], code)], doc)
 
 
-def _each(name: str, fits: Callable[[Value], bool], message: Callable[[Value], str]) -> Callable[[tuple[Value, ...]], None]:
+def _check_each(name: str, fits: Callable[[Value], bool], message: Callable[[Value], str]) -> Callable[[tuple[Value, ...]], None]:
     def check(arguments: tuple[Value, ...]) -> None:
         if not arguments:
             raise EvaluationError(f"{name}(): wrong number of arguments (0; must be > 0)")
@@ -83,15 +83,15 @@ def _each(name: str, fits: Callable[[Value], bool], message: Callable[[Value], s
     return check
 
 
-def _looks(noun: str) -> Callable[[Value], str]:
+def _looks_message(noun: str) -> Callable[[Value], str]:
     return lambda value: f"{inspect(value)} is not {noun}.  It looks to be a {ruby_class(value)}"
 
 
-def _address(noun: str) -> Callable[[Value], str]:
+def _address_message(noun: str) -> Callable[[Value], str]:
     return lambda value: f"{inspect(value)} is not a {'valid ' + noun if isinstance(value, str) else 'string'}."
 
 
-def _paths(arguments: tuple[Value, ...]) -> None:
+def _check_paths(arguments: tuple[Value, ...]) -> None:
     if not arguments:
         raise EvaluationError("validate_absolute_path(): wrong number of arguments (0; must be > 0)")
     for argument in arguments:
@@ -100,53 +100,55 @@ def _paths(arguments: tuple[Value, ...]) -> None:
                 raise EvaluationError(f"{inspect(path)} is not an absolute path.")
 
 
-validate_absolute_path = _validator("validate_absolute_path", "Stdlib::Compat::Absolute_Path", _paths, "Refuse what is no whole path.")
+validate_absolute_path = _validator(
+    "validate_absolute_path", "Stdlib::Compat::Absolute_Path", _check_paths, "Raise an error for a value that is not an absolute path."
+)
 validate_array = _validator(
     "validate_array",
     "Stdlib::Compat::Array",
-    _each("validate_array", lambda value: isinstance(value, list), _looks("an Array")),
-    "Refuse what is no array.",
+    _check_each("validate_array", lambda value: isinstance(value, list), _looks_message("an Array")),
+    "Raise an error for a value that is not an array.",
 )
 validate_bool = _validator(
     "validate_bool",
     "Stdlib::Compat::Bool",
-    _each("validate_bool", lambda value: isinstance(value, bool), _looks("a boolean")),
-    "Refuse what is no boolean.",
+    _check_each("validate_bool", lambda value: isinstance(value, bool), _looks_message("a boolean")),
+    "Raise an error for a value that is not a boolean.",
 )
 validate_hash = _validator(
     "validate_hash",
     "Stdlib::Compat::Hash",
-    _each("validate_hash", lambda value: isinstance(value, dict), _looks("a Hash")),
-    "Refuse what is no hash.",
+    _check_each("validate_hash", lambda value: isinstance(value, dict), _looks_message("a Hash")),
+    "Raise an error for a value that is not a hash.",
 )
 validate_string = _validator(
     "validate_string",
     "Stdlib::Compat::String",
-    _each("validate_string", lambda value: value is None or isinstance(value, str), _looks("a string")),
-    "Refuse what is no string.",
+    _check_each("validate_string", lambda value: value is None or isinstance(value, str), _looks_message("a string")),
+    "Raise an error for a value that is not a string.",
 )
 validate_ip_address = _validator(
     "validate_ip_address",
     "Stdlib::Compat::Ip_Address",
-    _each("validate_ip_address", lambda value: address_version(value) is not None, _address("IP address")),
-    "Refuse what is no address.",
+    _check_each("validate_ip_address", lambda value: address_version(value) is not None, _address_message("IP address")),
+    "Raise an error for a value that is not an address.",
 )
 validate_ipv4_address = _validator(
     "validate_ipv4_address",
     "Stdlib::Compat::Ipv4_Address",
-    _each("validate_ipv4_address", lambda value: address_version(value) == 4, _address("IPv4 address")),
-    "Refuse what is no IPv4 address.",
+    _check_each("validate_ipv4_address", lambda value: address_version(value) == 4, _address_message("IPv4 address")),
+    "Raise an error for a value that is not an IPv4 address.",
 )
 validate_ipv6_address = _validator(
     "validate_ipv6_address",
     "Stdlib::Compat::Ipv6_address",
-    _each("validate_ipv6_address", lambda value: address_version(value) == 6, _address("IPv6 address")),
-    "Refuse what is no IPv6 address.",
+    _check_each("validate_ipv6_address", lambda value: address_version(value) == 6, _address_message("IPv6 address")),
+    "Raise an error for a value that is not an IPv6 address.",
 )
 
 
 class _Bounds:
-    """validate_integer and validate_numeric: a value or an array of values, a largest and a smallest one."""
+    """The checks of validate_integer and validate_numeric: a value or an array of values between a smallest and a largest one."""
 
     def __init__(self, name: str, noun: str, convert: Callable[[Value], float]) -> None:
         self.name = name
@@ -156,23 +158,23 @@ class _Bounds:
     def check(self, arguments: tuple[Value, ...]) -> None:
         if not 0 < len(arguments) < 4:
             raise EvaluationError(f"{self.name}(): Wrong number of arguments; must be 1, 2 or 3, got {len(arguments)}")
-        given = arguments[0]
+        value = arguments[0]
         high = self._bound(arguments, 1, "second") if len(arguments) > 1 else None
         low = self._bound(arguments, 2, "third") if len(arguments) > 2 else None
         if low is not None and high is not None and low > high:
-            shown = f"{ruby_text(high)} < {ruby_text(low)}"
-            raise EvaluationError(f"{self.name}(): Expected second argument to be larger than third argument, got {shown}")
+            relation = f"{ruby_text(high)} < {ruby_text(low)}"
+            raise EvaluationError(f"{self.name}(): Expected second argument to be larger than third argument, got {relation}")
         article = f"{self.noun} or Array"
-        if isinstance(given, dict):
-            # The reference has the wrong name in one of the two; it is the same text.
+        if isinstance(value, dict):
+            # The reference names validate_integer here for both functions.
             raise EvaluationError(f"validate_integer(): Expected first argument to be {article}, got Hash")
-        if isinstance(given, list):
-            for position, item in enumerate(given):
+        if isinstance(value, list):
+            for position, item in enumerate(value):
                 number = self._number(item, f"Expected element at array position {position} to be {self.noun}, got {ruby_class(item)}")
-                self._within(number, given, low, high)
+                self._check_range(number, value, low, high)
             return
-        number = self._number(given, f"Expected first argument to be {article}, got {ruby_class(given)}")
-        self._within(number, number, low, high)
+        number = self._number(value, f"Expected first argument to be {article}, got {ruby_class(value)}")
+        self._check_range(number, number, low, high)
 
     def _number(self, value: Value, message: str) -> float:
         try:
@@ -187,11 +189,11 @@ class _Bounds:
         try:
             return self.convert(text)
         except EvaluationError as error:
-            told = f"{text}:String" if index == 1 else f"{text}:{ruby_class(arguments[index])}"
-            raise EvaluationError(f"{self.name}(): Expected {which} argument to be unset or {self.noun}, got {told}") from error
+            description = f"{text}:String" if index == 1 else f"{text}:{ruby_class(arguments[index])}"
+            raise EvaluationError(f"{self.name}(): Expected {which} argument to be unset or {self.noun}, got {description}") from error
 
-    def _within(self, number: float, shown: Value, low: float | None, high: float | None) -> None:
-        text = inspect(shown)
+    def _check_range(self, number: float, subject: Value, low: float | None, high: float | None) -> None:
+        text = inspect(subject)
         if high is not None and number > high:
             raise EvaluationError(f"{self.name}(): Expected {text} to be smaller or equal to {ruby_text(high)}, got {text}.")
         if low is not None and number < low:
@@ -202,64 +204,66 @@ validate_integer = _validator(
     "validate_integer",
     "Stdlib::Compat::Integer",
     _Bounds("validate_integer", "an Integer", to_integer).check,
-    "Refuse what is no integer, or not between the bounds: largest, smallest.",
+    "Raise an error for a value that is not an integer, or not within the bounds: largest, smallest.",
 )
 validate_numeric = _validator(
     "validate_numeric",
     "Stdlib::Compat::Numeric",
     _Bounds("validate_numeric", "a Numeric", to_float).check,
-    "Refuse what is no number, or not between the bounds: largest, smallest.",
+    "Raise an error for a value that is not a number, or not within the bounds: largest, smallest.",
 )
 
 
-def _length(arguments: tuple[Value, ...]) -> None:
+def _check_length(arguments: tuple[Value, ...]) -> None:
     if len(arguments) not in (2, 3):
         raise EvaluationError(f"validate_slength(): Wrong number of arguments ({len(arguments)}; must be 2 or 3)")
-    given = arguments[0]
-    high = _size(arguments[1], 1, "second argument to be a positive Numeric")
+    value = arguments[0]
+    high = _parse_size(arguments[1], 1, "second argument to be a positive Numeric")
     low = 0
     if len(arguments) == 3 and arguments[2] is not False:
-        low = _size(arguments[2], 0, "third argument to be unset or a positive Numeric")
+        low = _parse_size(arguments[2], 0, "third argument to be unset or a positive Numeric")
     if high < low:
         raise EvaluationError("validate_slength(): Expected second argument to be equal to or larger than third argument")
-    if not isinstance(given, str | list):
-        raise EvaluationError(f"validate_slength(): Expected first argument to be a String or Array, got {ruby_class(given)}")
-    for position, item in enumerate(given if isinstance(given, list) else [given]):
+    if not isinstance(value, str | list):
+        raise EvaluationError(f"validate_slength(): Expected first argument to be a String or Array, got {ruby_class(value)}")
+    for position, item in enumerate(value if isinstance(value, list) else [value]):
         if not isinstance(item, str):
-            told = f"Expected element at array position {position} to be a String, got {ruby_class(item)}"
-            raise EvaluationError(f"validate_slength(): {told}")
+            problem = f"Expected element at array position {position} to be a String, got {ruby_class(item)}"
+            raise EvaluationError(f"validate_slength(): {problem}")
         if not low <= len(item) <= high:
-            told = f"Expected length of {inspect(given)} to be between {low} and {high}, was {len(given)}"
-            raise EvaluationError(f"validate_slength(): {told}")
+            problem = f"Expected length of {inspect(value)} to be between {low} and {high}, was {len(value)}"
+            raise EvaluationError(f"validate_slength(): {problem}")
 
 
-def _size(value: Value, least: int, wanted: str) -> int:
+def _parse_size(value: Value, least: int, expected: str) -> int:
     try:
         number = to_integer(value)
     except EvaluationError:
         number = -1
     if number < least:
-        raise EvaluationError(f"validate_slength(): Expected {wanted}, got {ruby_text(value)}:{ruby_class(value)}")
+        raise EvaluationError(f"validate_slength(): Expected {expected}, got {ruby_text(value)}:{ruby_class(value)}")
     return number
 
 
-validate_slength = _validator("validate_slength", "String[]", _length, "Refuse strings that are too long or too short.")
+validate_slength = _validator("validate_slength", "String[]", _check_length, "Raise an error for strings that are too long or too short.")
 
 
-def _matching(arguments: tuple[Value, ...]) -> None:
+def _check_pattern(arguments: tuple[Value, ...]) -> None:
     if len(arguments) not in (2, 3):
         raise EvaluationError(f"validate_re(): wrong number of arguments ({len(arguments)}; must be 2 or 3)")
-    given, patterns = arguments[:2]
-    if not isinstance(given, str):
-        raise EvaluationError(f"validate_re(): input needs to be a String, not a {ruby_class(given)}")
+    text, patterns = arguments[:2]
+    if not isinstance(text, str):
+        raise EvaluationError(f"validate_re(): input needs to be a String, not a {ruby_class(text)}")
     for pattern in flatten_arrays([patterns]):
         if not isinstance(pattern, str | Regexp):
             raise EvaluationError(f"no implicit conversion of {ruby_class(pattern)} into String")
-        if (pattern if isinstance(pattern, Regexp) else Regexp(pattern)).search(given) is not None:
+        if (pattern if isinstance(pattern, Regexp) else Regexp(pattern)).search(text) is not None:
             return
     if len(arguments) > 2 and arguments[2] is not False:
         raise EvaluationError(ruby_text(arguments[2]))
-    raise EvaluationError(f"validate_re(): {inspect(given)} does not match {inspect(patterns)}")
+    raise EvaluationError(f"validate_re(): {inspect(text)} does not match {inspect(patterns)}")
 
 
-validate_re = _validator("validate_re", "Pattern[]", _matching, "Refuse a string that matches none of the regular expressions.")
+validate_re = _validator(
+    "validate_re", "Pattern[]", _check_pattern, "Raise an error for a string that matches none of the regular expressions."
+)
