@@ -16,7 +16,7 @@ from pathlib import Path
 from shared.ral.plugins import plugin_types
 
 from ..compiler.host import NativeType
-from ..compiler.loading.nativetypes import NativeTypes, known_type
+from ..compiler.loading.nativetypes import NativeTypes, native_type
 from ..files.code_files import CodeFiles
 from .generated import FOLDER, read_generated
 from .models import DeclaredType
@@ -125,5 +125,5 @@ class ModuleTypes:
     def _python_types(self) -> dict[str, NativeType]:
         if self._python is None:
             classes = plugin_types([Path(lib) for lib in self.libs])
-            self._python = {name: known_type(name, cls.declaration) for name, cls in classes.items()}
+            self._python = {name: native_type(name, cls.declaration) for name, cls in classes.items()}
         return self._python

@@ -83,12 +83,12 @@ class CatalogBuilder:
             for alias in explicit if isinstance(explicit, list) else [explicit]:
                 self._alias(resource, str(alias), f'"{alias}"')
 
-    def _alias(self, resource: DeclaredResource, alias: str, shown: str) -> None:
+    def _alias(self, resource: DeclaredResource, alias: str, quoted_alias: str) -> None:
         if alias == resource.title:
             return
         existing = self.resources.get((resource.type, alias)) or self.aliases.get((resource.type, alias))
         if existing is not None and existing is not resource:
-            raise _collision(resource, existing, shown, f'["{resource.type}", {shown}]')
+            raise _collision(resource, existing, quoted_alias, f'["{resource.type}", {quoted_alias}]')
         self.aliases[resource.type, alias] = resource
 
     def _alias_key(self, resource: DeclaredResource, unique: tuple[Any, ...]) -> None:
@@ -100,8 +100,8 @@ class CatalogBuilder:
             if existing is resource:
                 return
             texts = ["nil" if part is None else f'"{part}"' for part in unique]
-            shown = ", ".join(texts)
-            raise _collision(resource, existing, f"[{shown}]", f'["{resource.type}", {shown}]')
+            key_text = ", ".join(texts)
+            raise _collision(resource, existing, f"[{key_text}]", f'["{resource.type}", {key_text}]')
         self.aliases[key] = resource
 
     def contain(self, container: DeclaredResource, resource: DeclaredResource) -> None:

@@ -17,19 +17,19 @@ __all__ = ["Realizer", "ResourceCollector", "ResourceTest", "test_all", "test_an
 ResourceTest = Callable[[DeclaredResource], bool]
 
 
-def test_is(name: str, value: Value, wanted: bool) -> ResourceTest:
+def test_is(name: str, value: Value, is_equal: bool) -> ResourceTest:
     """
-    Return the test `name == value`, or `!=` when not `wanted`.
+    Return the test `name == value`, or `!=` when not `is_equal`.
 
     Source: language reference 4.5: an array attribute is asked for a member by `==`, compared as a whole by `!=`.
     """
-    if name == "tag" and wanted:
+    if name == "tag" and is_equal:
         tag = value.lower() if isinstance(value, str) else to_s(value).lower()
         return lambda resource: resource.is_tagged(tag)
 
     def test(resource: DeclaredResource) -> bool:
         actual = resource.title if name == "title" else resource.values.get(name)
-        if wanted:
+        if is_equal:
             if isinstance(actual, list):
                 return any(operators.equals(item, value) for item in actual)
             return operators.equals(actual, value)

@@ -137,7 +137,7 @@ def _callable(type_: Any, inner: Inner, encode_value: EncodeValue) -> Attributes
 
 
 def _semver(type_: Any, inner: Inner, encode_value: EncodeValue) -> Attributes:
-    return {"ranges": [encode_value(each) for each in type_.ranges]} if type_.ranges else {}
+    return {"ranges": [encode_value(item) for item in type_.ranges]} if type_.ranges else {}
 
 
 def _init(type_: Any, inner: Inner, encode_value: EncodeValue) -> Attributes:

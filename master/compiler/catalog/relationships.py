@@ -125,5 +125,7 @@ def _validate(catalog: CatalogBuilder, resource: DeclaredResource) -> None:
                     error.message = f"The Sensitive value of parameter '{name}' of {resource.ref} is not a valid resource reference"
                 raise
             if catalog.find(type_, title) is None:
-                shown = "[redacted]" if name in resource.sensitive else f"{type_}[{title}]"
-                raise EvaluationError(f"Could not find resource '{shown}' in parameter '{name}'", where=Location(origin.file, origin.line))
+                reference_text = "[redacted]" if name in resource.sensitive else f"{type_}[{title}]"
+                raise EvaluationError(
+                    f"Could not find resource '{reference_text}' in parameter '{name}'", where=Location(origin.file, origin.line)
+                )

@@ -81,16 +81,16 @@ def _hash(value: dict[Any, Value], warn: Warn, place: str, rich: bool, as_text: 
     if rich:
         flat = [encode(part, warn, place, as_text=as_text) for pair in pairs for part in pair]
         return {"__ptype": "Hash", "__pvalue": flat}
-    found: dict[str, Any] = {}
+    data: dict[str, Any] = {}
     for key, item in pairs:
         if key is DEFAULT:
             key = "default"
         elif not isinstance(key, str):
-            shown = inspect(key) if isinstance(key, list | dict) else to_s(key)
-            warn(f"{place} contains a hash with {_article(key)} {_name(key)} key. It will be converted to the String '{shown}'")
-            key = shown
-        found[key] = encode(item, warn, place, rich=False, as_text=as_text)
-    return found
+            text = inspect(key) if isinstance(key, list | dict) else to_s(key)
+            warn(f"{place} contains a hash with {_article(key)} {_name(key)} key. It will be converted to the String '{text}'")
+            key = text
+        data[key] = encode(item, warn, place, rich=False, as_text=as_text)
+    return data
 
 
 def _key(key: Value) -> Value:
@@ -125,12 +125,12 @@ def _poor(value: Value, warn: Warn, place: str) -> Any:
     if isinstance(value, Sensitive):
         # The agent has to know that it is sensitive, with or without rich data.
         return {"__ptype": "Sensitive", "__pvalue": encode(value.unwrap(), warn, place, rich=False, as_text=False)}
-    shown = to_s(value)
+    text = to_s(value)
     if value is DEFAULT:
         warn(f"{place} contains the special value default. It will be converted to the String 'default'")
-        return shown
-    warn(f"{place} contains {_article(value)} {_name(value)} value. It will be converted to the String '{shown}'")
-    return shown
+        return text
+    warn(f"{place} contains {_article(value)} {_name(value)} value. It will be converted to the String '{text}'")
+    return text
 
 
 def _name(value: Value) -> str:

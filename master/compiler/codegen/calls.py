@@ -22,19 +22,19 @@ def call(writer: Writer, node: n.SyntaxNode) -> ast.expr:
         name = functor.value.removeprefix("::")
         if name in _JUMPS and node.lambda_ is None and len(node.arguments) <= 1:
             return jump(writer, name, node.arguments, node)
-        return _called(writer, node, name, node.arguments, node.lambda_, "a Function Call")
+        return _call_of(writer, node, name, node.arguments, node.lambda_, "a Function Call")
     # A type: `Integer('3')` makes a new one.
-    return _called(writer, node, "new", (functor, *node.arguments), node.lambda_, "a Function Call")
+    return _call_of(writer, node, "new", (functor, *node.arguments), node.lambda_, "a Function Call")
 
 
 def method_call(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     assert isinstance(node, n.MethodCall)
     if node.name in _JUMPS and node.lambda_ is None and not node.arguments:
         return jump(writer, node.name, (node.receiver,), node)
-    return _called(writer, node, node.name, (node.receiver, *node.arguments), node.lambda_, "a Method call", "_call_method")
+    return _call_of(writer, node, node.name, (node.receiver, *node.arguments), node.lambda_, "a Method call", "_call_method")
 
 
-def _called(
+def _call_of(
     writer: Writer,
     node: n.SyntaxNode,
     name: str,
@@ -64,10 +64,10 @@ def jump(writer: Writer, name: str, arguments: Sequence[n.SyntaxNode], node: n.S
         writer.emit(ast.Return(value), node)
     else:
         exception = {"next": "_Next", "return": "_Return", "break": "_Break"}[name]
-        made = writer.run(exception) if name == "break" else writer.run(exception, value)
+        error = writer.run(exception) if name == "break" else writer.run(exception, value)
         if kind in ("main", "node") and name != "break":
-            made = writer.run("_stray", made, text(writer.source.line(node.at)))
-        writer.emit(ast.Raise(writer.at(node, made), None), node)
+            error = writer.run("_stray", error, text(writer.source.line(node.at)))
+        writer.emit(ast.Raise(writer.at(node, error), None), node)
     return writer.at(node, text(None))
 
 
@@ -88,7 +88,7 @@ def returns_from_lambda(text: str, *parts: n.SyntaxNode | None) -> bool:
     return False
 
 
-def catching_returns(writer: Writer, body: list[ast.stmt], node: n.SyntaxNode) -> list[ast.stmt]:
+def catch_returns(writer: Writer, body: list[ast.stmt], node: n.SyntaxNode) -> list[ast.stmt]:
     """Return `body`, wrapped so that the `return` of a lambda in it ends it."""
     name = writer.fresh("e")
     handler = ast.ExceptHandler(load("_Return"), name, [ast.Return(ast.Attribute(load(name), "value", ast.Load()))])
@@ -108,8 +108,8 @@ def closure(writer: Writer, node: n.LambdaExpression) -> ast.expr:
         writer.emit(in_order, node)
     name = writer.fresh("lambda_")
     frame = lambda_frame(writer, node, outer)
-    made = body_function(writer, name, node.parameters, node.body, frame, node)
-    writer.emit(made, node, pure=True)
+    function = body_function(writer, name, node.parameters, node.body, frame, node)
+    writer.emit(function, node, pure=True)
     return writer.at(node, writer.run("_Closure", load(name), signature(writer, node.parameters, node.returns, node)))
 
 
@@ -147,8 +147,8 @@ def body_function(
     outer = frame.outer
     with writer.within(frame):
         if frame.matches is not None:
-            kept = ast.Attribute(load(outer.matches), "last", ast.Load()) if outer and outer.matches else text(None)
-            writer.emit(ast.Assign([ast.Name(frame.matches, STORE)], writer.run("_MatchVariables", kept)), node)
+            last_match = ast.Attribute(load(outer.matches), "last", ast.Load()) if outer and outer.matches else text(None)
+            writer.emit(ast.Assign([ast.Name(frame.matches, STORE)], writer.run("_MatchVariables", last_match)), node)
         if frame.scoped and outer is not None:
             writer.emit(
                 ast.Assign([ast.Name(frame.scope, STORE)], ast.Call(ast.Attribute(load(outer.scope), "local", ast.Load()), [], [])), node
@@ -157,7 +157,7 @@ def body_function(
         value = writer.value(body)
         writer.emit(ast.Return(value), node)
         _start_unset(writer, frame, node)
-    made = writer.function(name, list(first), frame, node)
+    function = writer.function(name, list(first), frame, node)
     defaults: list[ast.expr] = []
     names = [parameter.name for parameter in parameters]
     for index, parameter in enumerate(parameters):
@@ -166,13 +166,13 @@ def body_function(
         argument = ast.arg(writer.fresh("unused") if hidden else frame.python_name(parameter.name))
         writer.put(argument, parameter)
         if parameter.splat:
-            made.args.vararg = argument
+            function.args.vararg = argument
             continue
-        made.args.args.append(argument)
+        function.args.args.append(argument)
         if parameter.default is not None or defaults:
             defaults.append(writer.at(parameter, load("_UNSET")))
-    made.args.defaults = defaults
-    return made
+    function.args.defaults = defaults
+    return function
 
 
 def _start_unset(writer: Writer, frame: Frame, node: n.SyntaxNode) -> None:
@@ -197,11 +197,11 @@ def _fill_in(writer: Writer, parameters: Sequence[n.ParameterDeclaration], frame
             continue
         python = frame.python_name(parameter.name)
         if parameter.splat:
-            given: ast.expr = writer.run("list", load(python))
+            arguments: ast.expr = writer.run("list", load(python))
             if parameter.default is not None:
                 default = _default_function(writer, parameter)
-                given = writer.run("_rest", load(python), default, *_declared(writer, parameter, label))
-            writer.emit(ast.Assign([ast.Name(python, STORE)], given), parameter)
+                arguments = writer.run("_rest", load(python), default, *_declared(writer, parameter, label))
+            writer.emit(ast.Assign([ast.Name(python, STORE)], arguments), parameter)
         elif parameter.default is not None:
             with writer.block() as statements:
                 value = writer.value(parameter.default)
@@ -259,22 +259,24 @@ def signature(writer: Writer, parameters: Sequence[n.ParameterDeclaration], retu
     if returns is not None:
         types.append(returns)
     if not types:
-        return writer.constant(_signature(writer, parameters, returns, node), node, "S")
-    if all(is_constant_in_type(each) for each in types):
-        wrapped = function_of_scope(writer, node, Frame("type"), lambda: _signature(writer, parameters, returns, node))
-        kept = writer.constant(writer.run("_Lazy", wrapped), node, "S")
-        return writer.at(node, ast.Call(kept, [writer.scope()], []))
-    return _signature(writer, parameters, returns, node)
+        return writer.constant(_signature_of(writer, parameters, returns, node), node, "S")
+    if all(is_constant_in_type(type_) for type_ in types):
+        wrapped = function_of_scope(writer, node, Frame("type"), lambda: _signature_of(writer, parameters, returns, node))
+        constant = writer.constant(writer.run("_Lazy", wrapped), node, "S")
+        return writer.at(node, ast.Call(constant, [writer.scope()], []))
+    return _signature_of(writer, parameters, returns, node)
 
 
-def _signature(writer: Writer, parameters: Sequence[n.ParameterDeclaration], returns: n.SyntaxNode | None, node: n.SyntaxNode) -> ast.expr:
-    made: list[ast.expr] = []
+def _signature_of(
+    writer: Writer, parameters: Sequence[n.ParameterDeclaration], returns: n.SyntaxNode | None, node: n.SyntaxNode
+) -> ast.expr:
+    specs: list[ast.expr] = []
     for parameter in parameters:
         type_ = text(None) if parameter.type is None else writer.value(parameter.type)
         flags = [text(parameter.default is not None), text(parameter.splat)]
-        made.append(writer.at(parameter, ast.Tuple([text(parameter.name), type_, *flags], ast.Load())))
+        specs.append(writer.at(parameter, ast.Tuple([text(parameter.name), type_, *flags], ast.Load())))
     result = text(None) if returns is None else writer.value(returns)
-    return writer.at(node, writer.run("_signature", ast.Tuple(made, ast.Load()), result))
+    return writer.at(node, writer.run("_signature", ast.Tuple(specs, ast.Load()), result))
 
 
 def function_of_scope(writer: Writer, node: n.SyntaxNode, frame: Frame, write: Callable[[], ast.expr]) -> ast.expr:

@@ -61,12 +61,12 @@ class CodeCache:
 
     def get(self, key: str) -> Unit | None:
         """Return the unit, with the code that was needed so far."""
-        found = self._memory.get(key)
-        if found is None and self.directory is not None:
-            found = self._read(self.directory / key[:2] / key[2:])
-            if found is not None:
-                self._remember(key, found)
-        return found
+        unit = self._memory.get(key)
+        if unit is None and self.directory is not None:
+            unit = self._read(self.directory / key[:2] / key[2:])
+            if unit is not None:
+                self._remember(key, unit)
+        return unit
 
     def put(self, key: str, unit: Unit) -> None:
         """Keep a unit that is new or has more code than before; on disk, once it is saved."""
@@ -136,17 +136,17 @@ def _replace(path: Path, content: bytes) -> None:
 
 def _prune(directory: Path, limit: int) -> None:
     """Leave the newer half when there are more than `limit` files."""
-    found: list[tuple[float, Path]] = []
+    files: list[tuple[float, Path]] = []
     try:
         for folder in directory.iterdir():
             if folder.is_dir() and not folder.is_symlink():
-                found += [(path.lstat().st_mtime, path) for path in folder.iterdir()]
+                files += [(path.lstat().st_mtime, path) for path in folder.iterdir()]
     except OSError:
         return  # another worker is at it
-    if len(found) <= limit:
+    if len(files) <= limit:
         return
-    found.sort()
-    for _, path in found[: len(found) - limit // 2]:
+    files.sort()
+    for _, path in files[: len(files) - limit // 2]:
         path.unlink(missing_ok=True)
 
 

@@ -20,12 +20,14 @@ def resource(writer: Writer, node: n.SyntaxNode) -> ast.expr:
         operands: dict[str, n.SyntaxNode] = {"type": node.type}
         for index, body in enumerate(node.bodies):
             operands[f"title {index}"] = body.title
-            operands |= {f"attribute {each.name}": each for each in body.attributes if isinstance(each, n.AttributeOperation)}
+            operands |= {
+                f"attribute {attribute.name}": attribute for attribute in body.attributes if isinstance(attribute, n.AttributeOperation)
+            }
         writer.mark(node, "a Resource Statement", **operands)
     parts: list[n.SyntaxNode] = [] if isinstance(node.type, n.QualifiedName) else [node.type]
     for body in node.bodies:
         parts.append(body.title)
-        parts.extend(each.value for each in body.attributes)
+        parts.extend(attribute.value for attribute in body.attributes)
     values = iter(writer.operands(parts))
     if isinstance(node.type, n.QualifiedName):
         type_: ast.expr = text(node.type.value)
@@ -49,35 +51,40 @@ def _attributes(
     writer: Writer, attributes: Attributes, values: Sequence[ast.expr], node: n.SyntaxNode, runtime: str = "_attributes"
 ) -> ast.expr:
     """Return a dict of the attributes of one body, or the call of `runtime` that makes one and sees to an attribute that comes twice."""
-    names = [each.name for each in attributes if isinstance(each, n.AttributeOperation)]
+    names = [attribute.name for attribute in attributes if isinstance(attribute, n.AttributeOperation)]
     if len(names) == len(attributes) and len(set(names)) == len(names):
         return writer.at(node, ast.Dict([text(name) for name in names], list(values)))
     pairs: list[ast.expr] = []
-    for each, value in zip(attributes, values, strict=True):
-        if isinstance(each, n.AttributeSplat):
-            writer.mark(each, "an Object", value=each.value)
-            value = writer.at(each, writer.run("_splat", value))
-            pairs.append(writer.at(each, ast.Tuple([text(None), value], ast.Load())))
+    for attribute, value in zip(attributes, values, strict=True):
+        if isinstance(attribute, n.AttributeSplat):
+            writer.mark(attribute, "an Object", value=attribute.value)
+            value = writer.at(attribute, writer.run("_splat", value))
+            pairs.append(writer.at(attribute, ast.Tuple([text(None), value], ast.Load())))
         else:
-            pairs.append(writer.at(each, ast.Tuple([text(each.name), value], ast.Load())))
+            pairs.append(writer.at(attribute, ast.Tuple([text(attribute.name), value], ast.Load())))
     return writer.at(node, writer.run(runtime, *pairs))
 
 
 def _lines(writer: Writer, attributes: Attributes) -> ast.expr:
     """Return the constant `((name, line), …)` of the attributes, `*` for those of a splat, for errors that name the place of one."""
-    return text(tuple((each.name if isinstance(each, n.AttributeOperation) else "*", writer.source.line(each.at)) for each in attributes))
+    return text(
+        tuple(
+            (attribute.name if isinstance(attribute, n.AttributeOperation) else "*", writer.source.line(attribute.at))
+            for attribute in attributes
+        )
+    )
 
 
 def _appended(attributes: Attributes) -> ast.expr:
-    return text(tuple(each.name for each in attributes if isinstance(each, n.AttributeOperation) and each.op == "+>"))
+    return text(tuple(attribute.name for attribute in attributes if isinstance(attribute, n.AttributeOperation) and attribute.op == "+>"))
 
 
 def defaults(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     assert isinstance(node, n.ResourceDefaultsExpression)
     operands: dict[str, n.SyntaxNode] = {"type": node.type}
-    operands |= {f"attribute {each.name}": each for each in node.attributes if isinstance(each, n.AttributeOperation)}
+    operands |= {f"attribute {attribute.name}": attribute for attribute in node.attributes if isinstance(attribute, n.AttributeOperation)}
     writer.mark(node, "a Resource Defaults Expression", **operands)
-    values = writer.operands([node.type, *[each.value for each in node.attributes]])
+    values = writer.operands([node.type, *[attribute.value for attribute in node.attributes]])
     attributes = _attributes(writer, node.attributes, values[1:], node, "_override_attributes")
     line = text(writer.source.line(node.at))
     lines = _lines(writer, node.attributes)
@@ -86,9 +93,9 @@ def defaults(writer: Writer, node: n.SyntaxNode) -> ast.expr:
 
 def override(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     assert isinstance(node, n.ResourceOverrideExpression)
-    operands = {f"attribute {each.name}": each for each in node.attributes if isinstance(each, n.AttributeOperation)}
+    operands = {f"attribute {attribute.name}": attribute for attribute in node.attributes if isinstance(attribute, n.AttributeOperation)}
     writer.mark(node, "a Resource Override", **operands)
-    values = writer.operands([node.resources, *[each.value for each in node.attributes]])
+    values = writer.operands([node.resources, *[attribute.value for attribute in node.attributes]])
     attributes = _attributes(writer, node.attributes, values[1:], node, "_override_attributes")
     line = text(writer.source.line(node.at))
     lines, appended = _lines(writer, node.attributes), _appended(node.attributes)
@@ -101,20 +108,20 @@ def override(writer: Writer, node: n.SyntaxNode) -> ast.expr:
 def collector(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     assert isinstance(node, n.CollectorExpression)
     operands: dict[str, n.SyntaxNode] = {"type": node.type}
-    operands |= {f"attribute {each.name}": each for each in node.attributes if isinstance(each, n.AttributeOperation)}
+    operands |= {f"attribute {attribute.name}": attribute for attribute in node.attributes if isinstance(attribute, n.AttributeOperation)}
     writer.mark(node, "an Exported Query" if node.exported else "a Virtual Query", **operands)
     type_ = _collected_type(node.type)
     query: ast.expr = text(None)
     if not isinstance(node.query, n.Nop):
         query = _query(writer, node.query, node)
-    values = writer.operands([each.value for each in node.attributes])
+    values = writer.operands([attribute.value for attribute in node.attributes])
     attributes: ast.expr = text(None)
     if node.attributes:
         attributes = _attributes(writer, node.attributes, values, node, "_override_attributes")
     line = text(writer.source.line(node.at))
     lines, appended = _lines(writer, node.attributes), _appended(node.attributes)
-    made = writer.run("_collect", writer.scope(), text(type_), text(node.exported), query, attributes, load("_file"), line, lines, appended)
-    return writer.at(node, made)
+    call = writer.run("_collect", writer.scope(), text(type_), text(node.exported), query, attributes, load("_file"), line, lines, appended)
+    return writer.at(node, call)
 
 
 def _collected_type(node: n.SyntaxNode) -> str:
@@ -123,16 +130,16 @@ def _collected_type(node: n.SyntaxNode) -> str:
     raise Unsupported(f"Collecting resources of {type(node).__name__} is not supported")
 
 
-def _query(writer: Writer, node: n.SyntaxNode, whole: n.SyntaxNode) -> ast.expr:
+def _query(writer: Writer, node: n.SyntaxNode, statement: n.SyntaxNode) -> ast.expr:
     """
     Return a test of one resource.
 
     query = attribute ('==' | '!=') value | query ('and' | 'or') query | '(' query ')'
     """
     if isinstance(node, n.ParenthesizedExpression):
-        return _query(writer, node.expression, whole)
+        return _query(writer, node.expression, statement)
     if isinstance(node, n.BinaryOperation) and node.op in ("and", "or"):
-        left, right = _query(writer, node.left, whole), _query(writer, node.right, whole)
+        left, right = _query(writer, node.left, statement), _query(writer, node.right, statement)
         return writer.at(node, writer.run("_query_all" if node.op == "and" else "_query_any", left, right))
     if isinstance(node, n.BinaryOperation) and node.op in ("==", "!="):
         left_node, right_node = node.left, node.right
@@ -148,7 +155,7 @@ def _query(writer: Writer, node: n.SyntaxNode, whole: n.SyntaxNode) -> ast.expr:
             return writer.at(node, writer.run("_query_is", text(left_node.name), writer.value(right_node), text(node.op == "==")))
         node = right_node
     refused = writer.run("_illegal_query", text(type(node).__name__))
-    return writer.at(whole, refused)
+    return writer.at(statement, refused)
 
 
 _QUERY_VALUES = (

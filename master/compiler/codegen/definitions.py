@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from ..syntax import nodes as n
-from .calls import body_function, catching_returns, function_of_scope, required_after_optional, returns_from_lambda, signature
+from .calls import body_function, catch_returns, function_of_scope, required_after_optional, returns_from_lambda, signature
 from .frames import Frame, assigned_names, reads_scope, uses_matches
 from .static_types import illegal_part
 from .writer import STORE, Writer, load, text
@@ -25,20 +25,20 @@ def body(writer: Writer, node: n.SyntaxNode) -> None:
     """Write the function of a definition, or of the code outside of all; `_body` is it. Of a function the signature as well."""
     with writer.within(Frame("module", body=writer.module)):
         if isinstance(node, n.ClassDefinition):
-            made = _scoped_function(writer, f"class {node.name}", "class", node.parameters, node.body, node)
+            function = _scoped_function(writer, f"class {node.name}", "class", node.parameters, node.body, node)
         elif isinstance(node, n.DefineDefinition):
-            made = _scoped_function(writer, f"define {node.name}", "define", node.parameters, node.body, node)
+            function = _scoped_function(writer, f"define {node.name}", "define", node.parameters, node.body, node)
         elif isinstance(node, n.NodeDefinition):
-            made = _scoped_function(writer, f"node {_matches_shown(node)}", "node", (), node.body, node)
+            function = _scoped_function(writer, f"node {_matches_text(node)}", "node", (), node.body, node)
         elif isinstance(node, n.FunctionDefinition):
-            made = _function(writer, node)
+            function = _function(writer, node)
         elif isinstance(node, n.TypeAliasDefinition):
-            made = _alias(writer, node)
+            function = _alias(writer, node)
         elif isinstance(node, n.EppExpression):
-            made = _template(writer, node)
+            function = _template(writer, node)
         else:
-            made = _scoped_function(writer, "main", "main", (), node, node)
-        _given(writer, "_body", made, node)
+            function = _scoped_function(writer, "main", "main", (), node, node)
+        _assign(writer, "_body", function, node)
 
 
 def parameters(writer: Writer, node: n.SyntaxNode) -> None:
@@ -54,10 +54,10 @@ def parameters(writer: Writer, node: n.SyntaxNode) -> None:
     with writer.within(Frame("module", body=writer.module)):
         for name, thunks in (("_types", types), ("_defaults", defaults)):
             keys: list[ast.expr | None] = [text(each) for each in thunks]
-            _given(writer, name, ast.Dict(keys, list(thunks.values())), node)
+            _assign(writer, name, ast.Dict(keys, list(thunks.values())), node)
 
 
-def _given(writer: Writer, name: str, value: ast.expr, node: n.SyntaxNode) -> None:
+def _assign(writer: Writer, name: str, value: ast.expr, node: n.SyntaxNode) -> None:
     writer.emit(ast.Assign([ast.Name(name, STORE)], value), node)
 
 
@@ -74,10 +74,10 @@ def _scoped_function(
             writer.emit(ast.Assign([ast.Name(frame.matches, STORE)], writer.method("enter_matches")), node)
         writer.effect(body)
         if returns_from_lambda(writer.source.text, body) and kind not in ("main", "node"):
-            frame.body[:] = catching_returns(writer, list(frame.body), node)
+            frame.body[:] = catch_returns(writer, list(frame.body), node)
     names = ["scope", *[frame.python_name(parameter.name) for parameter in parameters]]
-    made = writer.function(name, names, frame, node)
-    writer.module.append(made)
+    function = writer.function(name, names, frame, node)
+    writer.module.append(function)
     return writer.at(node, load(name))
 
 
@@ -91,13 +91,15 @@ def _thunk(writer: Writer, node: n.SyntaxNode, name: str) -> ast.expr:
             writer.emit(ast.Assign([ast.Name(frame.matches, STORE)], writer.run("_MatchVariables", text(None))), node)
         value = writer.value(node)
         writer.emit(ast.Return(value), node)
-    made = writer.function(writer.fresh(f"{name} "), ["scope"], frame, node)
-    writer.module.append(made)
-    return writer.at(node, load(made.name))
+    function = writer.function(writer.fresh(f"{name} "), ["scope"], frame, node)
+    writer.module.append(function)
+    return writer.at(node, load(function.name))
 
 
-def _matches_shown(node: n.NodeDefinition) -> str:
-    labels = [f"/{each.source}/" if isinstance(each, n.RegexpLiteral) else str(getattr(each, "value", "default")) for each in node.matches]
+def _matches_text(node: n.NodeDefinition) -> str:
+    labels = [
+        f"/{match.source}/" if isinstance(match, n.RegexpLiteral) else str(getattr(match, "value", "default")) for match in node.matches
+    ]
     return "".join(c if c.isprintable() else "?" for c in ", ".join(labels))
 
 
@@ -118,12 +120,12 @@ def _function(writer: Writer, node: n.FunctionDefinition) -> ast.expr:
         if refused is not None:
             writer.emit(refused, node)
     name = f"function {node.name}"
-    made = body_function(writer, name, node.parameters, node.body, frame, node, first=["scope"])
+    function = body_function(writer, name, node.parameters, node.body, frame, node, first=["scope"])
     if returns_from_lambda(writer.source.text, node.body):
-        made.body = catching_returns(writer, made.body, node)
-    writer.module.append(made)
+        function.body = catch_returns(writer, function.body, node)
+    writer.module.append(function)
     own = function_of_scope(writer, node, Frame("type"), lambda: signature(writer, node.parameters, node.returns, node))
-    _given(writer, "_own_signature", own, node)
+    _assign(writer, "_own_signature", own, node)
     return writer.at(node, load(name))
 
 

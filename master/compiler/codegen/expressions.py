@@ -150,12 +150,12 @@ def type_name(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     return constant_type(writer, node, writer.at(node, writer.run(runtime, load("scope"), text(node.value))))
 
 
-def constant_type(writer: Writer, node: n.SyntaxNode, made: ast.expr) -> ast.expr:
+def constant_type(writer: Writer, node: n.SyntaxNode, type_: ast.expr) -> ast.expr:
     """Return a type that is the same for a whole environment: resolved when first needed, then kept with the code."""
-    writer.put(made, node)
-    made = writer.at(node, ast.Lambda(writer.parameters(["scope"]), made))
-    kept = writer.constant(writer.run("_Lazy", made), node, "T")
-    return writer.at(node, ast.Call(kept, [writer.scope()], []))
+    writer.put(type_, node)
+    type_ = writer.at(node, ast.Lambda(writer.parameters(["scope"]), type_))
+    constant = writer.constant(writer.run("_Lazy", type_), node, "T")
+    return writer.at(node, ast.Call(constant, [writer.scope()], []))
 
 
 # --- variables ----------------------------------------------------------------------------------------------------
@@ -210,8 +210,8 @@ def store(writer: Writer, name: str, value: ast.expr, node: n.SyntaxNode) -> ast
         value = writer.at(node, writer.run("_reassigned", text(name), value))
     elif name in frame.seen:
         frame.unset.add(name)
-        kept = writer.keep(value, node)
-        value = writer.at(node, writer.run("_once", load(python), text(name), kept))
+        name_of_value = writer.keep(value, node)
+        value = writer.at(node, writer.run("_once", load(python), text(name), name_of_value))
     elif frame.block is not frame.body:
         frame.unset.add(name)
     writer.emit(ast.Assign([ast.Name(python, STORE)], value), node)
@@ -315,8 +315,8 @@ def _matching(writer: Writer, node: n.BinaryOperation) -> ast.expr:
     holder: ast.expr = load(writer.frame.matches) if writer.frame.matches else text(None)
     if node.op == "in":
         return writer.at(node, writer.run("_within", left, right, holder))
-    found = writer.at(node, writer.run("_matches", left, right, holder))
-    return found if node.op == "=~" else writer.at(node, ast.UnaryOp(ast.Not(), found))
+    is_match = writer.at(node, writer.run("_matches", left, right, holder))
+    return is_match if node.op == "=~" else writer.at(node, ast.UnaryOp(ast.Not(), is_match))
 
 
 def truth(writer: Writer, node: n.SyntaxNode) -> ast.expr:
@@ -420,9 +420,9 @@ def access(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     writer.mark(node, "a '[]' expression", **operands)
     if _is_type_expression(node) and not _reads_attribute(node):
         with writer.within(Frame("alias" if writer.frame.kind == "alias" else "type")):
-            made = _accessed(writer, node)
-        return constant_type(writer, node, made)
-    return _accessed(writer, node)
+            type_ = _access_of(writer, node)
+        return constant_type(writer, node, type_)
+    return _access_of(writer, node)
 
 
 _FACTS = frozenset(("facts", "::facts"))
@@ -433,7 +433,7 @@ def _reads_attribute(node: n.AccessExpression) -> bool:
     return isinstance(node.left, n.AccessExpression)
 
 
-def _accessed(writer: Writer, node: n.AccessExpression) -> ast.expr:
+def _access_of(writer: Writer, node: n.AccessExpression) -> ast.expr:
     if isinstance(node.left, n.VariableExpression) and node.left.name in _FACTS and len(node.keys) == 1:
         key = node.keys[0]
         if isinstance(key, n.StringLiteral | n.QualifiedName):  # so that it is known which facts a catalog depends on

@@ -68,15 +68,15 @@ def headers(program: n.Program, source: Source) -> list[DefinitionHeader]:
     Raises:
         Unsupported: something that cannot be compiled, with its place.
     """
-    found = [_header(each, source) for each in program.definitions]
+    definition_headers = [_header(definition, source) for definition in program.definitions]
     body = program.body
     line, column = _place(body, source)
     if isinstance(body, n.EppExpression):
         parameters = None if body.parameters is None else _parameters(body.parameters, source)
-        found.append(DefinitionHeader("epp", "", line, column, parameters=parameters))
+        definition_headers.append(DefinitionHeader("epp", "", line, column, parameters=parameters))
     elif _has_code(body):
-        found.append(DefinitionHeader("main", "", line, column))
-    return found
+        definition_headers.append(DefinitionHeader("main", "", line, column))
+    return definition_headers
 
 
 def _place(node: n.SyntaxNode, source: Source) -> tuple[int, int]:
@@ -134,7 +134,7 @@ def _default(node: n.SyntaxNode | None) -> tuple[int, Any]:
     if isinstance(node, n.VariableExpression) and not node.name.isdecimal():
         return READ, node.name
     try:
-        return CONSTANT, _plain(node)
+        return CONSTANT, _plain_value(node)
     except _NotPlainError:
         return CODE, None
 
@@ -143,7 +143,7 @@ class _NotPlainError(Exception):
     pass
 
 
-def _plain(node: n.SyntaxNode) -> Any:
+def _plain_value(node: n.SyntaxNode) -> Any:
     """Return the value of a constant of scalars and collections of them."""
     kind = type(node)
     if kind in _SCALARS:
@@ -151,9 +151,9 @@ def _plain(node: n.SyntaxNode) -> Any:
     if kind is n.UndefLiteral:
         return None
     if kind is n.ArrayLiteral:
-        return [_plain(each) for each in node.values]  # type: ignore[attr-defined]
+        return [_plain_value(item) for item in node.values]  # type: ignore[attr-defined]
     if kind is n.HashLiteral:
-        return {_key(entry.key): _plain(entry.value) for entry in node.entries}  # type: ignore[attr-defined]
+        return {_key(entry.key): _plain_value(entry.value) for entry in node.entries}  # type: ignore[attr-defined]
     raise _NotPlainError
 
 
@@ -176,8 +176,8 @@ def _type(node: n.SyntaxNode | None, source: Source) -> str | bool | None:
     if node is None:
         return None
     if not is_constant_in_type(node) or any(
-        isinstance(each, n.QualifiedReference) and each.value.removeprefix("::").lower() not in _BUILTIN
-        for each in walk(node, into_lambdas=False)
+        isinstance(inner, n.QualifiedReference) and inner.value.removeprefix("::").lower() not in _BUILTIN
+        for inner in walk(node, into_lambdas=False)
     ):
         return True
     text = source.text[node.at : node.end]

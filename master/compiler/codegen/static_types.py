@@ -66,7 +66,7 @@ def illegal_part(source: Source, node: n.SyntaxNode) -> str | None:
         return next((part for child in children(node) if (part := illegal_part(source, child)) is not None), None)
     if isinstance(node, n.UnaryOperation) and node.op == "-" and isinstance(node.operand, n.IntegerLiteral | n.FloatLiteral):
         return None
-    start = min(each.at for each in walk(node, into_lambdas=True))
+    start = min(inner.at for inner in walk(node, into_lambdas=True))
     text = source.text[start : node.end]
     # The closing sign is not part of these for the reference.
     return text[:-1].rstrip() if isinstance(node, _OPEN_ENDED) and text[-1:] in (")", "}") else text

@@ -21,8 +21,8 @@ def interpolated(writer: Writer, node: n.SyntaxNode) -> ast.expr:
             elif value.value:
                 pieces.append(value)
             continue
-        shown = writer.at(segment, writer.run("_text", value))
-        pieces.append(writer.at(segment, ast.FormattedValue(shown, -1, None)))
+        piece = writer.at(segment, writer.run("_text", value))
+        pieces.append(writer.at(segment, ast.FormattedValue(piece, -1, None)))
     if not pieces:
         return writer.at(node, text(""))
     if len(pieces) == 1 and isinstance(pieces[0], ast.Constant):

@@ -81,7 +81,7 @@ def _expanded(definition: n.TypeAliasDefinition, entries: Mapping[str, n.HashEnt
         value = _renamed(_object(entry.value), names, others)
         members.append(Member(entry.value.at, entry.value.end, names[short], value))
         kept.append(replace(entry, key=key, value=n.StringLiteral(entry.value.at, entry.value.end, names[short])))
-    return _rewritten(definition, kept), members
+    return _with_types(definition, kept), members
 
 
 def _object(value: n.SyntaxNode) -> n.SyntaxNode:
@@ -93,9 +93,9 @@ def _object(value: n.SyntaxNode) -> n.SyntaxNode:
         parent = n.HashEntry(value.at, value.end, n.StringLiteral(value.at, value.at, "parent"), value.type)
         entries = (
             *[
-                n.HashEntry(each.at, each.end, n.StringLiteral(each.at, each.at, each.name), each.value)
-                for each in value.attributes
-                if isinstance(each, n.AttributeOperation)
+                n.HashEntry(attribute.at, attribute.end, n.StringLiteral(attribute.at, attribute.at, attribute.name), attribute.value)
+                for attribute in value.attributes
+                if isinstance(attribute, n.AttributeOperation)
             ],
             parent,
         )
@@ -139,7 +139,7 @@ def _full_name(name: str, names: Mapping[str, str], others: Mapping[str, str]) -
     return names.get(name, name)
 
 
-def _rewritten(definition: n.TypeAliasDefinition, types: list[n.HashEntry]) -> n.TypeAliasDefinition:
+def _with_types(definition: n.TypeAliasDefinition, types: list[n.HashEntry]) -> n.TypeAliasDefinition:
     """Return the definition of the set with `types` as its types, and keys that are texts."""
     access = definition.type
     assert isinstance(access, n.AccessExpression)

@@ -19,7 +19,7 @@ from ..syntax.source import Source
 from . import DefinitionHeader, Marks, ParameterHeader, body_code, headers, parameters_code
 from .typesets import with_members
 
-__all__ = ["Unit", "Warnings", "relocated"]
+__all__ = ["Unit", "Warnings", "with_filename"]
 
 Warnings = tuple[tuple[str, str, int | None, int | None, bool], ...]
 """Severity, message, line, column, and whether it is the lexer's."""
@@ -66,22 +66,22 @@ class Unit:
         if code is None:
             code = self.parts[index, part] = _WRITTEN_BY[part](self._tree(source), source, index)
         name = source.file or "(code)"
-        return code if code.co_filename == name else relocated(code, name)
+        return code if code.co_filename == name else with_filename(code, name)
 
     def marks(self, source: Source) -> Marks:
         """Return what errors name at each place in the code that there is; it is found by writing the code again."""
-        found: Marks = {}
+        marks: Marks = {}
         program = self._tree(source)
         for index, part in self.parts:
-            _WRITTEN_BY[part](program, source, index, marks=found)
-        return found
+            _WRITTEN_BY[part](program, source, index, marks=marks)
+        return marks
 
     def _tree(self, source: Source) -> Program:
         return self.program or with_members(parse(source, epp=self.epp))
 
     def packed(self) -> bytes:
         """Return all of it but the tree, for the disk."""
-        return marshal.dumps(([_plain(each) for each in self.headers], self.warnings, self.epp, self.parts))
+        return marshal.dumps(([_plain(header) for header in self.headers], self.warnings, self.epp, self.parts))
 
     @classmethod
     def unpacked(cls, data: bytes) -> Unit:
@@ -92,23 +92,23 @@ class Unit:
             ValueError, EOFError, TypeError: it is no unit.
         """
         plain, warnings, epp, parts = marshal.loads(data)  # noqa: S302 -- see above
-        return cls([_header(each) for each in plain], warnings, epp, None, parts)
+        return cls([_header(header) for header in plain], warnings, epp, None, parts)
 
 
 def _plain(header: DefinitionHeader) -> tuple[Any, ...]:
     """Return a header without the names of its fields, which `marshal` does not know."""
     *rest, parameters = header
-    return (*rest, None if parameters is None else tuple([tuple(each) for each in parameters]))
+    return (*rest, None if parameters is None else tuple([tuple(parameter) for parameter in parameters]))
 
 
 def _header(plain: tuple[Any, ...]) -> DefinitionHeader:
     header = DefinitionHeader._make(plain)
     if header.parameters is None:
         return header
-    return header._replace(parameters=tuple([ParameterHeader(*each) for each in header.parameters]))
+    return header._replace(parameters=tuple([ParameterHeader(*parameter) for parameter in header.parameters]))
 
 
-def relocated(code: CodeType, filename: str) -> CodeType:
+def with_filename(code: CodeType, filename: str) -> CodeType:
     """Return the same code, said to be of another file."""
-    constants = tuple([relocated(each, filename) if isinstance(each, CodeType) else each for each in code.co_consts])
+    constants = tuple([with_filename(constant, filename) if isinstance(constant, CodeType) else constant for constant in code.co_consts])
     return code.replace(co_filename=filename, co_consts=constants)

@@ -28,9 +28,9 @@ STORE = ast.Store()
 
 # Fields that hold no node with a place: text, operators, and whether a name is read or written.
 _PLAIN = frozenset(("ctx", "op", "ops", "id", "attr", "arg", "name", "names", "kind", "type_comment", "conversion", "module", "level"))
-_KINDS = [each for each in vars(ast).values() if isinstance(each, type) and issubclass(each, ast.AST)]
-_PLACED = frozenset(each for each in _KINDS if issubclass(each, ast.expr | ast.stmt | ast.arg | ast.keyword | ast.excepthandler))
-_INNER = {each: () if each is ast.Constant else tuple(name for name in each._fields if name not in _PLAIN) for each in _KINDS}
+_KINDS = [kind for kind in vars(ast).values() if isinstance(kind, type) and issubclass(kind, ast.AST)]
+_PLACED = frozenset(kind for kind in _KINDS if issubclass(kind, ast.expr | ast.stmt | ast.arg | ast.keyword | ast.excepthandler))
+_INNER = {kind: () if kind is ast.Constant else tuple(name for name in kind._fields if name not in _PLAIN) for kind in _KINDS}
 _LEAVES = frozenset((ast.Constant, ast.Name))
 _INNER |= {ast.arguments: ast.arguments._fields, ast.arg: ("annotation",)}
 
@@ -87,17 +87,17 @@ class Writer:
             start, before = len(self.frame.block), self.hoisted
             value = self.value(part)
             if self.hoisted != before:
-                kept: list[ast.stmt] = []
+                assignments: list[ast.stmt] = []
                 for index, earlier in enumerate(values):
                     if isinstance(earlier, ast.Constant | ast.Name):
                         continue
                     splat = isinstance(earlier, ast.Starred)
                     inner = earlier.value if isinstance(earlier, ast.Starred) else earlier
                     name = self.fresh("t")
-                    kept.append(ast.copy_location(ast.Assign([self._stored(name, earlier)], inner), earlier))
+                    assignments.append(ast.copy_location(ast.Assign([self._stored(name, earlier)], inner), earlier))
                     loaded = ast.copy_location(ast.Name(name, LOAD), earlier)
                     values[index] = ast.copy_location(ast.Starred(loaded, LOAD), earlier) if splat else loaded
-                self.frame.block[start:start] = kept
+                self.frame.block[start:start] = assignments
             values.append(value)
         return values
 
@@ -107,12 +107,12 @@ class Writer:
         """Return where `node` is in Python's terms: line and column of its begin and of its end, columns in octets."""
         at = node.at
         key = at, node.end
-        found = self._places.get(key)
-        if found is None:
+        place = self._places.get(key)
+        if place is None:
             line, column = self._position(at)
             end_line, end_column = self._position(max(node.end, at))
-            found = self._places[key] = line, column, end_line, end_column
-        return found
+            place = self._places[key] = line, column, end_line, end_column
+        return place
 
     def _position(self, at: int) -> tuple[int, int]:
         starts = self.source.starts
@@ -156,9 +156,9 @@ class Writer:
             for name in _INNER[kind]:
                 inner = getattr(current, name, None)
                 if inner.__class__ is list:
-                    for each in inner:
-                        if each is not None:  # `**` in a dict has no key
-                            pending.append(each)
+                    for child in inner:
+                        if child is not None:  # `**` in a dict has no key
+                            pending.append(child)
                 elif inner is not None:
                     pending.append(inner)
 
@@ -244,9 +244,9 @@ class Writer:
         body = frame.body
         if not body:
             body = [ast.Pass()]
-        made = ast.FunctionDef(name, self.parameters(names), body, [])
-        self.put(made, node)
-        return made
+        function = ast.FunctionDef(name, self.parameters(names), body, [])
+        self.put(function, node)
+        return function
 
 
 def text(value: object) -> ast.Constant:

@@ -60,5 +60,5 @@ def _assign_last_value(program: n.Program) -> n.Program:
     last = statements[-1] if statements else body
     if isinstance(last, n.Nop):
         return program
-    kept = n.BinaryOperation(last.at, last.end, "=", n.VariableExpression(last.at, last.at, _RESULT), last)
-    return replace(program, body=n.BlockExpression(body.at, body.end, (*statements[:-1], kept)))
+    assignment = n.BinaryOperation(last.at, last.end, "=", n.VariableExpression(last.at, last.at, _RESULT), last)
+    return replace(program, body=n.BlockExpression(body.at, body.end, (*statements[:-1], assignment)))

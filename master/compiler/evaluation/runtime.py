@@ -42,17 +42,17 @@ UNSET: Final = _Unset()
 class Lazy:
     """A value that is made when it is first needed and is then the same for the environment: a type, a signature."""
 
-    __slots__ = ("made", "value")
+    __slots__ = ("make", "value")
 
     def __init__(self, make: Callable[[Scope], Value]) -> None:
-        self.made: Callable[[Scope], Value] | None = make
+        self.make: Callable[[Scope], Value] | None = make
         self.value: Value = None
 
     def __call__(self, scope: Scope) -> Value:
-        make = self.made
+        make = self.make
         if make is not None:
             self.value = make(scope)
-            self.made = None
+            self.make = None
         return self.value
 
 
@@ -178,13 +178,13 @@ def fact(scope: Scope, name: str) -> Value:
 def _attribute_access(scope: Scope, reference: PuppetType, type_name: str, title: str, keys: Sequence[Value]) -> Value:
     resource = scope.compilation.catalog.find(capitalized_type(type_name), title)
     if resource is None:
-        shown = f"Class['{reference.class_name}']" if isinstance(reference, ClassType) else reference.shown()
-        raise LanguageError(f"Resource not found: {shown}")
+        reference_text = f"Class['{reference.class_name}']" if isinstance(reference, ClassType) else reference.shown()
+        raise LanguageError(f"Resource not found: {reference_text}")
     values: list[Value] = []
     for key in flatten_arrays(keys):
         if not isinstance(key, str) or not resource.has_parameter(key):
-            text = f"{'Class' if isinstance(reference, ClassType) else type_name.capitalize()}['{_own_title(reference, title)}']"
-            raise LanguageError(f"The resource {text} does not have a parameter called '{inspect_bare(key)}'")
+            resource_text = f"{'Class' if isinstance(reference, ClassType) else type_name.capitalize()}['{_own_title(reference, title)}']"
+            raise LanguageError(f"The resource {resource_text} does not have a parameter called '{inspect_bare(key)}'")
         value = resource.values.get(key)
         scope_of_resource = declaring_scope(resource)
         if value is None and scope_of_resource is not None:
@@ -267,8 +267,8 @@ def _split(scope: Scope, shape: tuple[Any, ...], value: Value, destination: list
         for part in shape:
             key = part if isinstance(part, str) else key_of(_name_list(part))
             if key not in value:
-                text = part if isinstance(part, str) else inspect(_name_list(part))
-                raise LanguageError(f"No value for required key '{text}' in assignment to variables from hash")
+                key_text = part if isinstance(part, str) else inspect(_name_list(part))
+                raise LanguageError(f"No value for required key '{key_text}' in assignment to variables from hash")
             if isinstance(part, str):
                 destination.append(value[key])
             else:

@@ -102,13 +102,13 @@ class Dispatch:
         )
 
     def signature(self, types: Types | None = None) -> Signature:
-        found = self._signature
-        if found is None:
+        signature = self._signature
+        if signature is None:
             assert not isinstance(self.declared, Signature)
-            found = signature_of(self.declared, self.returns, types, self.aliases)
+            signature = signature_of(self.declared, self.returns, types, self.aliases)
             if types is not None:  # else aliases are names only: enough to be shown, not to be kept
-                self._signature = found
-        return found
+                self._signature = signature
+        return signature
 
 
 class Function:
@@ -256,9 +256,9 @@ def function(
 
 def collect(modules: Sequence[Any]) -> Mapping[str, Function]:
     """Return all Functions that are globals of `modules`, by name; EvaluationError on two of one name."""
-    found: dict[str, Function] = {}
+    functions: dict[str, Function] = {}
     for module in modules:
         for value in vars(module).values():
-            if isinstance(value, Function) and found.setdefault(value.name, value) is not value:
+            if isinstance(value, Function) and functions.setdefault(value.name, value) is not value:
                 raise EvaluationError(f"The function '{value.name}' is declared twice, the second time in {module.__name__}")
-    return found
+    return functions

@@ -9,7 +9,7 @@ from shared.types import CORE, KNOWN, builtin_types
 
 from ..host import AnyAttribute, NativeType
 
-__all__ = ["NativeTypes", "known_type"]
+__all__ = ["NativeTypes", "native_type"]
 
 
 class NativeTypes:
@@ -37,7 +37,7 @@ class NativeTypes:
             self._declared = builtin_types()
         declared = self._declared.get(name)
         if declared is not None:
-            return known_type(name, declared.declaration)
+            return native_type(name, declared.declaration)
         known = next((each for each in _known() if each.name == name), None)
         if known is None:
             return None
@@ -51,7 +51,7 @@ def _known() -> list[Any]:
     return list(KNOWN.values()) if isinstance(KNOWN, Mapping) else list(KNOWN)
 
 
-def known_type(name: str, declaration: Any) -> NativeType:
+def native_type(name: str, declaration: Any) -> NativeType:
     """Return what the compiler needs to know of a declared type."""
     attributes_of_type = [attribute for attribute in declaration.attributes.values() if not attribute.meta]
     attributes = frozenset(attribute.name for attribute in attributes_of_type) | {"provider"}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from master.compiler.codegen.codecache import CodeCache
-from master.compiler.codegen.units import relocated
+from master.compiler.codegen.units import with_filename
 from shared.errors import CompileError, ConfigError
 from tests.support.compiling import compiled
 
@@ -111,7 +111,7 @@ def test_other_text_checks_and_versions_have_other_keys() -> None:
 
 def test_moved_code_says_its_new_file_throughout() -> None:
     code = compile("def f():\n    return lambda: 1\n", "/old.pp", "exec")
-    moved = relocated(code, "/new.pp")
+    moved = with_filename(code, "/new.pp")
     inner = next(each for each in moved.co_consts if hasattr(each, "co_consts"))
     innermost = next(each for each in inner.co_consts if hasattr(each, "co_consts"))
     assert {moved.co_filename, inner.co_filename, innermost.co_filename} == {"/new.pp"}
