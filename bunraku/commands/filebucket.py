@@ -283,11 +283,11 @@ def show_list(options: FilebucketOptions, settings: AgentSettings) -> int:
     # That of this machine is made when something is kept for the first time.
     entries = Bucket(folder, algorithm=algorithm(settings.digest_algorithm)).entries(since, until) if there else []
     if options.json:
-        data = [{"checksum": each.value, "stored": each.stored.isoformat(), "path": each.path} for each in entries]
+        data = [{"checksum": entry.value, "stored": entry.stored.isoformat(), "path": entry.path} for entry in entries]
         sys.stdout.buffer.write(dumps_pretty(data))
         return 0
-    for each in entries:
-        print(f"{each.value} {each.stored.astimezone():%Y-%m-%d %H:%M:%S} {each.path}")
+    for entry in entries:
+        print(f"{entry.value} {entry.stored.astimezone():%Y-%m-%d %H:%M:%S} {entry.path}")
     return 0
 
 

@@ -72,11 +72,11 @@ def generate(modules: Sequence[Path], target: Path, *, force: bool, now: datetim
         for path in sorted((module / "lib" / "puppet" / "type").glob("*.rb")):
             sources.setdefault(path.stem, path)
     make_directory(target)
-    gone = sorted(each.name for each in target.iterdir() if each.name.removesuffix(".pp") not in sources or each.suffix != ".pp")
-    for name in gone:
+    obsolete = sorted(file.name for file in target.iterdir() if file.name.removesuffix(".pp") not in sources or file.suffix != ".pp")
+    for name in obsolete:
         (target / name).unlink()
-    if gone:
-        say(f"Notice: Removed output '{', '.join(gone)}' for non existing inputs")
+    if obsolete:
+        say(f"Notice: Removed output '{', '.join(obsolete)}' for non existing inputs")
     if not sources:
         say("Notice: No custom types were found.")
         return 0
@@ -114,7 +114,7 @@ def _up_to_date(source: Path, output: Path) -> bool:
 
 def _with_provider(declared: DeclaredType, modules: Sequence[Path]) -> DeclaredType:
     """A type that has providers has the parameter `provider`."""
-    if any(each.name == "provider" for each in declared.parameters):
+    if any(parameter.name == "provider" for parameter in declared.parameters):
         return declared
     if not any(next((module / "lib" / "puppet" / "provider" / declared.name).glob("*.*"), None) for module in modules):
         return declared

@@ -134,17 +134,17 @@ def _value(compilation: Compilation, options: LookupCommandOptions, merge: Any, 
     Raises:
         NotFoundInData: none has, and there is no default. EvaluationError: the data is wrong, or the value is of another type.
     """
-    wanted: PuppetType | None = None if options.type is None else parse_type(options.type, compilation.definitions)
+    type_: PuppetType | None = None if options.type is None else parse_type(options.type, compilation.definitions)
     keys = options.arguments or ("__global__",)
     for key in keys:
         try:
-            found = compilation.data.value(key, compilation.top, merge, LookupArguments(explainer=explainer))
+            value = compilation.data.value(key, compilation.top, merge, LookupArguments(explainer=explainer))
         except NotFoundInData:
             continue
-        return found if wanted is None or (explainer is not None and explainer.only_options) else require_type("Found value", wanted, found)
+        return value if type_ is None or (explainer is not None and explainer.only_options) else require_type("Found value", type_, value)
     if options.default is None:
         raise NotFoundInData(keys[0])
-    return options.default if wanted is None else require_type("Default value", wanted, options.default)
+    return options.default if type_ is None else require_type("Default value", type_, options.default)
 
 
 async def _compiler(options: LookupCommandOptions, agent: AgentSettings, master: MasterSettings) -> Compilation:
@@ -153,9 +153,9 @@ async def _compiler(options: LookupCommandOptions, agent: AgentSettings, master:
     log = printer("debug" if agent.debug else "info" if agent.verbose else agent.log_level)
     given = {} if options.facts is None else given_facts(Path(options.facts))
     if given.keys() & set(TRUSTED_FACTS) and not given.keys() >= set(TRUSTED_FACTS):
-        shown, file = ",".join(TRUSTED_FACTS), options.facts
+        names, file = ",".join(TRUSTED_FACTS), options.facts
         raise ConfigError(
-            f"When overriding any of the {shown} facts with {file} given via the --facts flag, they must all be overridden.",
+            f"When overriding any of the {names} facts with {file} given via the --facts flag, they must all be overridden.",
             hint="They say who the node is.",
         )
     environment = environment_of(master)

@@ -72,8 +72,8 @@ def main(argv: Sequence[str]) -> int:
     if not options.names:
         raise ConfigError("At least one node should be passed", hint="puppet node clean NAME...")
     names = [valid_certname(name.lower()) for name in options.names]  # all of them, before anything is done
-    place, kept = place_for(flags), Kept(settings)
-    failed = [name for name in names if not cleaned(name, place, kept)]
+    place, stored = place_for(flags), StoredNodes(settings)
+    failed = [name for name in names if not clean_node(name, place, stored)]
     return 1 if failed else 0
 
 
@@ -82,16 +82,16 @@ async def classified(name: str, settings: MasterSettings, terminus: str = "") ->
     registry = choice_of(settings)
     factories = node_factories(settings)
     nodes = registry.terminus_named(NODE, factories, terminus) if terminus else registry.terminus(NODE, factories, settings.node_terminus)
-    found = await WithFacts(nodes, facts_binding(settings, registry)).find(Request(name, settings.environment))
-    if found is None:
+    node = await WithFacts(nodes, facts_binding(settings, registry)).find(Request(name, settings.environment))
+    if node is None:
         raise NotFound(f"Could not find node {name}")
-    return found.to_data(MODERN)
+    return node.to_data(MODERN)
 
 
-def cleaned(name: str, place: CaSite, kept: Kept) -> bool:
+def clean_node(name: str, place: CaSite, stored: StoredNodes) -> bool:
     """Remove all that is kept of a node; whether all that could be done."""
     done = _without_certificates(name, place)
-    for what, forget in (("facts", kept.forget_facts), ("cached node", kept.forget_node), ("reports", kept.forget_reports)):
+    for what, forget in (("facts", stored.forget_facts), ("cached node", stored.forget_node), ("reports", stored.forget_reports)):
         try:
             asyncio.run(forget(name))
         except (PuppetError, OSError) as err:
@@ -118,7 +118,7 @@ def choice_of(settings: MasterSettings) -> TerminusRegistry:
     return TerminusRegistry(settings, Environments(environment_settings(settings)))
 
 
-class Kept:
+class StoredNodes:
     """What a master keeps of nodes."""
 
     def __init__(self, settings: MasterSettings) -> None:

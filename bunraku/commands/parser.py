@@ -56,19 +56,19 @@ def main(argv: Sequence[str]) -> int:
     if options.action != "validate":
         raise options.unknown_action(("validate", "dump"))
     settings = load(MasterSettings, section="user", flags=flags)
-    given = options.e
-    texts = {"": Source(given)} if given is not None else sources(options.names, settings)
-    found = {name: problems(source, settings.strict, epp=options.epp) for name, source in texts.items()}
+    text = options.e
+    texts = {"": Source(text)} if text is not None else sources(options.names, settings)
+    issues_by_name = {name: problems(source, settings.strict, epp=options.epp) for name, source in texts.items()}
     if options.as_json:
-        data = {name: _plain(issues, settings.environment) for name, issues in found.items() if issues}
+        data = {name: _plain(issues, settings.environment) for name, issues in issues_by_name.items() if issues}
         sys.stdout.buffer.write(dumps_pretty(data))
     else:
-        for each in (issue for issues in found.values() for issue in issues):
-            shown = _shown(each, settings.environment) if each.severity == "error" else str(each)
-            print(f"{'Error' if each.severity == 'error' else 'Warning'}: {shown}", file=sys.stderr)
-            if each.hint:
-                print(f"       {each.hint}", file=sys.stderr)
-    return 1 if any(each.severity == "error" for issues in found.values() for each in issues) else 0
+        for diagnostic in (issue for issues in issues_by_name.values() for issue in issues):
+            message = _error_text(diagnostic, settings.environment) if diagnostic.severity == "error" else str(diagnostic)
+            print(f"{'Error' if diagnostic.severity == 'error' else 'Warning'}: {message}", file=sys.stderr)
+            if diagnostic.hint:
+                print(f"       {diagnostic.hint}", file=sys.stderr)
+    return 1 if any(diagnostic.severity == "error" for issues in issues_by_name.values() for diagnostic in issues) else 0
 
 
 def dump(options: ParserOptions, settings: MasterSettings) -> int:
@@ -77,16 +77,16 @@ def dump(options: ParserOptions, settings: MasterSettings) -> int:
     if form not in ("pn", "json"):
         hint = "There are pn (Puppet's notation) and json (the same graph)."
         raise Unsupported(f"A dump in the format {form} is not supported", hint=hint)
-    given = options.e
-    if given is None and not options.names and sys.stdin.isatty():
+    text = options.e
+    if text is None and not options.names and sys.stdin.isatty():
         raise PuppetError("No input to parse given on command line or stdin")
-    texts = {"": Source(given)} if given is not None else sources(options.names, settings)
+    texts = {"": Source(text)} if text is not None else sources(options.names, settings)
     code = 0
     for name, source in texts.items():
         if options.names:
             print(f"--- {name}")
         issues = problems(source, settings.strict, epp=options.epp) if options.validate else []
-        errors = [each for each in issues if each.severity == "error"]
+        errors = [issue for issue in issues if issue.severity == "error"]
         if not errors:
             try:
                 _dumped(parse(source, epp=options.epp), form, pretty=options.pretty)
@@ -94,8 +94,8 @@ def dump(options: ParserOptions, settings: MasterSettings) -> int:
             except ParseError as err:
                 errors = [Diagnostic("error", err.message, err.where or Location(source.file), err.hint)]
         code = 1
-        for each in errors:
-            print(f"Error: {each}", file=sys.stderr)
+        for issue in errors:
+            print(f"Error: {issue}", file=sys.stderr)
     return code
 
 
@@ -106,7 +106,7 @@ def _dumped(program: Program, form: str, *, pretty: bool) -> None:
         print(json.dumps(as_data(program), ensure_ascii=False, indent=2 if pretty else None, separators=None if pretty else (",", ":")))
 
 
-def _shown(issue: Diagnostic, environment: str) -> str:
+def _error_text(issue: Diagnostic, environment: str) -> str:
     return f"Could not parse for environment {environment}: {issue}".rstrip()
 
 
@@ -130,14 +130,16 @@ def sources(words: Sequence[str], settings: MasterSettings) -> dict[str, Source]
 
 def _plain(issues: Sequence[Diagnostic], environment: str) -> dict[str, object]:
     """What is wrong with one file: the first error in Puppet's own keys, and all of them in `issues`."""
-    first = next((each for each in issues if each.severity == "error"), issues[0])
-    return _one(first, environment) | {"issues": [_one(each, environment) | {"severity": each.severity} for each in issues]}
+    first = next((issue for issue in issues if issue.severity == "error"), issues[0])
+    return _issue_data(first, environment) | {
+        "issues": [_issue_data(issue, environment) | {"severity": issue.severity} for issue in issues]
+    }
 
 
-def _one(issue: Diagnostic, environment: str) -> dict[str, object]:
+def _issue_data(issue: Diagnostic, environment: str) -> dict[str, object]:
     return {
         "message": issue.message,
-        "full_message": _shown(issue, environment),
+        "full_message": _error_text(issue, environment),
         "file": issue.where.file,
         "line": issue.where.line,
         "pos": issue.where.column,

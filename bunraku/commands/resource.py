@@ -95,11 +95,11 @@ def main(argv: Sequence[str]) -> int:
         print("\n".join(sorted(builtin_types())))
         return 0
     try:
-        found = asyncio.run(ResourceCommand(options, settings, logs.level_of(settings)).run())
+        resources = asyncio.run(ResourceCommand(options, settings, logs.level_of(settings)).run())
     except PuppetError as err:
         log.error("Could not run: %s", text_with_hint(err))
         return 1
-    text = rendered(options.arguments[0].lower(), found, options.to_yaml)
+    text = render(options.arguments[0].lower(), resources, options.to_yaml)
     if options.edit and not options.to_yaml:
         return edited(text)
     if text:
@@ -112,11 +112,11 @@ def plain(value: Any) -> Any:
     return value.strftime("%Y-%m-%d %H:%M:%S %z") if isinstance(value, datetime) else value
 
 
-def rendered(type_name: str, found: Sequence[PrintedResource], yaml: bool) -> str:
+def render(type_name: str, resources: Sequence[PrintedResource], yaml: bool) -> str:
     """What is printed, without the last line's end."""
     if not yaml:
-        return "\n".join(each.manifest() for each in found)
-    return plainyaml.dumps({type_name: {each.title: dict(each.attributes) for each in found}}).decode().rstrip("\n")
+        return "\n".join(resource.manifest() for resource in resources)
+    return plainyaml.dumps({type_name: {resource.title: dict(resource.attributes) for resource in resources}}).decode().rstrip("\n")
 
 
 def edited(text: str) -> int:
@@ -152,16 +152,16 @@ class ResourceCommand:
         Raises:
             ResourceError: no such type or attribute, or it cannot be listed.
         """
-        cls, name, given = self._asked()
+        cls, name, assignments = self._parse_arguments()
         self.providers = await self._providers()
         if name is None:
             return await self._all(cls)
-        if given:
-            await self._change(cls(name, given))
-        provider = self.providers.for_resource(cls(name, {key: value for key, value in given.items() if key == "provider"}))
-        return [await self._one(cls, name, provider, given)]
+        if assignments:
+            await self._change(cls(name, assignments))
+        provider = self.providers.for_resource(cls(name, {key: value for key, value in assignments.items() if key == "provider"}))
+        return [await self._read_one(cls, name, provider, assignments)]
 
-    def _asked(self) -> tuple[type[Type], str | None, dict[str, str]]:
+    def _parse_arguments(self) -> tuple[type[Type], str | None, dict[str, str]]:
         """Type, name and attributes of the command line."""
         if not self.options.arguments:
             raise ResourceError("You must specify the type to display")
@@ -171,18 +171,18 @@ class ResourceCommand:
             raise ResourceError(f"Could not find type {type_name}", hint="`puppet resource --types` names those that there are.")
         if rest and not rest[0].strip():
             raise ResourceError("The name must not be empty")
-        given: dict[str, str] = {}
+        assignments: dict[str, str] = {}
         for word in rest[1:]:
             pair = _PAIR.fullmatch(word)
             if pair is None:
                 raise ResourceError(f"Invalid parameter setting {word}", hint="Give attributes as name=value.")
-            given[pair[1]] = pair[2]
+            assignments[pair[1]] = pair[2]
         for parameter in self.options.param:
             if parameter not in cls.declaration.attributes:
                 raise ResourceError(f"{type_name} has no parameter named '{parameter}'")
         if not rest and type_name.lower() in _NO_LIST:
             raise ResourceError(_NO_LIST[type_name.lower()])
-        return cls, (rest[0] if rest else None), given
+        return cls, (rest[0] if rest else None), assignments
 
     async def _providers(self) -> Providers:
         from agent.facts.builtin.host import Host
@@ -207,7 +207,7 @@ class ResourceCommand:
 
     async def _all(self, cls: type[Type]) -> list[PrintedResource]:
         """Everything of a type: of its default provider first, then of those that look elsewhere; of two with one name the first counts."""
-        found: dict[str, PrintedResource] = {}
+        by_title: dict[str, PrintedResource] = {}
         for provider in self._sources(cls.declaration.name):
             try:
                 existing = await provider.instances()
@@ -217,8 +217,8 @@ class ResourceCommand:
                 self.log.log("warning", f"Could not list {cls.declaration.name} resources of the provider {provider.name}: {err}")
                 continue
             for name, state in existing.items():
-                found.setdefault(name, self._shown(cls, name, provider, state))
-        return [found[name] for name in sorted(found)]
+                by_title.setdefault(name, self._printed(cls, name, provider, state))
+        return [by_title[name] for name in sorted(by_title)]
 
     def _sources(self, type_name: str) -> Iterable[Provider[Any]]:
         assert self.providers is not None
@@ -232,29 +232,29 @@ class ResourceCommand:
                 chosen.append(provider)
         return chosen
 
-    async def _one(self, cls: type[Type], name: str, provider: Provider[Any], given: Mapping[str, str]) -> PrintedResource:
-        resource = cls(name, {**given, "audit": "all"})  # a `target` says in which file to look
+    async def _read_one(self, cls: type[Type], name: str, provider: Provider[Any], assignments: Mapping[str, str]) -> PrintedResource:
+        resource = cls(name, {**assignments, "audit": "all"})  # a `target` says in which file to look
         resource.handler = provider
         state = await provider.retrieve(resource)
-        return self._shown(cls, name, provider, {"ensure": ABSENT} if state is None else state, resource)
+        return self._printed(cls, name, provider, {"ensure": ABSENT} if state is None else state, resource)
 
-    def _shown(self, cls: type[Type], name: str, provider: Provider[Any], state: State, resource: Type | None = None) -> PrintedResource:
+    def _printed(self, cls: type[Type], name: str, provider: Provider[Any], state: State, resource: Type | None = None) -> PrintedResource:
         """What there is to print of a state: properties that have a value, and the parameters asked for."""
         declared = cls.declaration
-        properties = [each.name for each in declared.properties if each.name != "ensure"]
-        found: dict[str, Any] = {}
+        properties = [property_.name for property_ in declared.properties if property_.name != "ensure"]
+        attributes: dict[str, Any] = {}
         if "ensure" in declared.attributes:
-            found["ensure"] = state.get("ensure", "present")
-        gone = found.get("ensure") in (ABSENT, "purged")
-        there = {} if gone else {key: state[key] for key in properties if state.get(key) not in _NOTHING}
-        more = {key: plain(value) for key, value in there.items() if (declared.name, key) not in _SAID_OTHERWISE}
+            attributes["ensure"] = state.get("ensure", "present")
+        absent = attributes.get("ensure") in (ABSENT, "purged")
+        current = {} if absent else {key: state[key] for key in properties if state.get(key) not in _NOTHING}
+        more = {key: plain(value) for key, value in current.items() if (declared.name, key) not in _SAID_OTHERWISE}
         if provider.name:
             more["provider"] = provider.name
         for parameter in self.options.param:
             value = state.get(parameter, resource.value_of(parameter) if resource else None)
             if value not in (None, [], ABSENT):
                 more[parameter] = value
-        return PrintedResource(declared.name, name, found | dict(sorted(more.items())))
+        return PrintedResource(declared.name, name, attributes | dict(sorted(more.items())))
 
     # --- changing
 

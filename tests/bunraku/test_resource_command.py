@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bunraku.commands.resource import PrintedResource, ResourceCommand, edited, main, parse, rendered
+from bunraku.commands.resource import PrintedResource, ResourceCommand, edited, main, parse, render
 from shared.errors import ConfigError, ResourceError
 from shared.ral import Platform, Providers
 from shared.settings import AgentSettings, load
@@ -56,8 +56,8 @@ def application(root: Path, *words: str, gid: int | None = 5, noop: bool = False
 def test_a_resource_is_printed_in_puppets_language_with_aligned_arrows() -> None:
     shown = PrintedResource("user", "it's", {"ensure": "present", "groups": ["a", "b"], "uid": 5})
     assert shown.manifest() == "user { 'it\\'s':\n  ensure => 'present',\n  groups => ['a', 'b'],\n  uid    => 5,\n}"
-    assert rendered("user", [shown], yaml=True) == "---\nuser:\n  it's:\n    ensure: present\n    groups:\n    - a\n    - b\n    uid: 5"
-    assert (rendered("user", [], yaml=True), rendered("user", [], yaml=False)) == ("---\nuser: {}", "")
+    assert render("user", [shown], yaml=True) == "---\nuser:\n  it's:\n    ensure: present\n    groups:\n    - a\n    - b\n    uid: 5"
+    assert (render("user", [], yaml=True), render("user", [], yaml=False)) == ("---\nuser: {}", "")
 
 
 async def test_one_is_shown_as_it_is_and_an_absent_one_as_absent(tmp_path: Path) -> None:
