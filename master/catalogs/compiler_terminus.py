@@ -41,7 +41,7 @@ class Compile(Protocol):
 
 
 class PreparedCatalog(Catalog):
-    """A catalog as the bytes a worker made of it; taken apart only for formats other than rich JSON."""
+    """A catalog in the bytes that a worker made; it is parsed only for formats other than rich JSON."""
 
     body: bytes
 
@@ -58,16 +58,16 @@ async def _nothing(name: str) -> Mapping[str, Any]:
 
 class CompilerTerminus(Terminus[Catalog]):
     """
-    Catalogs compiled on demand.
+    The terminus that compiles catalogs on demand.
 
     Args:
-        compile: does the work, in another process.
-        server_facts: `$server_facts`: servername, serverip, serverversion, by environment.
-        now: for the time that facts arrived.
-        default_environment: where a node is whose classifier names none and who asks for one that does not exist.
-        static: makes catalogs static and knows the version of the code; None: neither.
-        external: what `$trusted['external']` is, by certname.
-        parsers: read facts in processes of their own; None: all are read here.
+        compile: Compiles in another process.
+        server_facts: `$server_facts`: servername, serverip, serverversion.
+        now: Gives the time at which facts arrive.
+        default_environment: The environment of a node whose classifier names none and which asks for one that does not exist.
+        static: Makes catalogs static and knows the version of the code; None: neither.
+        external: Returns `$trusted['external']` for a certname.
+        parsers: Parse facts in processes of their own; None: all are parsed here.
     """
 
     def __init__(
@@ -100,14 +100,15 @@ class CompilerTerminus(Terminus[Catalog]):
         Return the node's catalog.
 
         Raises:
-            BadRequest: facts that do not parse, or of another node. CompileError: with file, line and column.
+            BadRequest: The facts do not parse, or are of another node.
+            CompileError: The manifest is wrong; with file, line and column.
         """
         name = valid_certname(request.key)
         sent_facts = await self._sent_facts(request)
         requested, exists = await asyncio.to_thread(self._environment_for, request)
         if sent_facts is not None:
             await self.nodes.expire(name, environment=requested)
-            await self.facts.save(sent_facts, environment=requested)  # before the classifier runs: there are some that read the file
+            await self.facts.save(sent_facts, environment=requested)  # before the classifier runs, since some classifiers read the file
         facts = sent_facts or await self.facts.find(name, environment=requested)
         node = await with_facts_in_hand(self.nodes, facts).find(
             name,
@@ -121,7 +122,7 @@ class CompilerTerminus(Terminus[Catalog]):
         if not (exists and environment == requested) and not await asyncio.to_thread(self.environments, environment):
             raise NoEnvironment(environment)
         if request.flag("check_environment") and environment != request.environment:
-            # Tells the agent to begin again there: it must not apply what its own environment would have given.
+            # This tells the agent to start over in that environment: it must not apply a catalog of its own one.
             return Catalog(name=name, environment=environment, catalog_format=2, version=int(self.now().timestamp()))
         code_id = await self.static.code_id(environment) if self.static else None
         checksum = await self._checksum_for_static(request, environment) if code_id else None
@@ -146,7 +147,7 @@ class CompilerTerminus(Terminus[Catalog]):
         data = trusted_data(name, request.client, await self.external(_certname_behind(name, request.client)))
         job = CompileJob.of(name, node, environment, facts, data, self.server_facts, code_id=code_id)
         started = time.monotonic()
-        body = await self.compile(job)  # whoever answers the request writes its error into the log
+        body = await self.compile(job)  # the caller logs its error
         if self.static is not None and checksum is not None:
             body = await asyncio.to_thread(self.static.make_static, body, environment, checksum, request.client)
         elif self.static is not None and request.flag("inline_metadata"):
@@ -162,7 +163,7 @@ class CompilerTerminus(Terminus[Catalog]):
         if self.environments(requested):
             return requested, True
         if self.environments(self.default_environment):
-            # As in puppetserver: the agent begins again there, and an environment that was removed leaves nobody unmanaged.
+            # As in puppetserver: the agent starts over there, so that the removal of an environment leaves no node unmanaged.
             log.warning("%s asks for the environment '%s', which does not exist", request.key, requested)
             return self.default_environment, True
         return requested, False
@@ -177,10 +178,10 @@ class CompilerTerminus(Terminus[Catalog]):
             raise BadRequest(f"Facts but no fact format provided for {request.key}")
         dialect = request.dialect or MODERN
         format = of_content_type(form, dialect.formats_read(FACTS))
-        own_facts = {"clientcert": _certname_behind(request.key, request.client)}  # the certificate's, never a fact's
+        own_facts = {"clientcert": _certname_behind(request.key, request.client)}  # the certificate's name, never a fact
         arrived = self.now().isoformat()
         if self.parsers is not None and self.parsers.takes(FACTS, text, format):
-            # The escapes that are left are plain text, which is as long as what it stands for or longer.
+            # The remaining escapes are plain text, which is at least as long as the characters it stands for.
             escaped = await asyncio.to_thread(lambda: text.replace("+", " ").encode("utf-8", "surrogateescape"))
             facts: Facts | None = await self.parsers.facts(
                 escaped, dialect, format, values=own_facts, timestamp=arrived, keep=dialect is not LEGACY

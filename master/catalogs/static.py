@@ -35,7 +35,7 @@ Resource = Mapping[str, Any]
 
 
 class MetadataSource(Protocol):
-    """What the file server knows; the options are those of the wire. Denied where the node may not look."""
+    """The file server, with options as on the wire; its methods raise Denied for files that the node may not see."""
 
     def find(self, key: str, options: Mapping[str, Option]) -> FileMetadata | None: ...
 
@@ -57,10 +57,10 @@ def inline_metadata(
     Return the `metadata` (by title) and `recursive_metadata` (by title and source) of the files of a catalog that come from modules.
 
     Args:
-        root: the environment's folder; what lies elsewhere has no version and is left to the run.
-        checksum: for resources that name none.
+        root: The environment's folder; files elsewhere have no version and are left to the run.
+        checksum: The checksum type for resources that name none.
     Raises:
-        CompileError: no source of a file is there.
+        CompileError: None of a file's sources exists.
     """
     single: dict[str, Any] = {}
     trees: dict[str, Any] = {}
@@ -87,7 +87,7 @@ def inline_metadata(
         except CompileError:
             raise
         except PuppetError as err:
-            # What is wrong with one file is the run's to tell, at that file.
+            # The run reports the problem of a single file, at that file.
             log.info("Not inlining the metadata of File[%s]: %s", resource["title"], err)
     return single, trees
 
@@ -118,7 +118,7 @@ def _options(parameters: Mapping[str, Any], checksum: Algorithm) -> dict[str, Op
 
 @dataclass(frozen=True, slots=True)
 class _MetadataQueries:
-    """One resource's questions to the file server."""
+    """The queries of one resource to the file server."""
 
     files: MetadataSource
     root: str
@@ -174,7 +174,7 @@ def _with_uri(entry: FileMetadata, base: str) -> FileMetadata:
 
 @dataclass(frozen=True, slots=True)
 class _NodeFileServer:
-    """The master's own file server, asked for a node."""
+    """The master's own file server with the rights of a node."""
 
     server: MetadataServer
     environment: str
@@ -195,7 +195,7 @@ class _NodeFileServer:
 
 @dataclass(frozen=True, slots=True)
 class StaticCatalogs:
-    """What makes a compiled catalog static; `environments` says where it is wanted. Without `code` no catalog has a version."""
+    """The maker of static catalogs; `environments` says which environments have them. Without `code` no catalog has a version."""
 
     code: CodeCommands | None
     environments: Environments
@@ -227,7 +227,7 @@ class StaticCatalogs:
         """
         Return a catalog's JSON with the metadata of all single files on the file server, which the agent would ask for next.
 
-        Unlike in a static catalog the bytes are those that are served when they are asked for. Blocks.
+        Unlike in a static catalog, the bytes are those that are served at the time of the agent's request. Blocks.
         """
         catalog = plainjson.loads(body)
         if not isinstance(catalog, dict):

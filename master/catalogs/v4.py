@@ -1,7 +1,7 @@
 """
-Catalogs of facts and trusted facts that whoever asks for them gives: `POST /puppet/v4/catalog`.
+Catalogs of facts and trusted facts that the client sends: `POST /puppet/v4/catalog`.
 
-Tools ask so for catalogs of nodes other than themselves, of code that is not in use yet. Source: protocol reference 3.15.
+Tools use it for catalogs of nodes other than themselves and of code that is not in use yet. Source: protocol reference 3.15.
 """
 
 from __future__ import annotations
@@ -39,11 +39,12 @@ class LoggedCompile(Protocol):
 
 class V4Catalogs:
     """
-    Catalogs compiled as by the compiler terminus, from what is given instead of what a certificate and an agent say.
+    The compiler of catalogs from data in the request, where the compiler terminus takes them from a certificate and an agent.
 
     Args:
-        catalogs: its cache, if there is one, gets what is to be saved: nothing else ever keeps catalogs.
-        environments: whether there is an environment; blocks, briefly. code_id: the version of an environment's code.
+        catalogs: Its cache, if it has one, gets catalogs that are to be saved: nothing else ever stores them.
+        environments: Returns whether an environment exists; blocks, briefly.
+        code_id: Returns the version of an environment's code.
     """
 
     def __init__(
@@ -72,7 +73,9 @@ class V4Catalogs:
         Return the answer as JSON: the catalog, and what was logged for it if that is wanted.
 
         Raises:
-            BadName: not a certname. NotFound: no such environment. CompileError: with file, line and column.
+            BadName: It is not a certname.
+            NotFound: There is no such environment.
+            CompileError: The manifest is wrong; with file, line and column.
         """
         name = valid_certname(catalog_request.certname)
         await self._check_environment(catalog_request.environment)
@@ -102,8 +105,8 @@ class V4Catalogs:
         """
         Return the facts, and what is trusted of the node.
 
-        That comes from whoever asks, by design: this is why nobody may until a rule of the site says who. It never comes from stored
-        facts, which are what the node says of itself: one that calls a fact `trusted` would choose its own.
+        The client chooses the trusted facts, by design: this is why a rule of the site must allow each client. They never come from
+        stored facts, which a node says of itself: with a fact called `trusted` it would choose them.
         """
         stamp = self.now().isoformat()
         if catalog_request.packed is not None:

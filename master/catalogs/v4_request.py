@@ -1,4 +1,4 @@
-"""What a body of `POST /puppet/v4/catalog` asks for."""
+"""Requests to `POST /puppet/v4/catalog`, parsed from their bodies."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ __all__ = ["CatalogRequest", "parse_catalog_request", "parse_large_catalog_reque
 @dataclass(frozen=True, slots=True)
 class CatalogRequest:
     """
-    What is asked for.
+    A request for the catalog of a node.
 
     Attributes:
-        environment: where the node is, unless its classifier says otherwise and `prefer_environment` does not overrule that.
-        facts: None: those that are stored. trusted: what `$trusted` is; None: the fact of that name, if facts are given.
-        packed: the facts, when another process has read them; it has taken what is trusted out of them.
-        save_facts, save_catalog: whether they are kept as those of a run would be.
-        log_level: the least severe lines of the log that are answered with the catalog; '': none at all.
+        environment: The node's environment, unless its classifier names another and `prefer_environment` is false.
+        facts: The node's facts; None: the stored ones.
+        trusted: `$trusted`; None: the fact of that name, if the request has facts.
+        packed: The facts, when another process has parsed them; it has taken the trusted ones out of them.
+        save_facts: Whether the facts are stored, as those of a run would be.
+        save_catalog: Whether the catalog is stored, as that of a run would be.
+        log_level: The least severe log lines that are returned with the catalog; '': none at all.
     """
 
     certname: str

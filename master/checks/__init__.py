@@ -1,4 +1,4 @@
-"""`puppet master --check`: what is wrong with a master before it is started, and how to mend it. Nothing is changed."""
+"""`puppet master --check`: the problems of a master before it is started, and how to mend them. Nothing is changed."""
 
 from .findings import Finding
 from .report import check, report

@@ -1,4 +1,4 @@
-"""The master's certificate, the CA and the revocation lists: whole, belonging together, valid for some time to come."""
+"""Check that the master's certificate, the CA and the revocation lists are complete, consistent and valid for some time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a compiling process can be started by the master's account, and compiles."""
+"""Check that the master's account can start a compiling process, and that this compiles."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def check(settings: MasterSettings) -> Iterator[Finding]:
         try:
             account = daemon.account(settings.user, settings.group)
         except ConfigError:
-            return  # said with the settings
+            return  # reported with the settings
     problem, warnings = asyncio.run(_self_test(settings, account))
     for warning in warnings:
         yield Finding(AREA, "warning", warning, "Until then each new process compiles all manifests anew, which costs time but no catalog.")
@@ -38,7 +38,7 @@ def check(settings: MasterSettings) -> Iterator[Finding]:
 
 async def _self_test(settings: MasterSettings, account: tuple[int, int] | None) -> tuple[str, set[str]]:
     """Return why no catalog can be compiled, and what the process does without."""
-    if not settings.code_cache.exists():  # the processes would make it
+    if not settings.code_cache.exists():  # the processes would make the folder
         settings = settings.model_copy(update={"code_cache": None})
     environments = Environments(environment_settings(settings))
     compile_pool = compile_pool_for(settings, environments, Metrics(), on_problem=lambda problem: None, start_as=account)

@@ -1,4 +1,4 @@
-"""puppet.conf and the files beside it: whether a master can be put together from them."""
+"""Check that a master can be built from puppet.conf and the files beside it."""
 
 from __future__ import annotations
 

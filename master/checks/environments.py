@@ -1,4 +1,4 @@
-"""Environments: their configuration, their manifests and templates, their hiera.yaml."""
+"""Check the environments: their configuration, manifests, templates and hiera.yaml."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a check finds."""
+"""Findings: the problems that checks report."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Area = Literal["configuration", "certificates", "permissions", "environments", "
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is wrong (error) or odd (warning), and what to do about it."""
+    """A problem (error) or oddity (warning), and what to do about it."""
 
     area: Area
     severity: Literal["error", "warning"]

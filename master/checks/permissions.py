@@ -1,4 +1,4 @@
-"""Files and folders: whether the account that the master runs as can use them, and nobody else what is private."""
+"""Check that the master's account can use its files and folders, and that nobody else can read the private ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ READ, WRITE, ENTER = 4, 2, 1
 
 @dataclass(frozen=True, slots=True)
 class MasterAccount:
-    """Who a master runs as."""
+    """The account that a master runs as."""
 
     name: str
     uid: int
@@ -59,7 +59,7 @@ def check(settings: MasterSettings) -> Iterator[Finding]:
     try:
         account = MasterAccount.of(settings)
     except ConfigError:
-        return  # said with the settings
+        return  # reported with the settings
     files = CaFiles.at(settings.cadir)
     private = [settings.hostprivkey, *((files.cakey, files.capass) if settings.ca else ())]
     read = [settings.config, settings.rest_authconfig, settings.fileserverconfig, settings.hostcert, *private]

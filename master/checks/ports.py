@@ -1,4 +1,4 @@
-"""Whether the master can listen where it is told to."""
+"""Check that the master can listen on its addresses."""
 
 from __future__ import annotations
 

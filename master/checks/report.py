@@ -1,4 +1,4 @@
-"""All checks in their order, and how they are told."""
+"""All checks in their order, and the report of their findings."""
 
 from __future__ import annotations
 

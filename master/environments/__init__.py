@@ -1,1 +1,1 @@
-"""Environments on disk: where they are, how their files are read, and what has been loaded of them."""
+"""Environments on disk: where they are, how they are configured, and the loaded ones."""

@@ -1,5 +1,5 @@
 """
-The site's programs that know versions of code: what version an environment is at, and a file as it was at a version.
+The site's programs that know versions of code: the version of an environment, and a file at a version.
 
 They are run without a shell, with a deadline and a bound on what they print. Source: protocol reference 3.15.
 """
@@ -62,7 +62,10 @@ class CodeCommands:
     """
     The two programs with their first arguments.
 
-    `timeout`: seconds for a code id, and between two pieces of a file. `most`: bytes of one file. `at_once`: programs running.
+    Args:
+        timeout: Seconds for a code id, and between two pieces of a file.
+        most: Bytes of one file.
+        at_once: How many programs may run at a time.
     """
 
     id: tuple[str, ...]
@@ -102,7 +105,8 @@ class CodeCommands:
         Yield the bytes of a file at a version. The last piece comes only when the program has ended well.
 
         Raises:
-            BadRequest, Denied: an id or path that cannot be. PuppetError: the program failed, was slow or printed too much.
+            BadRequest, Denied: The id or path is invalid.
+            PuppetError: The program failed, was slow or printed too much.
         """
         argv = [*self.content, environment, check_code_id(code_id), check_path(path)]
         async with self.at_once, aclosing(self._printed(argv, f"fetch {quoted_for_log(path)} at {code_id}")) as pieces:

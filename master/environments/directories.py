@@ -1,5 +1,5 @@
 """
-Directory environments: where they are, and what their environment.conf says.
+Directory environments and their environment.conf.
 
 Source: language reference 16, command line reference 5.5.
 """
@@ -23,14 +23,14 @@ from shared.errors import BadName, ConfigError, NotFound
 from ..files.code_files import CodeFiles, DiskFiles
 
 if TYPE_CHECKING:
-    # A worker reads environments too, and does without settings.
+    # A worker reads environments, too, and must not import settings: they load pydantic.
     from shared.settings import MasterSettings
 
 log = logging.getLogger("puppet.environment")
 
 __all__ = ["Environment", "EnvironmentSettings", "Environments", "read_environment"]
 
-_REMEMBERED = 1.0  # seconds for which an environment that was there is taken to be
+_REMEMBERED = 1.0  # seconds for which an environment that existed is assumed to exist
 
 _KNOWN = frozenset(
     (
@@ -50,13 +50,13 @@ _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 @dataclass(frozen=True)
 class EnvironmentSettings:
     """
-    What the master's settings say about environments.
+    The master's settings that concern environments.
 
     Attributes:
         environment_timeout: seconds, None for unlimited; environment.conf may say otherwise.
         variables: values for `$name` in environment.conf, beside `$environment` and `$basemodulepath`.
         compiler: settings that the compiler and `$settings::…` see.
-        read_roots, hidden, programs: what manifests may reach on this host, see ManifestAccess.
+        read_roots, hidden, programs: See ManifestAccess: what manifests may reach on this host.
         pattern_timeout: seconds of processor time for one match of a regular expression.
         ruby, ruby_timeout, ruby_answer: the program for what modules have in Ruby and its limits, see RubySettings.
     """
@@ -66,7 +66,7 @@ class EnvironmentSettings:
     default_manifest: str = "./manifests"
     disable_per_environment_manifest: bool = False
     environment_timeout: float | None = 0
-    config_version: str = ""  # of the command line; counts for every environment, whatever its environment.conf says
+    config_version: str = ""  # of the command line; it overrides every environment.conf
     static_catalogs: bool = True
     rich_data: bool = True
     data_provider: str = ""
@@ -99,7 +99,7 @@ class EnvironmentSettings:
 
 @dataclass(frozen=True)
 class Environment:
-    """One environment as configured; `warnings` are about its environment.conf."""
+    """A configured environment; `warnings` are about its environment.conf."""
 
     name: str
     root: str
@@ -110,7 +110,7 @@ class Environment:
     rich_data: bool = True
     static_catalogs: bool = True
     warnings: tuple[str, ...] = ()
-    data_provider: str = ""  # where data is without a hiera.yaml; deprecated
+    data_provider: str = ""  # where data is looked up without a hiera.yaml; deprecated
 
 
 def read_environment(name: str, root: str, files: CodeFiles, settings: EnvironmentSettings) -> Environment:
@@ -201,16 +201,16 @@ def _is_name(text: str) -> bool:
 
 class Environments:
     """
-    The environments below `environmentpath`, as configured now.
+    The environments below `environmentpath`, as they are configured now.
 
-    `generation` counts the calls of `expire`: what workers have in memory of an older one is not used again.
+    `generation` counts the calls of `expire`: workers discard what they loaded in an older generation.
     """
 
     def __init__(self, settings: EnvironmentSettings) -> None:
         self.settings = settings
         self.generation = 0
         self._warned: set[str] = set()
-        self._seen: dict[str, float] = {}  # when an environment was there
+        self._seen: dict[str, float] = {}  # by name: when an environment was last seen
 
     def root_of(self, name: str) -> str:
         """Return the folder of an environment; NotFound when there is none of that name."""

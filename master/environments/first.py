@@ -1,4 +1,4 @@
-"""The environment that every agent begins in: made by a master that starts for the first time, so that its first agent gets a catalog."""
+"""The first environment, which a master makes at its first start, so that its first agent gets a catalog."""
 
 from __future__ import annotations
 
@@ -70,16 +70,16 @@ def is_untouched(settings: MasterSettings) -> bool:
             for path in (settings.codedir.iterdir() if settings.codedir.exists() else ())
         )
     except OSError:
-        return False  # it cannot be read: what is there is not known
+        return False  # the folder cannot be read: its content is unknown
 
 
 def make_first_environment(codedir: Path) -> Path:
     """Make `environments/production` with a main manifest that has nothing but a comment; return its folder. Blocks; OSError."""
     root = codedir / "environments" / NAME
-    # Last the environment's own folder: one that is there is whole, and another start leaves it alone.
+    # The environment's own folder comes last: one that exists is complete, and later starts leave it alone.
     staging = root.with_name(STAGING)
     if staging.exists():
-        shutil.rmtree(staging)  # of a start that was interrupted
+        shutil.rmtree(staging)  # left by a start that was interrupted
     make_directory(staging / "manifests")
     make_directory(staging / "modules")
     write_atomic(staging / "manifests" / "site.pp", MANIFEST.encode())

@@ -1,8 +1,7 @@
 """
-Environments with what has been read of them.
+Environments that are loaded: parsed and compiled.
 
-An environment is kept, parsed and compiled, until a file changes that was read for it; how often that is looked at is
-its `environment_timeout`.
+An environment stays loaded until a file changes that was read for it; its `environment_timeout` says how often that is checked.
 """
 
 from __future__ import annotations
@@ -31,10 +30,12 @@ __all__ = ["LoadedEnvironment", "LoadedEnvironments"]
 @dataclass
 class LoadedEnvironment:
     """
-    An environment with what was read of it.
+    An environment with everything that was loaded of it.
 
-    `version` is the configuration version of its catalogs. `files` are those whose change makes it another environment, `live` those
-    that are read anew for each catalog.
+    Attributes:
+        version: The configuration version of its catalogs.
+        files: The files whose change makes the environment be loaded again.
+        live: The files that are read anew for each catalog.
     """
 
     environment: Environment
@@ -48,7 +49,7 @@ class LoadedEnvironment:
     def begin(self) -> Callable[[], str | None]:
         """Begin a compile; return a function that says at its end which file changed in between, so that two versions may be mixed."""
         self.live.take_signatures()
-        # What is kept beyond changes was read long ago; only what this compile is the first to read can be compared.
+        # With a timeout, older files may have changed since; only files that this compile reads first can be compared.
         since = 0 if self.environment.environment_timeout == 0 else self.files.count
         settings = self.world.settings()
         folders = (str(settings[name]) for name in ("confdir", "codedir") if name in settings)
@@ -60,7 +61,9 @@ class LoadedEnvironments:
     """
     The environments below `environmentpath`, loaded when they are first asked for.
 
-    `log` is told of warnings about configuration and manifests. `clock` is monotonic, in seconds.
+    Args:
+        log: Called with warnings about configuration and manifests.
+        clock: A monotonic clock, in seconds.
     """
 
     def __init__(
@@ -88,7 +91,8 @@ class LoadedEnvironments:
         Return the environment, as its files are now (or were at the last look, if its timeout says that this is enough).
 
         Raises:
-            NotFound: there is none. ConfigError: its configuration is wrong, or config_version fails.
+            NotFound: There is no such environment.
+            ConfigError: Its configuration is wrong, or config_version fails.
         """
         loaded = self._loaded.get(name)
         if loaded is not None:

@@ -1,4 +1,4 @@
-"""Where the files of an environment are read from: the disk, watched or not, or memory."""
+"""Access to the files of an environment: on disk, with or without a record of what was read, or in memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_FILE = 64 * 1024 * 1024
 
 
 class CodeFiles(Protocol):
-    """Where files are read from; paths are absolute, as text."""
+    """The source of an environment's files; paths are absolute, as text."""
 
     def read(self, path: str) -> bytes | None:
         """Return the content; None when there is no such file."""
@@ -40,7 +40,7 @@ class CodeFiles(Protocol):
 
 
 class DiskFiles:
-    """The file system."""
+    """Files on disk."""
 
     def read(self, path: str) -> bytes | None:
         try:
@@ -50,7 +50,7 @@ class DiskFiles:
             return None
         except (OSError, ValueError) as error:
             if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
-                return None  # there can be no such file
+                return None  # no file can have such a name
             raise EvaluationError(f"Could not read {path}: {error.__class__.__name__}", hint=str(error)) from error
         if len(data) > MAX_FILE:
             raise EvaluationError(f"{path} is larger than {MAX_FILE} octets")
@@ -115,7 +115,7 @@ def _regexp_for_glob(pattern: str) -> str:
 
 
 class TrackedFiles(DiskFiles):
-    """The file system, remembering what was looked at, so that a change can be seen."""
+    """Files on disk, with a record of what was looked at, so that changes can be detected."""
 
     def __init__(self) -> None:
         self._seen: dict[str, tuple[int, ...] | None] = {}
@@ -166,7 +166,9 @@ class TrackedFiles(DiskFiles):
         """
         Return a path that is not as it was when it was first looked at, or looked for in vain; None when all are.
 
-        `since` passes over the first so many, `below` over what is in none of these folders.
+        Args:
+            since: How many of the first paths to skip.
+            below: The only folders whose paths count; None: all.
         """
         for path, signature in islice(self._seen.items(), since, None):
             if (below is None or path.startswith(tuple(f"{folder}/" for folder in below))) and _signature(path) != signature:

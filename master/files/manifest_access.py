@@ -15,12 +15,12 @@ __all__ = ["ManifestAccess"]
 @dataclass(frozen=True, slots=True)
 class ManifestAccess:
     """
-    What `file`, `epp`, `template`, `find_file` and the like may reach, and whether `generate` may run.
+    The rules for what `file`, `epp`, `template`, `find_file` and the like may read, and whether `generate` may run.
 
     Attributes:
-        roots: folders below which files may be read, beside the environment's own; none: any, as in Puppet.
-        hidden: files and folders that are never read, whatever else is said: the master's own keys.
-        programs: whether `generate` starts programs.
+        roots: Folders below which files may be read, beside the environment's own; none: any, as in Puppet.
+        hidden: Files and folders that are never read, whatever the other rules are: the master's own keys.
+        programs: Whether `generate` starts programs.
     """
 
     roots: tuple[str, ...] = ()
@@ -28,7 +28,7 @@ class ManifestAccess:
     programs: bool = True
 
     def __post_init__(self) -> None:
-        # Once: a file's own links are followed at each look, those on the way to these folders are the administrator's.
+        # Resolved once: the links on the way to these folders are the administrator's; a file's own links are followed at each check.
         for name in ("roots", "hidden"):
             object.__setattr__(self, name, _real(getattr(self, name)))
 

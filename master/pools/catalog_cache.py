@@ -1,10 +1,10 @@
 """
-Catalogs that need not be compiled again: nothing that their compilation read has changed since.
+The cache of catalogs that need not be compiled again, because nothing that their compilation read has changed.
 
 A catalog depends on the environment's own files, which `LoadedEnvironments` watches; on what it read of its node (`NodeDependencies`);
-and on the files that are read anew each time: data, templates. It is answered from memory when all of that is as it was, with the lines
-that its compilation logged. Whatever cannot be followed (programs, random numbers, the time, functions of modules that do not say `pure`)
-is in doubt, and in doubt it is compiled.
+and on the files that are read anew each time: data, templates. It is answered from memory when all of that is unchanged, with the lines
+that its compilation logged. A catalog that depends on something else
+(programs, random numbers, the time, functions of modules that do not say `pure`) is compiled every time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["CachedCatalog", "CatalogCache"]
 
 Seen = Mapping[str, tuple[int, ...] | None]
 _LEVEL = 1
-_ENTRY = 2_000  # octets that an entry takes beside its catalog, about; and for each file
+_ENTRY = 2_000  # octets that an entry takes beside its catalog, roughly; and for each file
 _FILE = 200
 
 
@@ -34,8 +34,11 @@ class CachedCatalog:
     A catalog, and what it depends on.
 
     Attributes:
-        environment: what was loaded of the environment; another object is another environment.
-        code_id: what it was compiled for. body: the catalog's JSON, compressed; uuid: its own in it. logs: what compiling said.
+        environment: The loaded environment; another object is another environment.
+        code_id: The version of the code that it was compiled from.
+        body: The catalog's JSON, compressed.
+        uuid: The catalog's UUID, as it stands in the JSON.
+        logs: What was logged while it was compiled.
     """
 
     environment: object
@@ -64,9 +67,11 @@ class CachedCatalog:
 
 class CatalogCache:
     """
-    The last catalog of each node, and its last with exported resources, those asked for longest ago leaving first.
+    The last catalog of each node, and its last with exported resources; the least recently used are dropped first.
 
-    `limit`: octets for all; 0: none is kept. `hits`: how many were answered.
+    Attributes:
+        limit: Octets for all; 0: no catalog is stored.
+        hits: How many catalogs were answered from the cache.
     """
 
     def __init__(self, limit: int) -> None:

@@ -1,7 +1,5 @@
 """
-The body of `POST /puppet/v4/catalog`: its shape, and what is wrong with a body in the words of puppetserver's schemas.
-
-Unknown keys are refused, as there.
+The schema of the body of `POST /puppet/v4/catalog`; errors are in the words of puppetserver's schemas, which refuse unknown keys, too.
 """
 
 from __future__ import annotations
@@ -17,10 +15,10 @@ from shared.names import valid_environment
 
 __all__ = ["parse_catalog_body"]
 
-Check = Callable[[Any], str]  # what is wrong with a value; '' when nothing is
+Check = Callable[[Any], str]  # returns the problem of a value; '' when there is none
 
 MAX_SHOWN = 19  # characters of a value that is shown in a message; of longer ones only their kind is
-MAX_MESSAGE = 2000  # characters of what is wrong
+MAX_MESSAGE = 2000  # characters of the list of problems
 _KINDS: Mapping[type, str] = {
     str: "a-java.lang.String",
     list: "a-clojure.lang.PersistentVector",

@@ -1,8 +1,8 @@
 """
-The pool of compiling processes: plain data in, catalog bytes out, the event loop never computes.
+The pool of compiling processes: plain data in, catalog bytes out; the event loop never computes.
 
-A process that dies, hangs or has grown is replaced. What it was asked is asked once more of another, unless that is what it hung on:
-a compile has no effect but its answer.
+A process that dies, hangs or has grown is replaced. Its job is given to another process once, unless the job made it hang: a compile has
+no effect but its answer.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from .worker_process import Worker, start_failure
 
 log = logging.getLogger("puppet.compiler")
 
-GRACE = 2.0  # seconds after compile_timeout for a process to say itself that it took too long, and where; then it is ended
-SELF_TEST = 20.0  # seconds for a process to compile next to nothing, on a machine that is busy
-MAX_SERVED = 20_000  # nodes of which is known who served them last
+GRACE = 2.0  # seconds after compile_timeout in which a process may report itself that it took too long, and where; then it is killed
+SELF_TEST = 20.0  # seconds for a process to compile a minimal catalog on a busy machine
+MAX_SERVED = 20_000  # nodes whose last process is remembered
 
 
-REASONS = ("abandoned", "died", "hung", "jobs", "memory", "reload")  # for which a process is replaced
+REASONS = ("abandoned", "died", "hung", "jobs", "memory", "reload")  # why processes are replaced
 
 
 def _message_of(job: CompileJob | DefinitionsQuery) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def _message_of(job: CompileJob | DefinitionsQuery) -> dict[str, Any]:
     message = {field.name: getattr(job, field.name) for field in fields(job)}
     packed, parameters = message.get("facts"), message.get("parameters")
     if isinstance(packed, PackedValues):
-        # Of the parameters those that are not the facts below them.
+        # Only the node's own parameters: the facts below them are sent behind the message.
         layered = isinstance(parameters, LayeredValues)
         own_parameters = dict(parameters.above) if isinstance(parameters, LayeredValues) else parameters
         message |= {"facts": {}, "parameters": own_parameters, "hidden": sorted(packed.hidden), "layered": layered}
@@ -71,7 +71,7 @@ def processors() -> int:
 
 
 class _WorkerLost(Exception):
-    """A process went in the middle of a job that another may well do; `error` is for the caller if that one goes, too."""
+    """A process ended in the middle of a job that another may well do; `error` is for the caller if the second one ends, too."""
 
     def __init__(self, error: PuppetError) -> None:
         super().__init__(str(error))
@@ -84,19 +84,23 @@ class _Overdue(CompileError):
 
 class CompilePool:
     """
-    Up to `size` processes, started when they are needed; the first at once with `warm`.
+    Up to `size` processes, started when they are needed; `warm` starts the first at once.
 
-    `waiting` questions have no process yet; `ended` counts the processes that were replaced, by reason. `problem` says why none could
-    be started or none compiled next to nothing, when that was last tried; '' when it went well, None before.
+    Attributes:
+        waiting: How many questions have no process yet.
+        ended: How many processes were replaced, by reason.
+        problem: Why no process could be started or compile a minimal catalog at the last attempt; '' when it succeeded, None before.
 
     Args:
-        timeout: seconds for one compile. memory: bytes for one process beyond its start. queue: requests that may wait.
-        memo: bytes of catalogs that each process keeps.
-        jobs: after how many a process is replaced; 0: never.
-        on_answer: told after each question how it ended (done, memory, failed, timeout, died) and how many seconds it took;
-            memory: a catalog that was not compiled again.
-        on_problem: told `problem` when it changes; without, it is logged.
-        start_as: user and group of the processes, where they are others than ours.
+        timeout: Seconds for one compile.
+        memory: Bytes for one process beyond its size at the start.
+        queue: How many requests may wait.
+        memo: Bytes of catalogs that each process caches.
+        jobs: After how many jobs a process is replaced; 0: never.
+        on_answer: Called after each question with its outcome (done, memory, failed, timeout, died) and the seconds it took;
+            memory: the catalog came from the cache.
+        on_problem: Called with `problem` when it changes; by default it is logged.
+        start_as: User and group of the processes, when they differ from the master's.
     """
 
     CONDITION = "compiling"
@@ -135,11 +139,13 @@ class CompilePool:
         self._idle: list[Worker] = []
         self._all: set[Worker] = set()
         self._leaving: set[asyncio.Task[None]] = set()
-        self._served: OrderedDict[str, Worker] = OrderedDict()  # the process that had a node last, which may remember its catalog
+        self._served: OrderedDict[str, Worker] = (
+            OrderedDict()
+        )  # the process that served a node last, which may have its catalog in its cache
         self._slots = asyncio.Semaphore(size)
         self._round = 0
         self._failed_starts = 0  # in succession
-        self.warnings: set[str] = set()  # of what the processes do without; each is logged once
+        self.warnings: set[str] = set()  # about what the processes lack; each is logged once
         self._closed = False
 
     @property
@@ -225,7 +231,7 @@ class CompilePool:
                 try:
                     worker = await self._take_worker()
                 except _WorkerLost:
-                    continue  # after the second `problem` says why
+                    continue  # after the second one `problem` says why
                 except PuppetError:
                     return
                 problem = await self._test(worker)
@@ -254,7 +260,7 @@ class CompilePool:
         except BaseException:
             await asyncio.shield(self._drop(worker, "abandoned"))
             raise
-        worker.answered -= 1  # its share is one of jobs
+        worker.answered -= 1  # a self-test does not count as a job
         self._put_back(worker)
         return ""
 
@@ -297,7 +303,7 @@ class CompilePool:
         self, message: dict[str, Any], packed: bytes, subject: str, log_entries: list[CompileLogEntry] | None
     ) -> tuple[bytes, str]:
         if log_entries is not None:
-            log_entries.clear()  # of what a process said that was lost
+            log_entries.clear()  # these entries are of a process that was lost
         node = str(message.get("certname", ""))
         worker = await self._take_worker(node)
         try:
@@ -311,7 +317,7 @@ class CompilePool:
                 hint="Raise it, or look for an endless loop.",
             ) from None
         except (asyncio.IncompleteReadError, ConnectionError) as err:
-            # It is ending: to kill it as well would hide from the loop what it ended with.
+            # It is ending: to kill it as well would hide its exit code from the loop.
             self._count_ended(worker, "died")
             await worker.finish()
             raise _WorkerLost(PuppetError(f"{subject} could not be made: its process ended with {worker.process.returncode}")) from err
@@ -320,11 +326,11 @@ class CompilePool:
                 self._put_back(worker)
                 raise
             await self._drop(worker, "memory")
-            if worker.answered:  # it may be what earlier jobs left that was too much
+            if worker.answered:  # what earlier jobs left may have been too much
                 raise _WorkerLost(err) from err
             raise
         except BaseException:
-            # Whoever asked has left in the middle; the process still works on the answer.
+            # The caller was cancelled; the process still works on the answer.
             await asyncio.shield(self._drop(worker, "abandoned"))
             raise
         self._put_back(worker)
@@ -393,7 +399,7 @@ class CompilePool:
         try:
             worker = await Worker.start(self._setup, self.start_as)
         except (PuppetError, OSError, asyncio.IncompleteReadError) as err:
-            retried = not isinstance(err, TimeoutError | PuppetError)  # of the others the next one would fare no better
+            retried = not isinstance(err, TimeoutError | PuppetError)  # after the other errors the next process would fail in the same way
             self._failed_starts += 1
             if not retried or self._failed_starts > 1:
                 self._set_problem(f"a compiling process could not be started: {start_failure(err)}")

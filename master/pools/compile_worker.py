@@ -1,7 +1,7 @@
 """
-The process that compiles: `python -I -m master.pools.compile_worker`, started by the pool in `workers`.
+The process that compiles: `python -I -m master.pools.compile_worker`, started by the pool in `compile_pool`.
 
-It reads one job after another from its standard input and answers on its standard output. What it keeps between jobs are
+It reads one job after another from its standard input and answers on its standard output. Between jobs it keeps
 definitions of environments, compiled code, and catalogs (`memo`).
 """
 
@@ -45,11 +45,11 @@ from . import frames
 from .catalog_cache import CatalogCache
 
 NOWHERE = "/nonexistent"
-ATTEMPTS = 3  # at a catalog whose code changes while it is compiled
+ATTEMPTS = 3  # to compile a catalog whose code changes in between
 
 
 class CompileWorker:
-    """Does jobs one after another, with what it has loaded of the environments."""
+    """The worker that does jobs one after another, with the environments that it has loaded."""
 
     def __init__(self, settings: EnvironmentSettings, code: CodeCache, *, memo: int = 0) -> None:
         self._log: Callable[[LogEntry], None] = lambda entry: None
@@ -59,7 +59,7 @@ class CompileWorker:
         self.listings = Listings(self.environments.directories, self._log_finding)
         self.memo = CatalogCache(memo)
         self.generation = 0
-        self.failed = False  # the last job
+        self.failed = False  # whether the last job failed
 
     def _log_finding(self, level: str, finding: Finding | str) -> None:
         if isinstance(finding, str):
@@ -181,7 +181,7 @@ def serve(stdin: BinaryIO, send: Callable[[bytes], None]) -> None:
     if setup is None:
         return
     values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in setup["settings"].items()}
-    settings = EnvironmentSettings(**values)  # JSON knows lists only
+    settings = EnvironmentSettings(**values)  # JSON has no tuples
     PATTERN_TIMEOUT.set(settings.pattern_timeout)
     try:
         code, warning = CodeCache.at(Path(setup["cache"]) if setup["cache"] else None)
@@ -196,7 +196,7 @@ def serve(stdin: BinaryIO, send: Callable[[bytes], None]) -> None:
         try:
             job = _read_job(frames.read_with_body(stdin))
         except BadData as err:
-            # The job fails, not the process: it would be asked of another, which would end the same way.
+            # The job fails, not the process: another process would get the job and end in the same way.
             send(frames.pack(frames.plain_error(BadRequest(f"What is to be compiled cannot be read: {err.message}"))))
             continue
         if job is None:
@@ -204,7 +204,7 @@ def serve(stdin: BinaryIO, send: Callable[[bytes], None]) -> None:
         send(answer(bench, job, send))
         bench.code.save()
         if bench.failed:
-            # A compile that ended in the middle has left its circles to the collector, which looks seldom.
+            # A compile that was aborted leaves reference cycles to the collector, which runs seldom.
             gc.collect()
 
 
@@ -231,7 +231,7 @@ def answer(bench: CompileWorker, job: Mapping[str, Any], send: Callable[[bytes],
         error = CompileError(message, where=over.where, hint="Raise it, or look for an endless loop in what runs here.")
         return frames.pack(frames.plain_error(error) | {"overtime": True})
     except MemoryError as err:
-        # What it has grown to is not given back: this process is done, whoever started it takes another. To say so it needs some more.
+        # The memory is not given back: the pool replaces this process. To report the error, it needs some more.
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
         resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
         where = place_of(err)
@@ -251,7 +251,7 @@ def answer(bench: CompileWorker, job: Mapping[str, Any], send: Callable[[bytes],
 
 
 class Overtime(BaseException):
-    """A job has taken too long. No PuppetError: nothing that tries something and goes on without it may catch this."""
+    """The error of a job that took too long. It is no PuppetError, so that code that tolerates errors does not catch it."""
 
     def __init__(self, where: Location | None) -> None:
         super().__init__()
@@ -287,7 +287,7 @@ def main() -> int:
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     pipe = os.dup(1)
-    os.dup2(2, 1)  # whatever prints must not get into the answers
+    os.dup2(2, 1)  # printed output must not get into the answers
 
     def send(frame: bytes) -> None:
         write_all(pipe, frame)

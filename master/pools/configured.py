@@ -1,4 +1,4 @@
-"""The pool of compiling processes as the settings ask for it."""
+"""The pool of compiling processes that the settings describe."""
 
 from __future__ import annotations
 

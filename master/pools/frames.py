@@ -1,4 +1,4 @@
-"""What a master and its compiling processes say to one another: frames of JSON and bytes over a pipe."""
+"""The frames of JSON and bytes that a master and its compiling processes exchange over a pipe."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def read_with_body(stream: BinaryIO) -> tuple[dict[str, Any], bytes] | None:
     Return the next frame's message and the bytes behind it; None at the end.
 
     Raises:
-        BadData: the frame holds what cannot be read. It has been taken from the stream: the next one can be read.
+        BadData: The frame cannot be parsed. It has been taken from the stream, so the next one can be read.
     """
     head = stream.read(HEAD.size)
     if len(head) < HEAD.size:

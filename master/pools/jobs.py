@@ -16,9 +16,10 @@ __all__ = ["CompileJob", "CompileLogEntry", "DefinitionsQuery"]
 @dataclass(frozen=True, slots=True)
 class CompileJob:
     """
-    All that a compile depends on besides the environment's files: plain data, sent to a worker process.
+    Everything that a compile depends on besides the environment's files, as plain data for a worker process.
 
-    `exported`: whether resources that are exported stay in the catalog; agents get it without.
+    Attributes:
+        exported: Whether exported resources stay in the catalog; agents get it without them.
     """
 
     certname: str
@@ -60,7 +61,7 @@ class CompileJob:
 
 @dataclass(frozen=True, slots=True)
 class CompileLogEntry:
-    """What was logged while a catalog was compiled; `message` ends in its place, if it has one."""
+    """A log entry of a compile; `message` ends with its file and line, if it has them."""
 
     level: str
     message: str
@@ -72,7 +73,7 @@ class CompileLogEntry:
 
 @dataclass(frozen=True, slots=True)
 class DefinitionsQuery:
-    """A question about an environment's definitions: the one of a `name`, or, without, those that `pattern` and `kind` ('': any) fit."""
+    """A query for an environment's definitions: the one called `name`, or else those that match `pattern` and `kind` ('': any)."""
 
     environment: str
     name: str = ""

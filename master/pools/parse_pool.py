@@ -1,8 +1,8 @@
 """
-The pool of parsing processes: bytes of peers in, JSON of plain data out, each within a budget of processor time that really ends it.
+The pool of parsing processes: bytes of peers in, JSON of plain data out, each within an enforced budget of processor time.
 
-Small JSON is parsed where it is: it is linear, and its size bounds its time. YAML and whatever is large goes to a process, which is
-killed when its budget is used up. Nothing but frames of JSON and bytes comes back. What was packed so is written by a process, too.
+Small JSON is parsed in the master itself: that takes linear time, which its size bounds. YAML and large bodies go to a process, which is
+killed when its budget is used up. Only frames of JSON and bytes come back. Values that were packed so are written by a process, too.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from .parse_worker import NO_MEMORY
 log = logging.getLogger("puppet.parser")
 
 COMMAND = (sys.executable, "-I", "-m", "master.pools.parse_worker")
-IN_PLACE = 64 * 1024  # bytes of facts as JSON that are parsed where they are
-REPORT_IN_PLACE = 512 * 1024  # the same of reports, which take some milliseconds then
+IN_PLACE = 64 * 1024  # bytes of facts as JSON below which they are parsed in the master itself
+REPORT_IN_PLACE = 512 * 1024  # the same for reports, which take some milliseconds then
 START = 60.0  # seconds for a process to say that it is ready
-SLOWEST = 6  # times its budget of processor time that a message may take on a machine with other work
+SLOWEST = 6  # how many times its budget of processor time a message may take on a machine with other work
 _STEP = 2**20
 
 
@@ -152,12 +152,14 @@ def _wait(pipe: int, event: int, end: float) -> None:
 
 class ParsePool:
     """
-    Parses bodies, in up to `size` processes that are started when they are needed.
+    The pool that parses bodies, in up to `size` processes that are started when they are needed.
 
     `ended` counts processes that were replaced, by reason.
 
     Args:
-        seconds: Processor time for one body. memory: Bytes for one process beyond its start. queue: Bodies that may wait.
+        seconds: Processor time for one body.
+        memory: Bytes for one process beyond its size at the start.
+        queue: How many bodies may wait.
         documents: Whether facts come with the YAML that is stored of them.
         forwarded: Whether reports of 3.x come with the YAML that other programs get of them, too.
     """

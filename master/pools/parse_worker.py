@@ -1,8 +1,8 @@
 """
-The process that parses what peers send: `python -I -m master.pools.parse_worker`, started by the pool in `parsers`.
+The process that parses what peers send: `python -I -m master.pools.parse_worker`, started by the pool in `parse_pool`.
 
-It reads one message after another from its standard input and answers on its standard output. Whatever takes it too long ends it:
-the kernel counts its processor time, also where nothing else could interrupt it.
+It reads one message after another from its standard input and answers on its standard output. A message that takes too long ends
+it: the kernel counts its processor time, also where nothing else could interrupt it.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from shared.wire.formats import Format
 from . import frames
 
 LARGEST = 256 * 2**20  # bytes of memory after which this process ends; another takes its place
-MAX_WANTED = 64 * 1024  # bytes of what a request for a catalog says besides its facts
+MAX_WANTED = 64 * 1024  # bytes of a request for a catalog without its facts
 NO_MEMORY = 3  # the exit code when not even a message fits into parse_memory
 _DIALECTS: Mapping[str, Dialect] = {LEGACY.name: LEGACY, MODERN.name: MODERN}
-_INDIRECTIONS: Mapping[str, Indirection[Any]] = {each.name: each for each in (FACTS, NODE)}  # of which large ones are written here
+_INDIRECTIONS: Mapping[str, Indirection[Any]] = {each.name: each for each in (FACTS, NODE)}  # whose large instances are written here
 
 
 def answer(question: Mapping[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
     """
     Return what a body holds: of facts their values as JSON and what is stored of them, of reports what is stored, else plain data.
 
-    To the question `dump` the form that it asks for of an instance, whose large values are the body.
+    The question `dump` is answered with the requested form of an instance, whose large values are the body.
 
     Raises:
-        PuppetError: it is not what it says it is.
+        PuppetError: The body does not have the form that the question names.
     """
     if "dump" in question:
         return {}, _dump(question, body)
@@ -91,7 +91,7 @@ def _files(kind: str, indirection: Indirection[M]) -> FilePerKey[M]:
 
 
 def _parse_catalog_request(body: bytes, timestamp: str, *, document: bool) -> tuple[dict[str, Any], bytes]:
-    from .catalog_schema import parse_catalog_body  # most sites never need it
+    from .catalog_schema import parse_catalog_body  # imported here, since most sites never need it
 
     data = parse_catalog_body(body)
     facts = data.pop("facts", None)
@@ -145,7 +145,7 @@ def _answer_frame(question: Mapping[str, Any], body: bytes) -> bytes:
         return frames.pack(frames.plain_error(BadData("The message is nested too deeply")))
     except MemoryError:
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
-        resource.setrlimit(resource.RLIMIT_AS, (hard, hard))  # to say so takes some more; then this process ends
+        resource.setrlimit(resource.RLIMIT_AS, (hard, hard))  # reporting the error takes some more; then this process ends
         return frames.pack(frames.plain_error(BadData("The message needs more memory than parse_memory allows")) | {"last": True})
     return frames.pack({**header, "last": _memory(1) > LARGEST}, result)
 
@@ -160,12 +160,12 @@ def main() -> int:
     """Run as a parser of the process that started this one, and end with it. Arguments: seconds of processor time, bytes of memory."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGPROF, signal.SIG_DFL)  # it ends the process, whatever that computes
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)  # this signal ends the process in any computation
     seconds, memory = float(sys.argv[1]), int(sys.argv[2])
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (_memory(0) + memory, hard))
     pipe = os.dup(1)
-    os.dup2(2, 1)  # whatever prints must not get into the answers
+    os.dup2(2, 1)  # printed output must not get into the answers
     import setproctitle
 
     setproctitle.setproctitle("puppet master: parsing")

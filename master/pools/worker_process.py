@@ -22,10 +22,10 @@ class Worker:
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
-        self.spent = False  # it ran out of memory and ends: no second job for it
-        self.answered = 0  # jobs
-        self.round = 0  # of the pool, when it was started
-        self.warning = ""  # of what it does without
+        self.spent = False  # whether it ran out of memory and ends, so that it gets no second job
+        self.answered = 0  # how many jobs it has answered
+        self.round = 0  # the pool's round in which it was started
+        self.warning = ""  # about what it lacks
 
     @classmethod
     async def start(cls, setup: Mapping[str, Any], start_as: tuple[int, int] | None = None) -> Worker:
@@ -54,7 +54,7 @@ class Worker:
         data = frames.pack(message, body)
         try:
             self.process.stdin.write(data)
-        except RuntimeError as err:  # what uvloop says when it has noticed the end of the process
+        except RuntimeError as err:  # uvloop raises this when it has noticed the end of the process
             raise BrokenPipeError(str(err)) from err
         await self.process.stdin.drain()
 

@@ -2,7 +2,7 @@
 The report processors store, log and http, and the terminus that runs them.
 
 A processor that fails is logged; the others still run, and the agent is answered all the same, unless nothing could be done
-with its report for want of room. Source: protocol reference 3.13.
+with its report because the disk is full. Source: protocol reference 3.13.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from .writers import Writers
 log = logging.getLogger("puppet.report")
 
 
-LINES_AT_ONCE = 100  # lines of one report that the log gets before others have their turn
+LINES_AT_ONCE = 100  # lines of one report that are logged before other tasks run
 
 
 class Processor(Protocol):
-    """Does something with a report; may raise, which is logged."""
+    """A report processor; its errors are logged."""
 
     async def process(self, report: Report) -> None: ...
 
@@ -57,7 +57,7 @@ def of_its_age(report: Report) -> bytes:
 
 
 class Store:
-    """`<root>/<host>/<YYYYMMDDHHMM>.yaml` in UTC, by the master's clock; a second one in a minute gets `-1` and so on."""
+    """The processor that writes `<root>/<host>/<YYYYMMDDHHMM>.yaml` in UTC, by the master's clock; a second one in a minute gets `-1`."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class Store:
         try:
             for number in range(10_000):
                 try:
-                    # A link, not a rename: it fails where a report of this minute stands already.
+                    # A link instead of a rename fails where a report of this minute exists.
                     os.link(temporary, folder / (f"{stamp}-{number}.yaml" if number else f"{stamp}.yaml"))
                     return
                 except FileExistsError:
@@ -115,7 +115,7 @@ class Store:
 
 
 class Logged:
-    """The report's own messages in the master's log."""
+    """The processor that writes the report's messages into the master's log."""
 
     async def process(self, report: Report) -> None:
         for number, line in enumerate(report.log_lines()):
@@ -128,7 +128,7 @@ class Logged:
 
 
 class Http:
-    """Each report as YAML in a POST to `url`; `trust` says whom to believe, `timeout` in seconds."""
+    """The processor that sends each report as YAML in a POST to `url`; `trust` names the CAs, `timeout` is in seconds."""
 
     def __init__(
         self,
@@ -191,7 +191,7 @@ def processors_for(names: Sequence[str], makers: Mapping[str, Callable[[], Proce
 
 
 class Processed(Terminus[Report]):
-    """Reports handed to every processor; `timeout` seconds for each."""
+    """The terminus that hands reports to every processor; `timeout` is in seconds for each."""
 
     def __init__(self, processors: Mapping[str, Processor], *, timeout: float = 30.0) -> None:
         self.processors = dict(processors)
@@ -202,7 +202,7 @@ class Processed(Terminus[Report]):
         Run all processors; return the names of all, as agents are answered.
 
         Raises:
-            OutOfSpace, Unavailable: none of them could do anything, one of them for this reason; the agent says so, and goes on.
+            OutOfSpace, Unavailable: No processor succeeded, one of them for this reason; the agent reports it, and goes on.
         """
         report = request.instance
         async with asyncio.TaskGroup() as group:

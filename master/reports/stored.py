@@ -1,4 +1,4 @@
-"""What the stored reports say of each node's last run: one line at a time of one file a node, so that thousands take little memory."""
+"""The latest stored report of each node, read line by line from one file a node, so that thousands take little memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from shared.names import valid_certname
 _FILE = re.compile(r"(\d{12})(?:-(\d{1,5}))?\.yaml", re.ASCII)
 _FIELD = re.compile(rb"(status|environment|puppet_version|noop|corrective_change|cached_catalog_status): *(.*)")
 _FIELDS = 6
-MAX_LINE = 64 * 1024  # bytes of a line; what is longer is no field of ours
+MAX_LINE = 64 * 1024  # bytes of a line; longer ones hold no field that is needed
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +24,8 @@ class LatestReport:
     A node and its last stored report.
 
     Attributes:
-        received: when the master stored it, UTC, by its own clock to the minute; None: there is none.
+        received: When the master stored it, UTC, by its own clock to the minute; None: there is no report.
         status: failed, changed or unchanged; unknown when the file does not say, none without a report.
-        fields: what else the report says of the run, as text.
     """
 
     node: str
@@ -100,4 +99,4 @@ def _time_of(name: str) -> datetime | None:
     try:
         return datetime.strptime(name[:12], "%Y%m%d%H%M").replace(tzinfo=UTC)
     except ValueError:
-        return None  # digits that are no time
+        return None  # the digits are no time

@@ -1,4 +1,4 @@
-"""The threads that write reports: few and of their own, so that a slow disk takes none that other requests wait for."""
+"""The few threads that write reports, apart from all others, so that a slow disk does not block other requests."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ log = logging.getLogger("puppet.reports")
 
 class Writers:
     """
-    `threads` that write, for at most `queue` writings that are under way or wait. `delay` draws from 0 to 1.
+    A pool of `threads` that write.
 
-    A writing counts until it has ended, also when whoever asked for it has given up.
+    At most `queue` writes may run or wait; one counts until it has ended, also when its caller was cancelled. `delay` draws a number
+    from 0 to 1.
     """
 
     def __init__(self, *, threads: int = 2, queue: int = 300, delay: Callable[[], float] = random.random) -> None:
@@ -40,7 +41,7 @@ class Writers:
         try:
             return await asyncio.wrap_future(future)
         except asyncio.CancelledError:
-            future.add_done_callback(_log_failure)  # whoever would have heard of it has left
+            future.add_done_callback(_log_failure)  # the caller was cancelled
             raise
 
 

@@ -15,10 +15,10 @@ from shared.models.file_bucket_file import FileBucketFile
 
 class BucketFiles(Terminus[FileBucketFile]):
     """
-    Contents of a bucket by `<algorithm>/<hex>[/<path>]`.
+    The contents of a bucket by `<algorithm>/<hex>[/<path>]`.
 
     `?diff_with=<hex>` finds the differences of two contents; listing is for local use only. `legacy` is the same bucket by the
-    algorithm of 3.x agents, which cannot be told another one.
+    algorithm of 3.x agents, which know no other.
     """
 
     def __init__(self, bucket: Bucket, *, legacy: Bucket | None = None, chunk: int = CHUNK) -> None:
@@ -60,7 +60,7 @@ class BucketFiles(Terminus[FileBucketFile]):
         try:
             async for block in request.instance.chunks():
                 await asyncio.to_thread(incoming.write, block)
-            # Shielded: once all has arrived it is stored, whether or not the client still waits.
+            # Shielded: a complete content is stored, whether or not the client still waits.
             await asyncio.shield(asyncio.to_thread(incoming.keep, key.checksum.value, key.path))
         finally:
             await asyncio.to_thread(incoming.__exit__, None, None, None)

@@ -35,7 +35,7 @@ def _worded(request: Request[M]) -> Iterator[None]:
 
 
 class CaCertificates(_OfCa[Certificate]):
-    """Certificates in signed/, and the CA's own under `ca`."""
+    """The certificates in signed/, and the CA's own under the key `ca`."""
 
     async def find(self, request: Request[Certificate]) -> Certificate | None:
         pem = await self.ca.certificate(request.key)
@@ -46,7 +46,7 @@ class CaCertificates(_OfCa[Certificate]):
 
 
 class CaRequests(_OfCa[CertificateRequest]):
-    """Pending requests."""
+    """The pending certificate requests."""
 
     async def find(self, request: Request[CertificateRequest]) -> CertificateRequest | None:
         pem = await self.ca.request(request.key)
@@ -69,7 +69,7 @@ class CaRequests(_OfCa[CertificateRequest]):
 
 
 class CaCrls(_OfCa[CertificateRevocationList]):
-    """The CRLs of the chain, under every key."""
+    """The CRLs of the chain; every key finds them."""
 
     async def find(self, request: Request[CertificateRevocationList]) -> CertificateRevocationList:
         return CertificateRevocationList(name=request.key, pem=await self.ca.crl())
@@ -79,7 +79,7 @@ class CaCrls(_OfCa[CertificateRevocationList]):
 
 
 class CaStatuses(_OfCa[CertificateStatus]):
-    """Where names stand; saving a desired state signs or revokes."""
+    """The states of names; saving a desired state signs or revokes."""
 
     async def find(self, request: Request[CertificateStatus]) -> CertificateStatus | None:
         return await self.ca.status(request.key)
@@ -107,7 +107,7 @@ class CaOcsp(_OfCa[Ocsp]):
 
 
 class NoCa(Terminus[M]):
-    """In place of all of these on a master that is not the CA."""
+    """The terminus that stands for all of these on a master that is not the CA."""
 
     async def find(self, request: Request[M]) -> M | None:
         raise self._no()

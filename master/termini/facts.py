@@ -37,7 +37,7 @@ _OPERATORS: Mapping[str, Compare] = {
 
 
 class NodeName(Model):
-    """A search for facts answers with names only."""
+    """A node's name, which is all that a search for facts answers."""
 
     def to_data(self, dialect: Dialect) -> Any:
         return self.name
@@ -45,7 +45,7 @@ class NodeName(Model):
 
 class StoredFacts(Terminus[Facts]):
     """
-    Facts on disk, one file a node.
+    The facts on disk, one file a node.
 
     Args:
         files: A Yaml or Json terminus; other masters and commands write there, too.

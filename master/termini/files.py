@@ -1,4 +1,4 @@
-"""The file server's termini: metadata and content of what the mounts hold. Source: protocol reference 3.5, 3.6."""
+"""The file server's termini: metadata and content of the files in its mounts. Source: protocol reference 3.5, 3.6."""
 
 from __future__ import annotations
 
@@ -25,15 +25,17 @@ from .mounts import MERGED_MOUNTS, FileServer
 
 log = logging.getLogger("puppet.fileserver")
 
-MAX_NAMED: Final = 10_000  # paths that are left out of answers, each logged once
-MAX_TOLD: Final = 100  # of them in one answer
+MAX_NAMED: Final = 10_000  # paths that were left out of answers; each is logged once
+MAX_TOLD: Final = 100  # of these paths in one answer
 
 
 class MetadataServer(Terminus[FileMetadata]):
     """
-    `digest` is the checksum type when a modern client names none; 3.x clients always get their dialect's.
+    Metadata of the files in the mounts.
 
-    `most` bounds the entries of a search.
+    Args:
+        digest: The checksum type when a modern client names none; 3.x clients always get their dialect's.
+        most: How many entries a search may have.
     """
 
     def __init__(self, server: FileServer, *, digest: str, most: int = 200_000) -> None:
@@ -78,11 +80,11 @@ class MetadataServer(Terminus[FileMetadata]):
         if request.dialect is not None and request.dialect.wraps:
             options = replace(options, source_permissions="use")
         if self.server.is_merged(request.key):
-            # The whole tree of all modules, whatever sub-path was asked for; without any, the module folders themselves.
+            # The tree of all modules, whatever the sub-path of the request is; without any, the module folders themselves.
             mount = request.key.split("/", 1)[0]
             roots = [(FileTree(root), "") for root in self.server.roots(MERGED_MOUNTS[mount], request.environment)]
             if not roots:
-                # Never nothing: to an agent that would mean that the environment does not exist.
+                # The answer is never None, which would tell an agent that the environment does not exist.
                 bare = self.server.bare_root(request.environment)
                 roots = [(FileTree(bare), "")] if bare is not None else []
                 options = replace(options, recurse=False)
@@ -111,7 +113,7 @@ class MetadataServer(Terminus[FileMetadata]):
 
 
 class ContentServer(Terminus[FileContent]):
-    """The bytes, in pieces read in threads; `chunk` bytes at a time."""
+    """The contents of files, in pieces of `chunk` bytes that are read in threads."""
 
     def __init__(self, server: FileServer, *, chunk: int = CHUNK) -> None:
         self.server = server
@@ -136,7 +138,7 @@ class ContentServer(Terminus[FileContent]):
 
 
 class VersionedContent(Terminus[StaticFileContent]):
-    """The bytes of modules' files at a version of the code, as the site's program prints them; without one there are none."""
+    """The contents of modules' files at a version of the code, as the site's program prints them; without a program there are none."""
 
     def __init__(self, code: CodeCommands | None) -> None:
         self.code = code

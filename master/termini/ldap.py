@@ -1,4 +1,4 @@
-"""Nodes in a directory. Source: protocol reference 1.7."""
+"""Nodes in an LDAP directory. Source: protocol reference 1.7."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ log = logging.getLogger("puppet.node")
 
 class Ldap(Terminus[Node]):
     """
-    Nodes in a directory, found by `query` (%s is the name, escaped); needs the optional package ldap3.
+    Nodes in an LDAP directory, found by `query` (%s is the name, escaped); needs the optional package ldap3.
 
     `class_attributes` name classes, `parent_attribute` a node whose classes and parameters are inherited; `attributes` become
-    parameters ("all": all others), and so do the texts `name=value` in `stacked_attributes`. Over `tls` the server's certificate
-    has to be one that `trust` believes (by default this system's authorities), before anything else is said.
+    parameters ("all": all others), and so do the texts `name=value` in `stacked_attributes`. Over `tls`, the server's certificate
+    has to be verified by `trust` (by default the system's authorities) before anything else is sent.
     """
 
     def __init__(
@@ -92,9 +92,9 @@ class Ldap(Terminus[Node]):
             connection.bind()
             yield connection
         finally:
-            connection.strategy.close()  # an unbind would be sent first, which fails where TLS has failed
+            connection.strategy.close()  # ldap3 would send an unbind first, which fails where TLS has failed
             if connection.socket is not None:
-                connection.socket.close()  # of a connection that was never complete
+                connection.socket.close()  # the connection was never complete
 
     def _connection(self, refused: Callable[[ssl.SSLError], None]) -> Any:
         """Return a connection that is not open yet; `refused` gets what is wrong with the server's TLS."""
@@ -108,13 +108,13 @@ class Ldap(Terminus[Node]):
                 tls=self._handshakes(refused) if self.tls else None,
                 connect_timeout=seconds,
                 get_info=ldap3.NONE,
-                allowed_referral_hosts=[("*", False)],  # where the server sends us nobody is told the password
+                allowed_referral_hosts=[("*", False)],  # the password is sent to no server that this one refers to
             ),
             user=self.user or None,
             password=self.password or None,
-            auto_referrals=not self.tls,  # who is there would not be looked at in the same way
+            auto_referrals=not self.tls,  # that server's certificate would not be checked in the same way
             read_only=True,
-            raise_exceptions=True,  # or what is refused looks like a node that is not there
+            raise_exceptions=True,  # otherwise a refused search would look like a missing node
             receive_timeout=seconds,
             client_strategy=self.strategy,
         )
@@ -147,7 +147,7 @@ class Ldap(Terminus[Node]):
             raise PuppetError(f"Found loop in LDAP node parents; {name} appears twice")
         connection.search(self.base, self.query.replace("%s", escape_filter_chars(name)), attributes=self._wanted())
         if not connection.entries:
-            if connection.result["result"] != self._ldap3.core.results.RESULT_SUCCESS:  # a referral, or the end of its patience
+            if connection.result["result"] != self._ldap3.core.results.RESULT_SUCCESS:  # a referral, or the server's time limit
                 raise PuppetError(f"Could not find {name} in LDAP: the server says {connection.result['description']}")
             return None
         values = {key: [str(v) for v in found] for key, found in connection.entries[0].entry_attributes_as_dict.items()}

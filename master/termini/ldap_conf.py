@@ -1,4 +1,4 @@
-"""Which LDAP servers this machine believes: ldap.conf and what goes with it, as OpenLDAP's own clients read them. Source: ldap.conf(5)."""
+"""Which LDAP servers this machine trusts: ldap.conf and its companions, as OpenLDAP's own clients read them. Source: ldap.conf(5)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from shared.errors import ConfigError
 
 log = logging.getLogger("puppet")
 
-SYSTEM = (Path("/etc/ldap/ldap.conf"), Path("/etc/openldap/ldap.conf"))  # of Debian; of Red Hat and others
+SYSTEM = (Path("/etc/ldap/ldap.conf"), Path("/etc/openldap/ldap.conf"))  # the paths of Debian, and of Red Hat and others
 CHECKED, UNCHECKED = ("demand", "hard", "try"), ("never", "allow")
 HINT = (
     "Have TLS_CACERT in ldap.conf name the certificate of its CA, and ldapserver a name that its certificate has. "
@@ -24,9 +24,11 @@ HINT = (
 @dataclass(frozen=True, slots=True)
 class LdapTrust:
     """
-    Whose certificates LDAP servers may show; without `authorities` and `folder` those that the system believes.
+    Which certificates of LDAP servers are trusted; without `authorities` and `folder`, those that the system trusts.
 
-    `demanded`: False: no certificate is looked at. `source`: where that is said.
+    Attributes:
+        demanded: Whether certificates are checked at all.
+        source: Where that is configured.
     """
 
     authorities: Path | None = None
@@ -58,7 +60,7 @@ class LdapTrust:
         elif named:
             try:
                 context.load_verify_locations(self.authorities, self.folder)
-            except OSError as err:  # what TLS says of a file is one too
+            except OSError as err:  # errors of TLS about a file are OSErrors, too
                 places = " and ".join(str(each) for each in (self.authorities, self.folder) if each)
                 raise ConfigError(f"Could not use {places}, which ldap.conf names for the CAs of LDAP servers: {err}", hint=HINT) from err
         return context

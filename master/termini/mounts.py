@@ -1,5 +1,5 @@
 """
-The file server's mounts: fileserver.conf, and where the files of a mount are.
+The file server's mounts: fileserver.conf, and the folders of each mount.
 
 Source: protocol reference 3.5 (mounts) and 4.3 (fileserver.conf).
 """
@@ -61,7 +61,7 @@ def parse(text: str, path: Path | None = None) -> dict[str, Mount]:
     Return the mounts of a fileserver.conf.
 
     Raises:
-        ConfigError: a duplicate mount, an unknown word, `=`; with file and line.
+        ConfigError: A duplicate mount, an unknown word, or `=`; with file and line.
     """
     mounts: dict[str, dict[str, Any]] = {}
     current: dict[str, Any] | None = None
@@ -110,14 +110,14 @@ def served_mounts_of(mounts: dict[str, Mount]) -> dict[str, Mount]:
 @dataclass(slots=True)
 class FileServer:
     """
-    Where the files of a key are.
+    The map from keys to files.
 
     Args:
-        modulepath: the module folders of an environment; NotFound when there is no such environment.
-        matcher: says of (allow, deny, client) True, False, or None when no pattern matches.
-        filetimeout: seconds between two looks at the configuration.
-        root: the folder of an environment, which stands for its modules when there are none.
-        generation: whatever it gives: when that is another than at the last look, it is time for one.
+        modulepath: Returns the module folders of an environment; NotFound when there is no such environment.
+        matcher: Returns whether (allow, deny, client) match; None when no pattern does.
+        filetimeout: Seconds between two checks of the configuration.
+        root: Returns the folder of an environment, which stands for its modules when there are none.
+        generation: Returns a value that changes when the configuration has to be checked at once.
     """
 
     conf: Path
@@ -163,7 +163,8 @@ class FileServer:
         Return the trees that may hold a key, the first that has it wins; [] when there is none. Blocks.
 
         Raises:
-            BadName: the key climbs. NotFound: no such environment.
+            BadName: The key climbs out of its folder.
+            NotFound: There is no such environment.
         """
         name, *rest = parts_of(key)
         mount = self.mounts().get(name) if _NAME.fullmatch(name) else None

@@ -1,4 +1,4 @@
-"""The node termini: plain, an external classifier; facts are merged below what they say. Source: protocol reference 1.7."""
+"""The node termini: plain, and an external classifier; facts are merged below their parameters. Source: protocol reference 1.7."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ log = logging.getLogger("puppet.node")
 
 
 class Plain(Terminus[Node]):
-    """Every name is a node, with nothing but its facts."""
+    """The terminus for which every name is a node with nothing but its facts."""
 
     async def find(self, request: Request[Node]) -> Node | None:
         return Node(name=request.key)
@@ -31,7 +31,7 @@ class Classifier(ExecTerminus[Node]):
     """
     An external node classifier: `external_nodes` plus the name prints YAML with classes, parameters, environment.
 
-    Nothing printed: no such node. A failure or something else than that YAML is an error: never a node without classes.
+    No output means that there is no such node. A failure or other output is an error, never a node without classes.
     """
 
     def instance(self, request: Request[Node], output: bytes) -> Node | None:
@@ -70,9 +70,9 @@ def parse_node(name: str, output: bytes) -> Node | None:
 
 class WithFacts(Terminus[Node]):
     """
-    Any node terminus, with the node's stored facts below its parameters and the asked environment where it names none.
+    A node terminus that adds to another one the node's stored facts, below its parameters, and the requested environment as default.
 
-    Facts that forge what only the master says (trusted, facts, …) are dropped, with a warning.
+    Facts with the names of variables that only the master sets (trusted, facts, …) are dropped, with a warning.
     """
 
     def __init__(self, inner: Terminus[Node], facts: Binding[Facts]) -> None:
@@ -119,7 +119,7 @@ class NodeFiles(Terminus[Node]):
 
 
 class WithFactsInHand(Terminus[Node]):
-    """The node terminus of one request, whose facts need not be looked for: they came with it or were just read."""
+    """The node terminus of one request whose facts are known already: they came with it or were just read."""
 
     def __init__(self, inner: WithFacts, facts: Facts | None) -> None:
         self.inner = inner

@@ -1,4 +1,4 @@
-"""Which terminus answers for an indirection, where there is a choice."""
+"""The choice of the terminus that answers for an indirection."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Factories = Mapping[str, Callable[[], Terminus[Any]]]
 
 
 class TerminusRegistry:
-    """Termini by name: routes.yaml first, then the setting, then the default; modules may bring more."""
+    """The termini by name: routes.yaml decides first, then the setting, then the default; modules may add more."""
 
     def __init__(self, settings: MasterSettings, environments: Environments) -> None:
         self.settings = settings

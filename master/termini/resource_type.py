@@ -1,4 +1,4 @@
-"""What an environment's manifests define, asked of a worker process, which parses them. Source: protocol reference 3.14."""
+"""The definitions in an environment's manifests, which a worker process parses. Source: protocol reference 3.14."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Ask = Callable[[DefinitionsQuery], Awaitable[list[dict[str, Any]]]]
 
 
 class Parser(Terminus[ResourceType]):
-    """`ask` answers in another process: parsing is work, and a pattern of a peer's may be endless work."""
+    """The definitions of an environment; `ask` answers in another process, since a client's pattern may take endless work."""
 
     def __init__(self, ask: Ask) -> None:
         self.ask = ask
@@ -33,7 +33,7 @@ class Parser(Terminus[ResourceType]):
 
 
 class NotManaged(Terminus[LiveResource]):
-    """The live resources of a master, which has none: it describes machines and is none of them."""
+    """The live resources of a master, which has none: it describes machines, it does not manage its own."""
 
     async def find(self, request: Request[LiveResource]) -> LiveResource | None:
         raise self._no(request)

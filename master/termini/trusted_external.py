@@ -1,5 +1,5 @@
 """
-What programs of the site say of a node, for `$trusted['external']` (the setting trusted_external_command).
+Data of the site's programs about a node, for `$trusted['external']` (the setting trusted_external_command).
 
 They are run without a shell, with a deadline and a bound on what they print, once for each compile.
 """
@@ -29,7 +29,10 @@ class TrustedExternal:
     """
     A program, or a folder of programs, each of which gets a node's name and prints a JSON object.
 
-    `timeout`: seconds for one. `most`: bytes that it may print. `at_once`: programs running.
+    Args:
+        timeout: Seconds for one program.
+        most: Bytes that one program may print.
+        at_once: How many programs may run at a time.
     """
 
     place: Path | None
@@ -50,7 +53,7 @@ class TrustedExternal:
         Return what the programs say of a node, for a folder by the programs' names without suffix; {} without the setting.
 
         Raises:
-            PuppetError: a program fails or prints no JSON object, or two would have one name. A catalog must not be made without.
+            PuppetError: A program fails or prints no JSON object, or two have one name. No catalog must be compiled without the data.
         """
         if self.place is None:
             return {}
