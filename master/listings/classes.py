@@ -13,7 +13,7 @@ from shared.errors import EvaluationError
 from shared.regexps import Regexp
 
 from ..compiler.syntax import nodes as n
-from ..compiler.syntax.checker import Diagnostic, check, refuse
+from ..compiler.syntax.checker import Diagnostic, check, log_and_refuse
 from ..compiler.syntax.checker.findings import Strict
 from ..compiler.syntax.parser import parse
 from ..compiler.syntax.source import Source
@@ -34,7 +34,7 @@ ListedClass = dict[str, Any]
 def classes(source: Source, *, strict: Strict, log: Callable[[str, Diagnostic], None]) -> list[ListedClass]:
     """Return the classes of one file, in the order in which they end; raise ParseError for an invalid file. `log` gets the warnings."""
     program = parse(source)
-    refuse(check(program, source, strict=strict), log)
+    log_and_refuse(check(program, source, strict=strict), log)
     definitions = [definition for definition in program.definitions if isinstance(definition, n.ClassDefinition)]
     return [
         {"name": definition.name.removeprefix("::"), "params": [_parameter(parameter, source) for parameter in definition.parameters]}

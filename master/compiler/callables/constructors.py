@@ -1,5 +1,5 @@
 """
-What `new` of each builtin type may be called with: signatures, and the names the reference gives to types in them.
+The signatures of `new` of each builtin type, with the names that the reference gives to types in them.
 
 Source: language reference 9.2; names as its error messages show them.
 """
@@ -55,7 +55,14 @@ _TEXT: Final = "String[1]"
 
 @dataclass(slots=True, eq=False)
 class Constructor:
-    """`name`: how errors call it. `declared`: parameters, as in `declarations`. `aliases`: names of types in them."""
+    """
+    The `new` of a class of types.
+
+    Attributes:
+        name: the name in error messages.
+        declared: the parameters of each signature, as `declarations` reads them.
+        aliases: the names of types in them.
+    """
 
     name: str
     declared: tuple[tuple[str, ...], ...]
@@ -63,7 +70,7 @@ class Constructor:
     _read: list[Signature] | None = field(default=None, init=False)
 
     def signatures(self) -> list[Signature]:
-        """The signatures, read at the first call."""
+        """Return the signatures, which are parsed at the first call."""
         if self._read is None:
             self._read = [signature_of(declared, aliases=self.aliases) for declared in self.declared]
         return self._read
@@ -193,5 +200,5 @@ CONSTRUCTORS: Final[Mapping[type[PuppetType], Constructor]] = {
 
 
 def signatures(kind: type[PuppetType]) -> list[Signature]:
-    """The signatures of `new` for a class of types that has one in CONSTRUCTORS."""
+    """Return the signatures of `new` for a class of types that is in CONSTRUCTORS."""
     return CONSTRUCTORS[kind].signatures()

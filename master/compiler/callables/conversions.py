@@ -1,5 +1,5 @@
 """
-`new`: values made of other values. One function a type; each says what it takes in the words of the reference.
+`new`: conversion of values. There is one function for each type, and its errors have the reference's words.
 
 Source: language reference 9.2.
 """
@@ -66,7 +66,7 @@ Maker = Callable[["PuppetType", Sequence[Value], "ConstructionContext | None"], 
 
 def new(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None = None) -> Value:
     """
-    A value of `type_`, made of `args`.
+    Return a value of `type_` that is made from `args`.
 
     Args:
         context: needed for what depends on the compilation: the time now, names of types.
@@ -75,14 +75,14 @@ def new(type_: PuppetType, args: Sequence[Value], context: ConstructionContext |
     """
     if len(args) == 1 and not isinstance(type_, InitType) and type_.instance(args[0]):
         return args[0]
-    value = _maker(type_)(_made(type_), args, context)
+    value = _maker(type_)(_constructed_type(type_), args, context)
     if type_.instance(value) or isinstance(type_, InitType):
         return value
     raise EvaluationError(describe_mismatch(f"Converted value from {type_}.new() has wrong type,", type_, infer_set(value)))
 
 
-def _made(type_: PuppetType) -> PuppetType:
-    """The type whose rules are followed: behind aliases, Optional and NotUndef."""
+def _constructed_type(type_: PuppetType) -> PuppetType:
+    """Return the type that is constructed: the one behind aliases, Optional and NotUndef."""
     while True:
         if isinstance(type_, AliasType):
             type_ = type_.resolved()
@@ -93,11 +93,11 @@ def _made(type_: PuppetType) -> PuppetType:
 
 
 def _maker(type_: PuppetType) -> Maker:
-    made = _made(type_)
-    found = _MAKERS.get(made.__class__)
-    if found is None:
-        raise EvaluationError(f"Creation of new instance of type '{made}' is not supported")
-    return found
+    constructed = _constructed_type(type_)
+    maker = _MAKERS.get(constructed.__class__)
+    if maker is None:
+        raise EvaluationError(f"Creation of new instance of type '{constructed}' is not supported")
+    return maker
 
 
 def check_constructible(type_: PuppetType) -> None:
@@ -113,45 +113,45 @@ def check_constructible(type_: PuppetType) -> None:
 
 def convertible(type_: PuppetType, args: Sequence[Value], *, several: bool = False) -> bool:
     """
-    Whether `new` has a signature for these arguments; whether it succeeds is not tried. What `Init[T]` accepts.
+    Return whether `new` has a signature for these arguments, which `Init[T]` asks; the conversion itself is not tried.
 
-    `several`: only signatures that could take more than one argument count.
+    With `several`, only signatures that could take more than one argument count.
     """
-    return any(s.accepts(args) and not (several and s.high == 1) for s in _signatures_of_new(_made(type_)))
+    return any(s.accepts(args) and not (several and s.high == 1) for s in _signatures_of_new(_constructed_type(type_)))
 
 
-def converts_type(type_: PuppetType, given: PuppetType) -> bool:
+def converts_type(type_: PuppetType, arguments: PuppetType) -> bool:
     """
-    Whether `new` takes a single argument of the type `given`.
+    Return whether `new` accepts a single argument of the type `arguments`.
 
     Raises:
-        EvaluationError: there is no `new` of this type.
+        EvaluationError: the type has no `new`.
     """
-    made = _made(type_)
-    _maker(made)
-    return any(s.accepts_count(1) and (s.types[0] or ANY).assignable(given) for s in _signatures_of_new(made) if s.types)
+    constructed = _constructed_type(type_)
+    _maker(constructed)
+    return any(s.accepts_count(1) and (s.types[0] or ANY).assignable(arguments) for s in _signatures_of_new(constructed) if s.types)
 
 
-def _signatures_of_new(made: PuppetType) -> Sequence[Signature]:
-    """Return the signatures of `new` for what a type makes, none for what has no `new`."""
-    if isinstance(made, ObjectType):
-        return _object_ways(made)
-    return signatures(made.__class__) if made.__class__ in CONSTRUCTORS else ()
+def _signatures_of_new(constructed: PuppetType) -> Sequence[Signature]:
+    """Return the signatures of `new` for a type; an empty sequence when it has no `new`."""
+    if isinstance(constructed, ObjectType):
+        return _object_signatures(constructed)
+    return signatures(constructed.__class__) if constructed.__class__ in CONSTRUCTORS else ()
 
 
-def _described(name: str, ways: Sequence[Signature], args: Sequence[Value]) -> EvaluationError:
-    return EvaluationError(describe_signatures(name, ways, arguments_type(args)))
+def _no_signature_fits(name: str, alternatives: Sequence[Signature], args: Sequence[Value]) -> EvaluationError:
+    return EvaluationError(describe_signatures(name, alternatives, arguments_type(args)))
 
 
-def _fitting(kind: type[PuppetType], args: Sequence[Value]) -> int:
-    """The number of the signature that takes `args`; else the error that lists them all."""
+def _fitting_signature(kind: type[PuppetType], args: Sequence[Value]) -> int:
+    """Return the number of the signature that accepts `args`; raise the error that lists all signatures when none does."""
     for index, signature in enumerate(signatures(kind)):
         if signature.accepts(args):
             return index
-    raise _described(CONSTRUCTORS[kind].name, signatures(kind), args)
+    raise _no_signature_fits(CONSTRUCTORS[kind].name, signatures(kind), args)
 
 
-def _cannot(value: Value, target: str, name: str = "new") -> EvaluationError:
+def _cannot_convert(value: Value, target: str, name: str = "new") -> EvaluationError:
     if isinstance(value, str):
         return EvaluationError(f"'{name}' The string '{value}' cannot be converted to {target}")
     return EvaluationError(f"'{name}' Value of type {infer(value).generalized()} cannot be converted to {target}")
@@ -161,31 +161,31 @@ def _cannot(value: Value, target: str, name: str = "new") -> EvaluationError:
 
 
 def _integer(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
-    ways = signatures(IntegerType)
-    if ways[0].accepts(args):
+    alternatives = signatures(IntegerType)
+    if alternatives[0].accepts(args):
         radix, absolute = (*args[1:], *[DEFAULT, False][len(args) - 1 :])[:2]
         return _absolute(_to_integer(args[0], radix), absolute)
-    if ways[1].accepts(args):
-        given = args[0]
-        return _absolute(_to_integer(given["from"], given.get("radix", DEFAULT)), given.get("abs", False))
+    if alternatives[1].accepts(args):
+        arguments = args[0]
+        return _absolute(_to_integer(arguments["from"], arguments.get("radix", DEFAULT)), arguments.get("abs", False))
     if len(args) == 1 and isinstance(args[0], dict):
-        return _integer_problem(args[0], ways)
+        return _integer_problem(args[0], alternatives)
     if 1 <= len(args) <= 3 and (len(args) < 2 or args[1].__class__ is int) and (len(args) < 3 or args[2].__class__ is bool):
         if len(args) > 1 and args[1] not in (2, 8, 10, 16):
             raise EvaluationError(f"Illegal radix: {args[1]}, expected 2, 8, 10, 16, or default")
-        raise _cannot(args[0], "Integer")
-    raise _described("new", ways, args)
+        raise _cannot_convert(args[0], "Integer")
+    raise _no_signature_fits("new", alternatives, args)
 
 
-def _integer_problem(given: dict[Value, Value], ways: Sequence[Signature]) -> Value:
-    if "from" in given and not parse_type(INTEGER_FROM).instance(given["from"]):
-        raise _cannot(given["from"], "Integer")
-    radix = given.get("radix")
+def _integer_problem(arguments: dict[Value, Value], alternatives: Sequence[Signature]) -> Value:
+    if "from" in arguments and not parse_type(INTEGER_FROM).instance(arguments["from"]):
+        raise _cannot_convert(arguments["from"], "Integer")
+    radix = arguments.get("radix")
     if radix is not None and radix is not DEFAULT and radix not in (2, 8, 10, 16):
         raise EvaluationError(f"Illegal radix: {radix}, expected 2, 8, 10, 16, or default")
-    wanted = ways[1].parameters[0].type
-    assert wanted is not None
-    raise EvaluationError(describe_mismatch("Integer.new has wrong type,", wanted, infer_set(given)))
+    expected = alternatives[1].parameters[0].type
+    assert expected is not None
+    raise EvaluationError(describe_mismatch("Integer.new has wrong type,", expected, infer_set(arguments)))
 
 
 def _absolute(number: Value, absolute: bool) -> Value:
@@ -227,14 +227,14 @@ def _numeric(type_: PuppetType, args: Sequence[Value], context: ConstructionCont
 
 
 def _real(args: Sequence[Value], target: str, convert: Callable[[Value], Value]) -> Value:
-    ways = signatures(FloatType)
-    if ways[0].accepts(args):
+    alternatives = signatures(FloatType)
+    if alternatives[0].accepts(args):
         return _absolute(convert(args[0]), len(args) > 1 and args[1])
-    if ways[1].accepts(args):
+    if alternatives[1].accepts(args):
         return _absolute(convert(args[0]["from"]), args[0].get("abs", False))
     if len(args) == 1 or (len(args) == 2 and args[1].__class__ is bool):
-        raise _cannot(args[0], target, f"new_{target.lower()}")
-    raise _described(f"new_{target.lower()}", ways, args)
+        raise _cannot_convert(args[0], target, f"new_{target.lower()}")
+    raise _no_signature_fits(f"new_{target.lower()}", alternatives, args)
 
 
 def _to_float(value: Value) -> float:
@@ -263,11 +263,11 @@ def _to_numeric(value: Value) -> Value:
 
 
 def _boolean(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
-    ways = signatures(BooleanType)
-    if not ways[0].accepts(args):
+    alternatives = signatures(BooleanType)
+    if not alternatives[0].accepts(args):
         if len(args) == 1:
-            raise _cannot(args[0], "Boolean", "new_boolean")
-        raise _described("new_boolean", ways, args)
+            raise _cannot_convert(args[0], "Boolean", "new_boolean")
+        raise _no_signature_fits("new_boolean", alternatives, args)
     value = args[0]
     return value.lower() not in ("false", "no", "n") if isinstance(value, str) else bool(value)
 
@@ -276,26 +276,26 @@ def _boolean(type_: PuppetType, args: Sequence[Value], context: ConstructionCont
 
 
 def _string(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
-    _fitting(StringType, args)
+    _fitting_signature(StringType, args)
     return to_string(args[0], args[1] if len(args) > 1 else DEFAULT)
 
 
 def _array(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
 
-    ways = signatures(ArrayType)
-    if ways[0].accepts(args):
+    alternatives = signatures(ArrayType)
+    if alternatives[0].accepts(args):
         value = args[0]
         return list(value.data) if isinstance(value, Binary) else list(elements(value))
-    if ways[1].accepts(args):
+    if alternatives[1].accepts(args):
         return args[0] if isinstance(args[0], list) else [args[0]]
     if len(args) == 1 or (len(args) == 2 and args[1].__class__ is bool):
         raise EvaluationError(f"'new_array' Value of type {infer(args[0]).generalized()} cannot be converted to Array")
-    raise _described("new_array", ways, args)
+    raise _no_signature_fits("new_array", alternatives, args)
 
 
 def _hash(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
 
-    which = _fitting(HashType, args)
+    which = _fitting_signature(HashType, args)
     value = args[0]
     if which == 0 and len(args) == 2:
         return _tree(value, args[1] == "hash_tree")
@@ -317,7 +317,7 @@ def _flat_hash(items: list[Value]) -> Value:
 
 
 def _tree(pairs: list[Value], all_hashes: bool) -> Value:
-    """`[path, value]` pairs as nested hashes, and arrays where these are given (not with `all_hashes`)."""
+    """Return nested hashes for `[path, value]` pairs, and arrays where values are arrays (hashes with `all_hashes`)."""
 
     def plain(value: Value) -> Value:
         if all_hashes and isinstance(value, list):
@@ -342,19 +342,19 @@ def _tree(pairs: list[Value], all_hashes: bool) -> Value:
 
 
 def _regexp(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
-    _fitting(RegexpType, args)
-    found = Regexp(quoted(args[0]) if len(args) > 1 and args[1] else args[0])
-    _ = found.pattern
-    return found
+    _fitting_signature(RegexpType, args)
+    regexp = Regexp(quoted(args[0]) if len(args) > 1 and args[1] else args[0])
+    _ = regexp.pattern
+    return regexp
 
 
 def _type(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
-    _fitting(TypeType, args)
+    _fitting_signature(TypeType, args)
     return parse_type(args[0], context.types if context is not None else None)
 
 
 def _sensitive(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
-    _fitting(SensitiveType, args)
+    _fitting_signature(SensitiveType, args)
     return args[0] if isinstance(args[0], Sensitive) else Sensitive(args[0])
 
 
@@ -364,40 +364,40 @@ def _sensitive(type_: PuppetType, args: Sequence[Value], context: ConstructionCo
 def _semver(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
     if len(args) == 1 and isinstance(args[0], str) and not re.fullmatch(SEMVER, args[0]):
         raise EvaluationError(f"'new_Version' The string '{args[0]}' cannot be converted to a SemVer")
-    which = _fitting(SemVerType, args)
+    which = _fitting_signature(SemVerType, args)
     if which == 0:
         return SemVer.parse(args[0])
     if which == 1:
         return SemVer.of(*args)
-    given = args[0]
-    return SemVer.of(given["major"], given["minor"], given["patch"], given.get("prerelease"), given.get("build"))
+    arguments = args[0]
+    return SemVer.of(arguments["major"], arguments["minor"], arguments["patch"], arguments.get("prerelease"), arguments.get("build"))
 
 
 def _semver_range(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
-    which = _fitting(SemVerRangeType, args)
+    which = _fitting_signature(SemVerRangeType, args)
     if which == 0:
         return SemVerRange.parse(args[0])
-    given = args[0] if which == 2 else dict(zip(("min", "max", "exclude_max"), args, strict=False))
-    low, high = (None if given.get(n, DEFAULT) is DEFAULT else given[n] for n in ("min", "max"))
-    return SemVerRange.between(low, high, bool(given.get("exclude_max", False)))
+    arguments = args[0] if which == 2 else dict(zip(("min", "max", "exclude_max"), args, strict=False))
+    low, high = (None if arguments.get(n, DEFAULT) is DEFAULT else arguments[n] for n in ("min", "max"))
+    return SemVerRange.between(low, high, bool(arguments.get("exclude_max", False)))
 
 
 def _timespan(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
-    which = _fitting(TimespanType, args)
+    which = _fitting_signature(TimespanType, args)
     if which == 0:
         return Timespan.seconds(args[0])
     if which == 1:
         return Timespan.parse(*args)
     if which == 2:
         return Timespan.of(*args)
-    given = args[0]
+    arguments = args[0]
     if which == 3:
-        return Timespan.parse(given["string"], *([given["format"]] if "format" in given else []))
-    return Timespan.of(**given)
+        return Timespan.parse(arguments["string"], *([arguments["format"]] if "format" in arguments else []))
+    return Timespan.of(**arguments)
 
 
 def _timestamp(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
-    which = _fitting(TimestampType, args)
+    which = _fitting_signature(TimestampType, args)
     if which == 0:
         if context is None:
             raise EvaluationError("Timestamp.new without arguments needs a clock")
@@ -406,12 +406,12 @@ def _timestamp(type_: PuppetType, args: Sequence[Value], context: ConstructionCo
         return Timestamp(int(args[0] * SECOND))
     if which == 2:
         return Timestamp.parse(*args)
-    given = args[0]
-    return Timestamp.parse(given["string"], given.get("format"), given.get("timezone"))
+    arguments = args[0]
+    return Timestamp.parse(arguments["string"], arguments.get("format"), arguments.get("timezone"))
 
 
 def _binary(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
-    which = _fitting(BinaryType, args)
+    which = _fitting_signature(BinaryType, args)
     value, format_ = (args[0], args[1] if len(args) > 1 else None) if which < 2 else (args[0]["value"], args[0].get("format"))
     if isinstance(value, list):
         return Binary(bytes(value))
@@ -429,13 +429,13 @@ def _binary_of(text: str, format_: str) -> Binary:
 
 
 def _uri(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
-    if _fitting(URIType, args) == 0:
+    if _fitting_signature(URIType, args) == 0:
         return URI.parse(args[0])
     return URI(**args[0])
 
 
 def _unit(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
-    _fitting(NotUndefType, args)
+    _fitting_signature(NotUndefType, args)
     return args[0]
 
 
@@ -451,21 +451,23 @@ def _init(type_: PuppetType, args: Sequence[Value], context: ConstructionContext
         return new(type_.type, args[0] if spread else args, context)
     if len(args) != 1:
         raise EvaluationError(f"'new_Init' expects 1 argument, got {len(args) or 'none'}")
-    made = _made(type_.type)
-    if made.__class__ in CONSTRUCTORS and not any(s.accepts_count(1 + len(type_.arguments)) for s in signatures(made.__class__)):
-        raise EvaluationError(f"The type '{type_}' does not represent a valid set of parameters for {made}.new()")
+    constructed = _constructed_type(type_.type)
+    if constructed.__class__ in CONSTRUCTORS and not any(
+        s.accepts_count(1 + len(type_.arguments)) for s in signatures(constructed.__class__)
+    ):
+        raise EvaluationError(f"The type '{type_}' does not represent a valid set of parameters for {constructed}.new()")
     return new(type_.type, [*args, *type_.arguments], context)
 
 
 def _is_spread(type_: PuppetType, args: Sequence[Value]) -> bool:
-    """Whether an array that is given alone stands for several arguments: not where `new` wants an array."""
-    made = _made(type_)
-    if isinstance(made, StringType):
+    """Return whether an array as the only argument represents several arguments, which it does not where `new` accepts an array."""
+    constructed = _constructed_type(type_)
+    if isinstance(constructed, StringType):
         return convertible(type_, args[0])
     return not convertible(type_, args)
 
 
-def _object_ways(type_: ObjectType) -> list[Signature]:
+def _object_signatures(type_: ObjectType) -> list[Signature]:
     by_hash = Signature([Parameter("hash", type_.init_struct)])
     by_position = Signature([Parameter(a.name, a.type, a.optional) for a in type_.settable])
     return [by_hash, by_position]
@@ -476,12 +478,12 @@ def _object(type_: PuppetType, args: Sequence[Value], context: ConstructionConte
     assert isinstance(base, ObjectType)
     if base.name == "Object":
         raise EvaluationError("Creation of new instance of type 'Object' is not supported")
-    by_hash, by_position = _object_ways(base)
+    by_hash, by_position = _object_signatures(base)
     if by_hash.accepts(args):
         return base.new({value_of(k): v for k, v in args[0].items()})
     if by_position.accepts(args):
         return base.new(dict(zip((a.name for a in base.settable), args, strict=False)))
-    raise _described(f"new_{base.name}", [by_hash, by_position], args)
+    raise _no_signature_fits(f"new_{base.name}", [by_hash, by_position], args)
 
 
 _MAKERS: Final[dict[type[PuppetType], Maker]] = {

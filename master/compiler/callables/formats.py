@@ -35,7 +35,7 @@ _DELIMITERS: Final = {"[": "[]", "{": "{}", "(": "()", "<": "<>", "|": "||"}
 
 @dataclass(frozen=True, slots=True)
 class ValueFormat:
-    """One format, and of containers what separates the elements and how these are formatted (None: as usual)."""
+    """One format; for containers also the separators of elements and the formats of elements (None: the usual ones)."""
 
     text: str
     flags: str
@@ -48,15 +48,15 @@ class ValueFormat:
 
     @classmethod
     def parse(cls, text: Value) -> ValueFormat:
-        found = _PATTERN.fullmatch(text) if isinstance(text, str) else None
-        if not found:
+        match = _PATTERN.fullmatch(text) if isinstance(text, str) else None
+        if not match:
             raise EvaluationError(f"The format '{to_s(text)}' is not a valid format on the form '%<flags><width>.<prec><format>'")
-        flags = found[1]
+        flags = match[1]
         if len(set(flags)) != len(flags):
             raise EvaluationError(f"The same flag can only be used once, got '{text}'")
         if sum(d in flags for d in _DELIMITERS) > 1:
             raise EvaluationError(f"Only one of the delimiters [ {{ ( < | can be given in the format flags, got '{text}'")
-        return cls(text, flags, int(found[2]) if found[2] else None, int(found[3]) if found[3] else None, found[4])
+        return cls(text, flags, int(match[2]) if match[2] else None, int(match[3]) if match[3] else None, match[4])
 
     @property
     def alt(self) -> bool:
@@ -77,7 +77,7 @@ class ValueFormat:
         return "" if " " in self.flags else usual
 
     def over(self, lower: ValueFormat | None) -> ValueFormat:
-        """This format, with what it leaves open taken from `lower`."""
+        """Return this format, with what it does not specify taken from `lower`."""
         if lower is None:
             return self
         return replace(
@@ -104,8 +104,8 @@ _DEFAULTS: Final[Formats] = {
 def _merged(lower: Formats | None, higher: Formats | None) -> Formats | None:
     if not lower or not higher:
         return lower or higher
-    kept = {t: f for t, f in lower.items() if not any(h != t and h.assignable(t) for h in higher)}
-    united = {t: higher[t].over(kept.get(t)) if t in higher else kept[t] for t in [*kept, *higher]}
+    lower_only = {t: f for t, f in lower.items() if not any(h != t and h.assignable(t) for h in higher)}
+    united = {t: higher[t].over(lower_only.get(t)) if t in higher else lower_only[t] for t in [*lower_only, *higher]}
     return {t: united[t] for t in sorted(united, key=cmp_to_key(_rank))}
 
 
@@ -113,7 +113,7 @@ _RANKS: Final = ((StructType, 1), (HashType, 2), (TupleType, 3), (ArrayType, 4),
 
 
 def _rank(one: PuppetType, two: PuppetType) -> int:
-    """Narrower types first."""
+    """Return the formats ordered so that narrower types come first."""
     if one == two:
         return 0
     narrower, wider = two.assignable(one), one.assignable(two)
@@ -125,25 +125,25 @@ def _rank(one: PuppetType, two: PuppetType) -> int:
     return first - second
 
 
-def _formats_of(given: Value) -> Formats:
-    found: Formats = {}
-    for type_, value in entries(given):
+def _formats_of(mapping: Value) -> Formats:
+    formats: Formats = {}
+    for type_, value in entries(mapping):
         if not isinstance(type_, PuppetType):
             raise EvaluationError(f"top level keys in the format hash must be data types, got instance of '{type_.__class__.__name__}'")
-        found[type_] = _container_format(value) if isinstance(value, dict) else ValueFormat.parse(value)
-    return found
+        formats[type_] = _container_format(value) if isinstance(value, dict) else ValueFormat.parse(value)
+    return formats
 
 
-def _container_format(given: Mapping[str, Value]) -> ValueFormat:
+def _container_format(options: Mapping[str, Value]) -> ValueFormat:
     known = ("separator", "separator2", "format", "string_formats")
-    if any(key not in known for key in given):
+    if any(key not in known for key in options):
         allowed = ", ".join(f"'{key}'" for key in known)
-        raise EvaluationError(f"only {allowed} are allowed in a container format, got {program(dict(given))}")
-    inner = given.get("string_formats")
+        raise EvaluationError(f"only {allowed} are allowed in a container format, got {program(dict(options))}")
+    inner = options.get("string_formats")
     return replace(
-        ValueFormat.parse(given.get("format", "%p")),
-        separator=given.get("separator"),
-        separator2=given.get("separator2"),
+        ValueFormat.parse(options.get("format", "%p")),
+        separator=options.get("separator"),
+        separator2=options.get("separator2"),
         inner=_formats_of(inner) if inner is not None else None,
     )
 
@@ -254,7 +254,7 @@ def _single(value: Value, format_: ValueFormat) -> str:
 
 
 def _flagged(format_: ValueFormat, text: str) -> str:
-    """`text` by width, precision and `-` alone."""
+    """Return `text` formatted by width, precision and `-` alone."""
     if "-" in format_.flags or format_.width is not None or format_.precision is not None:
         return format_value(Directive("-" if "-" in format_.flags else "", format_.width, format_.precision, "s"), text)
     return text
@@ -284,7 +284,7 @@ def _string(value: str, format_: ValueFormat) -> str:
 
 
 def double_quoted(text: str) -> str:
-    """`text` in double quotes, whatever it contains."""
+    """Return `text` in double quotes, whatever it contains."""
     escapes = {"\t": "\\t", "\n": "\\n", "\r": "\\r", '"': '\\"', "$": "\\$", "\\": "\\\\"}
     return '"' + "".join(escapes.get(c) or (f"\\u{{{ord(c):X}}}" if c < " " else c) for c in text) + '"'
 
@@ -406,7 +406,7 @@ def _object(value: Value, format_: ValueFormat) -> str:
 
 @dataclass(slots=True)
 class _Line:
-    """Text in the making."""
+    """The text under construction, with its indentation."""
 
     parts: list[str] = field(default_factory=list)
 
@@ -450,7 +450,7 @@ def _array(value: Sequence[Value], format_: ValueFormat, formats: Formats, inden
 
 
 def _widest(value: Sequence[Value], texts: Sequence[str]) -> int:
-    """The longest run of elements that are no containers."""
+    """Return the length of the longest run of elements that are no containers."""
     runs = [0]
     for item, text in zip(value, texts, strict=True):
         if isinstance(item, list | dict):

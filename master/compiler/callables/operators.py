@@ -60,7 +60,7 @@ _TIMES = (Timespan, Timestamp)
 
 
 def numeric(value: Value, reporter: Reporter, operand: int | None = None) -> Any:
-    """`value` as a number (or a time); strings are converted, which is reported."""
+    """Return `value` as a number or a time; strings are converted, which is reported."""
     kind = value.__class__
     if kind is int or kind is float or kind in _TIMES:
         return value
@@ -112,7 +112,7 @@ def plus(left: Value, right: Value, reporter: Reporter) -> Value:
 
 
 def concatenated(left: Value, right: Value) -> Value:
-    """Collections joined; hashes merged, the right one's values winning."""
+    """Return two collections joined; of hashes, the values of the right one win."""
     kind = right.__class__
     if left.__class__ is list:
         if kind is list:
@@ -136,7 +136,7 @@ def concatenated(left: Value, right: Value) -> Value:
 
 
 def hash_of(items: list[Value]) -> dict[Any, Value]:
-    """A hash of `[key, value]` pairs, or of keys and values in turn."""
+    """Return the hash of an array of `[key, value]` pairs, or of alternating keys and values."""
     if items and all(item.__class__ is list for item in items):
         if any(len(pair) not in (1, 2) for pair in items):
             size = next(len(pair) for pair in items if len(pair) not in (1, 2))
@@ -177,7 +177,7 @@ def times(left: Value, right: Value, reporter: Reporter) -> Value:
 
 
 def divide(left: Value, right: Value, reporter: Reporter) -> Value:
-    """Integers floor; a Timespan by a Timespan is a ratio."""
+    """Return the quotient: Integers are rounded down, and a Timespan divided by a Timespan is a ratio."""
     left, right = numeric(left, reporter, 0), numeric(right, reporter, 1)
     if left.__class__ is Timespan:
         if right.__class__ is Timespan:
@@ -317,7 +317,7 @@ def _array_access(left: list[Value], keys: Sequence[Value], reporter: Reporter) 
 
 
 def _slice(size: int, start: int, count: int) -> tuple[int, int]:
-    """Absolute start and length; both may be given from the end."""
+    """Return absolute start and length; both may be relative to the end."""
     start = size + start if start < 0 else start
     count = size - start + count + 1 if count < 0 else count
     return (0, start + count) if start < 0 else (start, count)
@@ -345,7 +345,7 @@ def _string_access(left: str, keys: Sequence[Value]) -> str:
 
 
 def unfold(value: Value) -> list[Value]:
-    """`*value`: what it splices into a list."""
+    """Return the elements that `*value` inserts into a list."""
     kind = value.__class__
     if kind is list:
         return value  # type: ignore[no-any-return]

@@ -1,9 +1,8 @@
 """
-What may be called and how: Parameter, Signature, and Closure, a lambda as a value.
+Signatures of functions and lambdas: Parameter, Signature, and Closure, which is a lambda as a value.
 
-The code of a lambda or function is a plain Python function of its positional arguments (a captures-rest parameter is
-`*rest`); it fills in its own defaults. The signature checks what was given. A signature without types and defaults
-costs a comparison of two numbers.
+The code of a lambda or function is a Python function of its positional arguments (a captures-rest parameter is `*rest`), and it fills
+in its own defaults. The signature checks the arguments. A signature without types and defaults costs a comparison of two numbers.
 """
 
 from __future__ import annotations
@@ -31,18 +30,27 @@ __all__ = ["Closure", "Parameter", "Signature", "WrongDefaultError", "of_type"]
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter. `type` None is Any; `optional`: has a default; `splat`: takes the rest, `type` being each element's."""
+    """
+    One parameter of a signature.
+
+    Attributes:
+        type: None for Any; of a splat, the type of each element.
+        optional: whether it has a default.
+        splat: whether it takes all remaining arguments.
+        low: the smallest number of arguments of a splat.
+        high: the largest number of arguments of a splat; None: any number.
+    """
 
     name: str
     type: PuppetType | None = None
     optional: bool = False
     splat: bool = False
-    low: int = 0  # of a splat: how many at least …
-    high: int | None = None  # … and at most; None: any number
+    low: int = 0
+    high: int | None = None
 
     @classmethod
     def declared(cls, name: str, type_: PuppetType | None, *, default: bool = False, splat: bool = False) -> Parameter:
-        """As the language declares it: `Array[T, 1, 3] *$x` stands for one to three values of T."""
+        """Return the parameter of a declaration in the language: `Array[T, 1, 3] *$x` takes one to three values of T."""
         if splat and isinstance(type_, ArrayType):
             low, high = type_.sizes
             return cls(name, _checked(type_.element), False, True, int(low), None if high == INF else int(high))
@@ -54,11 +62,16 @@ def _checked(type_: PuppetType | None) -> PuppetType | None:
 
 
 def _arity_only(block: PuppetType | None) -> Range | None:
-    """How many arguments a block is called with, when its type says nothing else: then no types need comparing."""
-    wanted = block.type if isinstance(block, OptionalType) else block
-    if not isinstance(wanted, CallableType) or wanted.returns is not None or wanted.block is not None or wanted.params is None:
+    """Return the number of arguments of a block whose type restricts nothing else, so that no types need to be compared; else None."""
+    callable_type = block.type if isinstance(block, OptionalType) else block
+    if (
+        not isinstance(callable_type, CallableType)
+        or callable_type.returns is not None
+        or callable_type.block is not None
+        or callable_type.params is None
+    ):
         return None
-    return wanted.params.sizes if all(isinstance(t, UnitType) for t in wanted.params.types) else None
+    return callable_type.params.sizes if all(isinstance(t, UnitType) for t in callable_type.params.types) else None
 
 
 class Signature:
@@ -66,11 +79,12 @@ class Signature:
     Parameters, block and return type of one way to call something.
 
     Attributes:
-        low, high: how many arguments; `high` None: any number.
-        block: a CallableType, an OptionalType of one, or None: no block may be given.
-        plain: no type is to be checked.
-        returns: None is Any.
-        reserved: the name of a parameter that nothing may be assigned to, so that it cannot be called.
+        low: the smallest number of arguments.
+        high: the largest number of arguments; None: any number.
+        block: a CallableType, an OptionalType of one, or None when no block is allowed.
+        plain: whether no types are checked.
+        returns: the return type; None for Any.
+        reserved: the name of a parameter that is a reserved variable, which makes every call an error; else None.
     """
 
     __slots__ = ("_arity", "_callable", "block", "block_name", "high", "low", "parameters", "plain", "reserved", "returns", "types")
@@ -106,7 +120,7 @@ class Signature:
         return self.low <= count and (self.high is None or count <= self.high)
 
     def accepts(self, args: Sequence[Value]) -> bool:
-        """Whether number and types fit; the block is not looked at."""
+        """Return whether the number and the types of the arguments fit; the block is not checked."""
         count = len(args)
         if count < self.low or (self.high is not None and count > self.high):
             return False
@@ -126,10 +140,10 @@ class Signature:
         if block is None:
             return isinstance(self.block, OptionalType)
         if self._arity is not None:
-            given = block.signature
-            return given.low <= self._arity[0] and (given.high is None or given.high >= self._arity[1])
-        wanted = self.block.type if isinstance(self.block, OptionalType) else self.block
-        return isinstance(wanted, AnyType) or wanted is None or wanted.instance(block)
+            signature = block.signature
+            return signature.low <= self._arity[0] and (signature.high is None or signature.high >= self._arity[1])
+        block_type = self.block.type if isinstance(self.block, OptionalType) else self.block
+        return isinstance(block_type, AnyType) or block_type is None or block_type.instance(block)
 
     @property
     def callable(self) -> CallableType:
@@ -140,25 +154,25 @@ class Signature:
         return self._callable
 
     def refuse(self, name: str, args: Sequence[Value], block: Closure | None = None) -> EvaluationError:
-        """The error for arguments that do not fit; `name` is the function's, or `lambda`."""
+        """Return the error for arguments that do not fit; `name` is the function's, or `lambda`."""
         return EvaluationError(describe_signatures(name, [self], arguments_type(args, block)))
 
     def refuse_reserved(self) -> EvaluationError:
         return EvaluationError(f"Attempt to assign to a reserved variable name: '{self.reserved}'")
 
     def check_return(self, name: str, value: Value) -> Value:
-        """`value`, when it is of the declared return type; else EvaluationError."""
+        """Return `value`; raise EvaluationError when it is not of the declared return type."""
         if self.returns is None or self.returns.instance(value):
             return value
         raise EvaluationError(describe_mismatch(f"value returned from {name} has wrong type,", self.returns, infer_set(value)))
 
 
 class WrongDefaultError(EvaluationError):
-    """A default is not of its parameter's type; it is the call that is wrong, for it gave no value."""
+    """A default is not of its parameter's type. The error is reported at the call, which passed no value."""
 
 
 def of_type(value: Value, type_: PuppetType, label: str, parameter: str) -> Value:
-    """The value of a default, when it is of the declared type; `label` is what the parameter belongs to: `block` or `'function'`."""
+    """Return the value of a default; raise WrongDefaultError when it is not of the declared type. `label` is `block` or `'function'`."""
     if type_.instance(value):
         return value
     raise WrongDefaultError(describe_mismatch(f"{label} parameter '{parameter}'", type_, infer_set(value)))
@@ -166,9 +180,9 @@ def of_type(value: Value, type_: PuppetType, label: str, parameter: str) -> Valu
 
 class Closure(LambdaValue):
     """
-    A lambda that was given to a call: calling it checks its parameters and runs its code.
+    A lambda that was passed to a call. Calling it checks the arguments and runs its code.
 
-    Surplus arguments are dropped, as the reference does; `caller(n)` gives the fastest way to call it n-ary many times.
+    Surplus arguments are dropped, as in the reference. A function that calls the lambda many times uses `caller`.
     """
 
     __slots__ = ("code", "fixed", "signature")
@@ -200,14 +214,14 @@ class Closure(LambdaValue):
             raise EvaluationError(error.message) from None
 
     def caller(self, count: int) -> Callable[..., Value]:
-        """A function of exactly `count` positional arguments."""
+        """Return the fastest function of exactly `count` positional arguments that calls the lambda."""
         if self.fixed and self.signature.accepts_count(count):
             return self.code
         return self.__call__
 
     @property
     def arity(self) -> int:
-        """How many parameters it declares; a captures-rest one counts as many."""
+        """The number of parameters; a captures-rest parameter counts as many."""
         last = self.signature.parameters[-1:]
         return 1 << 30 if last and last[0].splat else len(self.signature.parameters)
 

@@ -1,4 +1,4 @@
-"""Ruby's `format`: what `sprintf` and the formats of `String.new` are built on."""
+"""Ruby's `format`, on which `sprintf` and the formats of `String.new` are built."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MAX_WIDTH: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Directive:
-    """One directive: flags out of `-+ #0`, width, precision, letter."""
+    """One directive of a format: flags out of `-+ #0`, width, precision and letter."""
 
     flags: str
     width: int | None
@@ -43,7 +43,7 @@ class Directive:
 
 
 class _Arguments:
-    """The arguments of a format, by turn, by number or by name."""
+    """The arguments of a format, taken in order, by number or by name."""
 
     def __init__(self, values: Sequence[Value]) -> None:
         self.values = values
@@ -84,30 +84,30 @@ def format_text(format_: str, values: Sequence[Value]) -> str:
             out.append(format_[at:])
             return "".join(out)
         out.append(format_[at:start])
-        found = _SPEC.match(format_, start)
-        if not found or not found["letter"]:
+        match = _SPEC.match(format_, start)
+        if not match or not match["letter"]:
             if start + 1 >= len(format_):
                 raise EvaluationError("incomplete format specifier; use %% (double %) instead")
             raise EvaluationError(f"malformed format string - %{format_[start + 1]}")
-        at = found.end()
-        if found["letter"] == "{":
+        at = match.end()
+        if match["letter"] == "{":
             end = format_.find("}", at)
             if end < 0:
                 raise EvaluationError("malformed name - unmatched parenthesis")
-            spec = _spec(found, arguments)
+            spec = _spec(match, arguments)
             out.append(spec.padded(_plain(arguments.named(format_[at:end], "{}"))))
             at = end + 1
-        elif found["letter"] in "%\n\0":
-            if found["letter"] == "%" and len(found[0]) > 2:
+        elif match["letter"] in "%\n\0":
+            if match["letter"] == "%" and len(match[0]) > 2:
                 raise EvaluationError("invalid format character - %")
-            out.append("%" if found["letter"] == "%" else "%" + found["letter"])
+            out.append("%" if match["letter"] == "%" else "%" + match["letter"])
         else:
-            out.append(_directive(found, arguments))
+            out.append(_directive(match, arguments))
 
 
-def _spec(found: re.Match[str], arguments: _Arguments) -> Directive:
-    flags = re.sub(r"\d+\$", "", found["flags"]) + found["flags2"]
-    width = found["width"]
+def _spec(match: re.Match[str], arguments: _Arguments) -> Directive:
+    flags = re.sub(r"\d+\$", "", match["flags"]) + match["flags2"]
+    width = match["width"]
     number: int | None = None
     if width == "*":
         number = to_integer(arguments.take())
@@ -115,20 +115,20 @@ def _spec(found: re.Match[str], arguments: _Arguments) -> Directive:
             flags, number = flags + "-", -number
     elif width:
         number = int(width)
-    precision = found["precision"]
+    precision = match["precision"]
     places: int | None = None
     if precision is not None:
         places = to_integer(arguments.take()) if precision == "*" else int(precision or 0)
         places = None if places < 0 else places
     if (number or 0) > _MAX_WIDTH or (places or 0) > _MAX_WIDTH:
         raise EvaluationError("width too big", hint=f"Widths and precisions up to {_MAX_WIDTH} are formatted.")
-    return Directive(flags, number, places, found["letter"])
+    return Directive(flags, number, places, match["letter"])
 
 
-def _directive(found: re.Match[str], arguments: _Arguments) -> str:
-    spec = _spec(found, arguments)
-    name = found["named"] if found["named"] is not None else found["named2"]
-    position = re.search(r"(\d+)\$", found["flags"])
+def _directive(match: re.Match[str], arguments: _Arguments) -> str:
+    spec = _spec(match, arguments)
+    name = match["named"] if match["named"] is not None else match["named2"]
+    position = re.search(r"(\d+)\$", match["flags"])
     if name is not None:
         value = arguments.named(name, "<>")
     elif position:
@@ -168,7 +168,7 @@ def _format_character(number: int) -> str:
 
 
 def format_value(spec: Directive, value: Value) -> str:
-    """One value by one directive."""
+    """Return one value formatted by one directive."""
     letter = spec.letter
     if letter in "sp":
         text = _plain(value) if letter == "s" else inspect(value)
@@ -188,7 +188,7 @@ def format_value(spec: Directive, value: Value) -> str:
 
 
 def _signed(spec: Directive, negative: bool, prefix: str, digits: str) -> str:
-    """Sign, prefix and digits, filled with zeroes or blanks to the width."""
+    """Return sign, prefix and digits, filled with zeroes or blanks to the width."""
     sign = "-" if negative else "+" if "+" in spec.flags else " " if " " in spec.flags else ""
     if spec.width is not None and "0" in spec.flags and "-" not in spec.flags and (spec.precision is None or spec.letter in "fFeEgGaA"):
         digits = digits.rjust(spec.width - len(sign) - len(prefix), "0")
@@ -250,7 +250,7 @@ def _float(spec: Directive, number: float) -> str:
 
 
 _HEX_PLACES: Final = 13
-"""Hexadecimal places behind the point that hold all of a float's mantissa."""
+"""The number of hexadecimal digits behind the point that hold the whole mantissa of a float."""
 
 
 def _hexadecimal(number: float, precision: int | None, has_point: bool) -> str:
@@ -296,7 +296,7 @@ _INTEGER: Final = re.compile(
 
 
 def to_integer(value: Value, base: int | None = None) -> int:
-    """Ruby's Integer(value, base): strict; EvaluationError in its words."""
+    """Return the result of Ruby's strict `Integer(value, base)`; raise EvaluationError with Ruby's message."""
     kind = value.__class__
     if kind is int:
         return value  # type: ignore[no-any-return]
@@ -317,11 +317,11 @@ def to_integer(value: Value, base: int | None = None) -> int:
 
 
 def _integer_of(text: str, base: int | None) -> int | None:
-    found = _INTEGER.fullmatch(text)
+    match = _INTEGER.fullmatch(text)
     if base is None:
-        if not found:
+        if not match:
             return None
-        sign, _, hexadecimal, _, binary, _, octal, decimal = found.groups()
+        sign, _, hexadecimal, _, binary, _, octal, decimal = match.groups()
         digits, radix = next((d, r) for d, r in ((hexadecimal, 16), (binary, 2), (octal, 8), (decimal, 10)) if d is not None)
         if decimal is not None and len(decimal) > 1 and decimal[0] == "0":
             return None
@@ -338,7 +338,7 @@ def _integer_of(text: str, base: int | None) -> int | None:
 
 
 def to_float(value: Value) -> float:
-    """Ruby's Float(value): strict; EvaluationError in its words."""
+    """Return the result of Ruby's strict `Float(value)`; raise EvaluationError with Ruby's message."""
     kind = value.__class__
     if kind is int or kind is float:
         return float(value)

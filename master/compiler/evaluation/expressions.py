@@ -11,7 +11,7 @@ from ..codegen.units import Unit
 from ..errors.locations import located
 from ..loading.loaded_files import LoadedFile
 from ..syntax import nodes as n
-from ..syntax.checker import Diagnostic, check, refuse
+from ..syntax.checker import Diagnostic, check, log_and_refuse
 from ..syntax.parser import parse
 from ..syntax.source import Source
 from ..values.core import Value
@@ -39,7 +39,7 @@ def evaluate(compilation: Compilation, source: Source) -> Value:
     def warn(level: str, diagnostic: Diagnostic) -> None:
         compilation.log.add(level, diagnostic.message, where=diagnostic.where)
 
-    refuse(check(program, source, strict=strict), warn)
+    log_and_refuse(check(program, source, strict=strict), warn)
     if program.definitions:
         where = source.locate(program.definitions[0].at)
         raise ParseError("Nothing can be defined here", where=where, hint="Give expressions and assignments only.")

@@ -11,7 +11,7 @@ from shared.errors import Location
 from ..codegen.codecache import CodeCache
 from ..codegen.units import Unit
 from ..host import CompilerHost
-from ..syntax.checker import Diagnostic, check, refuse
+from ..syntax.checker import Diagnostic, check, log_and_refuse
 from ..syntax.parser import parse
 from ..syntax.source import Source
 from .loaded_files import LoadedFile
@@ -46,7 +46,7 @@ class FileReader:
         if unit is None:
             program = parse(source, epp=epp)
             findings = check(program, source, namespace=namespace, strict=strict)
-            refuse(findings, self.log)
+            log_and_refuse(findings, self.log)
             warnings = [(f.severity, f.message, f.where.line, f.where.column, f.lexical) for f in findings]
             unit = Unit.read(program, source, epp=epp, warnings=warnings)
             self.cache.put(key, unit)
@@ -56,7 +56,7 @@ class FileReader:
 
     def repeat_warnings(self, unit: Unit, source: Source) -> None:
         """Log the warnings of a file that was checked before; those of a template come at each use."""
-        refuse([_diagnostic(warning, source.file) for warning in unit.warnings], self.log)
+        log_and_refuse([_diagnostic(warning, source.file) for warning in unit.warnings], self.log)
 
 
 def _diagnostic(stored: tuple[str, str, int | None, int | None, bool], file: str | None) -> Diagnostic:

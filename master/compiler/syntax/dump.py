@@ -1,4 +1,4 @@
-"""A syntax tree as text: Puppet Notation, what `puppet parser dump` prints."""
+"""A syntax tree as text in Puppet Notation, which `puppet parser dump` prints."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ class NotationMap:
 
 @dataclass(frozen=True, slots=True)
 class NotationNil:
-    """`nil`, where None says that there is nothing."""
+    """`nil`; None, in contrast, means that an element is absent."""
 
 
 Tree = NotationCall | NotationMap | NotationNil | list["Tree"] | str | int | float
 
 
 def pn(node: n.SyntaxNode, *, pretty: bool = False) -> str:
-    """The node and all below it, as `puppet parser dump --format pn` writes it: on one line, or with `pretty` on many."""
+    """Return the node and all below it as `puppet parser dump --format pn` writes it: on one line, or on many with `pretty`."""
     return _written(tree(node), "" if pretty else None)
 
 
 def as_data(node: n.SyntaxNode) -> Any:
-    """The same graph as plain data, as `puppet parser dump --format json` writes it: `{"^": [call]}`, `{"#": [key, value]}`."""
+    """Return the node as plain data, as `puppet parser dump --format json` writes it: `{"^": [call]}`, `{"#": [key, value]}`."""
     return _data(tree(node))
 
 
 def tree(node: n.SyntaxNode) -> Tree:
-    """The notation's own tree."""
+    """Return the notation's own tree of a node."""
     return _RULES[type(node)](node)  # type: ignore[no-any-return, operator]
 
 
@@ -91,7 +91,7 @@ def _call(name: str, *parts: Tree) -> NotationCall:
 
 
 def _map(*entries: tuple[str, Tree | None]) -> NotationMap:
-    """Entries whose value is None are left out."""
+    """Return a map without the entries whose value is None."""
     return NotationMap(tuple((key, value) for key, value in entries if value is not None))
 
 
@@ -104,7 +104,7 @@ def _quoted(text: str) -> str:
 
 
 def _number(value: float) -> str:
-    """As Ruby writes it: `1.0e+20`."""
+    """Return a number as Ruby writes it: `1.0e+20`."""
     text = repr(value)
     return text.replace("e", ".0e") if "e" in text and "." not in text else text
 

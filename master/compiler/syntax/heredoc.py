@@ -1,4 +1,4 @@
-"""A heredoc: what its header says, and its text with the margin taken off."""
+"""Heredocs: their header, and their text without the margin."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Fail = Callable[[str], Exception]
 
 @dataclass(frozen=True, slots=True)
 class HeredocHeader:
-    """`@("tag":syntax/escapes)`: `escapes` as `strings.unescape` wants them, empty when a backslash is just that."""
+    """The header `@("tag":syntax/escapes)`; `escapes` is an argument of `strings.unescape`, empty when a backslash has no meaning."""
 
     tag: str
     interpolates: bool
@@ -84,14 +84,14 @@ def header(text: str, fail: Fail) -> HeredocHeader:
 
 
 def body(source: str, start: int, tag: str) -> HeredocBody | None:
-    """The text from `start` up to the line that ends with `tag`; None when there is no such line."""
+    """Return the text from `start` up to the line that ends with `tag`; None when there is no such line."""
     end = re.compile(rf"(?m)({BLANK}*)(?:(\|){BLANK}*)?(?:(-){BLANK}*)?{re.escape(tag)}{BLANK}*\r?(?:\n|\Z)")
-    found = end.search(source, start)
-    if not found:
+    end_line = end.search(source, start)
+    if not end_line:
         return None
-    last = source.rfind("\n", start, found.start()) + 1 or start  # the end line's own start
+    last = source.rfind("\n", start, end_line.start()) + 1 or start  # the end line's own start
     lines = [line + "\n" for line in source[start:last].split("\n")[:-1]]  # splitlines would also split at form feeds
-    margin = found[1] if found[2] else ""
+    margin = end_line[1] if end_line[2] else ""
     starts: list[int] = []
     removed: list[int] = []
     kept: list[str] = []
@@ -105,6 +105,6 @@ def body(source: str, start: int, tag: str) -> HeredocBody | None:
         kept.append(line)
         length += len(line)
     text = "".join(kept)
-    if found[3]:
+    if end_line[3]:
         text = text.removesuffix("\n").removesuffix("\r") if text.endswith("\n") else text
-    return HeredocBody(text, start, found.end(), tuple(starts), tuple(removed))
+    return HeredocBody(text, start, end_line.end(), tuple(starts), tuple(removed))

@@ -7,8 +7,8 @@ tokens of the expressions between them), `heredoc` (its text follows as string t
 `end`. Three operators have a second kind that depends on what stands before them: ` (` first on its line, ` [` after white space,
 `?{` after `?`.
 
-What cannot be read becomes one token of kind `error`, whose text is the ParseError to raise when the parser arrives there: an
-error of syntax in front of it comes first, as in the reference.
+Text that is no token becomes one token of kind `error`, whose text is the ParseError that the parser raises when it arrives there: an
+error of syntax before it is reported first, as in the reference.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .nodes import LexerWarning
 from .source import Source
 
 Token = tuple[str, str, int, int]
-"""kind, text, offset of the first character, offset behind the last."""
+"""Kind, text, offset of the first character, and offset behind the last character."""
 
 
 # fmt: off
@@ -32,7 +32,7 @@ KEYWORDS: frozenset[str] = frozenset((
     "and", "attr", "case", "class", "default", "define", "else", "elsif", "false", "function", "if", "in", "inherits", "node", "or",
     "private", "true", "type", "undef", "unless",
 ))
-# After these a slash divides; after anything else it may start a regular expression.
+# After these a slash is a division; after anything else it may begin a regular expression.
 _OPERANDS = frozenset((
     ")", "]", "|>", "|>>", "name", "ref", "number", "string", "boolean", "dqpost", "heredoc", "regex", "variable", "word",
 ))
@@ -96,7 +96,7 @@ _UNICODE_BOM = "\ufeff"
 
 @dataclass(frozen=True, slots=True)
 class TokenizedSource:
-    """All tokens, the last of kind `end` or `error`; in the latter case `error` is what to raise on arriving there."""
+    """All tokens of a source; the last is of kind `end` or `error`. In the latter case the parser raises `error` when it arrives there."""
 
     tokens: list[Token]
     warned: list[LexerWarning]
@@ -132,7 +132,7 @@ def lex(source: Source, *, epp: bool = False, tasks: bool = False, max_depth: in
 
 
 class _Lexer:
-    """The reading of one text: a file, or the inside of one heredoc."""
+    """Reads the tokens of one text: of a file, or of the inside of a heredoc."""
 
     def __init__(self, source: Source, text: str, keywords: frozenset[str], depth: int, place: Callable[[int], int] | None = None) -> None:
         self.source = source
@@ -211,7 +211,7 @@ class _Lexer:
                 pos = self._rare(kind, m, at, pos)
 
     def _rare(self, kind: str | None, m: re.Match[str], at: int, pos: int) -> int:
-        """A token of a kind that needs more than its pattern; returns where to go on."""
+        """Read a token of a kind that needs more than its pattern; return the offset behind it."""
         text, append = self.text, self.out.append
         if kind == "ref":
             if text.startswith("::", pos):
@@ -243,7 +243,7 @@ class _Lexer:
         return pos
 
     def _line_break(self, pos: int, end: int) -> bool:
-        """Whether a line ends between two offsets that enclose only white space and comments."""
+        """Return whether a line ends between two offsets that enclose only white space and comments."""
         text = self.text
         while pos < end:
             if text[pos] == "\n":
@@ -283,7 +283,7 @@ class _Lexer:
             raise self.fail(f"Illegal number '{number}'", at)
 
     def _bad_number(self, at: int) -> None:
-        """Raise for digits with something behind them; `1.` in front belongs to the number that was meant."""
+        """Raise the error for digits followed by other characters; a preceding `1.` is part of the number that was meant."""
         word = _WORD.match(self.text, at)
         assert word is not None
         start = at
@@ -304,7 +304,7 @@ class _Lexer:
     # --- strings ----------------------------------------------------------------------------------------------
 
     def _compound(self, read: Callable[[int], int], at: int) -> int:
-        """Read something of many tokens, of which an error inside leaves none."""
+        """Read a construct of many tokens; an error inside it removes all of its tokens."""
         if self.depth <= 0:
             raise self.fail("Strings are nested too deeply", at)
         self.depth -= 1
@@ -355,7 +355,7 @@ class _Lexer:
             seen, value, at = True, "", pos
 
     def _expression(self, pos: int) -> int:
-        """The expression of `${…}` from behind the brace; a bare name at its head becomes a variable."""
+        """Read the expression of `${…}` from behind the brace; a bare name at its beginning becomes a variable."""
         out = self.out
         start = len(out)
         end = self.code(pos, nested=True)
@@ -368,22 +368,22 @@ class _Lexer:
         return end
 
     def _warner(self, at: int) -> Callable[[str], None]:
-        """`warn` at one place."""
+        """Return a function that warns at one place."""
         return lambda message: self.warn(message, at)
 
     def _last_scanned(self, start: int, pos: int, end: int) -> str:
-        """What the reference names as standing before a string that is not closed behind an interpolation: its last match."""
-        found = ""
+        """Return the text that the reference reports before a string that is not closed behind an interpolation: its last match."""
+        text = ""
         for kind, _, first, last in self.out[start:]:
             if first > pos:
-                found = ""
+                text = ""
             if kind in _SCANNED or kind in KEYWORDS:
-                found = self.text[first:last]
+                text = self.text[first:last]
             elif kind in ("string", "dqpost"):
-                found = self.text[max(last - 2, first + (kind == "string")) : last]
+                text = self.text[max(last - 2, first + (kind == "string")) : last]
             pos = last
         gap = self.text[pos:end].removesuffix("}")
-        return "" if gap else found
+        return "" if gap else text
 
     def _heredoc(self, at: int) -> int:
         text = self.text
@@ -430,24 +430,24 @@ class _Lexer:
     opened = False  # a tag
 
     def literal(self, pos: int, *, trim: bool) -> int:
-        """Literal text up to and with the next opening tag; returns where its code begins."""
+        """Read literal text up to the end of the next opening tag; return the offset where the code begins."""
         start, size, text = pos, len(self.text), self.text
         self.opened = self.rendering = False
         if pos >= size:
             return pos
         parts = ""
         while pos < size:
-            found = text.find("<%", pos)
-            end = size if found == -1 else found
+            tag = text.find("<%", pos)
+            end = size if tag == -1 else tag
             if trim:
                 blank = _TRIMMED.match(text, pos, end)
                 pos = blank.end() if blank else pos
                 trim = False
             parts += text[pos:end].replace("%%>", "%>")
-            if found == -1:
+            if tag == -1:
                 pos = size
                 break
-            pos = found + 2
+            pos = tag + 2
             mark = text[pos : pos + 1]
             if mark == "":
                 raise self.fail("Unbalanced embedded expression - opening <% and reaching end of input", pos)

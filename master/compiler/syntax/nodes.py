@@ -1,10 +1,9 @@
 """
-The syntax tree of the Puppet language: one frozen class a construct.
+The syntax tree of the Puppet language: one frozen class for each construct.
 
-`at` is the offset (in characters) that the reference names as the construct's place: the first character of
-most constructs, the operator of binary ones. `end` is the offset behind its last character. `Source.locate(at)`
-turns an offset into file, line and column. Names follow the reference's own tree, so that `puppet parser dump` can
-be written as one more walk over it.
+`at` is the offset (in characters) that the reference reports as the construct's place: the first character of most constructs, the
+operator of binary ones. `end` is the offset behind its last character. `Source.locate(at)` converts an offset to file, line and column.
+The structure follows the reference's own tree, so that `puppet parser dump` is one more walk over it.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ T = TypeVar("T")
 @dataclass_transform(frozen_default=True)
 def construct(cls: type[T]) -> type[T]:
     """
-    A class of the tree. Types hold it to be frozen, which nothing at run time checks: that would double the cost of making one,
-    and a file has thousands.
+    Make a class of the tree. Type checkers take it for frozen; at run time nothing checks that, because it would double the cost of
+    creating a node, and a file has thousands.
     """
     return dataclass(slots=True)(cls)
 
@@ -35,7 +34,7 @@ class SyntaxNode:
 
 @construct
 class Nop(SyntaxNode):
-    """Nothing: an empty block."""
+    """An empty block."""
 
 
 @construct
@@ -96,14 +95,14 @@ class HashLiteral(SyntaxNode):
 
 @construct
 class QualifiedName(SyntaxNode):
-    """A lower-case qualified name or a bare word: a string, a function's or a type's name, by context."""
+    """A lower-case qualified name or a bare word; by context a string, or the name of a function or type."""
 
     value: str
 
 
 @construct
 class QualifiedReference(SyntaxNode):
-    """A capitalised qualified reference, as written."""
+    """A capitalized name, as written."""
 
     value: str
 
@@ -120,21 +119,21 @@ class ReservedWord(SyntaxNode):
 
 @construct
 class TextExpression(SyntaxNode):
-    """An expression inside a string, to be turned into text."""
+    """An expression inside a string."""
 
     expression: SyntaxNode
 
 
 @construct
 class ConcatenatedString(SyntaxNode):
-    """A double-quoted string: String and Text segments in order."""
+    """A double-quoted string; the segments are StringLiterals and TextExpressions."""
 
     segments: tuple[SyntaxNode, ...]
 
 
 @construct
 class HeredocExpression(SyntaxNode):
-    """`text` is a String or an Interpolated; `syntax` may be ''."""
+    """A heredoc; `text` is a StringLiteral or a ConcatenatedString, and `syntax` may be ''."""
 
     syntax: str
     text: SyntaxNode
@@ -145,7 +144,7 @@ class HeredocExpression(SyntaxNode):
 
 @construct
 class VariableExpression(SyntaxNode):
-    """`$name`; the name without `$`, a leading `::` kept; decimal digits for match variables."""
+    """`$name`. The name has no `$`, but a leading `::`; it is decimal digits for match variables."""
 
     name: str
 
@@ -199,14 +198,14 @@ class SelectorExpression(SyntaxNode):
 
 @construct
 class BlockExpression(SyntaxNode):
-    """Statements in order; the value is the last one's."""
+    """Statements in order; the value of the block is that of the last one."""
 
     statements: tuple[SyntaxNode, ...]
 
 
 @construct
 class IfExpression(SyntaxNode):
-    """`elsif` is an If in `otherwise`. Nop where a branch is missing or empty."""
+    """`if`; an `elsif` is an IfExpression in `otherwise`. A branch that is missing or empty is Nop."""
 
     test: SyntaxNode
     then: SyntaxNode
@@ -234,7 +233,7 @@ class CaseExpression(SyntaxNode):
 
 @construct
 class ParameterDeclaration(SyntaxNode):
-    """Of a class, define, function, lambda or EPP. `splat`: `*$name`."""
+    """A parameter of a class, define, function, lambda or EPP template; `splat` for `*$name`."""
 
     name: str
     type: SyntaxNode | None = None
@@ -252,9 +251,9 @@ class LambdaExpression(SyntaxNode):
 @construct
 class FunctionCall(SyntaxNode):
     """
-    `functor(arguments) |lambda|`: functor is a Name, or any expression (a type call: `Integer('3')`).
+    `functor(arguments) |lambda|`; the functor is a QualifiedName, or any expression in a call of a type: `Integer('3')`.
 
-    `value_wanted` is False for a call that is a statement (`include foo`), where the value is thrown away.
+    `value_wanted` is False for a call that is a statement (`include foo`), whose value is not used.
     """
 
     functor: SyntaxNode
@@ -300,7 +299,7 @@ class ResourceBody(SyntaxNode):
 
 @construct
 class ResourceExpression(SyntaxNode):
-    """`type { title: … ; … }`; `form` is '', '@' (virtual) or '@@' (exported)."""
+    """`type { title: … ; … }`. `form` is '', '@' (virtual) or '@@' (exported)."""
 
     form: str
     type: SyntaxNode
@@ -340,7 +339,7 @@ class CollectorExpression(SyntaxNode):
 
 @construct
 class ClassDefinition(SyntaxNode):
-    """`name` is fully qualified: an enclosing class's name is already in front."""
+    """A class; `name` is fully qualified, with the name of an enclosing class in front."""
 
     name: str
     parameters: tuple[ParameterDeclaration, ...]
@@ -357,7 +356,7 @@ class DefineDefinition(SyntaxNode):
 
 @construct
 class NodeDefinition(SyntaxNode):
-    """`matches`: String, Interpolated (rejected by the checker), Regex or Default."""
+    """A node; `matches` are StringLiterals, RegexpLiterals, DefaultLiterals or ConcatenatedStrings, which the checker rejects."""
 
     matches: tuple[SyntaxNode, ...]
     parent: SyntaxNode | None
@@ -411,7 +410,7 @@ class EppExpression(SyntaxNode):
 
 
 class LexerWarning(NamedTuple):
-    """Something odd but legal in the text, at an offset."""
+    """A warning about legal text, at an offset."""
 
     at: int
     message: str
@@ -420,7 +419,7 @@ class LexerWarning(NamedTuple):
 @construct
 class Program(SyntaxNode):
     """
-    One file: its body (an Epp for templates) and the definitions found anywhere in it, in the order in which they end.
+    One file: its body (an EppExpression for templates) and all definitions in it, in the order in which they end.
 
     `warnings` are the lexer's; the checker passes them on.
     """

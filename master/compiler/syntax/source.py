@@ -1,4 +1,4 @@
-"""A source text: offsets to places, and the one way to make a located error of it."""
+"""Source texts: conversion of offsets to places, and errors with a place."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from shared.errors import Location, ParseError
 
 @dataclass(frozen=True)
 class Source:
-    """Text and where it came from; `file` is None for code given on the command line."""
+    """A text and its file; `file` is None for code from the command line."""
 
     text: str
     file: str | None = None
@@ -26,18 +26,18 @@ class Source:
         object.__setattr__(self, "starts", tuple(starts))
 
     def line(self, at: int) -> int:
-        """The line of an offset, from 1."""
+        """Return the line of an offset, from 1."""
         return bisect_right(self.starts, at)
 
     def column(self, at: int) -> int:
-        """The column of an offset, from 1, in characters."""
+        """Return the column of an offset, in characters from 1."""
         return at - self.starts[bisect_right(self.starts, at) - 1] + 1
 
     def locate(self, at: int) -> Location:
-        """File, line and column of an offset."""
+        """Return file, line and column of an offset."""
         line = bisect_right(self.starts, at)
         return Location(self.file, line, at - self.starts[line - 1] + 1)
 
     def error(self, message: str, at: int, *, hint: str = "") -> ParseError:
-        """A ParseError that points at `at`."""
+        """Return a ParseError whose place is the offset `at`."""
         return ParseError(message, where=self.locate(at), hint=hint)

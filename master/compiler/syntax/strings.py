@@ -1,4 +1,4 @@
-"""What is written inside quotes, turned into the text it stands for."""
+"""Conversion of the source between quotes to the text that it represents."""
 
 from __future__ import annotations
 

@@ -81,23 +81,23 @@ def _segments(format_: str) -> _Segments:
     out: list[str | _Field] = []
     order = "NLSMHD"
     at = 0
-    for found in re.finditer(r"%(?:([-_]?)(0?)(\d*)([DHMSLN])|(%)|)", format_):
-        if found.start() < at:
+    for match in re.finditer(r"%(?:([-_]?)(0?)(\d*)([DHMSLN])|(%)|)", format_):
+        if match.start() < at:
             continue
-        out.append(format_[at : found.start()])
-        at = found.end()
-        if found[5]:
+        out.append(format_[at : match.start()])
+        at = match.end()
+        if match[5]:
             out.append("%")
-        elif found[4]:
-            pad = {"-": "", "_": " "}.get(found[1], "0")
-            if found[2] and found[1] == "_":
+        elif match[4]:
+            pad = {"-": "", "_": " "}.get(match[1], "0")
+            if match[2] and match[1] == "_":
                 pad = " "
-            out.append(_Field(found[4], pad, int(found[3]) if found[3] else None, False))
+            out.append(_Field(match[4], pad, int(match[3]) if match[3] else None, False))
         else:
-            stop = re.compile(r"%[-_]?\d*").match(format_, found.start())
-            end = stop.end() if stop else found.end()
+            stop = re.compile(r"%[-_]?\d*").match(format_, match.start())
+            end = stop.end() if stop else match.end()
             raise EvaluationError(
-                f"Bad format specifier '{format_[found.start() : end]}' in '{format_}', at position {min(end, len(format_) - 1)}"
+                f"Bad format specifier '{format_[match.start() : end]}' in '{format_}', at position {min(end, len(format_) - 1)}"
             )
     out.append(format_[at:])
     highest = max((order.index(s.letter) for s in out if isinstance(s, _Field)), default=-1)
@@ -152,12 +152,12 @@ class Timespan:
     def _parsed(cls, text: str, format_: str) -> Timespan:
         segments = _segments(format_)
         pattern = "-?" + "".join(re.escape(s) if isinstance(s, str) else s.pattern() for s in segments)
-        found = match_whole(regex.compile(pattern, regex.ASCII), text)
+        match = match_whole(regex.compile(pattern, regex.ASCII), text)
         problem = EvaluationError(f"Unable to parse '{text}' using format '{format_}'")
-        if not found:
+        if not match:
             raise problem
         total = 0
-        for segment, group in zip((s for s in segments if isinstance(s, _Field)), found.groups(), strict=True):
+        for segment, group in zip((s for s in segments if isinstance(s, _Field)), match.groups(), strict=True):
             digits = group.lstrip()
             if not digits.isdigit():
                 raise problem
@@ -241,11 +241,11 @@ def _zone_offset(zone: str) -> int | None:
     name = re.sub(r"\s+(standard|daylight)\s+time$", "", zone.strip(), flags=re.IGNORECASE).lower()
     if name in _ZONES:
         return int(_ZONES[name] * 3600)
-    found = re.fullmatch(r"(?:gmt|utc)?([+-])(\d{1,2})(?::?(\d{2}))?(?::?(\d{2}))?", name)
-    if not found:
+    match = re.fullmatch(r"(?:gmt|utc)?([+-])(\d{1,2})(?::?(\d{2}))?(?::?(\d{2}))?", name)
+    if not match:
         return None
-    size = int(found[2]) * 3600 + int(found[3] or 0) * 60 + int(found[4] or 0)
-    return -size if found[1] == "-" else size
+    size = int(match[2]) * 3600 + int(match[3] or 0) * 60 + int(match[4] or 0)
+    return -size if match[1] == "-" else size
 
 
 @dataclass(slots=True)
@@ -310,17 +310,17 @@ def _reader(format_: str) -> tuple[regex.Pattern[str], str]:
 
 
 def _expanded(format_: str) -> str:
-    return re.sub(r"%([FTXDxRrcv+])", lambda found: _COMPOSITES[found[1]], format_)
+    return re.sub(r"%([FTXDxRrcv+])", lambda match: _COMPOSITES[match[1]], format_)
 
 
 def _strptime(text: str, format_: str) -> _Parts | None:
     """The parts of a time, or None when `text` does not fit, or has more than the format."""
     pattern, letters = _reader(format_)
-    found = match_whole(pattern, text)
-    if not found:
+    match = match_whole(pattern, text)
+    if not match:
         return None
     parts = _Parts()
-    for letter, group in zip(letters, found.groups(), strict=True):
+    for letter, group in zip(letters, match.groups(), strict=True):
         if letter in "YmdejHkIlMSysQ":
             _number(parts, letter, whole(group))
         elif letter in "LN":
@@ -366,14 +366,14 @@ def _strftime(nanoseconds: int, format_: str, offset: int | None) -> str:
     except OverflowError as error:
         raise EvaluationError(f"the time {seconds} is out of range") from error
 
-    def replaced(found: re.Match[str]) -> str:
-        flags, width, colons, letter = found[1], found[2], found[3], found[4]
+    def replaced(match: re.Match[str]) -> str:
+        flags, width, colons, letter = match[1], match[2], match[3], match[4]
         if letter in _COMPOSITES:
             inner = re.sub(_DIRECTIVE, replaced, _COMPOSITES[letter])
             return _padded(inner, flags, width, " ", 0)
         answer = _directive(moment, fraction, seconds, letter, width, colons, offset)
         if answer is None:
-            return found[0]
+            return match[0]
         text, pad, size = answer
         return _padded(text, flags, "" if letter in "LN" else width, pad, size)
 

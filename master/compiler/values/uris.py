@@ -33,17 +33,17 @@ class URI:
 
     @classmethod
     def parse(cls, text: str) -> URI:
-        found = _URI.fullmatch(text)
-        if not found or not text.isascii() or re.search(r"[\s<>\"{}|\\^`]", text):
+        match = _URI.fullmatch(text)
+        if not match or not text.isascii() or re.search(r"[\s<>\"{}|\\^`]", text):
             raise EvaluationError(f'bad URI(is not URI?): "{text}"')
-        scheme = found["scheme"].lower() if found["scheme"] else None
-        if scheme and found["host"] is None and not found["path"].startswith("/") and found["path"]:
-            rest = found["path"] + (f"?{found['query']}" if found["query"] is not None else "")
-            return cls(scheme=scheme, opaque=rest, fragment=found["fragment"])
-        port = int(found["port"]) if found["port"] else None
-        if port is None and scheme and found["host"] is not None:
+        scheme = match["scheme"].lower() if match["scheme"] else None
+        if scheme and match["host"] is None and not match["path"].startswith("/") and match["path"]:
+            rest = match["path"] + (f"?{match['query']}" if match["query"] is not None else "")
+            return cls(scheme=scheme, opaque=rest, fragment=match["fragment"])
+        port = int(match["port"]) if match["port"] else None
+        if port is None and scheme and match["host"] is not None:
             port = _DEFAULT_PORTS.get(scheme)
-        return cls(scheme, found["userinfo"], found["host"], port, found["path"], found["query"], found["fragment"])
+        return cls(scheme, match["userinfo"], match["host"], port, match["path"], match["query"], match["fragment"])
 
     def shown_port(self) -> int | None:
         """The port, when it is not the scheme's own."""

@@ -48,10 +48,10 @@ class SemVer:
 
     @classmethod
     def parse(cls, text: str) -> SemVer:
-        found = _VERSION.fullmatch(text)
-        if not found:
+        match = _VERSION.fullmatch(text)
+        if not match:
             raise EvaluationError(f"Unable to parse '{text}' as a semantic version identifier")
-        return cls.of(whole(found[1]), whole(found[2]), whole(found[3]), found[4], found[5])
+        return cls.of(whole(match[1]), whole(match[2]), whole(match[3]), match[4], match[5])
 
     @classmethod
     def of(cls, major: int, minor: int, patch: int, prerelease: str | None = None, build: str | None = None) -> SemVer:
@@ -216,11 +216,11 @@ def _merged(spans: list[VersionInterval]) -> list[VersionInterval]:
 
 
 def _parts(expression: str, text: str) -> tuple[int | None, int | None, int | None, str | None, str | None]:
-    found = _PARTIAL.fullmatch(expression)
-    if not found:
+    match = _PARTIAL.fullmatch(expression)
+    if not match:
         raise EvaluationError(f'Unparsable version range: "{text}"')
-    major, minor, patch = (None if part is None or part in "xX*" else whole(part) for part in found.group(1, 2, 3))
-    return major, minor, patch, found[4], found[5]
+    major, minor, patch = (None if part is None or part in "xX*" else whole(part) for part in match.group(1, 2, 3))
+    return major, minor, patch, match[4], match[5]
 
 
 def _floor(expression: str, text: str) -> SemVer:
@@ -230,9 +230,9 @@ def _floor(expression: str, text: str) -> SemVer:
 
 def _simple(simple: str, text: str) -> VersionInterval | None:
     """One comparator; None when nothing can match it."""
-    found = re.match(r"(<=|>=|~>|~=|[<>=~^])?(.*)", simple, re.DOTALL)
-    assert found is not None
-    operator, operand = found[1] or "=", found[2]
+    match = re.match(r"(<=|>=|~>|~=|[<>=~^])?(.*)", simple, re.DOTALL)
+    assert match is not None
+    operator, operand = match[1] or "=", match[2]
     major, minor, patch, _, _ = _parts(operand, text)
     version = _floor(operand, text)
     if operator == ">=":

@@ -9,7 +9,7 @@ from pathlib import PurePath
 
 import pytest
 
-from master.compiler.syntax.checker import MISPLACED, Diagnostic, check, namespace_of, problem, refuse
+from master.compiler.syntax.checker import MISPLACED, Diagnostic, check, log_and_refuse, namespace_of, problem
 from master.compiler.syntax.parser import parse
 from master.compiler.syntax.source import Source
 from shared.errors import Location, ParseError
@@ -182,7 +182,7 @@ def test_text_that_claims_a_syntax_is_held_to_it(text: str, syntax: str, wrong: 
 def refused(found: list[Diagnostic]) -> tuple[list[tuple[str, str]], str]:
     log: list[tuple[str, str]] = []
     try:
-        refuse(found, lambda level, issue: log.append((level, issue.message)))
+        log_and_refuse(found, lambda level, issue: log.append((level, issue.message)))
     except ParseError as error:
         return log, str(error)
     return log, ""

@@ -1,11 +1,11 @@
-"""The checker: everything about a file that is wrong without running it."""
+"""The checker: it finds the errors of a file that are visible without running it."""
 
 from . import syntaxes
-from .diagnostics import Diagnostic, refuse
+from .diagnostics import Diagnostic, log_and_refuse
 from .namespaces import MISPLACED, namespace_of
 from .walk import check
 
-__all__ = ["MISPLACED", "Diagnostic", "check", "namespace_of", "problem", "refuse"]
+__all__ = ["MISPLACED", "Diagnostic", "check", "log_and_refuse", "namespace_of", "problem"]
 
 
 def problem(text: str, syntax: str) -> str | None:

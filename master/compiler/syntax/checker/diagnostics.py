@@ -1,4 +1,4 @@
-"""What the checker finds, and how it is told."""
+"""The diagnostics of the checker, and how they are logged."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from shared.errors import Location, ParseError
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
     """
-    One thing wrong (`error`) or odd (`warning`, `deprecation`: a warning with a limit of its own) with a file.
+    An error or a warning about a file; a `deprecation` is a warning with a limit of its own.
 
-    `lexical` ones are the lexer's, which are always shown and never counted.
+    Attributes:
+        lexical: whether the lexer found it; such warnings are always logged and never counted.
     """
 
     severity: Literal["error", "warning", "deprecation"]
@@ -28,30 +29,30 @@ class Diagnostic:
         return f"{self.message} {self.where}"
 
 
-def refuse(issues: Sequence[Diagnostic], log: Callable[[str, Diagnostic], None], *, limit: int = 10) -> None:
+def log_and_refuse(diagnostics: Sequence[Diagnostic], log: Callable[[str, Diagnostic], None], *, limit: int = 10) -> None:
     """
-    Log what was found and raise if there is an error among it.
+    Log the diagnostics, and raise an error if there is an error among them.
 
-    Warnings go to `log("warning", issue)`. A single error is raised as it is; several go to `log("err", issue)`, at most `limit` of
-    each kind, and what is raised is their number.
+    Warnings go to `log("warning", diagnostic)`. A single error is raised as it is. Several go to `log("err", diagnostic)`, at most
+    `limit` of each severity, and the raised error has their number.
 
     Raises:
         ParseError: one error, or the summary, which names the file only.
     """
-    errors = [issue for issue in issues if issue.severity == "error"]
-    shown: Counter[str] = Counter()
-    for issue in issues:
-        if issue.severity != "error":
-            shown[issue.severity] += not issue.lexical
-            if issue.lexical or shown[issue.severity] <= limit:
-                log("warning", issue)
+    errors = [diagnostic for diagnostic in diagnostics if diagnostic.severity == "error"]
+    counts: Counter[str] = Counter()
+    for diagnostic in diagnostics:
+        if diagnostic.severity != "error":
+            counts[diagnostic.severity] += not diagnostic.lexical
+            if diagnostic.lexical or counts[diagnostic.severity] <= limit:
+                log("warning", diagnostic)
     if not errors:
         return
     if len(errors) == 1:
         raise ParseError(errors[0].message, where=errors[0].where, hint=errors[0].hint)
-    for issue in errors[:limit]:
-        log("err", issue)
-    warnings = shown.total()
+    for error in errors[:limit]:
+        log("err", error)
+    warnings = counts.total()
     and_warnings = f", and {warnings} warnings" if warnings else ""
     raise ParseError(
         f"Language validation logged {len(errors)} errors{and_warnings}. Giving up",

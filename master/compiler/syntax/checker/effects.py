@@ -1,4 +1,4 @@
-"""Which expressions do nothing but have a value."""
+"""Finds expressions that have a value but no effect."""
 
 from __future__ import annotations
 
@@ -30,33 +30,33 @@ _ALWAYS = frozenset(
 _ACTING = frozenset(("=~", "!~", "=", "+=", "-=", "->", "~>", "<-", "<~"))
 
 
-def without_effect(node: n.SyntaxNode) -> bool:
-    """Whether evaluating the node changes nothing. A match counts as an effect: it sets `$1`."""
+def is_without_effect(node: n.SyntaxNode) -> bool:
+    """Return whether evaluating the node changes nothing. A match counts as an effect, because it sets `$1`."""
     if type(node) in _ALWAYS:
         return True
     if isinstance(node, n.BinaryOperation):
         return node.op not in _ACTING
     if isinstance(node, n.ParenthesizedExpression):
-        return without_effect(node.expression)
+        return is_without_effect(node.expression)
     if isinstance(node, n.BlockExpression):
-        return all(map(without_effect, node.statements))
+        return all(map(is_without_effect, node.statements))
     if isinstance(node, n.IfExpression | n.UnlessExpression):
-        return without_effect(node.test) and without_effect(node.then) and without_effect(node.otherwise)
+        return is_without_effect(node.test) and is_without_effect(node.then) and is_without_effect(node.otherwise)
     if isinstance(node, n.CaseExpression):
-        return without_effect(node.test) and all(
-            all(map(without_effect, option.values)) and without_effect(option.then) for option in node.options
+        return is_without_effect(node.test) and all(
+            all(map(is_without_effect, option.values)) and is_without_effect(option.then) for option in node.options
         )
     return False
 
 
 def value_at_end(body: n.SyntaxNode) -> n.SyntaxNode | None:
-    """The last statement of a body when it has a value but no effect; None when all is well."""
+    """Return the last statement of a body when it has a value but no effect; else None."""
     last = body.statements[-1] if isinstance(body, n.BlockExpression) else body
-    return last if not isinstance(last, n.Nop) and without_effect(last) else None
+    return last if not isinstance(last, n.Nop) and is_without_effect(last) else None
 
 
 def untitled_resource(node: n.SyntaxNode) -> str | None:
-    """The type in `type { attribute => value }`, which reads as a name and a hash; None for everything else."""
+    """Return the type in `type { attribute => value }`, which is parsed as a name and a hash; None for everything else."""
     if isinstance(node, n.BlockExpression) and len(node.statements) == 2:
         name, attributes = node.statements
         if isinstance(name, n.QualifiedName) and isinstance(attributes, n.HashLiteral):

@@ -1,4 +1,4 @@
-"""What the rules of the checker are given: the place of a node, and where to put what they find."""
+"""The arguments of the checker's rules: the context of a node, and the report of a file."""
 
 from __future__ import annotations
 
@@ -14,33 +14,34 @@ Strict = Literal["off", "warning", "error"]
 
 
 class NodeContext(NamedTuple):
-    """A node and what it stands in."""
+    """A node and the context of the node that contains it."""
 
     node: n.SyntaxNode
     within: NodeContext | None
 
 
 class CheckReport:
-    """What the rules of one file write into, and what they may know of it."""
+    """Receives the diagnostics of one file, and tells the rules what they need to know about the file."""
 
     def __init__(self, source: Source, namespace: str | None, strict: Strict, check: Check) -> None:
         self.source = source
         self.namespace = namespace
         self.strict = strict
         self.check = check  # for a manifest inside a heredoc
-        self.issues: list[Diagnostic] = []
-        self.good_names: set[str] = set()  # of variables, seen already
+        self.diagnostics: list[Diagnostic] = []
+        self.good_names: set[str] = set()  # names of variables that were checked already
 
     def error(self, message: str, at: n.SyntaxNode, hint: str = "") -> None:
-        self.issues.append(Diagnostic("error", message, self.source.locate(at.at), hint))
+        """Add an error at a node."""
+        self.diagnostics.append(Diagnostic("error", message, self.source.locate(at.at), hint))
 
-    def deprecated(self, message: str, at: n.SyntaxNode) -> None:
-        self.issues.append(Diagnostic("deprecation", message, self.source.locate(at.at)))
+    def warn_of_deprecation(self, message: str, at: n.SyntaxNode) -> None:
+        self.diagnostics.append(Diagnostic("deprecation", message, self.source.locate(at.at)))
 
-    def by_strict(self, message: str, at: n.SyntaxNode) -> None:
-        """As severe as the setting `strict` says."""
+    def by_strictness(self, message: str, at: n.SyntaxNode) -> None:
+        """Add a diagnostic with the severity that the setting `strict` demands."""
         if self.strict != "off":
-            self.issues.append(Diagnostic(self.strict, message, self.source.locate(at.at)))
+            self.diagnostics.append(Diagnostic(self.strict, message, self.source.locate(at.at)))
 
 
 Rule = Callable[[Any, NodeContext, CheckReport], None]

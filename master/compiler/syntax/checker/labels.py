@@ -1,4 +1,4 @@
-"""What error messages call a construct."""
+"""The names by which error messages call constructs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _UNARY = {"!": "'not' expression", "-": "Unary Minus", "*": "Unfold"}
 
 
 def label(node: n.SyntaxNode) -> str:
-    """`Variable`, `'+' expression`, …: the name of a construct, without an article."""
+    """Return the name of a construct without an article: `Variable`, `'+' expression`, …."""
     if isinstance(node, n.BinaryOperation | n.AttributeOperation):
         return f"'{node.op}' expression"
     if isinstance(node, n.UnaryOperation):
@@ -67,12 +67,12 @@ def label(node: n.SyntaxNode) -> str:
 
 
 def with_article(node: n.SyntaxNode) -> str:
-    """`a Variable`, `an Access`: the label behind its article."""
+    """Return the label of a construct with an article: `a Variable`, `an Access`."""
     text = label(node)
     return f"{'an' if text.lstrip(chr(39) + chr(34))[:1].lower() in 'aeiouy' else 'a'} {text}"
 
 
 def sentence(node: n.SyntaxNode) -> str:
-    """`A Variable`, to begin a sentence with."""
+    """Return the label of a construct for the beginning of a sentence: `A Variable`."""
     text = with_article(node)
     return text[0].upper() + text[1:]

@@ -1,11 +1,11 @@
-"""Which names a module's file may define, read off its path."""
+"""The names that a module's file may define, derived from its path."""
 
 from __future__ import annotations
 
 from pathlib import PurePath
 
 MISPLACED = "::"
-"""The namespace of a module's file outside its four folders: no name begins with it."""
+"""The namespace of a module's file outside its four folders; no name begins with it."""
 
 _FOLDERS = frozenset(("manifests", "functions", "types", "plans"))
 

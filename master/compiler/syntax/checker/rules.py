@@ -1,4 +1,4 @@
-"""The rules, by construct; each is called once for each of its nodes, from the outside in."""
+"""The rules by construct. Each is called once for each node of its class, outer nodes first."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from shared.regexps import Regexp
 
 from .. import nodes as n
 from . import definitions, syntaxes
-from .effects import untitled_resource, without_effect
+from .effects import is_without_effect, untitled_resource
 from .findings import CheckReport, NodeContext, Rule
 from .labels import label, sentence, with_article
 
@@ -36,79 +36,79 @@ _VALUES = frozenset(
 _DEFINITIONS = (n.ClassDefinition, n.DefineDefinition, n.NodeDefinition, n.FunctionDefinition, n.TypeAliasDefinition)
 
 
-def has_value(node: n.SyntaxNode, found: CheckReport) -> None:
-    """Definitions and collectors have none."""
+def check_has_value(node: n.SyntaxNode, report: CheckReport) -> None:
+    """Report a definition or collector that is used as a value."""
     if type(node) in _VALUES:
         return
     while isinstance(node, n.ParenthesizedExpression | n.UnaryOperation | n.TextExpression):
         node = node.operand if isinstance(node, n.UnaryOperation) else node.expression
     if isinstance(node, (n.CollectorExpression, *_DEFINITIONS)):
-        found.error(f"Invalid use of expression. {sentence(node)} does not produce a value", node)
+        report.error(f"Invalid use of expression. {sentence(node)} does not produce a value", node)
 
 
-def _illegal(node: n.SyntaxNode, feature: str, container: n.SyntaxNode, found: CheckReport) -> None:
+def _refuse_construct(node: n.SyntaxNode, feature: str, container: n.SyntaxNode, report: CheckReport) -> None:
     message = f"Illegal expression. {sentence(node)} is unacceptable as {feature} in {with_article(container)}"
-    found.error(message, node)
+    report.error(message, node)
 
 
 # --- literals and names -------------------------------------------------------------------------------------------
 
 
-def _integer(node: n.IntegerLiteral, place: NodeContext, found: CheckReport) -> None:
+def _integer(node: n.IntegerLiteral, context: NodeContext, report: CheckReport) -> None:
     if node.value > MAX_INTEGER:
         message = f"A Literal Integer resulted in a value outside of Puppet Integer max range, got '+{node.value:#x}'"
-        found.error(message, node)
+        report.error(message, node)
 
 
-def _regex(node: n.RegexpLiteral, place: NodeContext, found: CheckReport) -> None:
+def _regex(node: n.RegexpLiteral, context: NodeContext, report: CheckReport) -> None:
     try:
         _ = Regexp(node.source).pattern
     except EvaluationError as error:
-        found.error(error.message, node, error.hint)
+        report.error(error.message, node, error.hint)
 
 
-def _reserved(node: n.ReservedWord, place: NodeContext, found: CheckReport) -> None:
-    found.error(f"Use of reserved word: {node.word}, must be quoted if intended to be a String value", node)
+def _reserved(node: n.ReservedWord, context: NodeContext, report: CheckReport) -> None:
+    report.error(f"Use of reserved word: {node.word}, must be quoted if intended to be a String value", node)
 
 
-def _variable(node: n.VariableExpression, place: NodeContext, found: CheckReport) -> None:
+def _variable(node: n.VariableExpression, context: NodeContext, report: CheckReport) -> None:
     name = node.name
-    if name in found.good_names:
+    if name in report.good_names:
         return
     if name[:1].isdigit():
         if not _MATCH_VARIABLE.fullmatch(name):
             message = f"Illegal numeric variable name, The given name '{name}' must be a decimal value if it starts with a digit 0-9"
-            found.error(message, node)
+            report.error(message, node)
     elif _VARIABLE.fullmatch(name):
-        found.good_names.add(name)
+        report.good_names.add(name)
     else:
         rule = "/^((::)?[a-z]\\w*)*((::)?[a-z_]\\w*)$/"
-        found.error(f"Illegal variable name, The given name '{name}' does not conform to the naming rule {rule}", node)
+        report.error(f"Illegal variable name, The given name '{name}' does not conform to the naming rule {rule}", node)
 
 
-def _array(node: n.ArrayLiteral, place: NodeContext, found: CheckReport) -> None:
+def _array(node: n.ArrayLiteral, context: NodeContext, report: CheckReport) -> None:
     for value in node.values:
-        has_value(value, found)
+        check_has_value(value, report)
 
 
-def _entry(node: n.HashEntry, place: NodeContext, found: CheckReport) -> None:
-    has_value(node.key, found)
-    has_value(node.value, found)
+def _entry(node: n.HashEntry, context: NodeContext, report: CheckReport) -> None:
+    check_has_value(node.key, report)
+    check_has_value(node.value, report)
 
 
-def _hash(node: n.HashLiteral, place: NodeContext, found: CheckReport) -> None:
+def _hash(node: n.HashLiteral, context: NodeContext, report: CheckReport) -> None:
     seen = set()
     for entry in node.entries:
         key = _literal(entry.key)
         if key is None:
             continue
         if key in seen:
-            found.by_strict(f"The key '{key[1]}' is declared more than once", entry)
+            report.by_strictness(f"The key '{key[1]}' is declared more than once", entry)
         seen.add(key)
 
 
 def _literal(node: n.SyntaxNode) -> tuple[str, object] | None:
-    """A key to compare literals by, and how they are shown; None for what is only known when run."""
+    """Return the class of a literal and its value, by which duplicates are found; None for other expressions."""
     if isinstance(node, n.ConcatenatedString) and len(node.segments) == 1:
         node = node.segments[0]
     if isinstance(node, n.StringLiteral | n.QualifiedName):
@@ -124,165 +124,167 @@ def _literal(node: n.SyntaxNode) -> tuple[str, object] | None:
     return None
 
 
-def _heredoc(node: n.HeredocExpression, place: NodeContext, found: CheckReport) -> None:
+def _heredoc(node: n.HeredocExpression, context: NodeContext, report: CheckReport) -> None:
     if isinstance(node.text, n.StringLiteral):
-        problem = syntaxes.problem(node.text.value, node.syntax, found.check)
+        problem = syntaxes.problem(node.text.value, node.syntax, report.check)
         if problem:
-            found.error(problem, node.text)
+            report.error(problem, node.text)
 
 
 # --- operators and calls ------------------------------------------------------------------------------------------
 
 
-def _binary(node: n.BinaryOperation, place: NodeContext, found: CheckReport) -> None:
+def _binary(node: n.BinaryOperation, context: NodeContext, report: CheckReport) -> None:
     if node.op == "=":
-        _assigned(node.left, found)
-        has_value(node.right, found)
+        _check_assignable(node.left, report)
+        check_has_value(node.right, report)
     elif node.op in ("+=", "-="):
-        found.error(f"The operator '{node.op}' is no longer supported. See http://links.puppet.com/remove-plus-equals", node)
+        report.error(f"The operator '{node.op}' is no longer supported. See http://links.puppet.com/remove-plus-equals", node)
     elif node.op in ("->", "~>", "<-", "<~"):
         for side in (node.left, node.right):
             if not isinstance(side, n.CollectorExpression):
-                has_value(side, found)
+                check_has_value(side, report)
     else:
-        has_value(node.left, found)
-        has_value(node.right, found)
+        check_has_value(node.left, report)
+        check_has_value(node.right, report)
 
 
-def _assigned(node: n.SyntaxNode, found: CheckReport) -> None:
-    """The left side of an assignment."""
+def _check_assignable(node: n.SyntaxNode, report: CheckReport) -> None:
+    """Report the parts of the left side of an assignment that cannot be assigned to."""
     pending = [node]
     while pending:
-        each = pending.pop()
-        if isinstance(each, n.ArrayLiteral):
-            pending.extend(reversed(each.values))
-        elif isinstance(each, n.AccessExpression):
-            found.error("Illegal attempt to assign via [index/key]. Not an assignable reference", each)
-        elif not isinstance(each, n.VariableExpression):
-            found.error(f"Illegal attempt to assign to '{with_article(each)}'. Not an assignable reference", each)
-        elif _MATCH_VARIABLE.fullmatch(each.name):
-            message = f"Illegal attempt to assign to the numeric match result variable '${each.name}'. Numeric variables are not assignable"
-            found.error(message, each)
-        elif "::" in each.name:
-            found.error(f"Illegal attempt to assign to '{each.name}'. Cannot assign to variables in other namespaces", each)
+        target = pending.pop()
+        if isinstance(target, n.ArrayLiteral):
+            pending.extend(reversed(target.values))
+        elif isinstance(target, n.AccessExpression):
+            report.error("Illegal attempt to assign via [index/key]. Not an assignable reference", target)
+        elif not isinstance(target, n.VariableExpression):
+            report.error(f"Illegal attempt to assign to '{with_article(target)}'. Not an assignable reference", target)
+        elif _MATCH_VARIABLE.fullmatch(target.name):
+            message = (
+                f"Illegal attempt to assign to the numeric match result variable '${target.name}'. Numeric variables are not assignable"
+            )
+            report.error(message, target)
+        elif "::" in target.name:
+            report.error(f"Illegal attempt to assign to '{target.name}'. Cannot assign to variables in other namespaces", target)
 
 
-def _unary(node: n.UnaryOperation, place: NodeContext, found: CheckReport) -> None:
-    has_value(node.operand, found)
+def _unary(node: n.UnaryOperation, context: NodeContext, report: CheckReport) -> None:
+    check_has_value(node.operand, report)
 
 
-def _inner(node: n.ParenthesizedExpression | n.TextExpression, place: NodeContext, found: CheckReport) -> None:
-    has_value(node.expression, found)
+def _inner(node: n.ParenthesizedExpression | n.TextExpression, context: NodeContext, report: CheckReport) -> None:
+    check_has_value(node.expression, report)
 
 
-def _call(node: n.FunctionCall, place: NodeContext, found: CheckReport) -> None:
+def _call(node: n.FunctionCall, context: NodeContext, report: CheckReport) -> None:
     functor = node.functor
     if isinstance(functor, n.AccessExpression):
         functor = functor.left if isinstance(functor.left, n.QualifiedReference) else functor
     if isinstance(functor, n.RenderText):
-        found.error("Ambiguous EPP parameter expression. Probably missing '<%-' before parameters to remove leading whitespace", node)
+        report.error("Ambiguous EPP parameter expression. Probably missing '<%-' before parameters to remove leading whitespace", node)
     elif not isinstance(functor, n.QualifiedName | n.QualifiedReference):
-        _illegal(functor, "function name", node, found)
+        _refuse_construct(functor, "function name", node, report)
 
 
 # --- choices and blocks -------------------------------------------------------------------------------------------
 
 
-def _block(node: n.BlockExpression, place: NodeContext, found: CheckReport) -> None:
+def _block(node: n.BlockExpression, context: NodeContext, report: CheckReport) -> None:
     untitled = untitled_resource(node)
     if untitled is not None:
-        found.error(
+        report.error(
             f"This expression is invalid. Did you try declaring a '{untitled}' resource without a title?",
             node,
             f"A resource is written {untitled} {{ 'title': attribute => value }}.",
         )
         return
     for statement in node.statements[:-1]:
-        if without_effect(statement):
+        if is_without_effect(statement):
             message = (
                 f"This {label(statement)} has no effect. A value was produced and then forgotten "
                 "(one or more preceding expressions may have the wrong form)"
             )
-            found.error(message, statement)
+            report.error(message, statement)
             return
 
 
-def _test(node: n.IfExpression | n.UnlessExpression, place: NodeContext, found: CheckReport) -> None:
-    has_value(node.test, found)
+def _test(node: n.IfExpression | n.UnlessExpression, context: NodeContext, report: CheckReport) -> None:
+    check_has_value(node.test, report)
 
 
-def _case(node: n.CaseExpression, place: NodeContext, found: CheckReport) -> None:
-    has_value(node.test, found)
-    _one_default([value for option in node.options for value in option.values], node, found)
+def _case(node: n.CaseExpression, context: NodeContext, report: CheckReport) -> None:
+    check_has_value(node.test, report)
+    _check_one_default([value for option in node.options for value in option.values], node, report)
 
 
-def _case_option(node: n.CaseOption, place: NodeContext, found: CheckReport) -> None:
+def _case_option(node: n.CaseOption, context: NodeContext, report: CheckReport) -> None:
     for value in node.values:
-        has_value(value, found)
+        check_has_value(value, report)
 
 
-def _selector(node: n.SelectorExpression, place: NodeContext, found: CheckReport) -> None:
-    has_value(node.left, found)
-    _one_default([entry.match for entry in node.entries], node, found, every=False)
+def _selector(node: n.SelectorExpression, context: NodeContext, report: CheckReport) -> None:
+    check_has_value(node.left, report)
+    _check_one_default([entry.match for entry in node.entries], node, report, every=False)
 
 
-def _selector_entry(node: n.SelectorEntry, place: NodeContext, found: CheckReport) -> None:
-    has_value(node.match, found)
+def _selector_entry(node: n.SelectorEntry, context: NodeContext, report: CheckReport) -> None:
+    check_has_value(node.match, report)
 
 
-def _one_default(values: list[n.SyntaxNode], container: n.SyntaxNode, found: CheckReport, *, every: bool = True) -> None:
+def _check_one_default(values: list[n.SyntaxNode], container: n.SyntaxNode, report: CheckReport, *, every: bool = True) -> None:
     defaults = [value for value in values if isinstance(value, n.DefaultLiteral)]
     for value in defaults[1 : None if every else 2]:
-        found.error(f"This {label(container)} already has a 'default' entry - this is a duplicate", value)
+        report.error(f"This {label(container)} already has a 'default' entry - this is a duplicate", value)
 
 
 # --- resources ----------------------------------------------------------------------------------------------------
 
 
-def _resource(node: n.ResourceExpression, place: NodeContext, found: CheckReport) -> None:
+def _resource(node: n.ResourceExpression, context: NodeContext, report: CheckReport) -> None:
     if node.form and isinstance(node.type, n.QualifiedName) and node.type.value == "class":
-        found.error("Classes are not virtualizable", node)
+        report.error("Classes are not virtualizable", node)
 
 
-def _body(node: n.ResourceBody, place: NodeContext, found: CheckReport) -> None:
-    splats = [each for each in node.attributes if isinstance(each, n.AttributeSplat)]
-    for each in splats[1:]:
-        found.error("Unfolding of attributes from Hash can only be used once per resource body", each)
+def _body(node: n.ResourceBody, context: NodeContext, report: CheckReport) -> None:
+    splats = [splat for splat in node.attributes if isinstance(splat, n.AttributeSplat)]
+    for splat in splats[1:]:
+        report.error("Unfolding of attributes from Hash can only be used once per resource body", splat)
 
 
-def _not_virtual(node: n.ResourceDefaultsExpression | n.ResourceOverrideExpression, place: NodeContext, found: CheckReport) -> None:
+def _not_virtual(node: n.ResourceDefaultsExpression | n.ResourceOverrideExpression, context: NodeContext, report: CheckReport) -> None:
     if node.form:
-        found.error("Resource Defaults are not virtualizable", node)
+        report.error("Resource Defaults are not virtualizable", node)
 
 
-def _attribute(node: n.AttributeOperation, place: NodeContext, found: CheckReport) -> None:
-    container = place.within.node if place.within else node
+def _attribute(node: n.AttributeOperation, context: NodeContext, report: CheckReport) -> None:
+    container = context.within.node if context.within else node
     if node.op == "+>" and not isinstance(container, n.CollectorExpression | n.ResourceOverrideExpression):
         message = f"Illegal +> operation on attribute {node.name}. This operator can not be used in {with_article(container)}"
-        found.error(message, node)
-    has_value(node.value, found)
+        report.error(message, node)
+    check_has_value(node.value, report)
 
 
-def _splat(node: n.AttributeSplat, place: NodeContext, found: CheckReport) -> None:
-    has_value(node.value, found)
+def _splat(node: n.AttributeSplat, context: NodeContext, report: CheckReport) -> None:
+    check_has_value(node.value, report)
 
 
-def _collector(node: n.CollectorExpression, place: NodeContext, found: CheckReport) -> None:
+def _collector(node: n.CollectorExpression, context: NodeContext, report: CheckReport) -> None:
     if not isinstance(node.type, n.QualifiedReference):
-        _illegal(node.type, "type name", node, found)
+        _refuse_construct(node.type, "type name", node, report)
     pending = [] if isinstance(node.query, n.Nop) else [node.query]
     while pending:
-        each = pending.pop()
-        if isinstance(each, n.ParenthesizedExpression):
-            pending.append(each.expression)
-        elif isinstance(each, n.BinaryOperation) and each.op in ("and", "or"):
-            pending += (each.right, each.left)
-        elif isinstance(each, n.BinaryOperation) and each.op in ("==", "!="):
+        part = pending.pop()
+        if isinstance(part, n.ParenthesizedExpression):
+            pending.append(part.expression)
+        elif isinstance(part, n.BinaryOperation) and part.op in ("and", "or"):
+            pending += (part.right, part.left)
+        elif isinstance(part, n.BinaryOperation) and part.op in ("==", "!="):
             continue
         elif not isinstance(
-            each, n.VariableExpression | n.QualifiedName | n.IntegerLiteral | n.FloatLiteral | n.StringLiteral | n.BooleanLiteral
+            part, n.VariableExpression | n.QualifiedName | n.IntegerLiteral | n.FloatLiteral | n.StringLiteral | n.BooleanLiteral
         ):
-            found.error(f"Illegal query expression. {sentence(each)} cannot be used in a query", each)
+            report.error(f"Illegal query expression. {sentence(part)} cannot be used in a query", part)
 
 
 RULES: dict[type[n.SyntaxNode], Rule] = {

@@ -1,4 +1,4 @@
-"""Text that claims a syntax: heredocs with `:json`, `:pp`, `:epp`, `:base64`."""
+"""The checks of heredocs that name a syntax: `:json`, `:pp`, `:epp`, `:base64`."""
 
 from __future__ import annotations
 

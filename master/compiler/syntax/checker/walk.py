@@ -1,4 +1,4 @@
-"""One walk over the tree, every construct held against its rules."""
+"""The walk over the tree of a file that applies the rules to every node."""
 
 from __future__ import annotations
 
@@ -10,29 +10,31 @@ from .labels import label
 from .rules import RULES
 
 _NOTHING_TO_SAY = frozenset(kind for kind, below in CHILDREN.items() if not below and kind not in RULES) | {type(None)}
-"""Kinds of nodes that no rule is about, and nothing is below."""
+"""The classes of nodes that have neither a rule nor children."""
 
 
 def check(program: n.Program, source: Source, *, namespace: str | None = None, strict: Strict = "warning") -> list[Diagnostic]:
     """
-    Everything wrong with a parsed file, in the order in which the reference finds it; empty when it is good.
+    Return the errors and warnings of a parsed file, in the order in which the reference finds them.
 
-    `namespace` is what every name defined in it has to begin with (`namespace_of` a module's file); None where anything goes (site
-    manifests, templates, code that has no file). `strict` is the setting: how severe a duplicate key is.
+    Args:
+        namespace: the beginning that every name defined in the file must have (`namespace_of` a module's file); None when any name is
+            allowed (site manifests, templates, code that has no file).
+        strict: the setting, which is the severity of a duplicate key.
     Source: language reference 1 to 5.
     """
-    found = CheckReport(source, namespace, strict, check)
-    found.issues.extend(Diagnostic("warning", message, source.locate(at), lexical=True) for at, message in program.warnings)
+    report = CheckReport(source, namespace, strict, check)
+    report.diagnostics.extend(Diagnostic("warning", message, source.locate(at), lexical=True) for at, message in program.warnings)
     if namespace is not None:
-        _top_constructs(program, found)
+        _top_constructs(program, report)
     pending = [NodeContext(program.body, NodeContext(program, None))]
     while pending:
-        place = pending.pop()
-        node = place.node
+        context = pending.pop()
+        node = context.node
         kind = type(node)
         rule = RULES.get(kind)
         if rule:
-            rule(node, place, found)
+            rule(node, context, report)
         names = CHILDREN[kind]
         if names:
             below: list[NodeContext] = []
@@ -40,16 +42,16 @@ def check(program: n.Program, source: Source, *, namespace: str | None = None, s
                 value = getattr(node, name)
                 inner = type(value)
                 if inner is tuple:
-                    below.extend([NodeContext(each, place) for each in value if type(each) not in _NOTHING_TO_SAY])
+                    below.extend([NodeContext(each, context) for each in value if type(each) not in _NOTHING_TO_SAY])
                 elif inner not in _NOTHING_TO_SAY:
-                    below.append(NodeContext(value, place))
+                    below.append(NodeContext(value, context))
             below.reverse()
             pending.extend(below)
-    return found.issues
+    return report.diagnostics
 
 
-def _top_constructs(program: n.Program, found: CheckReport) -> None:
+def _top_constructs(program: n.Program, report: CheckReport) -> None:
     body = program.body
     for each in body.statements if isinstance(body, n.BlockExpression) else (body,):
         if not isinstance(each, n.Nop | n.ClassDefinition | n.DefineDefinition | n.FunctionDefinition | n.TypeAliasDefinition):
-            found.error(f"This {label(each)} is unacceptable as a top level construct in this location", each)
+            report.error(f"This {label(each)} is unacceptable as a top level construct in this location", each)

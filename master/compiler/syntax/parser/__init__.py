@@ -47,9 +47,9 @@ class _Parser(StatementParser, ResourceParser, ExpressionParser, ControlParser, 
         """manifest = [statements]"""
         if self.kind == "end":
             return Nop(self.at, self.at)
-        found = self.statements()
+        statements = self.statements()
         self.take_end()
-        return in_block(found, found[0].at, found[-1].end)
+        return in_block(statements, statements[0].at, statements[-1].end)
 
     def template(self) -> SyntaxNode:
         """template = ["|" parameters "|"] [statements]"""

@@ -7,7 +7,7 @@ from .cursor import TokenCursor
 
 
 class ControlParser(TokenCursor):
-    """The part of the grammar that chooses."""
+    """The grammar of conditionals."""
 
     def control(self) -> SyntaxNode:
         """control = if | unless | case"""

@@ -1,4 +1,4 @@
-"""The parser's place in the tokens, and what every part of the grammar may ask of the others."""
+"""The parser's position in the tokens, and the methods by which each part of the grammar uses the others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CLOSES = frozenset("}])")
 
 
 class TokenCursor(ABC):
-    """The current token is (`kind`, `text`, `at`); `last_end` is the offset behind the one before it."""
+    """The position of the parser: `kind`, `text` and `at` of the current token; `last_end` is the offset behind the previous one."""
 
     def __init__(self, source: Source, lexed: TokenizedSource, max_depth: int) -> None:
         self.source = source
@@ -33,7 +33,7 @@ class TokenCursor(ABC):
             self.unexpected()
 
     def advance(self) -> None:
-        """Go to the next token; raises the lexer's error on arriving at it."""
+        """Go to the next token; raise the lexer's error when that is an `error` token."""
         self.last_end = self.token_end
         self.index += 1
         self.kind, self.text, self.at, self.token_end = self.tokens[self.index]
@@ -41,24 +41,24 @@ class TokenCursor(ABC):
             self.unexpected()
 
     def following(self) -> str:
-        """The kind of the token behind the current one; '' behind the last."""
+        """The kind of the next token; '' when the current one is the last."""
         return self.tokens[self.index + 1][0] if self.index + 1 < len(self.tokens) else ""
 
     def take(self, kind: str) -> None:
-        """Go past a token that has to be of this kind."""
+        """Go past the current token; raise ParseError when it is not of this kind."""
         if self.kind != kind:
             self.unexpected()
         self.advance()
 
     def accept(self, kind: str) -> bool:
-        """Go past a token if it is of this kind; whether it was."""
+        """Go past the current token if it is of this kind; return whether it was."""
         if self.kind != kind:
             return False
         self.advance()
         return True
 
     def unexpected(self) -> NoReturn:
-        """Raise for the current token: nothing in the grammar goes on with it."""
+        """Raise the error for the current token, with which no rule of the grammar continues."""
         if self.kind == "error":
             assert self.broken is not None
             raise self.broken
@@ -72,7 +72,7 @@ class TokenCursor(ABC):
         raise self.source.error(f"Syntax error at '{text}'", self.at)
 
     def _unclosed(self) -> str:
-        """A hint that names the innermost bracket nothing closes; '' when all are closed."""
+        """Return a hint that names the innermost bracket that is not closed; '' when all are closed."""
         open_: list[tuple[str, int]] = []
         for kind, _, at, _ in self.tokens:
             if kind in _OPENS:
@@ -86,7 +86,7 @@ class TokenCursor(ABC):
         return f"The '{bracket}' at line {where.line}, column {where.column} is never closed."
 
     def deeper(self) -> None:
-        """Count one level of nesting; the caller counts it off again."""
+        """Enter a level of nesting; the caller decrements `depth` when it leaves it."""
         self.depth += 1
         if self.depth > self.max_depth:
             self.too_deep()
@@ -95,7 +95,7 @@ class TokenCursor(ABC):
         raise self.source.error(f"Nested too deeply: more than {self.max_depth} levels", self.at, hint="Split the expression up.")
 
     def block(self, statements: list[SyntaxNode], at: int) -> SyntaxNode:
-        """The body of a definition or lambda: a Block, or Nop when there is nothing in it."""
+        """Return the body of a definition or lambda: a BlockExpression, or Nop when it is empty."""
         if not statements:
             return Nop(at, at)
         return BlockExpression(at, self.last_end, tuple(statements))

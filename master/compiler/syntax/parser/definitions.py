@@ -27,27 +27,27 @@ from .cursor import TokenCursor
 
 
 class DefinitionParser(TokenCursor):
-    """The part of the grammar that names things. All it finds is also added to `definitions`, when it ends."""
+    """The grammar of definitions. Each definition is also added to `definitions` when it ends."""
 
     def definition(self) -> SyntaxNode:
         """definition = class | define | node | function | plan | alias"""
         kind = self.kind
         self.deeper()
         if kind == "class":
-            found = self.class_()
+            definition = self.class_()
         elif kind == "define":
-            found = self.define()
+            definition = self.define()
         elif kind == "node":
-            found = self.node()
+            definition = self.node()
         elif kind == "function":
-            found = self.function()
+            definition = self.function()
         elif kind == "plan":
-            found = self.plan()
+            definition = self.plan()
         else:
-            found = self.alias()
+            definition = self.alias()
         self.depth -= 1
-        self.definitions.append(found)
-        return found
+        self.definitions.append(definition)
+        return definition
 
     def class_(self) -> SyntaxNode:
         """class = "class" name [parameters] ["inherits" (name | "default")] body"""
@@ -177,7 +177,7 @@ class DefinitionParser(TokenCursor):
         return text
 
     def qualified(self, name: str) -> str:
-        """The name inside the classes it stands in."""
+        """Return the name with the names of the enclosing classes in front."""
         return "::".join((*self.namespace, name)) if self.namespace else name
 
     def body(self, at: int) -> SyntaxNode:
@@ -189,7 +189,7 @@ class DefinitionParser(TokenCursor):
         return found
 
     def parameter_list(self) -> tuple[ParameterDeclaration, ...]:
-        """The parameters in parentheses; none when there are no parentheses."""
+        """Return the parameters in parentheses; an empty tuple when there are no parentheses."""
         if self.kind not in ("(", " ("):
             return ()
         self.advance()
@@ -197,13 +197,13 @@ class DefinitionParser(TokenCursor):
 
     def parameters(self, close: str) -> tuple[ParameterDeclaration, ...]:
         """parameters = [parameter ("," parameter)* [","]] and what closes them"""
-        found: list[ParameterDeclaration] = []
+        parameters: list[ParameterDeclaration] = []
         while self.kind != close:
-            found.append(self.parameter())
+            parameters.append(self.parameter())
             if not self.accept(","):
                 break
         self.take(close)
-        return tuple(found)
+        return tuple(parameters)
 
     def parameter(self) -> ParameterDeclaration:
         """parameter = [type] ["*"] VARIABLE ["=" expression]; the place is the variable's"""
@@ -216,13 +216,13 @@ class DefinitionParser(TokenCursor):
 
     def type_(self, *, trailing: bool = False) -> SyntaxNode:
         """type = TYPE-NAME ["[" keys "]"]"""
-        found: SyntaxNode = QualifiedReference(self.at, self.token_end, self.text)
+        type_: SyntaxNode = QualifiedReference(self.at, self.token_end, self.text)
         self.take("ref")
         if self.accept("["):
             keys = self.keys(trailing=trailing)
             self.take("]")
-            found = AccessExpression(found.at, self.last_end, found, keys)
-        return found
+            type_ = AccessExpression(type_.at, self.last_end, type_, keys)
+        return type_
 
     def returns(self) -> SyntaxNode | None:
         """returns = ">>" type"""
@@ -241,7 +241,7 @@ class DefinitionParser(TokenCursor):
 
 
 def _object(parent: QualifiedReference, hash_: SyntaxNode, at: int) -> SyntaxNode:
-    """`Parent {…}` as the Object type it stands for."""
+    """Return the Object type that `Parent {…}` represents."""
     assert isinstance(hash_, HashLiteral)
     if parent.value in ("Object", "TypeSet"):
         return AccessExpression(at, hash_.end, parent, (hash_,))

@@ -70,7 +70,7 @@ _NOT_EXPRESSIONS = frozenset(("=", "+=", "-=", "->", "~>", "<-", "<~"))
 
 
 class ExpressionParser(TokenCursor):
-    """The part of the grammar below assignments and resources."""
+    """The grammar of expressions, below assignments and resources."""
 
     def expression(self, above: int = 0) -> SyntaxNode:
         """
@@ -97,7 +97,7 @@ class ExpressionParser(TokenCursor):
         return left
 
     def operators(self, left: SyntaxNode, above: int) -> SyntaxNode:
-        """The operators behind an operand; see `expression`."""
+        """Parse the operators behind an operand; see `expression`."""
         while True:
             kind = self.kind
             power = POWER.get(kind, 0)
@@ -197,33 +197,33 @@ class ExpressionParser(TokenCursor):
 
     def arguments(self, *, trailing: bool) -> tuple[SyntaxNode, ...]:
         """arguments = argument ("," argument)* [","], up to `)`; argument = assignment ["=>" value]"""
-        found: list[SyntaxNode] = []
+        elements: list[SyntaxNode] = []
         paired = False
         if self.kind == ")":
             return ()
         while True:
-            paired = self.element(found, paired, alone=False)
+            paired = self.element(elements, paired, alone=False)
             if not self.accept(",") or (trailing and self.kind == ")"):
-                return tuple(found)
+                return tuple(elements)
 
     def keys(self, *, trailing: bool) -> tuple[SyntaxNode, ...]:
         """keys = key ("," key)* [","], up to `]`; key = expression | assignment "=>" value"""
-        found: list[SyntaxNode] = []
+        elements: list[SyntaxNode] = []
         paired = False
         while True:
             value = self.entry_value() if self.following() == "=>" else self.assignment()
             if self.kind == "=>":
-                self.pair(found, paired, value)
+                self.pair(elements, paired, value)
                 paired = True
             else:
                 if isinstance(value, _RESOURCES) or (isinstance(value, BinaryOperation) and value.op in _NOT_EXPRESSIONS):
                     self.unexpected()
-                found.append(value)
+                elements.append(value)
                 paired = False
             if not self.accept(",") or (trailing and self.kind == "]"):
-                return tuple(found)
+                return tuple(elements)
 
-    def element(self, found: list[SyntaxNode], paired: bool, *, alone: bool) -> bool:
+    def element(self, elements: list[SyntaxNode], paired: bool, *, alone: bool) -> bool:
         """
         Add an array element or argument: `alone` says whether `type` and `function` may stand for themselves.
 
@@ -235,22 +235,22 @@ class ExpressionParser(TokenCursor):
         else:
             value = self.assignment()
         if self.kind == "=>":
-            self.pair(found, paired, value)
+            self.pair(elements, paired, value)
             return True
-        found.append(value)
+        elements.append(value)
         return False
 
-    def pair(self, found: list[SyntaxNode], paired: bool, key: SyntaxNode) -> None:
-        """Add `key => value` where no braces are: neighbours become one hash."""
+    def pair(self, elements: list[SyntaxNode], paired: bool, key: SyntaxNode) -> None:
+        """Add a `key => value` without braces; neighbouring ones become one hash."""
         at = self.at
         self.advance()
         value = self.entry_value()
         entry = HashEntry(at, value.end, key, value)
-        before = found[-1] if paired else None
+        before = elements[-1] if paired else None
         if isinstance(before, HashLiteral):
-            found[-1] = HashLiteral(before.at, entry.end, (*before.entries, entry))
+            elements[-1] = HashLiteral(before.at, entry.end, (*before.entries, entry))
         else:
-            found.append(HashLiteral(at, entry.end, (entry,)))
+            elements.append(HashLiteral(at, entry.end, (entry,)))
 
     def entry_value(self) -> SyntaxNode:
         """value = assignment | "type" | "function" """
@@ -264,14 +264,14 @@ class ExpressionParser(TokenCursor):
         """array = "[" [element ("," element)* [","]] "]" """
         at = self.at
         self.advance()
-        found: list[SyntaxNode] = []
+        elements: list[SyntaxNode] = []
         paired = False
         while self.kind != "]":
-            paired = self.element(found, paired, alone=True)
+            paired = self.element(elements, paired, alone=True)
             if not self.accept(","):
                 break
         self.take("]")
-        return ArrayLiteral(at, self.last_end, tuple(found))
+        return ArrayLiteral(at, self.last_end, tuple(elements))
 
     def hash(self) -> SyntaxNode:
         """hash = "{" [entry ("," entry)* [","]] "}"; entry = value "=>" value"""
@@ -280,7 +280,7 @@ class ExpressionParser(TokenCursor):
         return self.entries(at, None)
 
     def entries(self, at: int, key: SyntaxNode | None) -> SyntaxNode:
-        """The entries of a hash that opened at `at`, up to its end; `key` is the first one's, when already read."""
+        """Parse the entries of a hash that opened at `at`, up to its end; `key` is the first key if it is read already."""
         entries: list[HashEntry] = []
         while key or self.kind != "}":
             self.hash_entry(entries, key or self.entry_value())
@@ -332,7 +332,7 @@ class ExpressionParser(TokenCursor):
         return self.rarer()
 
     def rarer(self) -> SyntaxNode:
-        """The operands of `primary` that are seldom met."""
+        """Parse the rare operands of `primary`."""
         kind, text, at, end = self.kind, self.text, self.at, self.token_end
         if kind in _CONTROL:
             return self.control()

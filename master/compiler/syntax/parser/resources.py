@@ -30,7 +30,7 @@ _NEVER_FIRST = frozenset(("and", "or", "in", "else", "elsif", "inherits"))  # of
 
 
 class ResourceParser(TokenCursor):
-    """The part of the grammar between relationships and expressions."""
+    """The grammar of resources, between relationships and expressions."""
 
     def resource(self) -> SyntaxNode:
         """
@@ -52,7 +52,7 @@ class ResourceParser(TokenCursor):
         return left
 
     def virtual(self) -> SyntaxNode:
-        """A resource marked virtual or exported."""
+        """Parse a resource that is marked virtual or exported."""
         form, at = self.kind, self.at
         self.deeper()
         self.advance()
@@ -77,7 +77,7 @@ class ResourceParser(TokenCursor):
         return ResourceExpression(at, self.last_end, "", name, bodies)
 
     def resource_behind(self, left: SyntaxNode) -> SyntaxNode:
-        """What a `{` behind an expression makes of it."""
+        """Parse the `{` behind an expression: a resource, defaults or an override."""
         brace = self.at
         self.deeper()
         self.advance()
@@ -85,16 +85,16 @@ class ResourceParser(TokenCursor):
             attributes = self.attributes()
             self.accept(",")
             self.take("}")
-            found = self.untitled(left, attributes, brace)
+            resource = self.untitled(left, attributes, brace)
         else:
             bodies = self.bodies(left.at)
             self.take("}")
-            found = ResourceExpression(left.at, self.last_end, "", left, bodies)
+            resource = ResourceExpression(left.at, self.last_end, "", left, bodies)
         self.depth -= 1
-        return found
+        return resource
 
     def attributes_ahead(self) -> bool:
-        """Whether attributes follow, and not a title."""
+        """Return whether attributes follow, and not a title."""
         if self.kind in ("}", ","):
             return True
         if self.kind == "*":
@@ -103,22 +103,22 @@ class ResourceParser(TokenCursor):
 
     def bodies(self, at: int) -> tuple[ResourceBody, ...]:
         """bodies = expression ":" attributes [","] (";" bodies)*, and a last `;`"""
-        found = []
+        bodies = []
         while True:
             title = self.expression()
             self.take(":")
             attributes = self.attributes()
             self.accept(",")
-            found.append(ResourceBody(at, self.last_end, title, attributes))
+            bodies.append(ResourceBody(at, self.last_end, title, attributes))
             if not self.accept(";") or self.kind == "}":
-                return tuple(found)
+                return tuple(bodies)
 
     def attributes(self) -> tuple[AttributeOperation | AttributeSplat, ...]:
         """
         attributes = [attribute] ("," attribute)*
         attribute = (NAME | keyword) ("=>" | "+>") expression | "*" "=>" expression
         """
-        found: list[AttributeOperation | AttributeSplat] = []
+        attributes: list[AttributeOperation | AttributeSplat] = []
         while True:
             kind, text, at = self.kind, self.text, self.at
             if kind in _ATTRIBUTE_NAMES:
@@ -128,18 +128,18 @@ class ResourceParser(TokenCursor):
                     self.unexpected()
                 self.advance()
                 value = self.expression()
-                found.append(AttributeOperation(at, value.end, text, op, value))
+                attributes.append(AttributeOperation(at, value.end, text, op, value))
             elif kind == "*":
                 self.advance()
                 self.take("=>")
                 value = self.expression()
-                found.append(AttributeSplat(at, value.end, value))
+                attributes.append(AttributeSplat(at, value.end, value))
             if self.kind != "," or (self.following() not in _ATTRIBUTE_NAMES and self.following() != "*"):
-                return tuple(found)
+                return tuple(attributes)
             self.advance()
 
     def untitled(self, left: SyntaxNode, attributes: tuple[AttributeOperation | AttributeSplat, ...], brace: int) -> SyntaxNode:
-        """Defaults behind a type, an override behind a reference; behind a name the hash it looks like."""
+        """Return defaults for a type, an override for a reference, and the call with a hash that a name seems to be."""
         at, end = left.at, self.last_end
         if isinstance(left, QualifiedReference):
             return ResourceDefaultsExpression(at, end, "", left, attributes)

@@ -26,7 +26,7 @@ _EDGES = frozenset(("->", "~>", "<-", "<~"))
 
 
 class StatementParser(TokenCursor):
-    """The part of the grammar above resources."""
+    """The grammar of statements, above resources."""
 
     def statements(self, first: SyntaxNode | None = None) -> list[SyntaxNode]:
         """
@@ -76,34 +76,34 @@ class StatementParser(TokenCursor):
         self.take("{")
         if self.accept("}"):
             return Nop(at, self.last_end)
-        found = self.statements()
+        statements = self.statements()
         self.take("}")
-        return in_block(found, at, self.last_end)
+        return in_block(statements, at, self.last_end)
 
 
 def in_block(statements: list[SyntaxNode], at: int, end: int) -> SyntaxNode:
-    """The one statement, or a Block of several."""
+    """Return the only statement, or a BlockExpression of several."""
     return statements[0] if len(statements) == 1 else BlockExpression(at, end, tuple(statements))
 
 
 def with_calls(source: Source, groups: list[list[SyntaxNode]], commas: list[int]) -> list[SyntaxNode]:
     """
-    Statements, with `include a, b` put together: one of STATEMENT_CALLS takes what follows as its arguments.
+    Return the statements, with calls like `include a, b` assembled: one of STATEMENT_CALLS takes the following group as arguments.
 
     `groups` are expressions separated by commas, `commas` the place behind each group's first.
     """
-    found: list[SyntaxNode] = []
+    statements: list[SyntaxNode] = []
     for number, group in enumerate(groups):
-        before = found[-1] if found else None
+        before = statements[-1] if statements else None
         if isinstance(before, QualifiedName) and before.value in STATEMENT_CALLS:
-            found[-1] = FunctionCall(before.at, group[-1].end, before, tuple(group), None, False)
+            statements[-1] = FunctionCall(before.at, group[-1].end, before, tuple(group), None, False)
         elif len(group) > 1:
             if isinstance(before, QualifiedName):
                 message = f"attempt to pass argument list to the function '{before.value}' which cannot be called without parentheses"
                 raise source.error(message, commas[number], hint=f"Write {before.value}(…).")
             raise source.error("illegal comma separated argument list", commas[number])
         elif isinstance(group[0], FunctionCall):
-            found.append(replace(group[0], value_wanted=False))
+            statements.append(replace(group[0], value_wanted=False))
         else:
-            found.append(group[0])
-    return found
+            statements.append(group[0])
+    return statements

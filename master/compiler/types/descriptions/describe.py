@@ -1,8 +1,8 @@
 """
 Why a value does not fit a type, in the reference's words.
 
-A comparison gives a list of Mismatches, each with a path (`parameter 'x'`, `index 2`, `entry 'a'`) to what is wrong;
-variants are tried all, and what they have in common is said once. Source: language reference 7.5.
+A comparison returns a list of Mismatches, each with a path (`parameter 'x'`, `index 2`, `entry 'a'`) to the part that is wrong. All
+variants are compared, and a mismatch that they have in common is reported once. Source: language reference 7.5.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class SignatureView(Protocol):
 
 
 def mismatches(expected: PuppetType, actual: PuppetType, path: Path = ()) -> list[Mismatch]:
-    """What keeps `actual` from being `expected`; empty when it is."""
+    """Return the reasons why `actual` does not fit `expected`; an empty list when it fits."""
     unresolved = _unresolved(expected, set())
     if unresolved is not None:
         return [TextMismatch(path, UNRESOLVED, unresolved)]
@@ -79,10 +79,10 @@ def _unresolved(type_: PuppetType, seen: set[int]) -> str | None:
         if id(type_) in seen or type_.builtin:
             return None
         seen.add(id(type_))
-    return next((found for part in type_.parts() if (found := _unresolved(part, seen)) is not None), None)
+    return next((name for part in type_.parts() if (name := _unresolved(part, seen)) is not None), None)
 
 
-def _kind(path: Path, expected: PuppetType, actual: PuppetType) -> list[Mismatch]:
+def _type_mismatch(path: Path, expected: PuppetType, actual: PuppetType) -> list[Mismatch]:
     return [TypeMismatch(path, normalized(expected), normalized(actual))]
 
 
@@ -107,26 +107,26 @@ def _compare(expected: PuppetType, original: PuppetType, actual: PuppetType, pat
         return [LiteralMismatch(path, normalized(original), normalized(actual))]
     if isinstance(expected, AliasType):
         return _compare(normalized(expected.definition), expected, actual, path)
-    return [] if expected.assignable(actual) else _kind(path, original, actual)
+    return [] if expected.assignable(actual) else _type_mismatch(path, original, actual)
 
 
 def _variants(expected: VariantType, original: PuppetType, actual: PuppetType, path: Path) -> list[Mismatch]:
     types = [UNDEF, *expected.types] if isinstance(original, OptionalType) else list(expected.types)
-    found = []
+    by_variant = []
     for index, type_ in enumerate(types):
         problems = mismatches(type_, actual, (*path, PathStep("variant", index)))
         if not problems:
             return []
-        found.append(problems)
-    merged = _merged(len(path), False, found)
+        by_variant.append(problems)
+    merged = _merged(len(path), False, by_variant)
     if isinstance(original, AliasType) and len(merged) == 1:
-        return _kind(path, original, actual)
+        return _type_mismatch(path, original, actual)
     return merged
 
 
-def _merged(position: int, arguments: bool, found: Sequence[list[Mismatch]]) -> list[Mismatch]:
-    """One complaint for all variants, when each has one of the same kind at the same place; else all of them."""
-    flat = [m for problems in found for m in problems]
+def _merged(position: int, arguments: bool, by_alternative: Sequence[list[Mismatch]]) -> list[Mismatch]:
+    """Return one mismatch for all variants when each has one of the same class at the same place; else all mismatches."""
+    flat = [m for problems in by_alternative for m in problems]
     tests: tuple[Callable[[Mismatch], bool], ...] = (
         lambda m: isinstance(m, SizeMismatch) and m.arguments == arguments,
         lambda m: isinstance(m, TextMismatch) and m.pattern == MISSING_BLOCK,
@@ -135,7 +135,7 @@ def _merged(position: int, arguments: bool, found: Sequence[list[Mismatch]]) -> 
     )
     for test in tests:
         chosen = [m for m in flat if test(m)]
-        if chosen and len(chosen) == len(found) and all(m.at() == chosen[0].at() for m in chosen):
+        if chosen and len(chosen) == len(by_alternative) and all(m.at() == chosen[0].at() for m in chosen):
             first = chosen[0]
             for other in chosen[1:]:
                 first = first.joined(other)
@@ -162,8 +162,8 @@ def _array(expected: ArrayType, original: PuppetType, actual: PuppetType, path: 
     if isinstance(actual, ArrayType):
         if not _fits(expected.size, actual.sizes):
             return [SizeMismatch(path, expected.sizes, actual.sizes)]
-        return _kind(path, original, ArrayType(actual.element))
-    return _kind(path, original, actual)
+        return _type_mismatch(path, original, ArrayType(actual.element))
+    return _type_mismatch(path, original, actual)
 
 
 def _fits(size: Range | None, actual: Range) -> bool:
@@ -175,40 +175,40 @@ def _hash(expected: HashType, original: PuppetType, actual: PuppetType, path: Pa
         sizes = (actual.required, len(actual.elements))
         if not _fits(expected.size, sizes):
             return [SizeMismatch(path, expected.sizes, sizes)]
-        found: list[Mismatch] = []
+        problems: list[Mismatch] = []
         for element in actual.elements:
             if not expected.key_type.assignable(element.key_type):
-                found += mismatches(expected.key_type, element.key_type, (*path, PathStep("key", element.name)))
+                problems += mismatches(expected.key_type, element.key_type, (*path, PathStep("key", element.name)))
             if not expected.value_type.assignable(element.value_type):
-                found += mismatches(expected.value_type, element.value_type, (*path, PathStep("entry", element.name)))
-        return found
+                problems += mismatches(expected.value_type, element.value_type, (*path, PathStep("entry", element.name)))
+        return problems
     if isinstance(actual, HashType):
         if not _fits(expected.size, actual.sizes):
             return [SizeMismatch(path, expected.sizes, actual.sizes)]
-        return _kind(path, original, HashType(actual.key_type, actual.value_type))
-    return _kind(path, original, actual)
+        return _type_mismatch(path, original, HashType(actual.key_type, actual.value_type))
+    return _type_mismatch(path, original, actual)
 
 
 def _struct(expected: StructType, original: PuppetType, actual: PuppetType, path: Path) -> list[Mismatch]:
     if isinstance(actual, StructType):
-        found: list[Mismatch] = []
+        problems: list[Mismatch] = []
         rest = dict(actual.by_name)
         for mine in expected.elements:
             theirs = rest.pop(mine.name, None)
             if theirs is None:
-                found += [] if mine.optional else [TextMismatch(path, MISSING_KEY, mine.name)]
+                problems += [] if mine.optional else [TextMismatch(path, MISSING_KEY, mine.name)]
                 continue
             if theirs.optional and not mine.optional:
-                found += mismatches(mine.key_type, theirs.key_type, (*path, PathStep("key", mine.name)))
+                problems += mismatches(mine.key_type, theirs.key_type, (*path, PathStep("key", mine.name)))
             if not mine.value_type.assignable(theirs.value_type):
-                found += mismatches(mine.value_type, theirs.value_type, (*path, PathStep("entry", mine.name)))
-        return found + [TextMismatch(path, UNKNOWN_KEY, name) for name in rest]
+                problems += mismatches(mine.value_type, theirs.value_type, (*path, PathStep("entry", mine.name)))
+        return problems + [TextMismatch(path, UNKNOWN_KEY, name) for name in rest]
     if isinstance(actual, HashType):
         sizes = (expected.required, len(expected.elements))
         if not _fits(sizes, actual.sizes):
             return [SizeMismatch(path, sizes, actual.sizes)]
-        return _kind(path, original, HashType(actual.key_type, actual.value_type))
-    return _kind(path, original, actual)
+        return _type_mismatch(path, original, HashType(actual.key_type, actual.value_type))
+    return _type_mismatch(path, original, actual)
 
 
 def _tuple(expected: TupleType, original: PuppetType, actual: PuppetType, path: Path, *, arguments: bool) -> list[Mismatch]:
@@ -219,111 +219,113 @@ def _tuple(expected: TupleType, original: PuppetType, actual: PuppetType, path: 
             return [SizeMismatch(path, expected.sizes, actual.sizes, arguments)]
         if not expected.types:
             return []
-        found: list[Mismatch] = []
+        problems: list[Mismatch] = []
         for index, type_ in enumerate(actual.types):
             position = min(index, len(expected.types) - 1)
-            found += mismatches(expected.types[position], type_, (*path, PathStep("index", position)))
-        return found
+            problems += mismatches(expected.types[position], type_, (*path, PathStep("index", position)))
+        return problems
     if isinstance(actual, ArrayType):
         if not _fits(expected.sizes, actual.sizes):
             return [SizeMismatch(path, expected.sizes, actual.sizes, arguments)]
         return [m for i, t in enumerate(expected.types) for m in mismatches(t, actual.element, (*path, PathStep("index", i)))]
-    return _kind(path, original, actual)
+    return _type_mismatch(path, original, actual)
 
 
 def _callable(expected: CallableType, original: PuppetType, actual: PuppetType, path: Path) -> list[Mismatch]:
     if not isinstance(actual, CallableType):
-        return _kind(path, original, actual)
+        return _type_mismatch(path, original, actual)
     if expected.params is None and expected.returns is None:
         return []
-    # The other way round: what is called limits what it may be called with.
+    # Parameters are contravariant: the actual ones limit the calls.
     if expected.params is not None and actual.params is not None:
         problems = _tuple(expected.params, expected.params, actual.params, path, arguments=True)
         if problems:
             return problems
-    wanted, given = expected.returns or ANY, actual.returns or ANY
-    if not wanted.assignable(given):
-        return _kind((*path, PathStep("return", "return")), wanted, given)
-    block, given_block = expected.block or UNDEF, actual.block or UNDEF
-    return [] if given_block.assignable(block) else _kind((*path, PathStep("block")), block, given_block)
+    expected_return, actual_return = expected.returns or ANY, actual.returns or ANY
+    if not expected_return.assignable(actual_return):
+        return _type_mismatch((*path, PathStep("return", "return")), expected_return, actual_return)
+    expected_block, actual_block = expected.block or UNDEF, actual.block or UNDEF
+    return [] if actual_block.assignable(expected_block) else _type_mismatch((*path, PathStep("block")), expected_block, actual_block)
 
 
 # --- texts --------------------------------------------------------------------------------------------------------
 
 
 def describe_mismatch(subject: str, expected: PuppetType, actual: PuppetType) -> str:
-    """`subject expects a …, got …`, on as many lines as there are problems; '' when there are none."""
-    found = mismatches(expected, actual, (PathStep("subject", subject),))
-    if len(found) == 1:
-        return found[0].text().strip()
-    return "\n ".join(m.text() for m in found)
+    """Return `subject expects a …, got …`, one line for each mismatch; an empty text when `actual` fits."""
+    problems = mismatches(expected, actual, (PathStep("subject", subject),))
+    if len(problems) == 1:
+        return problems[0].text().strip()
+    return "\n ".join(m.text() for m in problems)
 
 
 class _Resolver(Protocol):
     def __call__(self, value: Value) -> PuppetType | None: ...
 
 
-def describe_wrong_type(subject: str, wanted: PuppetType, value: Value) -> str:
-    """Return what is said of a value of another type, each line as `SUBJECT has wrong type, …`."""
-    lines = describe_mismatch(subject, wanted, infer_set(value)).split("\n")
+def describe_wrong_type(subject: str, expected: PuppetType, value: Value) -> str:
+    """Return the message for a value of a wrong type, each line as `SUBJECT has wrong type, …`."""
+    lines = describe_mismatch(subject, expected, infer_set(value)).split("\n")
     return "\n".join(line.replace(subject, f"{subject} has wrong type,", 1) for line in lines)
 
 
 def check_parameters(
     subject: str,
     parameters: Sequence[tuple[str, PuppetType, bool]],
-    given: dict[str, Value],
+    values: dict[str, Value],
     *,
     missing_ok: bool = False,
     deferred: _Resolver | None = None,
 ) -> str | None:
     """
-    What is wrong with the parameters of a class, define or template; None when nothing is.
+    Return what is wrong with the parameters of a class, define or template; None when nothing is.
 
     Args:
-        parameters: name, type, whether it has a default.
-        deferred: gives the return type of a Deferred's function, None when that declares none (then it passes).
+        parameters: name and type of each, and whether it has a default.
+        values: the values by name.
+        missing_ok: whether parameters without a default may be missing.
+        deferred: returns the return type of a Deferred's function, or None when the function declares none (then any type accepts it).
     """
     known = {name for name, _, _ in parameters}
-    found: list[Mismatch] = [TextMismatch((), UNKNOWN_PARAMETER, name) for name in given if name not in known]
+    problems: list[Mismatch] = [TextMismatch((), UNKNOWN_PARAMETER, name) for name in values if name not in known]
     for name, type_, default in parameters:
-        if name not in given:
+        if name not in values:
             if not (missing_ok or default):
-                found.append(TextMismatch((), MISSING_PARAMETER, name))
+                problems.append(TextMismatch((), MISSING_PARAMETER, name))
             continue
-        value = given[name]
+        value = values[name]
         if type_.instance(value):
             continue
         if isinstance(value, Deferred) and deferred is not None:
             returned = deferred(value)
             if returned is not None and not type_.generalized().assignable(returned.generalized()):
-                found += mismatches(type_, returned, (PathStep("parameter", name),))
+                problems += mismatches(type_, returned, (PathStep("parameter", name),))
             continue
-        found += mismatches(type_, _given_type(value), (PathStep("parameter", name),))
-    if not found:
+        problems += mismatches(type_, _parameter_value_type(value), (PathStep("parameter", name),))
+    if not problems:
         return None
-    if len(found) == 1:
-        return f"{subject}:{found[0].text()}"
-    return f"{subject}:\n " + "\n ".join(m.text() for m in found)
+    if len(problems) == 1:
+        return f"{subject}:{problems[0].text()}"
+    return f"{subject}:\n " + "\n ".join(m.text() for m in problems)
 
 
-def _given_type(value: Value) -> PuppetType:
-    """The type of a parameter's value; a class reference counts as a resource's, as the reference hands it over."""
+def _parameter_value_type(value: Value) -> PuppetType:
+    """Return the type of a parameter's value; a class reference counts as one of a resource, because the reference passes it so."""
     if isinstance(value, ClassType) and value.class_name is not None:
         return TypeType(ResourceEntryType("Class", capitalized(value.class_name)))
     return infer_set(value)
 
 
 def describe_signatures(name: str, signatures: Sequence[SignatureView], args: PuppetType) -> str:
-    """Why a call fits none of `signatures`; `name` is the function's, `lambda` for a block; `args` from `arguments_type`."""
+    """Return why a call fits none of `signatures`; `name` is the function's, or `lambda` for a block; `args` is from `arguments_type`."""
     problems = [_argument_problems(s, args, (PathStep("signature", i),)) for i, s in enumerate(signatures)]
     if not all(problems):
         blocks = [_block_problems(s, args, (PathStep("signature", i),)) for i, s in enumerate(signatures)]
         problems = blocks if all(blocks) else [mine or block for mine, block in zip(problems, blocks, strict=True)]
     label = "block" if name == "lambda" else f"'{name}'"
-    found = _merged(0, True, problems)
-    if len(found) == 1:
-        return f"{label}{found[0].text()}"
+    merged = _merged(0, True, problems)
+    if len(merged) == 1:
+        return f"{label}{merged[0].text()}"
     if len(signatures) == 1:
         lines = [f"{label} expects ({signature_text(signatures[0])})"]
         lines += [f"  rejected:{m.without(0).text()}" for m in problems[0]]
@@ -350,26 +352,26 @@ def _argument_problems(signature: SignatureView, args: PuppetType, path: Path) -
     for index, type_ in enumerate(types):
         parameter = signature.parameters[min(index, len(signature.parameters) - 1)]
         if parameter.type is not None and not parameter.type.assignable(type_):
-            found = mismatches(parameter.type, type_, (*path, PathStep("parameter", parameter.name)))
-            if found:
-                return found
+            problems = mismatches(parameter.type, type_, (*path, PathStep("parameter", parameter.name)))
+            if problems:
+                return problems
     return []
 
 
 def _block_problems(signature: SignatureView, args: PuppetType, path: Path) -> list[Mismatch]:
     _, block = _argument_types(args)
-    wanted = signature.block
+    expected = signature.block
     if block is not None:
-        if wanted is None:
+        if expected is None:
             return [TextMismatch(path, UNEXPECTED_BLOCK)]
-        return mismatches(wanted, block, (*path, PathStep("block")))
-    if wanted is None or wanted.assignable(UNDEF):
+        return mismatches(expected, block, (*path, PathStep("block")))
+    if expected is None or expected.assignable(UNDEF):
         return []
     return [TextMismatch(path, MISSING_BLOCK)]
 
 
 def signature_text(signature: SignatureView) -> str:
-    """The parameters, as in a declaration: `Type name`, `name?`, `name*`, `name+`, and the block."""
+    """Return the parameters as in a declaration: `Type name`, `name?`, `name*`, `name+`, and the block."""
     parts = []
     required = signature.low
     if signature.high != 0:

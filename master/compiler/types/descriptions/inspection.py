@@ -74,7 +74,7 @@ _ALIASES: Final = {
     ),
     "RichDataKey": ("Variant[String,Numeric]", "(StaticLoader)"),
 }
-"""For builtin aliases how the reference declares them, and which of its loaders has them."""
+"""The reference's declarations of the builtin aliases, and which of its loaders has them."""
 _DEFINITIONS: Final[dict[str, PuppetType]] = {
     "Data": VariantType(
         (
@@ -101,11 +101,11 @@ _DEFINITIONS: Final[dict[str, PuppetType]] = {
         )
     ),
 }
-"""What these stand for, in the reference's order, which is lost where aliases are simplified."""
+"""The definitions of these aliases in the reference's order, which is lost when aliases are simplified."""
 
 
 def inspect_type(type_: PuppetType) -> str:
-    """Return the text for a type; attributes in the reference's order."""
+    """Return a type as Ruby's `inspect` shows it, with its attributes in the reference's order."""
     return _inspect(type_, ())
 
 

@@ -1,4 +1,4 @@
-"""One way in which a value does not fit a type: where, and in which words. Source: language reference 7.5."""
+"""The ways in which a value does not fit a type, with their places and messages. Source: language reference 7.5."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..scalars import StringType
 
 @dataclass(frozen=True, slots=True)
 class PathStep:
-    """One part of a path. Kinds: subject, parameter, entry, key, index, block, return; variant and signature are not shown."""
+    """One step of a path. Kinds: subject, parameter, entry, key, index, block, return; and variant and signature, which are not shown."""
 
     kind: str
     name: str | int = ""
@@ -29,25 +29,29 @@ Path = tuple[PathStep, ...]
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
+    """One way in which a value does not fit a type; `path` leads to the part of the value that does not fit."""
+
     path: Path
 
     def at(self) -> Path:
-        """The path without the choices made on the way."""
+        """Return the path without the steps that choose a variant or a signature."""
         return tuple(s for s in self.path if s.kind not in ("variant", "signature"))
 
     def without(self, index: int) -> Mismatch:
+        """Return the mismatch with the step `index` of its path removed."""
         return self if index >= len(self.path) else replace(self, path=self.path[:index] + self.path[index + 1 :])
 
     def same_as(self, other: Mismatch) -> bool:
         if isinstance(self, TextMismatch) and self.name:
-            return False  # the reference lists those about a key once for each signature
+            return False  # the reference lists a mismatch about a key once for each signature
         return self.__class__ is other.__class__ and replace(self, path=self.at()) == replace(other, path=other.at())
 
     def joined(self, other: Mismatch) -> Mismatch:
-        """One mismatch for two that are at the same place."""
+        """Return one mismatch for two at the same place."""
         return self
 
     def text(self) -> str:
+        """Return the message: the path and the complaint."""
         path, variant = self.path, ""
         if path and path[0].kind == "signature":
             variant, path = f" {int(path[0].name) + 1}.", path[1:]
@@ -64,7 +68,7 @@ def _shown_step(step: PathStep) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TextMismatch(Mismatch):
-    """A complaint with a fixed text around a name."""
+    """A mismatch with a fixed text around a name."""
 
     pattern: str
     name: str = ""
@@ -84,7 +88,7 @@ UNRESOLVED = "references an unresolved type '{}'"
 
 @dataclass(frozen=True, slots=True)
 class SizeMismatch(Mismatch):
-    """A collection of the wrong size; with `arguments`, a call with the wrong number of them."""
+    """A collection of the wrong size; with `arguments`, a call with the wrong number of arguments."""
 
     expected: Range
     actual: Range
@@ -129,12 +133,12 @@ class TypeMismatch(Mismatch):
         optional = isinstance(expected, OptionalType)
         if isinstance(expected, OptionalType) and expected.type is not None:
             expected = expected.type
-        wanted = list(expected.types) if isinstance(expected, VariantType) else [expected]
-        if _in_detail(wanted, self.actual):
-            actual = _detailed(wanted, self.actual)
-            names = [t.expanded() for t in wanted]
+        alternatives = list(expected.types) if isinstance(expected, VariantType) else [expected]
+        if _in_detail(alternatives, self.actual):
+            actual = _detailed(alternatives, self.actual)
+            names = [t.expanded() for t in alternatives]
         else:
-            names = [short_name(t) for t in wanted]
+            names = [short_name(t) for t in alternatives]
             if isinstance(expected, VariantType):
                 names = list(dict.fromkeys(names))
             actual = short_name(self.actual)
@@ -148,7 +152,7 @@ class TypeMismatch(Mismatch):
 
 @dataclass(frozen=True, slots=True)
 class LiteralMismatch(TypeMismatch):
-    """A string that is not one of, or does not match, those expected."""
+    """A string that is none of the expected ones or does not match the expected patterns."""
 
     def complaint(self) -> str:
         expected, prefix = self.expected, ""
@@ -169,16 +173,16 @@ def short_name(type_: PuppetType) -> str:
     return type_.name
 
 
-def _same_kind(wanted: PuppetType, actual: PuppetType) -> bool:
-    if wanted.__class__ is actual.__class__ or isinstance(wanted, AliasType) or isinstance(actual, AliasType):
+def _same_kind(alternatives: PuppetType, actual: PuppetType) -> bool:
+    if alternatives.__class__ is actual.__class__ or isinstance(alternatives, AliasType) or isinstance(actual, AliasType):
         return True
-    return (isinstance(wanted, StructType) and isinstance(actual, HashType)) or (
-        isinstance(wanted, TupleType) and isinstance(actual, ArrayType)
+    return (isinstance(alternatives, StructType) and isinstance(actual, HashType)) or (
+        isinstance(alternatives, TupleType) and isinstance(actual, ArrayType)
     )
 
 
 def _widest(type_: PuppetType) -> PuppetType:
-    """The bare type of the same class."""
+    """Return the bare type of the same class."""
     found = type_.resolved() if isinstance(type_, AliasType) else type_
     try:
         return found.__class__()
@@ -186,12 +190,12 @@ def _widest(type_: PuppetType) -> PuppetType:
         return found
 
 
-def _in_detail(wanted: Sequence[PuppetType], actual: PuppetType) -> bool:
-    return any(_same_kind(t, actual) or _widest(t).assignable(actual) for t in wanted)
+def _in_detail(alternatives: Sequence[PuppetType], actual: PuppetType) -> bool:
+    return any(_same_kind(t, actual) or _widest(t).assignable(actual) for t in alternatives)
 
 
-def _detailed(wanted: Sequence[PuppetType], actual: PuppetType) -> str:
-    resolved = [t.resolved() if isinstance(t, AliasType) else t for t in wanted]
+def _detailed(alternatives: Sequence[PuppetType], actual: PuppetType) -> str:
+    resolved = [t.resolved() if isinstance(t, AliasType) else t for t in alternatives]
     if any(_same_kind(t, actual) for t in resolved):
         return actual.expanded()
     general = actual.generalized()

@@ -51,10 +51,10 @@ __all__ = ["IllegalAlias", "declared_type", "type_from_access"]
 
 def type_from_access(base: PuppetType, keys: Sequence[Value]) -> Value:
     """
-    `base[keys]`. For `Class` and resource types: a reference, or an array of them.
+    Return `base[keys]`; for `Class` and resource types, a reference or an array of references.
 
     Raises:
-        BadOperand: keys that `base` does not take.
+        BadOperand: `base` does not accept the keys.
     """
     make = _MAKERS.get(base.__class__)
     if make is None:
@@ -65,7 +65,7 @@ def type_from_access(base: PuppetType, keys: Sequence[Value]) -> Value:
 def _one_type(
     base: str, make: Callable[[PuppetType], PuppetType], literal: bool = False
 ) -> Callable[[PuppetType, Sequence[Value]], PuppetType]:
-    """For types around one other type; `literal`: a string stands for itself."""
+    """Return the function for a type that wraps one other type; with `literal`, a string key is a literal string type."""
 
     def made(_: PuppetType, keys: Sequence[Value]) -> PuppetType:
         keys = flatten_arrays(keys)
@@ -145,19 +145,19 @@ def _pattern(base: PuppetType, keys: Sequence[Value]) -> PuppetType:
     keys = flatten_arrays(keys)
     names = [(str, "String"), (Regexp, "Regexp"), (PatternType, "Pattern-Type"), (RegexpType, "Regexp-Type")]
     check_keys(base, keys, 1, INF, names)
-    found: list[Regexp] = []
+    patterns: list[Regexp] = []
     for key in keys:
         if isinstance(key, PatternType):
-            found += key.patterns
+            patterns += key.patterns
         elif isinstance(key, RegexpType):
-            found += [key.regexp] if key.regexp is not None else [Regexp("")]
+            patterns += [key.regexp] if key.regexp is not None else [Regexp("")]
         else:
-            found.append(_compiled(Regexp(key) if isinstance(key, str) else key))
-    return PatternType(found)
+            patterns.append(_compiled(Regexp(key) if isinstance(key, str) else key))
+    return PatternType(patterns)
 
 
 def _compiled(regexp: Regexp) -> Regexp:
-    _ = regexp.pattern  # wrong ones fail here, where they are written
+    _ = regexp.pattern  # a wrong pattern is an error here, where it is written
     return regexp
 
 
@@ -224,7 +224,7 @@ def _collection(_: PuppetType, keys: Sequence[Value]) -> PuppetType:
 
 
 def _split_size(keys: Keys) -> tuple[Keys, Range | None]:
-    """Trailing one or two integers (or default) are a size."""
+    """Split off the size that one or two integers (or default) at the end of the keys describe."""
     count = 0
     while count < 2 and count < len(keys) and (keys[-1 - count] is DEFAULT or keys[-1 - count].__class__ is int):
         count += 1
@@ -246,7 +246,7 @@ def _struct(base: PuppetType, keys: Sequence[Value]) -> PuppetType:
 
 
 def struct_element(key: Value, value: Value) -> StructElement:
-    """One entry of a Struct; a plain key is optional when its value may be undef."""
+    """Return one entry of a Struct; a plain key is optional when its value may be undef."""
     if not isinstance(value, PuppetType):
         raise EvaluationError(f"Struct element value_type must be a Type. Got {ruby_class(value)}")
     inner = key.type if isinstance(key, OptionalType | NotUndefType) else key
@@ -280,7 +280,7 @@ def _callable(_: PuppetType, keys: Sequence[Value]) -> PuppetType:
     types = [type_ if isinstance(type_, PuppetType) else _type_of_parameter(type_) for type_ in types]
     if not types:
         if size is None and (block is not None or returns is not None) and not rest:
-            # Shown as [0, 0], but compared as a Tuple without limits.
+            # It is shown as [0, 0], but compared as a Tuple without limits.
             return CallableType(TupleType(()), block, returns)
         params = TupleType((), (0, 0)) if size in (None, (0, 0)) else TupleType((UNIT,), size)
         return CallableType(params, block, returns)
@@ -288,7 +288,7 @@ def _callable(_: PuppetType, keys: Sequence[Value]) -> PuppetType:
 
 
 def _type_of_parameter(value: Value) -> PuppetType:
-    """What the reference takes a value for that stands where a Callable has the type of a parameter."""
+    """Return the type that the reference uses for a value in the place of a parameter's type in a Callable."""
     if value.__class__ is str:
         return RuntimeType("ruby", value)
     return infer(value).generalized()
@@ -330,15 +330,15 @@ def _object(base: PuppetType, keys: Sequence[Value]) -> PuppetType:
 
 
 class IllegalAlias(EvaluationError):
-    """An alias whose definition would have to be evaluated."""
+    """The definition of an alias is an expression that would have to be evaluated."""
 
 
 def declared_type(name: str, value: Value) -> PuppetType:
     """
-    What `type Name = value` declares, when it is an Object type; any other type is what an alias stands for.
+    Return the type that `type Name = value` declares: an Object type or a type set of that name; any other type becomes an alias.
 
     Raises:
-        EvaluationError: it is no type; a text is the expression in it that would have to be evaluated.
+        EvaluationError: `value` is no type; a text is the expression in the definition that would have to be evaluated.
     """
     if isinstance(value, str):
         raise IllegalAlias(

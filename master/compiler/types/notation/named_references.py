@@ -18,21 +18,21 @@ _CLASSREF = re.compile(r"(?:::)?[A-Z][\w-]*(?:::[A-Z][\w-]*)*", re.ASCII)
 
 
 def _titles(keys: Sequence[Value]) -> tuple[Keys, bool] | None:
-    """The titles, and whether an array of references is wanted; None when all of them are undef."""
+    """Return the titles, and whether the result is an array of references; None when all titles are undef."""
     many = len(keys) > 1 or (bool(keys) and keys[0].__class__ is list)
     titles = [k for k in flatten_arrays(keys) if k is not None]
     return (titles, many) if titles or not keys else None
 
 
 def class_reference(base: PuppetType, keys: Sequence[Value]) -> Value:
-    """`Class[names]`."""
+    """Return the reference `Class[name]`, or an array of references for several names."""
     assert isinstance(base, ClassType)
     if not keys:
         raise arity_error(str(base), 1, INF, 0)
-    found = _titles(keys)
-    if found is None:
+    parsed = _titles(keys)
+    if parsed is None:
         return [] if len(keys) > 1 or keys[0].__class__ is list else None
-    titles, many = found
+    titles, many = parsed
     references = []
     for index, title in enumerate(titles):
         if not isinstance(title, str):
@@ -48,7 +48,7 @@ def class_reference(base: PuppetType, keys: Sequence[Value]) -> Value:
 
 
 def resource_reference(base: PuppetType, keys: Sequence[Value]) -> Value:
-    """`Resource[type, titles]` and `File[titles]`."""
+    """Return the reference of `Resource[type, title]` or `File[title]`, or an array of references for several titles."""
     assert isinstance(base, ResourceEntryType)
     if not keys:
         raise arity_error(str(base), 1, INF, 0)
@@ -71,17 +71,17 @@ def resource_reference(base: PuppetType, keys: Sequence[Value]) -> Value:
 
 @lru_cache(maxsize=8192)
 def reference(type_name: str, title: str) -> ResourceEntryType:
-    """`Type['title']`; the same object for the same one, as catalogs name the same resources over and over."""
+    """Return `Type['title']`: always the same object for the same resource, as catalogs name the same resources again and again."""
     return ResourceEntryType(type_name, title)
 
 
 def _references(base: ResourceEntryType, type_name: str, keys: Keys, shift: int) -> Value:
     if len(keys) == 1 and keys[0].__class__ is str:
         return reference(type_name, keys[0])
-    found = _titles(keys)
-    if found is None:
+    parsed = _titles(keys)
+    if parsed is None:
         return [] if len(keys) > 1 or keys[0].__class__ is list else None
-    titles, many = found
+    titles, many = parsed
     for index, title in enumerate(titles):
         if not isinstance(title, str):
             raise BadOperand(

@@ -1,4 +1,4 @@
-"""What stands between the brackets of `x[a, b]`: opened, counted and checked. Texts as of the reference implementation."""
+"""The keys between the brackets of `x[a, b]`: flattened, counted and checked. The texts are those of the reference implementation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Keys = list[Value]
 
 
 def flatten_arrays(keys: Sequence[Value]) -> Keys:
-    """Nested arrays opened."""
+    """Return `keys` with the elements of nested arrays in their places."""
     if not any(k.__class__ is list for k in keys):
         return list(keys)
     out: Keys = []
@@ -25,6 +25,7 @@ def flatten_arrays(keys: Sequence[Value]) -> Keys:
 
 
 def arity_error(base: str, low: int, high: float, count: int) -> BadOperand:
+    """Return the error for a wrong number of keys; `low` and `high` are the numbers that `base` accepts."""
     if high == INF:
         text = f"{low} or more arguments"
     elif high != low:
@@ -34,12 +35,20 @@ def arity_error(base: str, low: int, high: float, count: int) -> BadOperand:
     return BadOperand(f"{base}[] accepts {text}. Got {count}")
 
 
-def check_keys(base: PuppetType, keys: Keys, low: int, high: float, wanted: Sequence[tuple[type, str]]) -> None:
+def check_keys(base: PuppetType, keys: Keys, low: int, high: float, accepted: Sequence[tuple[type, str]]) -> None:
+    """
+    Check the number and the classes of the keys of `base`.
+
+    Args:
+        accepted: the classes that a key may have, each with its name for the message.
+    Raises:
+        BadOperand: there are too few or too many keys, or one is of another class.
+    """
     if not low <= len(keys) <= high:
         raise arity_error(uppercase_article(label(base)), 1, high, len(keys))
     for index, key in enumerate(keys):
-        if not isinstance(key, tuple(kind for kind, _ in wanted)) or (key.__class__ is bool and bool not in [k for k, _ in wanted]):
-            expected = " or ".join(name for _, name in wanted)
+        if not isinstance(key, tuple(kind for kind, _ in accepted)) or (key.__class__ is bool and bool not in [k for k, _ in accepted]):
+            expected = " or ".join(name for _, name in accepted)
             raise BadOperand(
                 f"Error creating type specialization of {with_article(label(base))}, "
                 f"Cannot use {type_text(key)} where {expected} is expected",
@@ -48,13 +57,14 @@ def check_keys(base: PuppetType, keys: Keys, low: int, high: float, wanted: Sequ
 
 
 def type_text(value: Value) -> str:
+    """Return the generalized type of a value as messages about keys show it."""
     if value is None:
         return "Undef"
     return "Default" if value is DEFAULT else str(infer(value).generalized())
 
 
 def size_of(keys: Keys, start: int) -> Range:
-    """A size given as an Integer type, or one or two integers."""
+    """Return the size that an Integer type, or one or two integers, describe. `start` is the number of the first key."""
     if len(keys) == 1 and isinstance(keys[0], IntegerType):
         return keys[0].range
     for index, key in enumerate(keys):

@@ -24,10 +24,10 @@ __all__ = ["Types", "parse_type"]
 
 
 class Types(Protocol):
-    """Where type names that are not built in are found: aliases, Object types, resource types."""
+    """Finds the types that are not built in, by name: aliases, Object types, resource types."""
 
     def find_type(self, name: str) -> PuppetType | None:
-        """The type called `name` (any case, `::` between its segments), or None."""
+        """Return the type called `name` (in any case, with `::` between its segments), or None."""
 
 
 _TOKEN = re.compile(
@@ -47,12 +47,12 @@ _WORDS = {"default": DEFAULT, "undef": None, "true": True, "false": False}
 
 def parse_type(text: str, resolver: Types | None = None) -> PuppetType:
     """
-    The type that `text` writes.
+    Return the type that `text` writes.
 
     Args:
-        resolver: finds aliases and resource types; without one only builtin types are known.
+        resolver: finds aliases and resource types; without it only builtin types are known.
     Raises:
-        EvaluationError: not a type expression.
+        EvaluationError: the text is not a type expression.
     """
     if resolver is None:
         return _builtin(text)
@@ -71,13 +71,13 @@ class _Parser:
         self.tokens: list[tuple[str, str]] = []
         at = 0
         while at < len(text):
-            found = _TOKEN.match(text, at)
-            if not found or found.end() == at:
+            match = _TOKEN.match(text, at)
+            if not match or match.end() == at:
                 raise self.error()
-            at = found.end()
-            kind = found.lastgroup
+            at = match.end()
+            kind = match.lastgroup
             assert kind is not None
-            self.tokens.append((kind, found[kind]))
+            self.tokens.append((kind, match[kind]))
         self.tokens.append(("end", ""))
         self.at = 0
 
@@ -124,20 +124,20 @@ class _Parser:
 
     def named(self, name: str) -> PuppetType:
         name = name.removeprefix("::")
-        found = BUILTIN_TYPES.get(name.lower())
-        if found is None and self.resolver is not None:
-            found = self.resolver.find_type(name)
-        return found if found is not None else TypeReference(name)
+        type_ = BUILTIN_TYPES.get(name.lower())
+        if type_ is None and self.resolver is not None:
+            type_ = self.resolver.find_type(name)
+        return type_ if type_ is not None else TypeReference(name)
 
     def access(self, base: PuppetType) -> Value:
-        found: Value = base
+        value: Value = base
         while self.take("["):
             keys = self.listed("]")
-            if isinstance(found, TypeReference):
-                found = TypeReference(f"{found.text}[{', '.join(map(str, keys))}]")
+            if isinstance(value, TypeReference):
+                value = TypeReference(f"{value.text}[{', '.join(map(str, keys))}]")
             else:
-                found = type_from_access(found, keys)
-        return found
+                value = type_from_access(value, keys)
+        return value
 
     def listed(self, end: str) -> list[Value]:
         out: list[Value] = []
