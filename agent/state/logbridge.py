@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
-from shared.models.report import Log, iso
+from shared.models.report import Log, iso_time
 from shared.process.log import LEVELS, level_name
 
 from .runlog import RunLog
@@ -33,7 +33,7 @@ class _Keeper(logging.Handler):
             return
         level = level_name(record.levelno)
         source = getattr(record, "source", "") or "Puppet"
-        when = iso(datetime.fromtimestamp(record.created, UTC))
+        when = iso_time(datetime.fromtimestamp(record.created, UTC))
         self.log.keep(Log(level=level, message=record.getMessage(), source=source, tags=[level], time=when))
 
 

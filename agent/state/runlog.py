@@ -7,7 +7,7 @@ from datetime import datetime
 
 from shared.clock import utc_now
 from shared.errors import Location
-from shared.models.report import LEVELS, Log, iso
+from shared.models.report import LEVELS, Log, iso_time
 from shared.ral.secrets import Secrets
 
 Printer = Callable[[Log], None]
@@ -59,7 +59,7 @@ class RunLog:
             message=_printable(self.secrets.mask(message)),
             source=self.secrets.mask(source),
             tags=list(dict.fromkeys((level, *tags))),
-            time=iso(self.now()),
+            time=iso_time(self.now()),
             file=where.file if where else None,
             line=where.line if where else None,
         )
@@ -99,7 +99,7 @@ class RunLog:
         if not self.dropped:
             return list(self.lines)
         note = f"{self.dropped} further log lines are not in this report"
-        return [*self.lines, Log(level="warning", message=note, tags=["warning"], time=iso(self.now()))]
+        return [*self.lines, Log(level="warning", message=note, tags=["warning"], time=iso_time(self.now()))]
 
 
 def _printable(message: str) -> str:

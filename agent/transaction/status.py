@@ -38,7 +38,7 @@ class ResourceEvent:
             message=self.message,
             name=self.name,
             status=self.status,
-            time=report.iso(self.time),
+            time=report.iso_time(self.time),
             redacted=self.redacted,
             corrective_change=self.corrective,
         )
@@ -53,7 +53,7 @@ def plain_data(value: Any) -> Any:
     if isinstance(value, dict):
         return {str(key): plain_data(item) for key, item in value.items()}
     if isinstance(value, datetime):
-        return report.iso(value)
+        return report.iso_time(value)
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return str(value)
@@ -109,7 +109,7 @@ class EvaluationStatus:
             containment_path=self.containment_path,
             evaluation_time=self.evaluation_time,
             tags=list(resource.origin.tags),
-            time=report.iso(self.time),
+            time=report.iso_time(self.time),
             **self._changed_fields(),
         )
 

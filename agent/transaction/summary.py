@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from shared.models.report import FORMAT, Report, ResourceStatus, iso, label, metrics_of
+from shared.models.report import FORMAT, Report, ResourceStatus, iso_time, label, metrics_of
 
 from ..state.runlog import RunLog
 from .run import ApplyResult
@@ -48,7 +48,7 @@ def report_of(run: ReportHeader, log: RunLog, applied: ApplyResult | None, times
     metrics = metrics_of(statuses.values(), phases)
     return Report(
         name=run.host,
-        time=iso(run.started),
+        time=iso_time(run.started),
         configuration_version=run.configuration_version,
         transaction_uuid=run.transaction_uuid,
         report_format=run.report_format,

@@ -28,7 +28,7 @@ class Facts(Model):
         return super().from_data(data)
 
     def to_data(self, dialect: Dialect) -> Any:
-        """Return the keys that begin with `_` are internal and left out."""
+        """Return the wire form without the keys that begin with `_`, which are internal."""
         data: dict[str, Any] = {"name": self.name, "values": {k: v for k, v in self.values.items() if not k.startswith("_")}}
         if self.timestamp:
             data["timestamp"] = self.timestamp

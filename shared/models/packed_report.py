@@ -61,6 +61,6 @@ def log_in_lines(report: Report) -> bytes:
 
 
 def formats_of_documents(report: Report, *, forwarded: bool) -> list[bool]:
-    """Return which documents are made of a report, by whether they are those of 3.x: the stored one, and the one that goes to a program."""
+    """Return for each document of a report whether it is that of 3.x: the stored one, then one for a program that needs the other."""
     legacy = report.report_format <= LEGACY_FORMAT
     return [True, False] if legacy and forwarded else [legacy]

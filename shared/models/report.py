@@ -28,7 +28,7 @@ LEVELS = ("debug", "info", "notice", "warning", "err", "alert", "emerg", "crit")
 _YAML_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d(?:\.\d+)?) ?(Z|[+-]\d\d:?\d\d)?")
 
 
-def iso(when: datetime) -> str:
+def iso_time(when: datetime) -> str:
     """Return a time as reports write it: nanoseconds, offset with a colon."""
     text = when.isoformat(timespec="microseconds")
     return f"{text[:26]}000{text[26:] or '+00:00'}"
@@ -37,7 +37,7 @@ def iso(when: datetime) -> str:
 def _time(value: Any) -> Any:
     """Return the ISO text of a time in any form that a peer may have written."""
     if isinstance(value, datetime):
-        return iso(value)
+        return iso_time(value)
     match = _YAML_TIME.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         return value

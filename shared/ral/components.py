@@ -16,9 +16,11 @@ class _StandIn(Type):
 
     name = Param(str, namevar=True)
 
-    def __init__(self, ref: Ref, given: Mapping[str, Any], origin: Origin | None = None) -> None:
+    def __init__(self, ref: Ref, parameters: Mapping[str, Any], origin: Origin | None = None) -> None:
         meta = {
-            name: value for name, value in given.items() if name in self.declaration.attributes and self.declaration.attributes[name].meta
+            name: value
+            for name, value in parameters.items()
+            if name in self.declaration.attributes and self.declaration.attributes[name].meta
         }
         super().__init__(ref.title, meta, origin, ref=ref)
 
@@ -30,6 +32,6 @@ class Component(_StandIn, name="component"):
 class Unmanaged(_StandIn, name="unmanaged"):
     """A resource that cannot be managed, for a reason that becomes its failure; its relationships hold all the same."""
 
-    def __init__(self, ref: Ref, reason: ResourceError, given: Mapping[str, Any], origin: Origin | None = None) -> None:
+    def __init__(self, ref: Ref, reason: ResourceError, parameters: Mapping[str, Any], origin: Origin | None = None) -> None:
         self.reason = reason
-        super().__init__(ref, given, origin)
+        super().__init__(ref, parameters, origin)

@@ -140,12 +140,12 @@ class Type(Metaparams):
         if not cls.declaration.namevars:
             raise TypeError(f"{cls.__name__} declares no namevar")
 
-    def __init__(self, title: str, given: Mapping[str, Any], origin: Origin | None = None, *, ref: Ref | None = None) -> None:
+    def __init__(self, title: str, parameters: Mapping[str, Any], origin: Origin | None = None, *, ref: Ref | None = None) -> None:
         """
         Create a resource, checked and complete.
 
         Args:
-            given: attribute → value as a manifest has it (wire values; Sensitive already unwrapped, see Origin).
+            parameters: attribute → value as a manifest has it (wire values; Sensitive already unwrapped, see Origin).
             ref: the reference by which others name it, when that is not its type and title.
         Raises:
             ResourceError: an unknown attribute, a refused value, or the message of the type's own `validate`; with file and line.
@@ -160,7 +160,7 @@ class Type(Metaparams):
         self.redaction = Secrets()
         self.pending = self.origin.pending
         try:
-            self._assign_all(given)
+            self._assign_all(parameters)
             self._complete_and_validate()
         except ResourceError as err:
             err.where = err.where or self.origin.where
@@ -169,8 +169,8 @@ class Type(Metaparams):
 
     # --- values
 
-    def _assign_all(self, given: Mapping[str, Any]) -> None:
-        desired = dict(given)
+    def _assign_all(self, parameters: Mapping[str, Any]) -> None:
+        desired = dict(parameters)
         for attribute, value in self._values_from_title(desired).items():
             desired.setdefault(attribute, value)
         known = self.declaration.attributes
@@ -181,7 +181,7 @@ class Type(Metaparams):
             if desired[attribute] is None:
                 raise ResourceError(f"Got nil value for {attribute}")
             self.assign(attribute, desired[attribute])
-            if attribute in given:
+            if attribute in parameters:
                 self._given.add(attribute)
 
     def _complete_and_validate(self) -> None:
@@ -221,9 +221,9 @@ class Type(Metaparams):
         if value is not None:
             self._values[attribute.name] = [value] if isinstance(attribute, Property) and not isinstance(value, list) else value
 
-    def _values_from_title(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def _values_from_title(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         namevars = self.declaration.namevars
-        if len(namevars) == 1 and namevars[0] in given and type(self).title_patterns is Type.title_patterns:
+        if len(namevars) == 1 and namevars[0] in parameters and type(self).title_patterns is Type.title_patterns:
             return {}
         return self.names_in(self.title)
 
@@ -385,11 +385,11 @@ class Type(Metaparams):
         own: bool | None = self.noop
         return own if own is not None else bool(self.surroundings and self.surroundings.noop)
 
-    def child(self, title: str, given: Mapping[str, Any], *, origin: Origin | None = None, type: type[Type] | None = None) -> Type:
+    def child(self, title: str, parameters: Mapping[str, Any], *, origin: Origin | None = None, type: type[Type] | None = None) -> Type:
         """Return a new resource (by default of the same type) with this one's tags, for `generate` and `eval_generate`."""
         origin = origin or Origin(tags=self.origin.tags)
-        secret = {name for name, value in given.items() if self.redaction.are_in(value)}  # Sensitive values stay so in the child
-        resource = (type or self.__class__)(title, given, replace(origin, sensitive=origin.sensitive | secret))
+        secret = {name for name, value in parameters.items() if self.redaction.are_in(value)}  # Sensitive values stay so in the child
+        resource = (type or self.__class__)(title, parameters, replace(origin, sensitive=origin.sensitive | secret))
         resource.surroundings = self.surroundings
         return resource
 

@@ -101,7 +101,7 @@ class CronSpecial(Property[str]):
 
 
 def _owner(resource: Any) -> str:
-    """Return the user, or who we are."""
+    """Return the job's user, by default the one that this process runs as."""
     user = resource.value_of("user")
     if user:
         return str(user)

@@ -271,12 +271,12 @@ class File(Type, name="file", features={"manages_symlinks": "The provider can ma
     validate_cmd = Param(str, doc="Command that must succeed on the new file before it replaces the old one.")
     validate_replacement = Param(str, default="%", doc="What stands for the new file's path in validate_cmd.")
 
-    def __init__(self, title: str, given: Mapping[str, Any], origin: Origin | None = None) -> None:
+    def __init__(self, title: str, parameters: Mapping[str, Any], origin: Origin | None = None) -> None:
         self.actual_content: bytes | None = None  # None: no content, or that of the source or the bucket
         self.metadata: FileMetadata | None = None  # of the source, once known
         self.names: dict[tuple[str, Any], str] = {}  # ("owner" | "group", id) → name, as far as the provider looked them up
         self.is_directory = False  # as the provider last saw it
-        super().__init__(title, given, origin)
+        super().__init__(title, parameters, origin)
 
     @classmethod
     def title_patterns(cls) -> TitlePatterns:

@@ -104,6 +104,6 @@ class Schedule(Type, name="schedule", providers=False, apply_to="both"):
 
 
 def default_schedules() -> list[Schedule]:
-    """Return those that every catalog has: `puppet`, and one for each period."""
+    """Return the schedules that every catalog has: `puppet`, and one for each period."""
     periods = ("hourly", "daily", "weekly", "monthly", "never")
     return [Schedule("puppet", {"period": "hourly", "repeat": 2}), *(Schedule(period, {"period": period}) for period in periods)]

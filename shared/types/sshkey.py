@@ -59,8 +59,8 @@ class Sshkey(Type, name="sshkey"):
     name = Param(str, namevar=True, check=_name, doc="The host's name.")
     type_ = Param(str, namevar=True, values=KEY_TYPES, doc="The kind of key.")
 
-    def __init__(self, title: str, given: Mapping[str, Any], origin: Origin | None = None) -> None:
-        super().__init__(title, given, origin)
+    def __init__(self, title: str, parameters: Mapping[str, Any], origin: Origin | None = None) -> None:
+        super().__init__(title, parameters, origin)
         self.ref = Ref("sshkey", self.key)
 
     @classmethod

@@ -139,16 +139,16 @@ def partitions(host: Host, mounts: Sequence[Mount]) -> dict[str, Any]:
     for device, folder, more in _parts(host):
         sectors = host.read(f"{folder}/size").strip()
         size = int(sectors) * SECTOR if sectors.isdigit() else 0
-        told = udev_of(host, folder)
-        known = {name: _plain(told[f"ID_{key}"]) for name, key in _UDEV.items() if told.get(f"ID_{key}")}
+        udev = udev_of(host, folder)
+        known = {name: _plain(udev[f"ID_{key}"]) for name, key in _UDEV.items() if udev.get(f"ID_{key}")}
         if not known and size:
             unidentified.append(device)
         partitions_by_device[device] = {"size_bytes": size, "size": human(size), **more, **known}
     if unidentified:
         blkid_values = parse_blkid(host.run(["blkid"]))
         for device in unidentified:
-            told = blkid_values.get(device, {})
-            partitions_by_device[device] |= {name: told[key] for name, key in _BLKID.items() if told.get(key)}
+            values = blkid_values.get(device, {})
+            partitions_by_device[device] |= {name: values[key] for name, key in _BLKID.items() if values.get(key)}
     for mount in reversed(mounts):
         if mount["device"] in partitions_by_device:
             partitions_by_device[mount["device"]]["mount"] = mount["path"]

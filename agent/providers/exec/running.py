@@ -132,7 +132,7 @@ class _Identity:
 
 
 def _identity(options: ChildOptions) -> _Identity:
-    """Return who a command runs as; LookupError names an unknown user or group."""
+    """Return the ids that a command runs as; LookupError names an unknown user or group."""
     gid: int | None = None
     if options.group:
         try:

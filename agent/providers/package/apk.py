@@ -9,7 +9,7 @@ from shared.ral import Command, State
 from shared.types.package import Package
 
 from .packages import LISTING_SECONDS, PackageProvider
-from .versions import rpm_part
+from .versions import compare_rpm_part
 
 _LINE = re.compile(r"(\S+)-([^\s-]+-r\d+) .*?(\[.*\])?\s*")
 
@@ -22,7 +22,7 @@ def parse(text: str) -> list[tuple[str, str, bool]]:
 
 def order(one: str, other: str) -> int:
     """Compare by Alpine's order; `_rc1` and its like come before the version itself."""
-    return rpm_part(*(re.sub(r"_(alpha|beta|pre|rc)", r"~\1", version) for version in (one, other)))
+    return compare_rpm_part(*(re.sub(r"_(alpha|beta|pre|rc)", r"~\1", version) for version in (one, other)))
 
 
 class Apk(

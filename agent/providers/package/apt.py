@@ -13,7 +13,7 @@ from shared.types.package import NOT_INSTALLED, Package
 
 from .dpkg import NONINTERACTIVE, Dpkg
 from .packages import LISTING_SECONDS
-from .versions import debian
+from .versions import compare_debian
 
 LOCK_SECONDS = 120  # how long apt waits for another one to be done
 
@@ -38,7 +38,7 @@ class Apt(Dpkg, name="apt", features=("versionable", "version_ranges", "install_
     apt_mark = Command("/usr/bin/apt-mark", seconds=LISTING_SECONDS)
     debconf_set_selections = Command("/usr/bin/debconf-set-selections", optional=True, seconds=LISTING_SECONDS)
 
-    order = staticmethod(debian)
+    order = staticmethod(compare_debian)
 
     def __init__(self, *, sources: Path = Path("/etc/apt/sources.list")) -> None:
         super().__init__()

@@ -12,7 +12,7 @@ from shared.ral import ABSENT, Command, State
 from shared.types.package import NOT_INSTALLED, Package
 
 from .packages import LISTING_SECONDS, PackageProvider
-from .versions import rpm
+from .versions import compare_rpm
 
 QUIET = ("-d", "0", "-e", "1")
 SINCE = "3.0.1"
@@ -46,7 +46,7 @@ class DnfModule(PackageProvider, name="dnfmodule", features=("versionable", "pur
         if os.geteuid() != 0:
             raise ResourceError(f"The {self.name} provider can only be used as root")
         output = (await self.manager("--version", seconds=LISTING_SECONDS)).text.split()
-        if output and rpm(output[0], SINCE) < 0:
+        if output and compare_rpm(output[0], SINCE) < 0:
             raise ResourceError(f"Modules are not supported on DNF versions lower than {SINCE}")
         return await super().prefetch(resources)
 

@@ -18,7 +18,7 @@ from shared.types.package import Package
 
 from .packages import LISTING_SECONDS
 from .targeted import Targeted, one_of
-from .versions import Order, gem
+from .versions import Order, compare_gem
 
 PUPPETS_GEM = "/opt/puppetlabs/puppet/bin/gem"
 PUPPETSERVER = "/opt/puppetlabs/bin/puppetserver"
@@ -35,7 +35,7 @@ def parse(text: str) -> dict[str, list[str]]:
 class Gems(Targeted, name="gems", features=("version_ranges", "uninstall_options")):
     """Manages gems of one Ruby; several versions of one may be installed, so `ensure` is a list of them."""
 
-    order: Order | None = staticmethod(gem)
+    order: Order | None = staticmethod(compare_gem)
 
     async def instances(self) -> Mapping[str, State]:
         output = await self.query_manager(None, "list", "--local")
@@ -188,6 +188,6 @@ def pessimistic(term: str) -> str:
 
 def _knows_no_document(own: str) -> bool:
     try:
-        return gem(own, _NO_DOCUMENT) >= 0
+        return compare_gem(own, _NO_DOCUMENT) >= 0
     except ValueError:
         return True

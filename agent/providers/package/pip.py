@@ -10,7 +10,7 @@ from shared.ral import State
 from shared.types.package import Package
 
 from .targeted import Targeted, one_of
-from .versions import pep440
+from .versions import compare_pep440
 
 _FREEZE = re.compile(r"([^=\s]+)===?([^=\s]+)")
 _PIP = ("pip", "pip-python", "pip2", "pip-2")
@@ -18,15 +18,15 @@ _PIP2, _PIP3 = ("pip2", "pip-2"), ("pip3", "pip-3")
 _LEGACY_RESOLVER = ("20.2.4", "21.1")  # between the two, only the old resolver lists the versions
 
 
-def normal(name: str) -> str:
-    """Return a project's name as all its spellings are compared. Source: PEP 503."""
+def normal_name(name: str) -> str:
+    """Return a project's name in normal form, by which all its spellings are compared. Source: PEP 503."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def parse_freeze(text: str) -> dict[str, str]:
     """Return versions by normal name, from the output of `pip freeze`; what was not installed from an index has none."""
     matches = (_FREEZE.fullmatch(line.strip()) for line in text.splitlines())
-    return {normal(match[1]): match[2] for match in matches if match}
+    return {normal_name(match[1]): match[2] for match in matches if match}
 
 
 def parse_version(text: str) -> str:
@@ -36,23 +36,23 @@ def parse_version(text: str) -> str:
 
 
 def parse_versions(text: str) -> list[str]:
-    """Return the versions in pip's complaint that there is none of the one it was asked for; oldest first."""
+    """Return the versions that pip's error message lists for a version that does not exist; oldest first."""
     match = re.search(r"\(from versions: ([^)]*)\)", text)
     versions = [part.strip() for part in match[1].split(",")] if match else []
     valid = []
     for version in versions:
         try:
-            pep440(version, version)
+            compare_pep440(version, version)
         except ValueError:
             continue
         valid.append(version)
-    return sorted(valid, key=cmp_to_key(pep440))
+    return sorted(valid, key=cmp_to_key(compare_pep440))
 
 
 class Projects(Targeted, name="projects", features=("version_ranges",)):
     """Manages projects of the Python that its pip belongs to."""
 
-    order = staticmethod(pep440)
+    order = staticmethod(compare_pep440)
 
     async def instances(self) -> Mapping[str, State]:
         return await self._freeze(None)
@@ -62,12 +62,12 @@ class Projects(Targeted, name="projects", features=("version_ranges",)):
         return {name: {"ensure": version} for name, version in parse_freeze(output.text).items()}
 
     async def query(self, resource: Package) -> State | None:
-        return (await self._freeze(resource)).get(normal(resource.name))
+        return (await self._freeze(resource)).get(normal_name(resource.name))
 
     async def available(self, resource: Package) -> Sequence[str]:
         version = parse_version((await self.query_manager(resource, "--version")).text)
         words = ["install", *self.install_options(resource)]
-        if pep440(version, _LEGACY_RESOLVER[0]) > 0 and pep440(version, _LEGACY_RESOLVER[1]) < 0:
+        if compare_pep440(version, _LEGACY_RESOLVER[0]) > 0 and compare_pep440(version, _LEGACY_RESOLVER[1]) < 0:
             words.append("--use-deprecated=legacy-resolver")
         output = await self.query_manager(resource, *words, "--", f"{resource.name}==versionplease", fail=False)
         versions = parse_versions(output.text)

@@ -11,7 +11,7 @@ from shared.ral import Command, State
 from shared.types.package import NOT_INSTALLED, Package
 
 from .packages import LISTING_SECONDS, PackageProvider, query_output
-from .versions import rpm
+from .versions import compare_rpm
 
 FORMAT = "%{NAME} %|EPOCH?{%{EPOCH}}:{0}| %{VERSION} %{RELEASE} %{ARCH}\\n"
 QUICK = ("--nosignature", "--nodigest")
@@ -59,7 +59,7 @@ class Rpm(
         inside = self.range_of(desired)
         if inside is not None and not inside.exact:
             return any(inside.has(version) for version in versions)
-        return any(rpm(version, desired) == 0 for version in versions)
+        return any(compare_rpm(version, desired) == 0 for version in versions)
 
     def _source(self, resource: Package) -> str:
         if not resource.source:

@@ -73,7 +73,7 @@ def range_of(text: str, order: Order) -> Range | None:
 _DEBIAN = re.compile(r"(?:(\d+):)?(\d[A-Za-z0-9.+~:-]*?)(?:-([A-Za-z0-9.+~]+))?")
 
 
-def debian(one: str, other: str) -> int:
+def compare_debian(one: str, other: str) -> int:
     """Compare by Debian's order: epoch, upstream version, revision."""
     first, second = _DEBIAN.fullmatch(one), _DEBIAN.fullmatch(other)
     if first is None or second is None:
@@ -100,7 +100,7 @@ def _runs(text: str) -> list[tuple[str, str]]:
 
 
 def _weight(c: str) -> int:
-    """Return a tilde comes before the end, letters before all else."""
+    """Return the rank of a character: a tilde comes before the end, letters before all else."""
     if c == "~":
         return -1
     if c == "":
@@ -111,8 +111,8 @@ def _weight(c: str) -> int:
 # --- rpm
 
 
-def rpm_part(one: str, other: str) -> int:
-    """Return the order of one part (a version, a release), as rpm has it."""
+def compare_rpm_part(one: str, other: str) -> int:
+    """Compare one part (a version, a release) by rpm's order."""
     first, second = _segments(one), _segments(other)
     for a, b in zip_longest(first, second, fillvalue=""):
         if a == b:
@@ -137,7 +137,7 @@ def _segments(text: str) -> list[str]:
     return re.findall(r"[0-9]+|[A-Za-z]+|~|\^", text)
 
 
-def evr(text: str) -> tuple[str | None, str, str | None]:
+def split_evr(text: str) -> tuple[str | None, str, str | None]:
     """Return epoch, version and release of `[epoch:]version[-release]`; None: the text has none."""
     epoch, colon, rest = text.partition(":")
     if not colon or not epoch.isdigit():
@@ -146,15 +146,15 @@ def evr(text: str) -> tuple[str | None, str, str | None]:
     return (epoch or None), (version if dash else release), (release if dash else None)
 
 
-def rpm(version: str, desired: str) -> int:
+def compare_rpm(version: str, desired: str) -> int:
     """Compare a version with a desired one by rpm's order; epoch and release count only where the desired one has them."""
     if not version or not desired:
         raise ValueError("not a version")
-    first, second = evr(version), evr(desired)
+    first, second = split_evr(version), split_evr(desired)
     way = int(first[0] or 0) - int(second[0]) if second[0] is not None else 0
-    way = way or rpm_part(first[1], second[1])
+    way = way or compare_rpm_part(first[1], second[1])
     if not way and first[2] is not None and second[2] is not None:
-        way = rpm_part(first[2], second[2])
+        way = compare_rpm_part(first[2], second[2])
     return way
 
 
@@ -168,7 +168,7 @@ _PEP440 = re.compile(
 _STAGES = {"alpha": "a", "beta": "b", "c": "rc", "pre": "rc", "preview": "rc"}
 
 
-def pep440(one: str, other: str) -> int:
+def compare_pep440(one: str, other: str) -> int:
     """Compare by Python's order."""
     first, second = _pep440(one), _pep440(other)
     return (first > second) - (first < second)
@@ -195,7 +195,7 @@ def _pep440(text: str) -> tuple[object, ...]:
 # --- Ruby
 
 
-def gem(one: str, other: str) -> int:
+def compare_gem(one: str, other: str) -> int:
     """Compare by RubyGems' order: letters make it a pre-release."""
     first, second = _gem(one), _gem(other)
     for a, b in zip_longest(first, second, fillvalue=0):

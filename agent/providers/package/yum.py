@@ -13,7 +13,7 @@ from shared.types.package import NOT_INSTALLED, Package
 
 from .packages import LISTING_SECONDS
 from .rpm import Rpm
-from .versions import rpm
+from .versions import compare_rpm
 
 _VERSION = re.compile(r"(?:(\d+):)?(\S+)-(\S+)")
 _ARCH = re.compile(r"(.+)(\.(?:noarch|i[3-6]86|x86_64|amd64|aarch64|armv7hl|ppc64le|ppc64|s390x|src))-(.+)")
@@ -66,7 +66,7 @@ class Yum(
     manager = Command("yum")
     error_level: ClassVar[str] = "0"
     upgrade: ClassVar[str] = "update"
-    order = staticmethod(rpm)
+    order = staticmethod(compare_rpm)
 
     def __init__(self) -> None:
         super().__init__()
@@ -139,7 +139,7 @@ class Yum(
             return "install", argument, version
         if resource.install_only:
             return self.upgrade, argument, version
-        comparison = rpm(str(current).split("; ")[-1], version)
+        comparison = compare_rpm(str(current).split("; ")[-1], version)
         return ("downgrade" if comparison > 0 else self.upgrade if comparison < 0 else "install"), argument, version
 
     async def _check_installed(self, resource: Package, version: str) -> None:

@@ -11,7 +11,7 @@ from shared.types.package import Package
 
 from .packages import LISTING_SECONDS
 from .rpm import Rpm
-from .versions import rpm
+from .versions import compare_rpm
 from .yum import with_epoch
 
 _SYSTEMS = ["suse", "sles", "sled", "opensuse", "opensuse leap", "opensuse tumbleweed"]
@@ -43,7 +43,7 @@ class Zypper(
     """Manages RPM packages of SUSE's repositories."""
 
     zypper = Command("/usr/bin/zypper")
-    order = staticmethod(rpm)
+    order = staticmethod(compare_rpm)
 
     def __init__(self) -> None:
         super().__init__()

@@ -60,7 +60,7 @@ class ParsedFile(Provider[R], Generic[R]):
     # --- what a subclass may say
 
     def target_of(self, resource: R) -> str:
-        """Return where a resource's record belongs."""
+        """Return the target of a resource's record."""
         return str(resource.value_of("target") or self.default_target)
 
     def known_targets(self) -> Iterable[str]:
@@ -68,16 +68,16 @@ class ParsedFile(Provider[R], Generic[R]):
         return (self.default_target,) if self.default_target else ()
 
     def adopt(self, resource: R, target: str) -> ParsedRecord | None:
-        """Return a record without the resource's name that is the resource's all the same."""
+        """Return a record that has another name but is the resource's nevertheless; None: there is none."""
         return None
 
     def state_of(self, target: str, record: ParsedRecord) -> dict[str, Any]:
-        """Return a record as a state."""
+        """Return the state that a record describes."""
         values = {k: v for k, v in record.values.items() if not k.startswith("_") and v is not None}
         return {"ensure": "present", **values, "target": target}
 
     def with_context(self, target: str, records: list[ParsedRecord]) -> list[ParsedRecord]:
-        """Return all records of a target just read, with what only shows in their sequence."""
+        """Return the records of a target just read, completed by what only their sequence shows."""
         return records
 
     def complete_values(self, resource: R, values: dict[str, Any]) -> dict[str, Any]:

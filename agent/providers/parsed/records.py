@@ -75,7 +75,7 @@ class LineFormat(ABC):
         return self.header(now) + "".join(f"{line}\n" for line in body)
 
     def checked_line(self, record: ParsedRecord) -> str:
-        """Return the line of one record, which is one line."""
+        """Return the line of one record; ResourceError when a value would begin another line."""
         line = self.line(record.values)
         if breaks_line(line):
             raise ResourceError(f"A value of {record.name!r} holds a newline, which would add another line to the file")

@@ -9,7 +9,7 @@ import pytest
 
 from shared.data import plainjson, plainyaml
 from shared.errors import BadData
-from shared.models.report import REPORT, Event, Log, Report, ResourceStatus, iso, metrics_of
+from shared.models.report import REPORT, Event, Log, Report, ResourceStatus, iso_time, metrics_of
 from shared.wire.dialects import LEGACY, MODERN
 
 # Shapes taken from reports of Puppet 3.8.7 (ZAML), 4 to 6 (psych) and 7.23.0.
@@ -85,7 +85,7 @@ YAML_38 = b"""--- !ruby/object:Puppet::Transaction::Report
 
 
 def a_report() -> Report:
-    now = iso(datetime(2026, 11, 21, 1, 2, 3, 456789, tzinfo=UTC))
+    now = iso_time(datetime(2026, 11, 21, 1, 2, 3, 456789, tzinfo=UTC))
     event = Event(
         name="file_created", property="ensure", previous_value="absent", desired_value="file", message="created", status="success", time=now
     )
