@@ -40,7 +40,7 @@ LAYERS = {
         "pools",
         "service termini",
         "catalogs",
-        "endpoints",
+        "bindings endpoints",
         "wiring",
         "checks process",
         "cli",

@@ -122,7 +122,7 @@ async def node_for(settings: MasterSettings, name: str) -> Node:
     """
     if settings.node_terminus == "plain":
         return Node(name=name)
-    from master.wiring import node_factories
+    from master.bindings import node_factories
 
     factories = node_factories(settings)
     if settings.node_terminus not in factories:

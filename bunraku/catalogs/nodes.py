@@ -50,7 +50,7 @@ async def facts_of(
 
 
 async def _stored(name: str, master: MasterSettings) -> dict[str, Any] | None:
-    from master.wiring import facts_factories
+    from master.bindings import facts_factories
 
     factories = facts_factories(master)
     chosen = master.facts_terminus or "yaml"

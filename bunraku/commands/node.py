@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from master.bindings import facts_binding, node_factories, report_factories
 from master.ca.commands import puppet_cert
 from master.ca.commands.site import CaSite
 from master.ca.registry import CertificateRegistry
@@ -16,7 +17,6 @@ from master.environments.directories import Environments
 from master.environments.settings import environment_settings
 from master.termini.node import WithFacts
 from master.termini.registry import TerminusRegistry
-from master.wiring import facts_binding, node_factories, report_factories
 from shared.errors import ConfigError, NotFound, PuppetError
 from shared.indirector import Request
 from shared.models.node import NODE

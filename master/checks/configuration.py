@@ -15,11 +15,11 @@ from shared.process import daemon
 from shared.settings import AgentSettings, MasterSettings, read, unknown
 
 from ..authorization.auth_conf import parse_rules
+from ..bindings import bind
 from ..environments.directories import Environments
 from ..environments.settings import environment_settings
 from ..observability.metrics import Metrics
 from ..pools.configured import compile_pool_for
-from ..wiring import bind
 from .findings import Finding, run_check
 
 AREA: Final = "configuration"

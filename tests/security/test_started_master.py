@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from master import wiring
+from master import bindings
 from master.endpoints.ca import CaEndpoints
 from master.endpoints.openapi import ENDPOINTS, SERVED, document, text
 from shared.indirector.core import Indirection
@@ -33,7 +33,7 @@ def test_the_document_is_that_of_the_code() -> None:
 
 
 def test_every_remote_indirection_and_every_endpoint_of_the_ca_is_in_it() -> None:
-    remote = {each.name for each in vars(wiring).values() if isinstance(each, Indirection) and each.remote}
+    remote = {each.name for each in vars(bindings).values() if isinstance(each, Indirection) and each.remote}
     documented = {path.split("/")[3] for path in PATHS if path.startswith("/puppet-ca/v1/")}
     assert remote == {each.name for each in SERVED} | (remote & documented)
     assert documented == set(CaEndpoints._endpoints(CaEndpoints.__new__(CaEndpoints)))

@@ -1,0 +1,262 @@
+"""Which terminus and cache answer for each indirection on a master."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from shared.clock import utc_now
+from shared.errors import Location
+from shared.filesystem.bucket import Bucket
+from shared.filesystem.checksums import algorithm
+from shared.filesystem.textdiff import Differ
+from shared.indirector import Binding, Client, Indirector, Terminus
+from shared.indirector.termini import CodeTerminus, Json, MemoryTerminus, WriteOnlyYaml, Yaml
+from shared.models.catalog import CATALOG
+from shared.models.certificate import CERTIFICATE
+from shared.models.certificate_request import CERTIFICATE_REQUEST
+from shared.models.certificate_revocation_list import CERTIFICATE_REVOCATION_LIST
+from shared.models.certificate_status import CERTIFICATE_STATUS
+from shared.models.facts import FACTS, Facts
+from shared.models.file_bucket_file import FILE_BUCKET_FILE
+from shared.models.file_content import FILE_CONTENT
+from shared.models.file_metadata import FILE_METADATA
+from shared.models.key import KEY
+from shared.models.node import NODE
+from shared.models.ocsp import OCSP
+from shared.models.report import REPORT
+from shared.models.resource import RESOURCE
+from shared.models.resource_type import RESOURCE_TYPE
+from shared.models.static_file_content import STATIC_FILE_CONTENT
+from shared.models.status import STATUS, Status
+from shared.process.log import LEVELS
+from shared.settings import MasterSettings
+from shared.wire.dialects import MODERN
+
+from .authorization.patterns import acl_entry
+from .authorization.rules import Prefix, Rule
+from .ca.service import CaService
+from .catalogs.compiler_terminus import CompilerTerminus
+from .catalogs.static import StaticCatalogs
+from .catalogs.v4 import V4Catalogs
+from .environments.code_commands import CodeCommands
+from .environments.directories import Environments
+from .pools.compile_pool import CompilePool
+from .pools.parse_pool import ParsePool
+from .reports.processors import Http, Logged, Processed, Processor, Store, processors_for
+from .reports.writers import Writers
+from .termini.bucket import BucketFiles
+from .termini.ca import CaCertificates, CaCrls, CaOcsp, CaRequests, CaStatuses, NoCa
+from .termini.facts import StoredFacts
+from .termini.files import ContentServer, MetadataServer, VersionedContent
+from .termini.ldap import Ldap
+from .termini.ldap_conf import LdapTrust
+from .termini.mounts import FileServer
+from .termini.node import Classifier, NodeFiles, Plain, WithFacts
+from .termini.registry import Factories, TerminusRegistry
+from .termini.resource_type import NotManaged, Parser
+from .termini.trusted_external import TrustedExternal
+
+log = logging.getLogger("puppet.master")
+
+
+def is_mount_allowed(allow: Sequence[str], deny: Sequence[str], client: Client) -> bool:
+    """Return whether the patterns of a mount allow a client, by the rules of auth.conf; `deny *` is the default anyway."""
+    entries = [acl_entry(pattern, True, Location("fileserver.conf")) for pattern in allow]
+    entries += [acl_entry(pattern, False, Location("fileserver.conf")) for pattern in deny if pattern != "*"]
+    return Rule("mount", Prefix("/"), tuple(entries)).allows_client(client, ())
+
+
+def node_factories(settings: MasterSettings, parsers: ParsePool | None = None) -> Factories:
+    """Return the node termini by the names of the setting node_terminus."""
+    return {
+        "plain": Plain,
+        "exec": lambda: Classifier(settings.external_nodes.split(), timeout=settings.command_timeout, most=settings.command_output),
+        "yaml": lambda: NodeFiles(Yaml(NODE, settings.yamldir / "node"), parsers),
+        "write_only_yaml": lambda: NodeFiles(WriteOnlyYaml(NODE, settings.yamldir / "node"), parsers),
+        "json": lambda: NodeFiles(Json(NODE, settings.server_datadir / "node"), parsers),
+        "memory": MemoryTerminus,
+        "ldap": lambda: Ldap(
+            server=settings.ldapserver,
+            port=settings.ldapport,
+            base=settings.ldapbase,
+            query=settings.ldapstring,
+            class_attributes=settings.ldapclassattrs,
+            parent_attribute=settings.ldapparentattr,
+            user=settings.ldapuser,
+            password=settings.ldappassword,
+            attributes=settings.ldapattrs,
+            stacked_attributes=settings.ldapstackedattrs,
+            tls="by StartTLS" if settings.ldaptls else "from the start" if settings.ldapssl else "",
+            trust=LdapTrust.read(os.environ),
+        ),
+    }
+
+
+def facts_factories(settings: MasterSettings, parsers: ParsePool | None = None) -> Factories:
+    """Return the facts termini by the names of the setting facts_terminus."""
+    return {
+        "yaml": lambda: StoredFacts(Yaml(FACTS, settings.yamldir / "facts", durable=False), parsers=parsers),
+        "json": lambda: StoredFacts(Json(FACTS, settings.server_datadir / "facts", durable=False), parsers=parsers),
+        "memory": MemoryTerminus,
+    }
+
+
+def facts_binding(settings: MasterSettings, registry: TerminusRegistry, parsers: ParsePool | None = None) -> Binding[Facts]:
+    """Bind the facts that nodes have sent."""
+    makers = facts_factories(settings, parsers)
+    return Binding(FACTS, registry.terminus(FACTS, makers, settings.facts_terminus or "yaml"), cache=registry.cache(FACTS, makers))
+
+
+def server_facts(settings: MasterSettings) -> dict[str, str]:
+    """Return `$server_facts`: this master's name, address and version."""
+    try:
+        address = socket.gethostbyname(settings.certname)
+    except OSError:
+        address = "127.0.0.1"
+    return {"servername": settings.certname, "serverip": address, "serverversion": MODERN.version}
+
+
+def bucket_files(settings: MasterSettings) -> BucketFiles:
+    """Return the filebucket in the configured digest, and in md5 for agents of 3.x, which know no other."""
+    digest = algorithm(settings.digest_algorithm)
+
+    def bucket(kind: str) -> Bucket:
+        return Bucket(
+            settings.bucketdir,
+            algorithm=algorithm(kind),
+            quota=settings.bucket_quota,
+            max_file=settings.max_bucket_body,
+            report=lambda level, text: log.log(LEVELS[level], "%s", text),
+            differ=Differ.of(settings),
+        )
+
+    return BucketFiles(bucket(digest), legacy=bucket("md5") if digest != "md5" else None)
+
+
+def catalog_factories(settings: MasterSettings, compiler: Callable[[], CompilerTerminus]) -> Factories:
+    """Return the catalog termini by the names of the setting catalog_terminus."""
+    return {
+        "compiler": compiler,
+        "json": lambda: Json(CATALOG, settings.server_datadir / "catalog"),
+        "yaml": lambda: Yaml(CATALOG, settings.yamldir / "catalog"),
+    }
+
+
+def report_factories(settings: MasterSettings) -> Factories:
+    """Return the report termini by their names in routes.yaml."""
+    return {
+        "processor": lambda: Processed(processors_for(settings.reports, processor_factories(settings))),
+        "json": lambda: Json(REPORT, settings.server_datadir / "report"),
+        "yaml": lambda: Yaml(REPORT, settings.yamldir / "report"),
+    }
+
+
+def bind(
+    settings: MasterSettings, environments: Environments, compile_pool: CompilePool, ca: CaService | None, parsers: ParsePool | None = None
+) -> Indirector:
+    """Bind every indirection of a master to its terminus and cache."""
+    registry = TerminusRegistry(settings, environments)
+    files = FileServer(
+        settings.fileserverconfig,
+        environments.modulepath,
+        is_mount_allowed,
+        filetimeout=settings.filetimeout,
+        root=lambda name: Path(environments.root_of(name)),
+        generation=lambda: environments.generation,
+    )
+    metadata = MetadataServer(files, digest=algorithm(settings.digest_algorithm))
+    code = code_commands(settings)
+    nodes, reports = node_factories(settings, parsers), report_factories(settings)
+    facts = facts_binding(settings, registry, parsers)
+    node: Binding[Any] = Binding(
+        NODE,
+        WithFacts(registry.terminus(NODE, nodes, settings.node_terminus), facts),
+        cache=registry.cache(NODE, nodes, settings.node_cache_terminus),
+    )
+
+    def compiler() -> CompilerTerminus:
+        return CompilerTerminus(
+            facts=facts,
+            nodes=node,
+            compile=compile_pool,
+            server_facts=server_facts(settings),
+            environments=environments.has,
+            default_environment=settings.environment,
+            now=utc_now,
+            static=StaticCatalogs(code, environments, metadata),
+            external=TrustedExternal.of(settings).about,
+            parsers=parsers,
+        )
+
+    catalogs = catalog_factories(settings, compiler)
+    bindings: list[Binding[Any]] = [
+        facts,
+        node,
+        Binding(
+            CATALOG,
+            registry.terminus(CATALOG, catalogs, settings.catalog_terminus),
+            cache=registry.cache(CATALOG, catalogs, settings.catalog_cache_terminus),
+        ),
+        Binding(REPORT, registry.terminus(REPORT, reports, "processor"), cache=registry.cache(REPORT, reports)),
+        Binding(FILE_METADATA, metadata),
+        Binding(FILE_CONTENT, ContentServer(files)),
+        Binding(STATIC_FILE_CONTENT, VersionedContent(code)),
+        Binding(FILE_BUCKET_FILE, bucket_files(settings)),
+        Binding(STATUS, CodeTerminus(lambda request: Status(name=request.key))),
+        Binding(KEY, Terminus()),
+        Binding(RESOURCE, registry.terminus(RESOURCE, {"ral": NotManaged}, "ral")),
+        Binding(RESOURCE_TYPE, registry.terminus(RESOURCE_TYPE, {"parser": lambda: Parser(compile_pool.definitions)}, "parser")),
+        *ca_bindings(ca),
+    ]
+    bindings += registry.own_indirections({binding.indirection.name for binding in bindings})
+    return Indirector(bindings).prepared()
+
+
+def code_commands(settings: MasterSettings) -> CodeCommands | None:
+    """Return the site's programs that know versions of code, None when there are none."""
+    commands = settings.code_id_command, settings.code_content_command
+    return CodeCommands.of(*commands, timeout=settings.command_timeout, most=settings.max_code_content)
+
+
+def v4_catalogs(settings: MasterSettings, environments: Environments, compile_pool: CompilePool, indirector: Indirector) -> V4Catalogs:
+    """Return the compiler of catalogs for facts in requests, which does not depend on the terminus of catalogs."""
+    code = code_commands(settings)
+
+    async def code_id(environment: str) -> str | None:
+        return await code.code_id(environment) if code else None
+
+    return V4Catalogs(
+        facts=indirector.facts,
+        nodes=indirector.node,
+        catalogs=indirector.catalog,
+        compile=compile_pool,
+        server_facts=server_facts(settings),
+        environments=environments.has,
+        code_id=code_id,
+        now=utc_now,
+    )
+
+
+def ca_bindings(ca: CaService | None) -> list[Binding[Any]]:
+    """Bind the indirections of the CA; on a master that is not the CA their termini say so."""
+    return [
+        Binding(CERTIFICATE, CaCertificates(ca) if ca else NoCa()),
+        Binding(CERTIFICATE_REQUEST, CaRequests(ca) if ca else NoCa()),
+        Binding(CERTIFICATE_REVOCATION_LIST, CaCrls(ca) if ca else NoCa()),
+        Binding(CERTIFICATE_STATUS, CaStatuses(ca) if ca else NoCa()),
+        Binding(OCSP, CaOcsp(ca) if ca else NoCa()),
+    ]
+
+
+def processor_factories(settings: MasterSettings) -> Mapping[str, Callable[[], Processor]]:
+    """Return the report processors by their names in the setting reports."""
+    return {
+        "store": lambda: Store(settings.reportdir, writers=Writers(queue=settings.report_queue)),
+        "log": Logged,
+        "http": lambda: Http.of(settings),
+    }
