@@ -79,8 +79,8 @@ def _split(text: str) -> tuple[Segment, ...] | None:
         match = _SEGMENT.match(text, offset)
         if match is None:
             return None
-        quoted, plain = match[1] or match[2], (match[3] or "").strip()
-        segments.append(quoted if quoted is not None else int(plain.lstrip(":")) if _INDEX.fullmatch(plain) else plain)
+        quoted, unquoted = match[1] or match[2], (match[3] or "").strip()
+        segments.append(quoted if quoted is not None else int(unquoted.lstrip(":")) if _INDEX.fullmatch(unquoted) else unquoted)
         offset = match.end()
         if offset == len(text):
             return tuple(segments)

@@ -133,8 +133,8 @@ class _RubyTypeReader:
         return file
 
     def _load_library(self, required: str) -> RubyFile | None:
-        own = next(iter(self.files), "").partition("/lib/")[0]
-        for lib in dict.fromkeys([f"{own}/lib", *self.libs]):
+        own_root = next(iter(self.files), "").partition("/lib/")[0]
+        for lib in dict.fromkeys([f"{own_root}/lib", *self.libs]):
             file = self._load(f"{lib}/{required}.rb")
             if file is not None:
                 return file

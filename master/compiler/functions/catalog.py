@@ -73,25 +73,25 @@ def include(context: CatalogContext, *names: Value) -> list[Value]:
 @function("contain", "Any names+")
 def contain(context: CatalogContext, *names: Value) -> list[Value]:
     """Do what `include` does, and contain the classes in the calling class or define."""
-    wanted = class_names(names)
+    absolute_names = class_names(names)
     container = context.resource
-    for resource in context.include(wanted):
-        if container is not None and not any(known_container is container for known_container in resource.containers):
+    for resource in context.include(absolute_names):
+        if container is not None and not any(other is container for other in resource.containers):
             context.compilation.catalog.contain(container, resource)
-    return _references(wanted)
+    return _references(absolute_names)
 
 
 @function("require", "Any names+")
 def require(context: CatalogContext, *names: Value) -> list[Value]:
     """Do what `include` does, and make the calling class or define require the classes."""
-    wanted = class_names(names)
-    context.include(wanted)
+    absolute_names = class_names(names)
+    context.include(absolute_names)
     resource = context.resource
     if resource is not None:
-        value = resource.values.get("require")
-        references = list(_flatten([value])) if value is not None else []
-        resource.set("require", [*references, *_references(wanted)])
-    return _references(wanted)
+        required = resource.values.get("require")
+        existing = list(_flatten([required])) if required is not None else []
+        resource.set("require", [*existing, *_references(absolute_names)])
+    return _references(absolute_names)
 
 
 @function("realize", "Any references*")
@@ -99,9 +99,9 @@ def realize(context: CatalogContext, *references: Value) -> None:
     """Make virtual resources real, now or when they are declared."""
     if not references:
         raise EvaluationError("realize(): Wrong number of arguments given (0 for minimum 1)")
-    titles = [split_reference(value) for value in _flatten(references) if value is not None]
-    if titles:
-        context.realize(titles)
+    types_and_titles = [split_reference(value) for value in _flatten(references) if value is not None]
+    if types_and_titles:
+        context.realize(types_and_titles)
 
 
 @function("create_resources", "Any arguments*")

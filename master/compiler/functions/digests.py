@@ -93,7 +93,7 @@ def _next_index(state: list[int], index: int) -> int:
 
 
 def seeded_number(seed: int, limit: int) -> int:
-    """Return the number from 0 to below `limit` that Ruby's `Random.new(seed).rand(limit)` gives."""
+    """Return the number from 0 to below `limit` that Ruby's `Random.new(seed).rand(limit)` returns."""
     return next(seeded_numbers(seed, limit))
 
 

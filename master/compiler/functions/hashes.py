@@ -107,8 +107,8 @@ def split_navigation(navigation: str) -> list[str | int]:
         part = _SEGMENT.match(navigation, offset)
         if not part:
             raise EvaluationError("Syntax error in dotted-navigation string")
-        quoted, plain = part[1] or part[2], part[0].strip()
-        segments.append(quoted if quoted is not None else int(plain) if _INDEX.fullmatch(plain) else plain)
+        quoted, unquoted = part[1] or part[2], part[0].strip()
+        segments.append(quoted if quoted is not None else int(unquoted) if _INDEX.fullmatch(unquoted) else unquoted)
         offset = part.end()
         if offset == len(navigation):
             return segments

@@ -228,10 +228,10 @@ class _ConfigReader:
     def version_3(self, config: dict[str, Any], codedir: str) -> HierarchyConfig:
         config = {"version": 3, **DEFAULT_3, "deep_merge_options": {}, **{key: value for key, value in config.items() if value is not None}}
         backends = _flatten(config["backends"])
-        own = "".join(
+        backend_types = "".join(
             f", Optional['{name}']=>Hash[String[1], Any]" for name in dict.fromkeys(backends) if re.fullmatch(r"[\w-]+", str(name))
         )
-        self.check_type(_VERSION_3.format(backends=own), config)
+        self.check_type(_VERSION_3.format(backends=backend_types), config)
         entries: dict[str, HierarchyEntry] = {}
         for backend in backends:
             if backend in entries:
