@@ -108,10 +108,10 @@ def main(argv: Sequence[str] | None = None, *, deferring: ResolverFactory | None
     Args:
         deferring: Makes the resolver of deferred values; None: catalogs with such values cannot be applied.
     """
-    import setproctitle  # before the environment is cleaned: it looks for the process' arguments beside it
+    import setproctitle  # before the environment is cleaned, beside which it looks for the process' arguments
 
     setproctitle.getproctitle()
-    # A run makes many objects and drops few: with the usual thresholds collections took a tenth of its time and freed nothing.
+    # A run makes many objects and drops few: with the default thresholds, collections took a tenth of its time and freed nothing.
     gc.set_threshold(100_000, 50, 100)
     process_environment.prepare_process(os.environ)
     return run_main(lambda: run(list(sys.argv[1:] if argv is None else argv), deferring))
@@ -164,7 +164,7 @@ def run(argv: list[str], deferring: ResolverFactory | None = None) -> int:
     try:
         return _serve(settings, flags, run_options, argv)
     except (PuppetError, OSError) as err:
-        log.error("Could not run: %s", err)  # in the background only the log is left to say it
+        log.error("Could not run: %s", err)  # a process in the background has no standard error
         return 1
 
 
@@ -187,7 +187,7 @@ def load_settings(flags: dict[str, Any]) -> tuple[AgentSettings, Conf, list[str]
             raise
         return first, Conf(first.config), [f"{err}; the whole file is left out"]
     problems = unknown(conf, AgentSettings)
-    if problems:  # a master on the same host has settings of its own in that file
+    if problems:  # a master on the same host may have its settings in that file
         from shared.settings import MasterSettings
 
         problems = unknown(conf, AgentSettings, MasterSettings)
@@ -302,10 +302,11 @@ def _serve(settings: AgentSettings, flags: dict[str, Any], run_options: RunOptio
     def restart() -> None:
         pidfile.remove()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, WATCHED)
-        foreground = [] if "--no-daemonize" in argv else ["--no-daemonize"]  # the background is where we are already
+        foreground = [] if "--no-daemonize" in argv else ["--no-daemonize"]  # this process is in the background already
         logged = ["--logdest", "syslog"] if foreground and not settings.logdest else []
         program = ["bunraku", "agent"] if run_options.deferring else ["agent"]
-        # The later of two options counts: paths that were relative to the directory that the daemon has left are absolute in these.
+        # The last of several options counts: these repeat, as absolute paths, those that were relative to the directory that the
+        # daemon has left.
         paths = [f"--{name}={flags[name]}" for name in path_names(AgentSettings) if name in flags]
         isolated = "-I" if sys.flags.isolated else "-P"
         os.execv(sys.executable, [sys.executable, isolated, "-m", *program, *argv, *paths, *foreground, *logged])  # noqa: S606
@@ -316,7 +317,7 @@ def _serve(settings: AgentSettings, flags: dict[str, Any], run_options: RunOptio
         reopen_logs=lambda: set_up_logs(settings, foreground=not settings.daemonize),
         restart=restart,
         wait=wait_for_signal,
-        ended=reap_child,
+        reap=reap_child,
     )
     try:
         return Daemon(settings, actions, splay=splay_seconds(settings)).run()

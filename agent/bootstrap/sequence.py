@@ -17,6 +17,8 @@ from cryptography.hazmat.primitives import hashes
 
 
 class BootstrapStep(Enum):
+    """A step on the way to a certificate."""
+
     MAKE_KEY = "make key"
     FETCH_CA = "fetch CA"
     REFRESH_CA = "refresh CA"
@@ -85,7 +87,7 @@ def _legacy(state: BootstrapState) -> BootstrapStep:
         return _wait_or_give_up(state)
     if state.revocation and not state.crl:
         return BootstrapStep.FETCH_CRL
-    if state.revocation and state.crl_stale:  # 3.8's own agent never asks again; ours does, as its setting says
+    if state.revocation and state.crl_stale:  # Puppet's own agent of 3.8 never refreshes the CRL; ours does, as its setting says
         return BootstrapStep.REFRESH_CRL
     return BootstrapStep.DONE
 

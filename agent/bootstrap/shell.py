@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("puppet.ssl")
 
-MAX_STEPS = 100  # between two waits: more is a fault of the sequence
+MAX_STEPS = 100  # between two waits; more steps are a fault of the sequence
 
 
 class Bootstrap:
@@ -250,7 +250,7 @@ class Bootstrap:
         """Fetch the CA's certificate over an unverified connection; check it against ca_fingerprint, or log its fingerprint; save it."""
         answer, dialect = await self._ask_for_ca()
         if answer.status == 404:
-            reason = f": {one_line(answer)}" if dialect is LEGACY else ""  # 3.x says it of an environment that is not there, too
+            reason = f": {one_line(answer)}" if dialect is LEGACY else ""  # 3.x also answers 404 for a missing environment
             raise PeerError(f"CA certificate is missing from the server{reason}", hint=f"Is {self.site} the CA? See ca_server.")
         if answer.status != 200:
             raise PeerAnswered(f"Could not download CA certificate: {answer.status}: {one_line(answer)}", code=answer.status)
@@ -329,7 +329,7 @@ class Bootstrap:
             raise PeerNotTrusted(f"Could not download CRLs: {err.message}", hint=err.hint) from err
         log.info("Caching certificate_revocation_list for ca")
         failpoint("agent.crl-saved")
-        await self._close()  # later connections are checked against it
+        await self._close()  # new connections are checked against the CRL
         return replace(state, crl=True)
 
     async def _ask_for_crl(self, headers: Mapping[str, str] | None = None) -> Answer:
@@ -434,7 +434,7 @@ class Bootstrap:
         await asyncio.to_thread(self._save_certificate, certificate)
         log.info("Caching certificate for %s", name)
         failpoint("agent.certificate-saved")
-        await self._close()  # what is asked from here on may need it
+        await self._close()  # later requests may have to show the certificate
         return replace(state, certificate=True)
 
     def _save_certificate(self, certificate: x509.Certificate) -> None:

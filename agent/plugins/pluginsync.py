@@ -36,7 +36,7 @@ from ..servers.sources import SourceRouter
 
 log = logging.getLogger("puppet.pluginsync")
 
-# Modes from the master without set-id bits and without write access for others: these files run as root.
+# What is taken from the master's modes: no set-id bits, and no write access for others, as these files run as root.
 MODE_MASK = 0o755
 ALWAYS_KEPT = ("__pycache__",)
 
@@ -117,7 +117,7 @@ def plan_sync(entries: Sequence[FileMetadata], local: Mapping[str, LocalEntry], 
         if not can_be_served(relative):
             refused.append(f"{quoted_for_log(relative, 200)} is no name that can be asked for: it holds control characters, or is too long")
             continue
-        name = "/".join(parts_of(relative))  # the model has refused paths that climb
+        name = "/".join(parts_of(relative))  # the model has refused paths with `..`
         if entry.type not in ("file", "directory"):
             refused.append(f"{quoted_for_log(name)} is a {entry.type}; only files and directories are brought")
         elif name in entries_by_name:

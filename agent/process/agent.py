@@ -61,8 +61,7 @@ class RunOptions:
 
 class Agent:
     """
-    Runs of one host.
-
+    The agent of one host, which does its runs.
     Args:
         on_step, on_exchange: called with each step and each HTTP exchange; for the demo and for tests.
         began: The monotonic time at which the process started.

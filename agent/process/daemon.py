@@ -26,12 +26,12 @@ SHUTDOWN_SECONDS = 60.0  # in which a run may finish its current resource and re
 class DaemonActions:
     """The effects of the daemon on its surroundings; tests replace them."""
 
-    start_run: Callable[[AgentSettings], int]  # gives the child's pid
-    reload: Callable[[], AgentSettings | None]  # new settings when their file has changed
+    start_run: Callable[[AgentSettings], int]  # returns the child's pid
+    reload: Callable[[], AgentSettings | None]  # returns new settings when their file has changed
     reopen_logs: Callable[[], None]
-    restart: Callable[[], None]  # execs this program anew
-    wait: Callable[[float], int | None]  # a signal's number, None after that many seconds
-    ended: Callable[[], int | None]  # pid of a child that has ended
+    restart: Callable[[], None]  # executes this program anew
+    wait: Callable[[float], int | None]  # returns a signal's number; None after that many seconds
+    reap: Callable[[], int | None]  # returns the pid of a child that has ended; None when there is none
     kill: Callable[[int, int], None] = os.kill
     clock: Callable[[], float] = time.monotonic
 
@@ -77,7 +77,7 @@ class Daemon:
 
     def _handle_signal(self, number: int) -> None:
         if number == signal.SIGCHLD:
-            while (pid := self.actions.ended()) is not None:
+            while (pid := self.actions.reap()) is not None:
                 if pid == self.child:
                     self.child = None
             return

@@ -19,7 +19,9 @@ from shared.process.processes import Process
 
 MAX_REASON = 4096  # characters of the reason for disabling
 DEFAULT_REASON = "reason not specified"
-_INTERPRETERS: Final = re.compile(r"(ruby|jruby|java|python|puppet|bunraku)[-.\d]*( \(deleted\))?")  # (deleted): upgraded while it runs
+_INTERPRETERS: Final = re.compile(
+    r"(ruby|jruby|java|python|puppet|bunraku)[-.\d]*( \(deleted\))?"
+)  # (deleted): the program was upgraded while it runs
 
 
 log = logging.getLogger("puppet.agent")

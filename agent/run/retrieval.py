@@ -157,7 +157,7 @@ class Retrieval:
             if cached is not None:
                 return self._use_cached(cached)
         start = self.wiring.environment
-        facts = await self._sync_and_gather_facts() if self.settings.node_name_fact else None  # the first question names the node
+        facts = await self._sync_and_gather_facts() if self.settings.node_name_fact else None  # the first request names the node
         await self._initial_environment()
         log.info("Using environment '%s'", self.wiring.environment)
         if facts is None or self.wiring.environment != start:
@@ -194,7 +194,7 @@ class Retrieval:
         facts = await self._gather_facts()
         return RetrievedCatalog(await self._ask_catalog(facts), facts, "not_used")
 
-    async def cached(self) -> RetrievedCatalog:
+    async def cached_catalog(self) -> RetrievedCatalog:
         """Return the cached catalog of the last run or download; raise NoCatalog when there is none."""
         cached = await self._find_cached()
         if cached is None:
@@ -256,7 +256,7 @@ class Retrieval:
         name = self.settings.node_name_value
         try:
             node = await self.wiring.indirector["node"].find(Request(name, self.wiring.environment, options=options))
-            if node is None:  # of a terminus that routes.yaml names: a server's own words are raised
+            if node is None:  # only from a terminus that routes.yaml names; a server's answer is raised with its own words
                 raise NotFound(f"Could not find the node {name}")
             node_environment = valid_environment(node.environment) if node.environment else self.wiring.environment
         except PuppetError as err:
@@ -345,7 +345,7 @@ class Retrieval:
                     if first and not results and not await self._environment_exists():
                         return "left out"
                     log.error("Could not retrieve %s: %s", mount.label, synced.problem)
-                # Masters of 3.x may lack a mount, which their own agents did not mind.
+                # Masters of 3.x may lack a mount, which agents of 3.x ignore.
                 if synced.failed or (synced.problem and not (dialect is LEGACY and isinstance(synced.problem, NotFound))):
                     failed = failed or mount.label
                 results.append(synced)
@@ -367,7 +367,7 @@ class Retrieval:
                 raise PuppetError(f"Could not retrieve local facts: {err}") from err
             if facts is None:
                 raise PuppetError(f"Could not retrieve local facts: there are none for {self.settings.node_name_value}")
-            version = (await self._server_dialect() or MODERN).version  # masters and manifests go by what they speak with
+            version = (await self._server_dialect() or MODERN).version  # masters and manifests compare the version of the dialect
             agent_facts: Mapping[str, Any] = {
                 "clientcert": self.settings.certname,
                 "clientversion": version,
@@ -403,7 +403,7 @@ class Retrieval:
         name = self.settings.node_name_value
         request: Request[Catalog] = Request(name, self.wiring.environment, options=options, ignore_cache=True, ignore_cache_save=True)
         catalog = await self.wiring.catalog.find(request)
-        if catalog is None:  # of a terminus that routes.yaml names: a server's own words are raised
+        if catalog is None:  # only from a terminus that routes.yaml names; a server's answer is raised with its own words
             raise NotFound(f"Could not find a catalog for {name}")
         return _check_node(catalog, name)
 

@@ -137,7 +137,7 @@ class Run:
         report = await self._report(retrieved, applied, completed)
         return Outcome(completed, max(report.exit_bits, 0) if completed else 0, report, self._summary)
 
-    # Applying.
+    # --- applying
 
     async def _apply(self, retrieved: RetrievedCatalog) -> ApplyResult:
         from shared.ral.catalog import resources_of
@@ -192,7 +192,7 @@ class Run:
             self.log,
             sources=wiring.sources(static=dialect is MODERN, code_id=catalog.code_id or ""),
             environment=wiring.environment,
-            digest=algorithm("md5" if dialect is LEGACY else settings.digest_algorithm),  # 3.x masters know md5 alone
+            digest=algorithm("md5" if dialect is LEGACY else settings.digest_algorithm),  # 3.x masters know only md5
             remote_bucket=wiring.bucket_at,
             lenses=(str(settings.plugindest / "augeas/lenses"),),
         )
@@ -254,7 +254,7 @@ class Run:
         for line in await run_command(setting, command):
             log.info("%s: %s", setting, line)
 
-    # Reporting.
+    # --- reporting
 
     async def _dialect(self) -> Dialect:
         """Return the dialect of the master; when it is unreachable, the remembered one, else the newer one."""

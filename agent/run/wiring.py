@@ -61,12 +61,12 @@ class _Reports(Rest[Report]):
             outgoing = self._outgoing("save", request, dialect)
             return await self.server.send(outgoing, {"Accept": "pson, yaml", "Content-Type": "text/yaml"}, body)
         if dialect is MODERN and (self.server.version or (5,))[0] < 5:
-            speaking = _As(self.server, replace(MODERN, preferred="pson"))
+            speaking = _FixedDialect(self.server, replace(MODERN, preferred="pson"))
             return await Rest(REPORT, speaking).save(request)
         return await super().save(request)
 
 
-class _As:
+class _FixedDialect:
     """A server, spoken to in a dialect of our choice."""
 
     def __init__(self, server: Server, dialect: Dialect) -> None:
@@ -79,7 +79,7 @@ class _As:
 
 
 class LastRunReport(Terminus[Report]):
-    """`lastrunreport`: the report of the last run, for people and other programs."""
+    """Writes the report of the last run for people and other programs, to the file of the setting `lastrunreport`."""
 
     def __init__(self, path: Path, legacy: Callable[[], bool]) -> None:
         self.path = path
@@ -171,7 +171,7 @@ class Wiring:
         if indirection is FACTS:
             makers["facter"] = lambda: Facter(self.host, fact_sources(settings), lambda: datetime.now(UTC).astimezone().isoformat())
         if indirection in (FILE_METADATA, FILE_CONTENT):
-            makers["selector"] = makers["rest"]  # Puppet's name for it; here the SourceRouter tells local files from a server's
+            makers["selector"] = makers["rest"]  # Puppet's name; here the SourceRouter chooses between local files and servers
         folders = {
             CERTIFICATE: settings.certdir,
             CERTIFICATE_REQUEST: settings.requestdir,

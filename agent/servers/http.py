@@ -33,7 +33,7 @@ with without_system_authorities():
 log = logging.getLogger("puppet.http")
 
 MAX_REDIRECTS: Final = 3
-_UNVERIFIED: Final = ("/certificate/ca", PROBE, *READY_PROBES)  # what may be asked of somebody whom nobody has verified
+_UNVERIFIED: Final = ("/certificate/ca", PROBE, *READY_PROBES)  # the requests that may go to an unverified server
 _FOLLOWED: Final = frozenset({301, 302, 307, 308})
 _ENCODINGS: Final = "gzip;q=1.0,deflate;q=0.6,identity;q=0.3"
 ALERT_SECONDS: Final = 3.0
@@ -123,7 +123,7 @@ class StreamedAnswer:
             body = limited.end()
         except TooLarge:
             if self.status >= 300:
-                return bytes(limited.content[:limit])  # the rest of an error's text is of no use
+                return bytes(limited.content[:limit])  # the beginning of an error's text is enough
             raise
         finally:
             if self._response.content.at_eof():
@@ -325,7 +325,7 @@ class HttpClient:
             except aiohttp.ClientConnectorCertificateError as err:
                 raise await self._distrust(site, err) from err
             except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as err:
-                # An idle connection that the server had closed: nothing was answered, all our requests may be repeated.
+                # The server had closed an idle connection before it answered anything; all our requests may be repeated.
                 if attempt == 1 and connector.opened == before and isinstance(body, bytes | None):
                     continue
                 if connector.opened > before and not proxied:

@@ -80,7 +80,7 @@ class HttpLimits:
     read: float = 600.0  # between two pieces of an answer
     keepalive: float = 4.0
     body: int = 256 * 2**20  # of an answer held in memory, after decompression
-    retries: int = 10  # times that 429 and 503 with Retry-After are obeyed
+    retries: int = 10  # of a request that was answered 429 or 503 with Retry-After
     longest_wait: float = 300.0  # seconds of one such wait
     connections: int = 8
     bounds: Bounds = field(default_factory=Bounds)  # of every body, `size` of those that are streamed

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("puppet.file")
 
 MAX_REDIRECTS: Final = 10
-TRIES: Final = 5  # of one download, each going on where the last one broke off
+TRIES: Final = 5  # of one download; each resumes where the last one broke off
 MAX_REMEMBERED: Final = 2000  # URLs
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _SUMS: Final[tuple[tuple[Algorithm, str], ...]] = (("sha256", "x-checksum-sha256"), ("sha1", "x-checksum-sha1"), ("md5", "x-checksum-md5"))

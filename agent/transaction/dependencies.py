@@ -33,7 +33,7 @@ class FailedDependencies:
         self._container_of = container_of
         self._merged = merged
         self._failures: dict[Node, dict[Type, None]] = {}
-        self._failures_of_containers: dict[str, dict[Type, None]] = {}  # by their references, which anchors go by
+        self._failures_of_containers: dict[str, dict[Type, None]] = {}  # by the reference that labels their anchors
         self._logged: set[Type] = set()
         self._logged_of_class: set[Type] = set()
 

@@ -340,8 +340,8 @@ class Walk:
         The list ends before a node that would be preceded by one that only becomes ready then. No node is taken or finished.
         """
         row: list[tuple[Priority, int, Node]] = []
-        finished: dict[Node, int] = {}  # how many of the row a node waits for
-        soonest: Priority | None = None  # of what the row makes ready
+        finished: dict[Node, int] = {}  # how many nodes of the row a node waits for
+        soonest: Priority | None = None  # of the nodes that the row makes ready
         last = node
         while True:
             for target in self.graph.dependents(last):

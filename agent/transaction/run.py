@@ -61,7 +61,7 @@ class Transaction:
         self._walk = Walk(self.graph)
         self._statuses: dict[Type, EvaluationStatus] = {}
         self._ahead = ReadAhead(lambda resource, limit: self._successors(resource, lambda other: True, limit))
-        self._applied_early: set[Type] = set()  # changed already, and to be evaluated whatever happens
+        self._applied_early: set[Type] = set()  # changed already; they are evaluated in every case
         self._failed = FailedDependencies(self.status_of, self._log_node, resources.container_of, merged=context.merge_warnings)
         self._prefetched: dict[Provider[Any], Mapping[str, State | None]] = {}
         self._prefetch_failed: set[Provider[Any]] = set()

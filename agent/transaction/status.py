@@ -61,7 +61,11 @@ def plain_data(value: Any) -> Any:
 
 @dataclass(slots=True)
 class EvaluationStatus:
-    """The flags and events of one resource; counts as Puppet counts: success changes, all but audit are out of sync."""
+    """
+    The flags and events of one resource.
+
+    As in Puppet, an event of status success counts as a change, and every event but an audit counts as out of sync.
+    """
 
     resource: Type
     containment_path: list[str]

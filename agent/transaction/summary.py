@@ -30,7 +30,7 @@ class ReportHeader:
     cached_catalog_status: str | None = None
     noop: bool = False
     report_format: int = FORMAT
-    all_resources: bool = True  # False: only those that are not unchanged
+    all_resources: bool = True  # False: without unchanged resources
 
 
 def report_of(run: ReportHeader, log: RunLog, applied: ApplyResult | None, times: dict[str, float] | None = None) -> Report:

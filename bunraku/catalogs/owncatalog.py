@@ -63,7 +63,7 @@ def apply(settings: AgentSettings, source: str, compiled: Callable[[], Catalog])
     async def retrieve(retrieval: Retrieval) -> RetrievedCatalog:
         if catalog is not None:
             return await retrieval.accept(catalog)
-        return await (retrieval.download() if source == "rest" else retrieval.cached())
+        return await (retrieval.download() if source == "rest" else retrieval.cached_catalog())
 
     set_up_logs(settings, foreground=True)
     settings = settings.model_copy(update={"onetime": True, "report": False})

@@ -57,7 +57,7 @@ class World:
             reopen_logs=lambda: self.said.append("reopened"),
             restart=self._restart,
             wait=self.wait,
-            ended=lambda: self.finished.pop(0) if self.finished else None,
+            reap=lambda: self.finished.pop(0) if self.finished else None,
             kill=self.kill,
             clock=lambda: self.now,
         )
