@@ -32,7 +32,7 @@ class NotFoundInData(Exception):
 
 @dataclass(frozen=True, slots=True)
 class NativeType:
-    """What compiling needs to know of a resource type that is implemented outside of the language."""
+    """A resource type that is implemented outside of the language, as far as compiling needs to know it."""
 
     name: str  # lower case
     attributes: frozenset[str]  # parameters and properties, without metaparameters
@@ -75,7 +75,8 @@ class NodeInput:
     Attributes:
         parameters: top scope variables: facts with the ENC's parameters merged over them.
         classes: what the ENC assigns: `{class: parameters or None}`.
-        trusted: `$trusted`; server_facts: `$server_facts`.
+        trusted: `$trusted`.
+        server_facts: `$server_facts`.
     """
 
     certname: str
@@ -233,7 +234,7 @@ class CompilerHost(Protocol):
 
     @property
     def ruby(self) -> RubyRuntime | None:
-        """Who evaluates what modules have in Ruby; None: nobody."""
+        """The evaluator of what modules have in Ruby; None without one."""
 
     def lookup(self, key: str, context: DataContext, merge: Any = None, arguments: LookupArguments = NO_ARGUMENTS) -> Value:
         """Return a value of the site's data; NotFoundInData when there is none. `merge` None: as the data says."""

@@ -60,7 +60,7 @@ def _override_attribute(
         return
     is_allowed = forced or (attribute.source is not None and attribute.source.is_child_of(origin.source))
     if not is_allowed and not (attribute.source is origin.source and scope.is_default(resource.type, name, origin.value)):
-        declared_by = _shown_source(origin.source)
+        declared_by = _source_text(origin.source)
         where_set = f" at {Location(origin.file, origin.line)}" if origin.file or origin.line else ""
         raise EvaluationError(
             f"Parameter '{name}' is already set on {resource.ref}{declared_by}{where_set}; cannot redefine",
@@ -80,7 +80,7 @@ def _flat(value: list[Value]) -> list[Value]:
     return items
 
 
-def _shown_source(source: Definition | None) -> str:
+def _source_text(source: Definition | None) -> str:
     if source is None:
         return ""
     return f" by {source.word}[{source.name}]" if source.name else ""

@@ -64,16 +64,16 @@ def references(value: Value) -> Iterator[Value]:
 def materialize(catalog: CatalogBuilder, relationships: list[RelationshipEdge]) -> None:
     """Write every relationship into its source's `before` or `notify`."""
     for relationship in relationships:
-        for source in _left(relationship.source):
-            for target in _right(relationship.target):
-                _write(catalog, source, target, relationship.attribute)
+        for source in _sources_of(relationship.source):
+            for target in _targets_of(relationship.target):
+                _write_relationship(catalog, source, target, relationship.attribute)
 
 
-def _right(end: RelationshipEnd) -> list[tuple[str, str]]:
+def _targets_of(end: RelationshipEnd) -> list[tuple[str, str]]:
     return list(end.collected) if isinstance(end, ResourceCollector) else [end]
 
 
-def _left(end: RelationshipEnd) -> list[tuple[str, str]]:
+def _sources_of(end: RelationshipEnd) -> list[tuple[str, str]]:
     """Return the resources at the left end of a relationship; for a collector that collected none, those left of it in the chain."""
     if not isinstance(end, ResourceCollector):
         return [end]
@@ -81,11 +81,11 @@ def _left(end: RelationshipEnd) -> list[tuple[str, str]]:
         return list(end.collected)
     references: list[tuple[str, str]] = []
     for operand in end.alternative:
-        references.extend(_left(operand if isinstance(operand, ResourceCollector) else split_reference(operand)))
+        references.extend(_sources_of(operand if isinstance(operand, ResourceCollector) else split_reference(operand)))
     return references
 
 
-def _write(catalog: CatalogBuilder, source: tuple[str, str], target: tuple[str, str], attribute: str) -> None:
+def _write_relationship(catalog: CatalogBuilder, source: tuple[str, str], target: tuple[str, str], attribute: str) -> None:
     source_text, target_text = f"{source[0]}[{source[1]}]", f"{target[0]}[{target[1]}]"
     resource = catalog.find(*source)
     if resource is None:
@@ -108,10 +108,10 @@ def validate(catalog: CatalogBuilder) -> None:
     """
     for resource in catalog:
         if not resource.virtual:
-            _validate(catalog, resource)
+            _validate_resource(catalog, resource)
 
 
-def _validate(catalog: CatalogBuilder, resource: DeclaredResource) -> None:
+def _validate_resource(catalog: CatalogBuilder, resource: DeclaredResource) -> None:
     for name in resource.values:
         if name not in RELATIONSHIPS:
             continue

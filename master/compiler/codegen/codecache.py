@@ -85,7 +85,7 @@ class CodeCache:
             return
         for key, unit in unsaved.items():
             unit.program = None
-            data = unit.packed()
+            data = unit.pack()
             path = self.directory / key[:2] / key[2:]
             try:
                 path.parent.mkdir(mode=0o700, exist_ok=True)
@@ -117,7 +117,7 @@ class CodeCache:
         if not content.startswith(MAGIC) or hashlib.sha256(data).digest() != content[len(MAGIC) : len(MAGIC) + 32]:
             return None
         try:
-            return Unit.unpacked(data)  # ours alone, and whole: checked above
+            return Unit.unpack(data)  # ours alone, and whole: checked above
         except (ValueError, EOFError, TypeError):
             return None
 

@@ -79,14 +79,14 @@ class Unit:
     def _tree(self, source: Source) -> Program:
         return self.program or with_members(parse(source, epp=self.epp))
 
-    def packed(self) -> bytes:
+    def pack(self) -> bytes:
         """Return all of it but the tree, for the disk."""
         return marshal.dumps(([_plain(header) for header in self.headers], self.warnings, self.epp, self.parts))
 
     @classmethod
-    def unpacked(cls, data: bytes) -> Unit:
+    def unpack(cls, data: bytes) -> Unit:
         """
-        Return the unit that `packed` wrote. It is code that will be run: only for data that nobody else can have written.
+        Return the unit that `pack` wrote. It is code that will be run: only for data that nobody else can have written.
 
         Raises:
             ValueError, EOFError, TypeError: it is no unit.

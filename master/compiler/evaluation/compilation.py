@@ -45,7 +45,7 @@ class Compilation:
         catalog: the catalog that is built.
         pending: the overrides, collectors and relationships that wait for resources.
         definitions: look-ups of classes, defines, functions and types by name.
-        scopes: the scopes that are found again.
+        scopes: the scopes that are looked up by name: top scope, the node's, those of classes.
         data: the site's data.
         log: where log entries go.
     """

@@ -67,18 +67,18 @@ def _hand_down(compilation: Compilation) -> None:
     """Give contained resources the metaparameters they lack, and the tags of what contains them."""
     main = compilation.catalog.find("Class", "main")
     assert main is not None
-    handed: dict[int, dict[str, Value]] = {}
+    metaparameters_by_id: dict[int, dict[str, Value]] = {}
     for source, target in compilation.catalog.walk(main):
-        data = handed.get(id(source))
-        if data is None:
-            data = handed[id(source)] = _handed_down(source)
-        for name, value in data.items():
+        metaparameters = metaparameters_by_id.get(id(source))
+        if metaparameters is None:
+            metaparameters = metaparameters_by_id[id(source)] = _inherited_metaparameters(source)
+        for name, value in metaparameters.items():
             if target.values.get(name) is None:
                 target.set(name, value)
-        if data:
-            handed[id(target)] = {**data, **_handed_down(target)}
+        if metaparameters:
+            metaparameters_by_id[id(target)] = {**metaparameters, **_inherited_metaparameters(target)}
         target.tags.update(source.tags)
 
 
-def _handed_down(resource: DeclaredResource) -> dict[str, Value]:
+def _inherited_metaparameters(resource: DeclaredResource) -> dict[str, Value]:
     return {name: resource.values[name] for name in INHERITED if resource.values.get(name) is not None}

@@ -216,7 +216,7 @@ def type_or_reference(scope: Scope, name: str) -> PuppetType:
     return type_ if type_ is not None else TypeReference(name.removeprefix("::"))
 
 
-def checked_syntax(scope: Scope, syntax: str, value: Value) -> Value:
+def check_syntax(scope: Scope, syntax: str, value: Value) -> Value:
     """Return the text of a heredoc; raise LanguageError when it is wrong in the syntax that the heredoc names."""
     syntax_error = problem(syntax, value)
     if syntax_error is not None:
@@ -224,7 +224,7 @@ def checked_syntax(scope: Scope, syntax: str, value: Value) -> Value:
     return value
 
 
-def reassigned(name: str, value: Value) -> Value:
+def refuse_reassignment(name: str, value: Value) -> Value:
     """Raise the error of a second assignment to a variable."""
     raise LanguageError(f"Cannot reassign variable '${name}'")
 
@@ -236,7 +236,7 @@ def refuse_reserved(name: str, value: Value) -> Value:
     raise EvaluationError(f"Attempt to assign to a reserved variable name: '{name}'")
 
 
-def once(current: Value, name: str, value: Value) -> Value:
+def set_once(current: Value, name: str, value: Value) -> Value:
     """Return `value`; raise LanguageError when the variable, whose value is `current`, is set already."""
     if current is not UNSET:
         raise LanguageError(f"Cannot reassign variable '${name}'")
@@ -374,7 +374,7 @@ NAMES: Final[dict[str, Any]] = {
     "_override_attributes": resource_expressions.override_attributes,
     "_call": call,
     "_call_method": call_method,
-    "_checked_syntax": checked_syntax,
+    "_checked_syntax": check_syntax,
     "_collect": resource_expressions.collect,
     "_declarable": resource_expressions.declarable,
     "_declare": resource_expressions.declare,
@@ -383,12 +383,12 @@ NAMES: Final[dict[str, Any]] = {
     "_key": key_of,
     "_no_selector_entry": no_selector_entry,
     "_of_type": of_type,
-    "_once": once,
+    "_once": set_once,
     "_override": resource_expressions.override,
     "_query_all": test_all,
     "_query_any": test_any,
     "_query_is": test_is,
-    "_reassigned": reassigned,
+    "_reassigned": refuse_reassignment,
     "_refuse_reserved": refuse_reserved,
     "_regexp": Regexp,
     "_relate": relate,

@@ -84,10 +84,10 @@ class Loader:
             return self.mains
         try:
             for source in self.host.manifests():
-                self.mains.extend(self._run(source, None, "").main)
+                self.mains.extend(self._load_file(source, None, "").main)
         except ParseError as error:
             self._clear()
-            raise self._unparsable(error) from error
+            raise self._parse_failure(error) from error
         except BaseException:
             self._clear()
             raise
@@ -104,11 +104,11 @@ class Loader:
         self._tried.clear()
         self._missing.clear()
 
-    def _unparsable(self, error: ParseError) -> ParseError:
+    def _parse_failure(self, error: ParseError) -> ParseError:
         message = f"Could not parse for environment {self.host.environment}: {error.message}"
         return ParseError(message, where=error.where or FINAL, hint=error.hint)
 
-    def _run(self, source: Source, namespace: str | None, module: str) -> FileDefinitions:
+    def _load_file(self, source: Source, namespace: str | None, module: str) -> FileDefinitions:
         """Read a file and register all that it defines; when it is refused, nothing."""
         definitions = definitions_of(self.reader.read(source, namespace), module)
         self._add(definitions)
@@ -187,7 +187,7 @@ class Loader:
         new_places: dict[tuple[str, str], Location] = {}
         for kind, name, place in definitions.places:
             if kind == "type":
-                self._no_taken_type(name)
+                self._refuse_taken_type(name)
             key = ("type" if kind == "define" else kind, name)
             earlier = self.places.get(key) or new_places.get(key)
             if earlier is not None:
@@ -202,7 +202,7 @@ class Loader:
     def _warn(self, message: str) -> None:
         self.log("warning", Diagnostic("warning", message, FINAL))
 
-    def _no_taken_type(self, name: str) -> None:
+    def _refuse_taken_type(self, name: str) -> None:
         """Raise EvaluationError when an alias has the name of a type that Puppet brings."""
         lower = name.lower()
         if lower in BUILTIN_TYPES:
@@ -264,7 +264,7 @@ class Loader:
         if source is None:
             return
         try:
-            self._run(source, namespace_of(PurePosixPath(module, path)), module)
+            self._load_file(source, namespace_of(PurePosixPath(module, path)), module)
         except BaseException:
             self._tried.discard((module, path))
             raise
@@ -290,7 +290,7 @@ class Loader:
         if len(segments) == 1 or segments[0] == "environment":
             source = self.host.environment_file(f"functions/{'/'.join(segments)}.pp")
             if source is not None:
-                self._run(source, name, "")
+                self._load_file(source, name, "")
                 return
         self._load_module_file(segments[0], f"functions/{path}.pp")
         if name not in self.functions:
@@ -343,9 +343,9 @@ class Loader:
             type_ = self.types.get(lower)
             if type_ is not None:
                 return type_
-        return self._defined_type(lower, declaration, scope)
+        return self._define_type(lower, declaration, scope)
 
-    def _defined_type(
+    def _define_type(
         self, lower: str, declaration: tuple[str, Callable[[CatalogContext], PuppetType]], scope: CatalogContext
     ) -> PuppetType:
         name, make_type = declaration
@@ -374,7 +374,7 @@ class Loader:
         def member(name: str) -> PuppetType | None:
             key = name.lower()
             declaration = self.members.get(key)
-            return self.types.get(key) or (self._defined_type(key, declaration, scope) if declaration is not None else None)
+            return self.types.get(key) or (self._define_type(key, declaration, scope) if declaration is not None else None)
 
         before = set(self.types)
         self.types[lower] = type_set
@@ -405,7 +405,7 @@ class Loader:
             source = self.host.environment_file(f"types/{lower}.pp")
             if source is not None and ("", lower) not in self._tried:
                 self._tried.add(("", lower))
-                self._run(source, lower, "")
+                self._load_file(source, lower, "")
                 return
         self._load_module_file(segments[0], f"types/{path}.pp")
         if lower not in self.aliases and len(self.aliases) > len(before):
