@@ -20,8 +20,8 @@ def test_what_a_file_should_be_is_implied(given, ensure):
 
 
 def test_a_path_as_ensure_is_a_links_target():
-    made = File("/a", {"ensure": "/etc/hosts"})
-    assert made.target == "/etc/hosts"
+    file = File("/a", {"ensure": "/etc/hosts"})
+    assert file.target == "/etc/hosts"
 
 
 @pytest.mark.parametrize(("title", "path"), [("/a/", "/a"), ("/a//b///", "/a/b"), ("/", "/"), ("//a", "/a"), ("/a/../b", "/b")])
@@ -61,14 +61,14 @@ def test_a_file_that_cannot_be_says_why(title, given, message):
 
 
 def test_content_is_held_as_its_checksum_and_the_last_one_counts():
-    made = File("/a", {"content": ["one", "x"]})
-    assert made.wanted("content") == [SUM] and made.actual_content == b"x"
+    file = File("/a", {"content": ["one", "x"]})
+    assert file.wanted("content") == [SUM] and file.actual_content == b"x"
     assert File("/a", {"content": "x", "checksum": "md5"}).content == "{md5}9dd4e461268c8034f5c8564e155c67a6"
 
 
 def test_content_that_is_a_checksum_is_looked_up_and_one_that_only_looks_like_it_is_written():
-    made = File("/a", {"content": "{md5}" + "a" * 32})
-    assert made.actual_content is None and made.checksum == "md5"
+    file = File("/a", {"content": "{md5}" + "a" * 32})
+    assert file.actual_content is None and file.checksum == "md5"
     assert File("/a", {"content": "{foo}bar"}).actual_content == b"{foo}bar"
 
 
@@ -98,35 +98,35 @@ def test_content_that_is_a_checksum_is_looked_up_and_one_that_only_looks_like_it
     ],
 )  # fmt: skip
 def test_what_is_out_of_sync(given, state, out):
-    made = File("/a", given)
-    found = {p.name for p in made.declaration.properties if made.wanted(p.name) and not p.insync(made, state, made.wanted(p.name))}
-    assert found == out
+    file = File("/a", given)
+    out_of_sync = {p.name for p in file.declaration.properties if file.wanted(p.name) and not p.insync(file, state, file.wanted(p.name))}
+    assert out_of_sync == out
 
 
 def test_children_inherit_what_was_said_but_for_what_is_the_directorys_own():
-    made = File("/d", {"ensure": "directory", "recurse": True, "mode": "0640", "owner": "bin", "source": "/s", "ignore": "*.bak"})
-    child = made.child_at("a")
+    file = File("/d", {"ensure": "directory", "recurse": True, "mode": "0640", "owner": "bin", "source": "/s", "ignore": "*.bak"})
+    child = file.child_at("a")
     assert (child.path, child.mode, child.owner, child.ignore) == ("/d/a", "0640", "bin", ["*.bak"])
     assert (child.ensure, child.recurse, child.source) == (None, None, [])
 
 
 def test_mode_messages_show_four_digits_and_the_expression():
-    made = File("/a", {"mode": "a+x"})
-    mode = made.declaration.attributes["mode"]
-    assert mode.change_text(made, "0644", "a+x") == "mode changed '0644' to '0755' (a+x)"
-    assert mode.change_text(made, "0644", "0600") == "mode changed '0644' to '0600'"
+    file = File("/a", {"mode": "a+x"})
+    mode = file.declaration.attributes["mode"]
+    assert mode.change_text(file, "0644", "a+x") == "mode changed '0644' to '0755' (a+x)"
+    assert mode.change_text(file, "0644", "0600") == "mode changed '0644' to '0600'"
 
 
 def test_a_sensitive_content_hides_the_ensure_change_too():
     from shared.ral import Origin
 
-    made = File("/a", {"content": "x"}, Origin(sensitive=frozenset({"content"})))
-    assert made.is_sensitive("ensure") and made.is_sensitive("content") and not made.is_sensitive("mode")
+    file = File("/a", {"content": "x"}, Origin(sensitive=frozenset({"content"})))
+    assert file.is_sensitive("ensure") and file.is_sensitive("content") and not file.is_sensitive("mode")
 
 
 def test_a_file_requires_its_parent_its_target_and_its_owner():
-    made = File("/d/l", {"target": "/t", "owner": "bin", "group": 5})
-    assert [str(ref) for ref in made.autorequire()] == ["File[/d]", "File[/t]", "User[bin]"]
+    file = File("/d/l", {"target": "/t", "owner": "bin", "group": 5})
+    assert [str(ref) for ref in file.autorequire()] == ["File[/d]", "File[/t]", "User[bin]"]
 
 
 @pytest.mark.parametrize(
@@ -157,12 +157,12 @@ def test_an_exec_that_cannot_be_says_why(title, given, message):
 
 
 def test_an_exec_reads_what_it_was_given():
-    made = Exec("x", {"command": "tool", "path": ["/a:/b", "/c"], "returns": [0, 1], "timeout": -1, "tries": "2", "umask": "077"})
-    assert (made.path, made.wanted("returns"), made.timeout, made.tries, made.umask) == (["/a", "/b", "/c"], ["0", "1"], 0, 2, 0o77)
+    file = Exec("x", {"command": "tool", "path": ["/a:/b", "/c"], "returns": [0, 1], "timeout": -1, "tries": "2", "umask": "077"})
+    assert (file.path, file.wanted("returns"), file.timeout, file.tries, file.umask) == (["/a", "/b", "/c"], ["0", "1"], 0, 2, 0o77)
     assert Exec("/b", {"unless": [["/t", "a b"], "/u"]}).unless == [["/t", "a b"], "/u"]
     assert Exec("cd / && ls", {"provider": "shell"}).command == "cd / && ls"
 
 
 def test_an_exec_requires_its_files_and_user():
-    made = Exec("x", {"command": '"/a b/c" /arg', "cwd": "/d", "onlyif": "/t x", "user": "bin"})
-    assert [str(ref) for ref in made.autorequire()] == ["File[/d]", "File[/a b/c]", "File[/t]", "User[bin]"]
+    file = Exec("x", {"command": '"/a b/c" /arg', "cwd": "/d", "onlyif": "/t x", "user": "bin"})
+    assert [str(ref) for ref in file.autorequire()] == ["File[/d]", "File[/a b/c]", "File[/t]", "User[bin]"]

@@ -74,6 +74,6 @@ def test_a_wrong_value_is_refused(given: dict[str, Any], message: str) -> None:
 
 
 def test_every_catalog_has_puppets_schedules() -> None:
-    found = {each.name: (each.period, each.repeat) for each in default_schedules()}
+    found = {default_schedule.name: (default_schedule.period, default_schedule.repeat) for default_schedule in default_schedules()}
     assert found["puppet"] == ("hourly", 2)
     assert set(found) == {"puppet", "hourly", "daily", "weekly", "monthly", "never"}

@@ -60,13 +60,13 @@ def test_os_release_values_lose_their_quotes() -> None:
 
 
 def test_kernel_versions_are_groups_of_digits() -> None:
-    found = operatingsystem.parse_kernel("Linux", "6.1.0-37-amd64")
-    assert (found["kernelversion"], found["kernelmajversion"]) == ("6.1.0", "6.1")
+    facts = operatingsystem.parse_kernel("Linux", "6.1.0-37-amd64")
+    assert (facts["kernelversion"], facts["kernelmajversion"]) == ("6.1.0", "6.1")
 
 
 def test_memory_leaves_swap_out_when_there_is_none() -> None:
-    found = hardware.parse_memory("MemTotal: 4096 kB\nMemFree: 1 kB\nMemAvailable: 1024 kB\nSwapTotal: 0 kB\n")
-    assert found == {
+    facts = hardware.parse_memory("MemTotal: 4096 kB\nMemFree: 1 kB\nMemAvailable: 1024 kB\nSwapTotal: 0 kB\n")
+    assert facts == {
         "system": {
             "available": "1.00 MiB",
             "available_bytes": 1048576,
@@ -81,8 +81,8 @@ def test_memory_leaves_swap_out_when_there_is_none() -> None:
 
 def test_processors_count_sockets_and_threads() -> None:
     block = "processor\t: {}\nmodel name\t: Fast\nphysical id\t: {}\nsiblings\t: 4\ncpu cores\t: 2\ncpu MHz\t\t: 2600.000\n"
-    found = hardware.parse_processors("\n".join(block.format(n, n // 4) for n in range(8)))
-    assert found == {
+    facts = hardware.parse_processors("\n".join(block.format(n, n // 4) for n in range(8)))
+    assert facts == {
         "count": 8,
         "physicalcount": 2,
         "models": ["Fast"] * 8,
@@ -223,10 +223,10 @@ def test_host_keys_have_sshfp_fingerprints_and_flat_names(tmp_path: Path) -> Non
     host = machine_of(
         tmp_path, {"etc/ssh/ssh_host_ed25519_key.pub": "ssh-ed25519 AAAAC3Nz root@x\n", "etc/ssh/ssh_host_rsa_key.pub": "odd\n"}
     )
-    found = ssh.resolve_ssh(host)
-    assert found["ssh"]["ed25519"]["type"] == "ssh-ed25519"
-    assert found["ssh"]["ed25519"]["fingerprints"]["sha1"].startswith("SSHFP 4 1 ")
-    flat = legacy_facts(found)
+    facts = ssh.resolve_ssh(host)
+    assert facts["ssh"]["ed25519"]["type"] == "ssh-ed25519"
+    assert facts["ssh"]["ed25519"]["fingerprints"]["sha1"].startswith("SSHFP 4 1 ")
+    flat = legacy_facts(facts)
     assert flat["sshed25519key"] == "AAAAC3Nz"
     assert flat["sshfp_ed25519"].splitlines()[1].startswith("SSHFP 4 2 ")
 
@@ -245,9 +245,9 @@ def test_host_keys_have_sshfp_fingerprints_and_flat_names(tmp_path: Path) -> Non
     ],
 )
 def test_the_hypervisor_is_told_by_files(tmp_path: Path, files: dict[str, str], virtual_is: str, hypervisors: dict[str, object]) -> None:
-    found = virtual.resolve_virtual(machine_of(tmp_path, files))
-    assert (found["virtual"], found.get("hypervisors", {})) == (virtual_is, hypervisors)
-    assert found["is_virtual"] is (virtual_is not in ("physical", "xen0"))
+    facts = virtual.resolve_virtual(machine_of(tmp_path, files))
+    assert (facts["virtual"], facts.get("hypervisors", {})) == (virtual_is, hypervisors)
+    assert facts["is_virtual"] is (virtual_is not in ("physical", "xen0"))
 
 
 @pytest.mark.parametrize(
@@ -276,17 +276,17 @@ def test_networking_takes_the_primary_interfaces_values() -> None:
         Address(2, "fe80::1", 64, "link", ("permanent",)),
         Address(2, "2001:db8::7", 64, "global", ("permanent",)),
     ]
-    found = networking.networking({"hostname": "web1", "fqdn": "web1"}, links, addresses, "eth0", {"eth0": "192.0.2.1"})
-    assert found["primary"] == "eth0"
-    assert (found["ip"], found["netmask"], found["network"], found["ip6"], found["dhcp"]) == (
+    facts = networking.networking({"hostname": "web1", "fqdn": "web1"}, links, addresses, "eth0", {"eth0": "192.0.2.1"})
+    assert facts["primary"] == "eth0"
+    assert (facts["ip"], facts["netmask"], facts["network"], facts["ip6"], facts["dhcp"]) == (
         "192.0.2.7",
         "255.255.255.0",
         "192.0.2.0",
         "2001:db8::7",
         "192.0.2.1",
     )
-    assert found["interfaces"]["lo"]["ip"] == "127.0.0.1"
-    assert "mac" not in found["interfaces"]["lo"]
+    assert facts["interfaces"]["lo"]["ip"] == "127.0.0.1"
+    assert "mac" not in facts["interfaces"]["lo"]
 
 
 def test_the_default_route_of_the_least_metric_counts() -> None:

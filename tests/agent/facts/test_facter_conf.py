@@ -57,9 +57,9 @@ async def test_what_is_blocked_is_missing_in_flat_names_and_files_too(tmp_path: 
     (tmp_path / "facter.conf").write_text('facts : { blocklist : [ "legacy", "operating system", "out.txt", "ssh" ] }')
     (tmp_path / "facts.d").mkdir()
     (tmp_path / "facts.d" / "out.txt").write_text("outside=1\n")
-    found = await gather(Host(), FactSources(external=[tmp_path / "facts.d"], conf=tmp_path / "facter.conf"))
-    assert "kernel" in found
-    assert found.keys().isdisjoint({"os", "outside", "osfamily", "hostname", "uptime_days"})
+    facts = await gather(Host(), FactSources(external=[tmp_path / "facts.d"], conf=tmp_path / "facter.conf"))
+    assert "kernel" in facts
+    assert facts.keys().isdisjoint({"os", "outside", "osfamily", "hostname", "uptime_days"})
 
 
 @pytest.mark.parametrize(
@@ -88,8 +88,8 @@ async def test_the_global_section_says_where_facts_come_from(conf: str, expected
 
 async def test_a_broken_file_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "facter.conf").write_text("facts : {")
-    found = await gather(Host(environ=ENVIRON), FactSources(conf=tmp_path / "facter.conf", legacy=False), [Counting(a=1)])
-    assert found["a"] == 1
+    facts = await gather(Host(environ=ENVIRON), FactSources(conf=tmp_path / "facter.conf", legacy=False), [Counting(a=1)])
+    assert facts["a"] == 1
     assert f"Facter failed to read config file {tmp_path}/facter.conf" in caplog.text
 
 
@@ -100,9 +100,9 @@ async def test_a_group_with_a_time_to_live_is_asked_for_once_and_forgotten_witho
     sources = FactSources(conf=conf, cache=cache, legacy=False)
     for _ in range(2):
         resolver.facts = {**resolver.facts, "c": resolver.facts["c"] + 1}
-        found = await gather(Host(environ=ENVIRON), sources, [resolver])
+        facts = await gather(Host(environ=ENVIRON), sources, [resolver])
         resolver.facts["a"] = {"b": "newer"}
-    assert (found["a"], found["c"]) == ({"b": 1}, 4)
+    assert (facts["a"], facts["c"]) == ({"b": 1}, 4)
     assert json.loads((cache / "a").read_text()) == {"a": {"b": 1}, "cache_format_version": 1}
     (cache / "a").write_text('{"a.b": 5, "cache_format_version": 1}')  # as Facter writes it
     assert (await gather(Host(environ=ENVIRON), sources, [resolver]))["a"] == {"b": 5}
@@ -134,7 +134,7 @@ async def test_a_facter_that_hangs_or_babbles_is_one_error(tmp_path: Path, text:
     environ = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
     assert await ruby_facts([tmp_path / "a.rb"], environ=environ, limits=ExternalFactLimits(seconds=0.05 if "sleep" in text else 5)) == {}
     assert words in caplog.text
-    assert len([each for each in caplog.records if each.levelname == "ERROR"]) == 1
+    assert len([record for record in caplog.records if record.levelname == "ERROR"]) == 1
 
 
 @pytest.mark.slow
@@ -147,7 +147,7 @@ async def test_ruby_facts_are_run_by_the_real_facter(tmp_path: Path, caplog: pyt
     )
     (tmp_path / "kernel.rb").write_text("Facter.add(:kernel) { has_weight 3; setcode { 'mine' } }\n")
     (tmp_path / "bad.rb").write_text("Facter.add(:bad) { setcode { raise 'no' } }\n")
-    found = await gather(Host(), FactSources(custom=[tmp_path], ruby=True))
-    assert (found["mine"], found["other"], found["kernel"]) == ({"a": [1, "mine"]}, "other", "mine")
-    assert found.keys().isdisjoint({"never", "bad"})
+    facts = await gather(Host(), FactSources(custom=[tmp_path], ruby=True))
+    assert (facts["mine"], facts["other"], facts["kernel"]) == ({"a": [1, "mine"]}, "other", "mine")
+    assert facts.keys().isdisjoint({"never", "bad"})
     assert "bad" in caplog.text

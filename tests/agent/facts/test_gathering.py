@@ -41,8 +41,8 @@ async def test_the_file_that_is_last_in_the_alphabet_wins(tmp_path: Path) -> Non
     (tmp_path / "a.json").write_text('{"Upper": {"x": [1]}}')
     (tmp_path / "no.yml").write_text("yml: 1\n")
     (tmp_path / ".hidden.txt").write_text("hidden=1\n")
-    found = await external_facts([tmp_path], environ=ENVIRON)
-    assert found == {"who": "yaml", "only_text": "1", "upper": {"x": [1]}}
+    facts = await external_facts([tmp_path], environ=ENVIRON)
+    assert facts == {"who": "yaml", "only_text": "1", "upper": {"x": [1]}}
 
 
 async def test_a_broken_file_is_one_error_and_the_others_go_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -81,10 +81,10 @@ def resolver(values: dict[str, Any]) -> Any:
 async def test_environment_beats_external_beats_core(tmp_path: Path) -> None:
     (tmp_path / "x.txt").write_text("kernel=external\nos=external\n")
     host = Host(environ={**ENVIRON, "FACTER_kernel": "environment", "FACTERrole": "db"})
-    found = await gather(
+    facts = await gather(
         host, FactSources(external=[tmp_path], legacy=False), [resolver({"kernel": "core", "os": {"name": "x"}, "gone": None})]
     )
-    assert {k: v for k, v in found.items() if k != "facterversion"} == {"kernel": "environment", "os": "external", "role": "db"}
+    assert {k: v for k, v in facts.items() if k != "facterversion"} == {"kernel": "environment", "os": "external", "role": "db"}
 
 
 async def test_a_resolver_that_fails_or_hangs_costs_only_its_own_facts(caplog: pytest.LogCaptureFixture) -> None:
@@ -95,9 +95,9 @@ async def test_a_resolver_that_fails_or_hangs_costs_only_its_own_facts(caplog: p
         time.sleep(0.5)
         return {"late": 1}
 
-    found = await gather(Host(environ=ENVIRON), FactSources(core_seconds=0.05, legacy=False), [fails, hangs, resolver({"a": 1})])
-    assert found["a"] == 1
-    assert "late" not in found
+    facts = await gather(Host(environ=ENVIRON), FactSources(core_seconds=0.05, legacy=False), [fails, hangs, resolver({"a": 1})])
+    assert facts["a"] == 1
+    assert "late" not in facts
     assert "broken" in caplog.text
     assert "Timed out" in caplog.text
 
@@ -134,10 +134,10 @@ async def test_custom_facts_in_python_are_confined_weighed_and_checked(tmp_path:
     (tmp_path / "syntax.py").write_text("def x(:\n")
     core = [resolver({"kernel": "Linux", "os": {"name": "Debian"}, "fqdn": "core"})]
     with caplog.at_level(logging.DEBUG, "puppet.facts"):
-        found = await gather(Host(environ=ENVIRON), FactSources(custom=[tmp_path], legacy=False), core)
-    assert (found["rack"], found["kernel"], found["fqdn"]) == ("Debian-rack", "Linux", "heavy")
-    assert "broken" not in found
-    assert "odd" not in found
+        facts = await gather(Host(environ=ENVIRON), FactSources(custom=[tmp_path], legacy=False), core)
+    assert (facts["rack"], facts["kernel"], facts["fqdn"]) == ("Debian-rack", "Linux", "heavy")
+    assert "broken" not in facts
+    assert "odd" not in facts
     skipped = next(record.getMessage() for record in caplog.records if "in Ruby" in record.getMessage())
     assert skipped.endswith(": theirs.rb")
     assert "syntax.py" in caplog.text

@@ -27,8 +27,8 @@ NONE = SoftLimits(0, 0, 0, 0, 0)
     ],
 )
 def test_what_is_over_a_limit_is_named(limits: SoftLimits, facts: dict[str, Any], said: list[str]) -> None:
-    found = list(limits.excesses(facts))
-    assert len(found) == len(said) and all(part in sentence for part, sentence in zip(said, found, strict=True)), found
+    messages = list(limits.excesses(facts))
+    assert len(messages) == len(said) and all(part in sentence for part, sentence in zip(said, messages, strict=True)), messages
 
 
 def test_deep_facts_need_no_stack() -> None:
@@ -40,5 +40,5 @@ def test_deep_facts_need_no_stack() -> None:
 
 def test_the_payload_counts_as_it_is_sent() -> None:
     assert list(SoftLimits(payload=10).of_payload(10)) == []
-    (said,) = SoftLimits(payload=10).of_payload(11)
-    assert said == "Payload with the current size of: '11' exceeds the payload size limit: 10"
+    (message,) = SoftLimits(payload=10).of_payload(11)
+    assert message == "Payload with the current size of: '11' exceeds the payload size limit: 10"

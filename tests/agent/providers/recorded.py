@@ -22,9 +22,9 @@ class Program:
         line = " ".join(words)
         self.calls.append(line)
         self.given.append(stdin)
-        fitting = max((each for each in self.answers if line.startswith(each)), key=len, default=None)
-        said = self.answers[fitting] if fitting is not None else ""
-        text, code = said if isinstance(said, tuple) else (said, 0)
+        fitting = max((answer for answer in self.answers if line.startswith(answer)), key=len, default=None)
+        output = self.answers[fitting] if fitting is not None else ""
+        text, code = output if isinstance(output, tuple) else (output, 0)
         if code and fail:
             raise ResourceError(f"Execution of '{self.path} {line}' returned {code}: {text}")
         return Output(text, code)

@@ -15,8 +15,8 @@ CASES = json.loads((Path(__file__).parents[2] / "data/providers/parsed.json").re
 @pytest.mark.parametrize("case", CASES, ids=[f"{case['function']}-{number}" for number, case in enumerate(CASES)])
 def test_recorded_output_is_read(case: dict[str, Any]) -> None:
     module, _, function = case["function"].partition(":")
-    found = getattr(import_module(f"agent.providers.{module}"), function)(case["text"])
-    assert json.loads(json.dumps(found)) == case["expected"]
+    parsed = getattr(import_module(f"agent.providers.{module}"), function)(case["text"])
+    assert json.loads(json.dumps(parsed)) == case["expected"]
 
 
 def test_groups_of_pacman_count_when_all_their_packages_are_there() -> None:

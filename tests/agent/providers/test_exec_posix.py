@@ -120,9 +120,9 @@ async def test_a_command_does_not_know_who_we_are(monkeypatch):
     monkeypatch.setenv("BUNRAKU_FAILPOINTS", "x=sleep:0")
     monkeypatch.setenv("LANG", "de_DE.UTF-8")
     done = await run(["/usr/bin/env"], "/usr/bin/env", ChildOptions({"PATH": "/bin", "A": "1"}))
-    told = dict(line.partition("=")[::2] for line in done.lines)
-    assert (told["PATH"], told["A"], told["LANG"]) == ("/bin", "1", "de_DE.UTF-8")
-    assert not {"HOME", "USER", "LOGNAME", "BUNRAKU_FAILPOINTS"} & set(told)
+    environment = dict(line.partition("=")[::2] for line in done.lines)
+    assert (environment["PATH"], environment["A"], environment["LANG"]) == ("/bin", "1", "de_DE.UTF-8")
+    assert not {"HOME", "USER", "LOGNAME", "BUNRAKU_FAILPOINTS"} & set(environment)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to act as another user")

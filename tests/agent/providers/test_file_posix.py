@@ -79,7 +79,7 @@ async def test_a_static_catalogs_tree_spares_the_search(tmp_path):
     top = metadata_of("/t", b"").model_copy(update={"type": "directory", "relative_path": "."})
     entry = metadata_of("/t", b"one", relative_path="sub/one", content_uri="puppet:///modules/m/files/t/sub/one")
     folder = top.model_copy(update={"relative_path": "sub"})
-    catalog = Catalog(name="n", recursive_metadata={str(path): {url: [each.model_dump() for each in (top, folder, entry)]}})
+    catalog = Catalog(name="n", recursive_metadata={str(path): {url: [path.model_dump() for path in (top, folder, entry)]}})
     sources = MemorySources({f"{url}/sub/one": b"one"})
     await apply(File(str(path), {"source": url, "recurse": True}), sources=sources, inlined=Inlined.of(catalog))
     assert (path / "sub" / "one").read_bytes() == b"one"
@@ -103,15 +103,15 @@ async def test_a_remote_tree_is_asked_for_with_the_sums_of_the_setting(tmp_path,
     url = "puppet:///modules/m/t"
     top = metadata_of("/t", b"").model_copy(update={"type": "directory", "relative_path": "."})
     sources = MemorySources(trees={url: [top]})
-    wanted = []
+    options_seen = []
 
     async def search(source, how):
-        wanted.append(how.checksum_type)
+        options_seen.append(how.checksum_type)
         return sources.trees[source]
 
     sources.search = search
     await apply(File(str(tmp_path / "d"), {"source": url, "recurse": True, **given}), sources=sources, algorithm="md5")
-    assert wanted == [asked]
+    assert options_seen == [asked]
 
 
 @pytest.mark.parametrize("backup", [False, "false"])
@@ -158,9 +158,9 @@ async def test_an_extension_backup_keeps_owner_mode_and_time_but_no_set_id_bits(
     path.chmod(0o4711)
     os.utime(path, (1_000_000_000, 1_000_000_000))
     await apply(File(str(path), {"content": "new", "backup": ".old"}))
-    kept = (tmp_path / "a.old").stat()
+    info = (tmp_path / "a.old").stat()
     assert (tmp_path / "a.old").read_text() == "old"
-    assert (stat.S_IMODE(kept.st_mode), kept.st_mtime) == (0o711, 1_000_000_000)
+    assert (stat.S_IMODE(info.st_mode), info.st_mtime) == (0o711, 1_000_000_000)
 
 
 async def test_a_write_that_the_disk_refuses_leaves_the_old_file_and_no_litter(tmp_path, monkeypatch):
@@ -213,8 +213,8 @@ async def test_a_file_can_be_written_in_a_staging_folder(tmp_path):
     (tmp_path / "stage").mkdir()
     path = tmp_path / "a"
     seen = tmp_path / "seen"
-    given = {"content": "x", "staging_location": str(tmp_path / "stage"), "validate_cmd": f"/bin/sh -c 'echo % > {seen}'"}
-    await apply(File(str(path), given))
+    parameters = {"content": "x", "staging_location": str(tmp_path / "stage"), "validate_cmd": f"/bin/sh -c 'echo % > {seen}'"}
+    await apply(File(str(path), parameters))
     assert path.read_text() == "x" and names(tmp_path / "stage") == []
     assert seen.read_text().startswith(f"{tmp_path}/stage/a")
 
@@ -243,7 +243,7 @@ async def test_what_cannot_be_fetched_yet_says_so(tmp_path, source, message):
 
     sources = SourceRouter(Binding(FILE_METADATA, Terminus()), Binding(FILE_CONTENT, Terminus()), environment="production")
     done = await apply(File(str(tmp_path / "a"), {"source": source}), sources=sources)
-    assert any(message in each for each in done.messages) and not (tmp_path / "a").exists()
+    assert any(message in message for message in done.messages) and not (tmp_path / "a").exists()
 
 
 async def test_sources_ask_the_indirections_with_plain_keys(tmp_path):
@@ -252,16 +252,16 @@ async def test_sources_ask_the_indirections_with_plain_keys(tmp_path):
     from shared.models.file_content import FILE_CONTENT, FileContent
     from shared.models.file_metadata import FILE_METADATA
 
-    asked = []
+    requests = []
 
     class Metadata(Terminus):
         async def find(self, request):
-            asked.append((request.key, request.environment, dict(request.options)))
+            requests.append((request.key, request.environment, dict(request.options)))
             return metadata_of("/x", b"odd")
 
     class Content(Terminus):
         async def find(self, request):
-            asked.append((request.key, request.environment))
+            requests.append((request.key, request.environment))
 
             async def chunks():
                 yield b"od"
@@ -273,7 +273,7 @@ async def test_sources_ask_the_indirections_with_plain_keys(tmp_path):
     path = tmp_path / "a"
     await apply(File(str(path), {"source": "puppet:///modules/m/a b%20#c"}), sources=sources)
     options = {"links": "manage", "checksum_type": "sha256", "source_permissions": "ignore"}
-    assert asked == [("modules/m/a b%20#c", "test", options), ("modules/m/a b%20#c", "test")]
+    assert requests == [("modules/m/a b%20#c", "test", options), ("modules/m/a b%20#c", "test")]
     assert path.read_bytes() == b"odd"
 
 
@@ -318,7 +318,7 @@ async def test_sensitive_content_is_shown_nowhere(tmp_path):
     path = tmp_path / "a"
     path.write_text("old secret\n")
     origin = Origin(sensitive=frozenset({"content"}))
-    given = {"content": "hunter2\n", "validate_cmd": "/bin/sh -c 'cat %; exit 1'"}
-    done = await apply(File(str(path), given, origin), level="debug")
-    told = repr(done.lines) + repr(done.statuses)
-    assert "hunter2" not in told and "old secret" not in told and hashlib.sha256(b"hunter2\n").hexdigest() not in told
+    parameters = {"content": "hunter2\n", "validate_cmd": "/bin/sh -c 'cat %; exit 1'"}
+    done = await apply(File(str(path), parameters, origin), level="debug")
+    output = repr(done.lines) + repr(done.statuses)
+    assert "hunter2" not in output and "old secret" not in output and hashlib.sha256(b"hunter2\n").hexdigest() not in output

@@ -39,10 +39,10 @@ async def settled(provider: Any, **given: Any) -> State:
     """The state, as the harness gets it; and what is out of sync is brought about."""
     resource = Package("vim", given)
     state: State = await provider.retrieve(resource) or {}
-    wanted = resource.wanted("ensure") or []
+    desired = resource.wanted("ensure") or []
     declared = resource.declaration.attributes["ensure"]
-    if not declared.insync(resource, state, wanted):  # type: ignore[attr-defined]
-        value = wanted[0]
+    if not declared.insync(resource, state, desired):  # type: ignore[attr-defined]
+        value = desired[0]
         if value == "present":
             await provider.create(resource, state)
         elif value == "absent":

@@ -48,11 +48,11 @@ class System:
         verb = words[words.index("--") - 1]
         self.calls.append(f"{verb} {' '.join(names)}")
         self.during()
-        missing = [each for each in names if each.partition("=")[0] not in self.repository]
+        missing = [name for name in names if name.partition("=")[0] not in self.repository]
         if missing:
             raise ResourceError(f"Unable to locate package {missing[0]}")
-        for each in names:
-            name, _, version = each.partition("=")
+        for name in names:
+            name, _, version = name.partition("=")
             if verb == "install" and name not in self.broken:
                 self.installed[name] = version or self.repository[name]
                 if name in self.depends:
@@ -65,8 +65,8 @@ class System:
         return Output("", 0)
 
     async def dpkg_query(self, *words: str, **options: Any) -> Output:
-        asked = [words[-1]] if "--" in words else list(self.installed)
-        lines = [f"install ok installed {name} {self.installed[name]}" for name in asked if name in self.installed]
+        names = [words[-1]] if "--" in words else list(self.installed)
+        lines = [f"install ok installed {name} {self.installed[name]}" for name in names if name in self.installed]
         return Output("\n".join(lines), 0 if lines or "--" not in words else 1)
 
     def provider(self) -> Apt:
@@ -111,12 +111,12 @@ async def run(system: System, *resources: Mapping[str, Any], **options: Any) -> 
 
 async def test_neighbours_are_installed_by_one_command_and_told_one_by_one() -> None:
     system = System(installed={"b": "1.0"})
-    found = await run(system, package("a"), package("b"), package("c", ensure="1.5"), package("d", ensure="latest"))
+    result = await run(system, package("a"), package("b"), package("c", ensure="1.5"), package("d", ensure="latest"))
     assert system.calls == ["install a c=1.5 d"]
     assert system.installed == {"a": "1.0", "b": "1.0", "c": "1.5", "d": "1.0"}
-    assert [found.events(each) for each in "abcd"] == [[("success", "created")], [], [("success", "created")], [("success", "created")]]
-    assert found.told == ["[a]/ensure: created", "[c]/ensure: created", "[d]/ensure: created"]
-    assert found.applied.statuses["Package[a]"].changed and not found.applied.statuses["Package[b]"].changed
+    assert [result.events(name) for name in "abcd"] == [[("success", "created")], [], [("success", "created")], [("success", "created")]]
+    assert result.told == ["[a]/ensure: created", "[c]/ensure: created", "[d]/ensure: created"]
+    assert result.applied.statuses["Package[a]"].changed and not result.applied.statuses["Package[b]"].changed
 
 
 ALONE: list[tuple[str, list[dict[str, Any]], list[str]]] = [
@@ -131,7 +131,7 @@ ALONE: list[tuple[str, list[dict[str, Any]], list[str]]] = [
     ("the first refreshes the second", [package("a", notify="Package[b]"), package("b")], ["install a", "install b"]),
     ("what waits for the first comes after both", [package("a", before="Notify[x]"), package("b"), note("x")], ["install a b"]),
     ("options differ", [package("a"), package("b", install_options=["-t", "x"]), package("c")], ["install a", "install b", "install c"]),
-    ("options are the same", [package(each, install_options=[{"-t": "x"}]) for each in "ab"], ["install a b"]),
+    ("options are the same", [package(name, install_options=[{"-t": "x"}]) for name in "ab"], ["install a b"]),
     ("configuration is kept differently", [package("a"), package("b", configfiles="replace")], ["install a", "install b"]),
     ("one comes from a file", [package("a"), package("b", source="/b.deb"), package("c")], ["install a"]),
     ("one has answers to give", [package("a"), package("b", responsefile="/x"), package("c")], ["install a", "install b", "install c"]),
@@ -144,7 +144,7 @@ ALONE: list[tuple[str, list[dict[str, Any]], list[str]]] = [
 @pytest.mark.parametrize(("resources", "calls"), [case[1:] for case in ALONE], ids=[case[0] for case in ALONE])
 async def test_only_what_nothing_stands_between_goes_together(resources: Sequence[dict[str, Any]], calls: list[str]) -> None:
     system = System()
-    await run(system, *resources, tags=("t",) if any("t" in each["tags"] for each in resources) else ())
+    await run(system, *resources, tags=("t",) if any("t" in resource["tags"] for resource in resources) else ())
     assert system.calls[: len(calls)] == calls
 
 
@@ -156,44 +156,44 @@ async def test_a_removal_keeps_its_place_between_two_installations() -> None:
 
 async def test_noop_runs_no_command() -> None:
     system = System()
-    found = await run(system, package("a"), package("b"), noop=True)
+    result = await run(system, package("a"), package("b"), noop=True)
     assert not system.calls
-    assert [found.events(each)[0][0] for each in "ab"] == ["noop", "noop"]
+    assert [result.events(name)[0][0] for name in "ab"] == ["noop", "noop"]
 
 
 async def test_a_package_that_does_not_exist_fails_alone() -> None:
     system = System()
-    found = await run(system, package("a"), package("nosuch"), package("b"), note("after", require="Package[nosuch]"))
+    result = await run(system, package("a"), package("nosuch"), package("b"), note("after", require="Package[nosuch]"))
     assert system.calls == ["install a nosuch b", "install a", "install nosuch", "install b"]
-    assert [bool(found.applied.statuses[f"Package[{each}]"].failed) for each in ("a", "nosuch", "b")] == [False, True, False]
-    assert found.events("a") == found.events("b") == [("success", "created")]
-    assert found.events("nosuch")[0][1].endswith("failed: Unable to locate package nosuch")
-    assert found.applied.statuses["Notify[after]"].skipped
+    assert [bool(result.applied.statuses[f"Package[{name}]"].failed) for name in ("a", "nosuch", "b")] == [False, True, False]
+    assert result.events("a") == result.events("b") == [("success", "created")]
+    assert result.events("nosuch")[0][1].endswith("failed: Unable to locate package nosuch")
+    assert result.applied.statuses["Notify[after]"].skipped
 
 
 async def test_after_a_command_that_failed_each_is_read_at_its_turn() -> None:
     system = System(depends={"a": "c"})
-    found = await run(system, package("a"), package("nosuch"), package("c"))
+    result = await run(system, package("a"), package("nosuch"), package("c"))
     assert system.calls == ["install a nosuch c", "install a", "install nosuch"]
-    assert found.events("c") == []  # it came with a
+    assert result.events("c") == []  # it came with a
 
 
 async def test_what_a_failing_command_brought_all_the_same_is_told_as_created_and_not_installed_again() -> None:
     system = System(broken={"b"})
-    found = await run(system, package("a", notify="Notify[told]"), package("b"), package("c"), note("told"))
+    result = await run(system, package("a", notify="Notify[told]"), package("b"), package("c"), note("told"))
     assert system.calls == ["install a b c", "install b"]
-    assert found.events("a") == found.events("c") == [("success", "created")]
-    assert found.events("b")[0][1].endswith("failed: error processing package b")
+    assert result.events("a") == result.events("c") == [("success", "created")]
+    assert result.events("b")[0][1].endswith("failed: error processing package b")
 
 
 async def test_the_run_may_be_stopped_but_what_was_installed_is_told() -> None:
     system = System()
     stopped: list[bool] = []
     system.during = lambda: stopped.append(True)
-    found = await run(system, package("a"), package("b"), note("x"), package("c"), stop=lambda: bool(stopped))
+    result = await run(system, package("a"), package("b"), note("x"), package("c"), stop=lambda: bool(stopped))
     assert system.calls == ["install a b"]
-    assert found.events("b") == [("success", "created")]
-    assert found.applied.statuses["Notify[x]"].skipped and found.applied.statuses["Package[c]"].skipped
+    assert result.events("b") == [("success", "created")]
+    assert result.applied.statuses["Notify[x]"].skipped and result.applied.statuses["Package[c]"].skipped
 
 
 async def test_a_schedule_that_ends_meanwhile_does_not_hide_what_was_installed() -> None:
@@ -212,7 +212,7 @@ async def test_a_schedule_that_ends_meanwhile_does_not_hide_what_was_installed()
     )
     applied = await apply_catalog(resources_of(catalog, builtin_types()), context)
     assert system.calls == ["install a b"]
-    assert [applied.statuses[f"Package[{each}]"].changed for each in "ab"] == [True, True]
+    assert [applied.statuses[f"Package[{name}]"].changed for name in "ab"] == [True, True]
 
 
 def stand_in(cls: type[PackageProvider], command: str, answers: Mapping[str, Any]) -> tuple[PackageProvider, Program]:

@@ -49,7 +49,7 @@ def test_what_is_in_a_file_stays_as_it_is(form, text):
 @pytest.mark.parametrize(("form", "text"), KEPT, ids=lambda each: type(each).__name__)
 def test_AG_08_a_record_with_a_newline_is_never_written(form, text):
     records = form.parse(text)
-    record = next(each for each in records if each.text is None and not each.values.get("_unmanaged"))
+    record = next(record for record in records if record.text is None and not record.values.get("_unmanaged"))
     for field_name in [name for name, value in record.values.items() if isinstance(value, str)]:
         before = record.values[field_name]
         record.values[field_name] = "x\n* * * * * evil"
@@ -132,7 +132,7 @@ async def test_a_file_that_cannot_be_read_is_never_written(tmp_path):
     hosts = tmp_path / "hosts"
     hosts.mkdir()
     done = await apply(host("a", hosts), bucket=tmp_path / "bucket")
-    assert any("is not a regular file" in each for each in done.messages)
+    assert any("is not a regular file" in message for message in done.messages)
     assert hosts.is_dir()
     assert done.statuses["Host[a]"].failed
 
@@ -196,7 +196,7 @@ async def test_AG_05_a_hard_link_to_somebody_elses_file_is_not_read(tmp_path):
     os.link(secret, home / "keys")
     key = SshAuthorizedKey("k", {"user": "nobody", "type": "rsa", "key": "AAAA", "target": str(home / "keys")})
     done = await apply(key, bucket=tmp_path / "bucket")
-    assert any("hard link" in each for each in done.messages)
+    assert any("hard link" in message for message in done.messages)
     assert (home / "keys").stat().st_uid == 0
     assert not (tmp_path / "bucket").exists()
 

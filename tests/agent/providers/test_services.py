@@ -89,9 +89,9 @@ async def test_chkconfig_and_rc_update_enable_and_disable() -> None:
     redhat.chkconfig, openrc.rc_update = chkconfig, rc_update  # type: ignore[misc, assignment]
     resource = Service("web", {})
     assert await redhat.enablement(resource) == {"enable": "false"}
-    for wanted in ("true", "false"):
-        await redhat.set_enable(resource, wanted, {})
-        await openrc.set_enable(resource, wanted, {})
+    for desired in ("true", "false"):
+        await redhat.set_enable(resource, desired, {})
+        await openrc.set_enable(resource, desired, {})
     assert chkconfig.calls == ["web", "--add web", "web on", "--level 0123456 web off"]
     assert rc_update.calls == ["-C add web", "-C del web"]
     assert await redhat.command(resource, "status") == ["/sbin/service", "web", "status"]
@@ -148,7 +148,9 @@ OS: dict[str, Any] = {
     ],
 )
 def test_each_system_has_its_own_default(system: str, systemd: bool, service: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = [chosen(OS[system], systemd=systemd, resource=each, monkeypatch=monkeypatch) for each in (Service("x", {}), Package("x", {}))]
-    assert found[0] == service
-    assert found[1] == package or package == "?"
-    assert found[1] not in ("pip", "gem", "npm", "snap")
+    names = [
+        chosen(OS[system], systemd=systemd, resource=resource, monkeypatch=monkeypatch) for resource in (Service("x", {}), Package("x", {}))
+    ]
+    assert names[0] == service
+    assert names[1] == package or package == "?"
+    assert names[1] not in ("pip", "gem", "npm", "snap")

@@ -74,19 +74,19 @@ def words(value, **more):
 
 
 def test_words_of_a_setting_keep_their_quotes_and_places():
-    found = words('"-a1 -c3"')
-    found.set("-b", "2", "before", "-c")
-    found.set("-a", "9")
-    found.set("-d", "4", "index", "99")
-    assert str(found) == '"-a9 -b2 -c3 -d4"'
-    found.remove("-c")
-    assert found.get("-c") is None
-    assert found.get("-d") == "4"
+    value = words('"-a1 -c3"')
+    value.set("-b", "2", "before", "-c")
+    value.set("-a", "9")
+    value.set("-d", "4", "index", "99")
+    assert str(value) == '"-a9 -b2 -c3 -d4"'
+    value.remove("-c")
+    assert value.get("-c") is None
+    assert value.get("-d") == "4"
 
 
 def test_a_word_that_must_match_as_a_whole_is_not_the_beginning_of_another():
-    found = words("-eagle", exact=True)
-    assert found.get("-ea") is None
+    value = words("-eagle", exact=True)
+    assert value.get("-ea") is None
 
 
 # --- single lines
@@ -193,7 +193,7 @@ async def test_augeas_changes_a_file_once_and_leaves_nothing_beside_it(tmp_path)
     assert path.read_text() == "[main]\na = 5\n"
     assert [event[2] for event in done.events] == ["executed successfully"]
     assert again.events == []
-    assert [each.name for each in tmp_path.iterdir()] == ["app.ini"]
+    assert [path.name for path in tmp_path.iterdir()] == ["app.ini"]
 
 
 # --- yum
@@ -207,9 +207,9 @@ async def changed(provider, resource):
         await provider.create(resource, state)
     else:
         for declared in resource.declaration.properties:
-            wanted = resource.wanted(declared.name)
-            if declared.name != "ensure" and wanted and not declared.insync(resource, state, wanted):
-                await provider.set(resource, declared.name, wanted[0], state)
+            desired = resource.wanted(declared.name)
+            if declared.name != "ensure" and desired and not declared.insync(resource, state, desired):
+                await provider.set(resource, declared.name, desired[0], state)
     await provider.flush(resource, state)
     return state
 
@@ -221,8 +221,8 @@ async def test_a_repository_is_changed_where_it_stands(tmp_path):
     conf.write_text(f"[main]\nreposdir={folder}\n")
     base = folder / "CentOS.repo"
     base.write_text("# mine\n[base]\nname=Base\nenabled=1\nmirrorlist=http://m/\n\n[updates]\nname=Updates\n")
-    wanted = {"descr": "New", "enabled": "false", "mirrorlist": "absent", "baseurl": ["http://a/", "http://b/"]}
-    await changed(Inifile(conf), Yumrepo("base", wanted))
+    desired = {"descr": "New", "enabled": "false", "mirrorlist": "absent", "baseurl": ["http://a/", "http://b/"]}
+    await changed(Inifile(conf), Yumrepo("base", desired))
     assert base.read_text() == "# mine\n[base]\nname=New\nenabled=False\nbaseurl=http://a/ http://b/\n\n[updates]\nname=Updates\n"
     await changed(Inifile(conf), Yumrepo("epel", {"descr": "Extra", "priority": "-1"}))
     assert (folder / "epel.repo").read_text() == "[epel]\nname=Extra\npriority=-1\n"
@@ -259,9 +259,9 @@ async def test_principals_are_the_whole_file(tmp_path):
 
 async def test_principals_are_brought_about_once_and_gone_with_their_file(tmp_path):
     path = tmp_path / ".k5login"
-    given = {"principals": ["a@X", "b@X"], "mode": "640"}
-    made, again = await apply(K5login(str(path), given)), await apply(K5login(str(path), given))
-    assert made.messages == ["created"]
+    parameters = {"principals": ["a@X", "b@X"], "mode": "640"}
+    created, again = await apply(K5login(str(path), parameters)), await apply(K5login(str(path), parameters))
+    assert created.messages == ["created"]
     assert again.events == []
     assert path.read_text() == "a@X\nb@X\n"
     assert path.stat().st_mode & 0o777 == 0o640
@@ -272,13 +272,13 @@ async def test_principals_are_brought_about_once_and_gone_with_their_file(tmp_pa
 async def test_a_boolean_of_selinux_is_asked_for_and_set():
     provider = Getsetsebool()
     provider.getsebool = Program("getsebool", {"web_mail": "web_mail --> off\n"})
-    provider.setsebool = told = Program("setsebool")
-    for given in ({"value": "on"}, {"value": "on", "persistent": "true"}):
-        resource = Selboolean("web_mail", given)
+    provider.setsebool = program = Program("setsebool")
+    for parameters in ({"value": "on"}, {"value": "on", "persistent": "true"}):
+        resource = Selboolean("web_mail", parameters)
         state = await provider.retrieve(resource)
         assert state == {"value": "off"}
         await provider.set(resource, "value", "on", state)
-    assert told.calls == ["web_mail on", "-P web_mail on"]
+    assert program.calls == ["web_mail on", "-P web_mail on"]
 
 
 def test_what_selinux_tools_print_is_read():

@@ -157,4 +157,4 @@ async def test_a_group_is_made_and_changed_with_its_number() -> None:
     provider.groupadd, provider.groupmod = programs["groupadd"], programs["groupmod"]  # type: ignore[misc, assignment]
     await provider.create(Group("g", {"gid": "5", "allowdupe": True, "system": True}), None)
     await provider.set_gid(Group("g", {"gid": 6}), 6, {})
-    assert [each.calls for each in programs.values()] == [["-g 5 -o -r -- g"], ["-g 6 -- g"]]
+    assert [program.calls for program in programs.values()] == [["-g 5 -o -r -- g"], ["-g 6 -- g"]]

@@ -67,12 +67,12 @@ RANGES = [
 @pytest.mark.parametrize(("order", "text", "inside", "best"), RANGES)
 def test_ranges_have_one_or_two_terms(order: Order, text: str, inside: list[str] | None, best: str | None) -> None:
     available = ["1.0-1", "2.0~rc1-1", "1.1-1"]
-    found = range_of(text, order)
-    assert (found is None) == (inside is None)
-    if found is not None:
-        assert [version for version in available if found.has(version)] == inside
-        assert found.best(available) == best
-        assert not found.has("nonsense")
+    parsed_range = range_of(text, order)
+    assert (parsed_range is None) == (inside is None)
+    if parsed_range is not None:
+        assert [version for version in available if parsed_range.has(version)] == inside
+        assert parsed_range.best(available) == best
+        assert not parsed_range.has("nonsense")
 
 
 @pytest.mark.parametrize(

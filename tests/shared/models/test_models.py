@@ -76,8 +76,8 @@ def test_a_node_for_later_agents_is_bare(format: Format) -> None:
 
 @pytest.mark.parametrize("dialect", [LEGACY, MODERN], ids=repr)
 def test_a_node_always_has_parameters_and_classes_only_when_there_are_some(dialect: Dialect) -> None:
-    found = sent(dialect, NODE, Node(name="web1"), PSON)
-    assert found.get("data", found) == {"name": "web1", "environment": None, "parameters": {}}
+    data = sent(dialect, NODE, Node(name="web1"), PSON)
+    assert data.get("data", data) == {"name": "web1", "environment": None, "parameters": {}}
 
 
 def test_a_node_is_not_wrapped_in_yaml() -> None:
@@ -173,10 +173,10 @@ def test_metadata_of_a_static_catalog_goes_only_where_it_is_understood() -> None
 
 @pytest.mark.parametrize(("dialect", "format"), [(LEGACY, PSON), (MODERN, PSON), (MODERN, RICH_JSON), (MODERN, JSON), (LEGACY, YAML)])
 def test_what_is_sent_is_read_back(dialect: Dialect, format: Format) -> None:
-    found = dialect.load(CATALOG, dialect.dump(CATALOG, catalog(), format), format)
-    assert [each.ref for each in found.resources] == ["Stage[main]", "Class[main]", "File[/x]"]
-    assert found.edges == catalog().edges
-    assert found.checked() is found
+    data = dialect.load(CATALOG, dialect.dump(CATALOG, catalog(), format), format)
+    assert [resource.ref for resource in data.resources] == ["Stage[main]", "Class[main]", "File[/x]"]
+    assert data.edges == catalog().edges
+    assert data.checked() is data
 
 
 def test_an_edge_keeps_its_event_and_callback() -> None:
@@ -240,8 +240,8 @@ def test_plain_values_are_left_alone(value: Any) -> None:
 
 
 def test_rich_values_are_sent_as_they_are_to_who_reads_them(caplog: pytest.LogCaptureFixture) -> None:
-    found = sent(MODERN, CATALOG, with_content({"__ptype": "Default"}), RICH_JSON)
-    assert found["resources"][0]["parameters"] == {"content": {"__ptype": "Default"}}
+    data = sent(MODERN, CATALOG, with_content({"__ptype": "Default"}), RICH_JSON)
+    assert data["resources"][0]["parameters"] == {"content": {"__ptype": "Default"}}
     assert caplog.records == []
 
 
@@ -261,8 +261,8 @@ def test_bytes_that_are_no_text_are_sent_as_they_are_in_pson_alone(dialect: Dial
 def test_rich_values_are_sent_as_text_to_others_with_a_warning(dialect: Dialect, format: Format, caplog: pytest.LogCaptureFixture) -> None:
     source = with_content({"__ptype": "Default"})
     with caplog.at_level(logging.WARNING, logger="puppet.catalog"):
-        found = sent(dialect, CATALOG, source, format)
-    assert found.get("data", found)["resources"][0]["parameters"] == {"content": "default"}
+        data = sent(dialect, CATALOG, source, format)
+    assert data.get("data", data)["resources"][0]["parameters"] == {"content": "default"}
     assert [record.getMessage() for record in caplog.records] == [
         "File[/x] has values that this agent's format cannot hold; they are sent as text"
     ]

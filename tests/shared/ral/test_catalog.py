@@ -45,7 +45,7 @@ def made(*resources: dict[str, Any], edges: list[tuple[str, str]] | None = None,
 
 
 def test_resources_keep_the_catalogs_order_and_containment() -> None:
-    found = made(
+    resources = made(
         {"type": "Stage", "title": "main", "kind": "class"},
         {"type": "Class", "title": "main", "kind": "class"},
         {"type": "Apache::Vhost", "title": "x", "kind": "defined_type", "parameters": {"port": 80}},
@@ -53,18 +53,18 @@ def test_resources_keep_the_catalogs_order_and_containment() -> None:
         thing("a"),
         edges=[("Stage[main]", "Class[main]"), ("Class[main]", "Apache::Vhost[x]"), ("Apache::Vhost[x]", "Thing[b]")],
     )
-    assert [str(r.ref) for r in found.order] == ["Stage[main]", "Class[Main]", "Apache::Vhost[x]", "Thing[b]", "Thing[a]"]
-    assert found.path_of(found.order[3]) == ["Stage[main]", "Main", "Apache::Vhost[x]", "Thing[b]"]
-    assert isinstance(found.find(Ref("apache::vhost", "x")), Component)
-    assert (found.version, found.classes) == (7, ["a"])
+    assert [str(r.ref) for r in resources.order] == ["Stage[main]", "Class[Main]", "Apache::Vhost[x]", "Thing[b]", "Thing[a]"]
+    assert resources.path_of(resources.order[3]) == ["Stage[main]", "Main", "Apache::Vhost[x]", "Thing[b]"]
+    assert isinstance(resources.find(Ref("apache::vhost", "x")), Component)
+    assert (resources.version, resources.classes) == (7, ["a"])
 
 
 def test_a_resource_is_found_by_title_name_alias_and_by_what_a_title_names() -> None:
-    found = made(thing("first", name="/n", alias=["other"]), thing("/d/"))
-    first, second = found.order
-    assert [found.find(Ref("thing", title)) for title in ("first", "/n", "other", "/n/")] == [first] * 4
-    assert [found.find(Ref("thing", title)) for title in ("/d/", "/d")] == [second] * 2
-    assert found.find(Ref("thing", "/e")) is None
+    resources = made(thing("first", name="/n", alias=["other"]), thing("/d/"))
+    first, second = resources.order
+    assert [resources.find(Ref("thing", title)) for title in ("first", "/n", "other", "/n/")] == [first] * 4
+    assert [resources.find(Ref("thing", title)) for title in ("/d/", "/d")] == [second] * 2
+    assert resources.find(Ref("thing", "/e")) is None
 
 
 def test_two_resources_may_not_name_the_same_thing() -> None:
@@ -98,8 +98,8 @@ def test_a_catalog_with_a_wrong_resource_is_refused_whole(parameters: dict[str, 
 
 
 def test_a_wrong_resource_fails_alone_when_the_caller_is_lenient() -> None:
-    found = made(thing("a", size="x", require="Thing[b]", before="nonsense"), thing("b"), lenient=True)
-    broken = found.order[0]
+    resources = made(thing("a", size="x", require="Thing[b]", before="nonsense"), thing("b"), lenient=True)
+    broken = resources.order[0]
     assert isinstance(broken, Unmanaged)
     assert broken.reason.message == 'Parameter size failed on Thing[a]: Invalid value "x".'
     assert broken.require == [Ref("thing", "b")] and str(broken) == "Thing[a]"
@@ -116,13 +116,13 @@ def test_a_wrong_resource_fails_alone_when_the_caller_is_lenient() -> None:
 )
 def test_a_type_that_is_missing_here_becomes_a_resource_that_fails(resource: dict[str, Any], message: str) -> None:
     """AG-09: never skipped in silence, also when an old master does not say what is a type."""
-    (found,) = made(resource).order
-    assert isinstance(found, Unmanaged) and found.reason.message == message
+    (unmanaged,) = made(resource).order
+    assert isinstance(unmanaged, Unmanaged) and unmanaged.reason.message == message
 
 
 def test_a_define_of_an_old_master_is_known_by_its_name_or_contents() -> None:
-    found = made({"type": "My::Define", "title": "x"}, {"type": "Site", "title": "y"}, thing("a"), edges=[("Site[y]", "Thing[a]")])
-    assert all(isinstance(r, Component) for r in found.order[:2])
+    resources = made({"type": "My::Define", "title": "x"}, {"type": "Site", "title": "y"}, thing("a"), edges=[("Site[y]", "Thing[a]")])
+    assert all(isinstance(r, Component) for r in resources.order[:2])
 
 
 def test_virtual_resources_are_left_out() -> None:
@@ -130,9 +130,9 @@ def test_virtual_resources_are_left_out() -> None:
 
 
 def test_secrets_are_unwrapped_and_marked() -> None:
-    (found,) = made(thing("a", text={"k": {"__ptype": "Sensitive", "__pvalue": "s"}}) | {"sensitive_parameters": ["size"]}).order
-    assert found.value_of("text") == {"k": "s"}
-    assert found.is_sensitive("text") and found.is_sensitive("size") and not found.is_sensitive("name")
+    (resource,) = made(thing("a", text={"k": {"__ptype": "Sensitive", "__pvalue": "s"}}) | {"sensitive_parameters": ["size"]}).order
+    assert resource.value_of("text") == {"k": "s"}
+    assert resource.is_sensitive("text") and resource.is_sensitive("size") and not resource.is_sensitive("name")
 
 
 def test_deferred_values_are_resolved_inside_out() -> None:
@@ -141,13 +141,13 @@ def test_deferred_values_are_resolved_inside_out() -> None:
 
     inner = {"__ptype": "Deferred", "name": "g", "arguments": [1]}
     deferred = {"__ptype": "Sensitive", "__pvalue": {"__ptype": "Deferred", "name": "f", "arguments": [inner, "x"]}}
-    (found,) = made(thing("a", text=deferred), resolve=resolve).order
-    assert found.value_of("text") == "f(g(1), x)" and found.is_sensitive("text")
+    (resource,) = made(thing("a", text=deferred), resolve=resolve).order
+    assert resource.value_of("text") == "f(g(1), x)" and resource.is_sensitive("text")
 
 
 def test_defaults_are_added_where_the_catalog_has_none() -> None:
-    found = made(thing("a"), defaults=[Thing("a", {}), Thing("z", {})])
-    assert [str(r) for r in found.order] == ["Thing[a]", "Thing[z]"]
+    resources = made(thing("a"), defaults=[Thing("a", {}), Thing("z", {})])
+    assert [str(r) for r in resources.order] == ["Thing[a]", "Thing[z]"]
 
 
 @pytest.mark.parametrize(
@@ -165,12 +165,12 @@ def test_a_catalog_that_does_not_hang_together_is_refused(catalog: Catalog, mess
 def test_containers_that_contain_each_other_do_not_hang_a_path() -> None:
     """AG-10"""
     loop = [{"type": "Class", "title": title, "kind": "class"} for title in ("a", "b")]
-    found = made(*loop, edges=[("Class[a]", "Class[b]"), ("Class[b]", "Class[a]")])
-    assert found.path_of(found.order[0]) == ["B", "A"]
+    resources = made(*loop, edges=[("Class[a]", "Class[b]"), ("Class[b]", "Class[a]")])
+    assert resources.path_of(resources.order[0]) == ["B", "A"]
 
 
 def test_a_chain_of_ten_thousand_containers_has_a_path() -> None:
     """AG-10"""
     deep = [{"type": "Class", "title": f"c{n}", "kind": "class"} for n in range(10_000)]
-    found = made(*deep, edges=[(f"Class[c{n}]", f"Class[c{n + 1}]") for n in range(9_999)])
-    assert len(found.path_of(found.order[-1])) == 10_000
+    resources = made(*deep, edges=[(f"Class[c{n}]", f"Class[c{n + 1}]") for n in range(9_999)])
+    assert len(resources.path_of(resources.order[-1])) == 10_000

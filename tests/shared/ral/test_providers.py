@@ -77,10 +77,10 @@ def test_a_provider_says_what_it_misses() -> None:
 
 def test_a_provider_that_comes_to_fit_during_the_run_is_found() -> None:
     installed: set[str] = set()
-    found = Providers({"thing": lambda: [Late()]}, Platform(find_program=lambda name: name if name in installed else None))
-    assert found.default("thing")[0] is None
+    registry = Providers({"thing": lambda: [Late()]}, Platform(find_program=lambda name: name if name in installed else None))
+    assert registry.default("thing")[0] is None
     installed.add("late")
-    assert found.for_resource(Thing("x", {})).name == "late"
+    assert registry.for_resource(Thing("x", {})).name == "late"
 
 
 class Late(Provider[Thing], type=Thing, confine=[program("late")]):
@@ -96,7 +96,7 @@ class Latter(Former):
 
 
 def test_a_command_that_is_declared_anew_is_needed_in_place_of_the_former() -> None:
-    assert [each.needs for each in Latter.confine] == ["feature oddity", "program newer", "program database"]
+    assert [confine.needs for confine in Latter.confine] == ["feature oddity", "program newer", "program database"]
 
 
 async def test_retrieve_asks_prefetch_for_the_one_resource() -> None:
@@ -107,8 +107,8 @@ async def test_retrieve_asks_prefetch_for_the_one_resource() -> None:
 
 async def test_set_calls_the_method_of_the_attribute() -> None:
     class Sizer(Provider[Thing], type=Thing):
-        async def set_size(self, resource: Thing, wanted: int, state: State | None) -> None:
-            seen.append((resource.name, wanted))
+        async def set_size(self, resource: Thing, resources: int, state: State | None) -> None:
+            seen.append((resource.name, resources))
 
     seen: list[tuple[str, int]] = []
     await Sizer().set(Thing("x", {}), "size", 4, None)
@@ -141,8 +141,8 @@ async def test_a_command_that_fails_says_what_it_said(argv: list[str], message: 
 
 
 async def test_output_through_the_names_of_the_streams_is_not_lost() -> None:
-    said = await execute(["/bin/sh", "-c", "echo one; echo two > /dev/stderr; echo three >> /dev/stdout; echo four"])
-    assert said.text == "one\ntwo\nthree\nfour\n"
+    output = await execute(["/bin/sh", "-c", "echo one; echo two > /dev/stderr; echo three >> /dev/stdout; echo four"])
+    assert output.text == "one\ntwo\nthree\nfour\n"
 
 
 async def test_a_command_that_takes_too_long_is_killed_with_its_children() -> None:
