@@ -21,7 +21,7 @@ from shared.process import log as logs
 from shared.process.cli import DEBUGGING, CommandOptions, flag, optional_text, parse_options, run_main, text
 from shared.process.daemon import take_priority
 from shared.process.service import make_room
-from shared.settings import AgentSettings, Conf, load, path_names, read, unknown
+from shared.settings import AgentSettings, Conf, load, path_names, read, unknown_settings
 
 from .process import process_environment
 from .run.lock import DisabledLock
@@ -186,11 +186,11 @@ def load_settings(flags: dict[str, Any]) -> tuple[AgentSettings, Conf, list[str]
         if err.where is None:
             raise
         return first, Conf(first.config), [f"{err}; the whole file is left out"]
-    problems = unknown(conf, AgentSettings)
+    problems = unknown_settings(conf, AgentSettings)
     if problems:  # a master on the same host may have its settings in that file
         from shared.settings import MasterSettings
 
-        problems = unknown(conf, AgentSettings, MasterSettings)
+        problems = unknown_settings(conf, AgentSettings, MasterSettings)
     return settings, conf, problems
 
 

@@ -25,8 +25,8 @@ def printer(least: str) -> Callable[[LogEntry], None]:
 
 def say(level: str, text: str) -> None:
     """`Warning: …`"""
-    shown = {"err": "Error", "emerg": "Emergency", "crit": "Critical"}.get(level, level.capitalize())
-    print(f"{shown}: {for_console(text)}", file=sys.stderr)
+    label = {"err": "Error", "emerg": "Emergency", "crit": "Critical"}.get(level, level.capitalize())
+    print(f"{label}: {for_console(text)}", file=sys.stderr)
 
 
 def complain(error: PuppetError) -> None:

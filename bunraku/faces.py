@@ -90,6 +90,6 @@ def unknown_action(face: str, action: str, actions: Iterable[str]) -> ConfigErro
     )
 
 
-def rendered(value: object, yaml: bool) -> str:
+def render(value: object, yaml: bool) -> str:
     """Return plain data for a person or a script to read: YAML or JSON, without the last line's end."""
     return (plainyaml.dumps(value) if yaml else plainjson.dumps_pretty(value)).decode().rstrip("\n")

@@ -18,7 +18,7 @@ from shared.settings import AgentSettings
 
 
 @asynccontextmanager
-async def verified(settings: AgentSettings) -> AsyncIterator[HttpClient]:
+async def verified_client(settings: AgentSettings) -> AsyncIterator[HttpClient]:
     """
     Verified connections with this host's certificate, which end with the block.
 
@@ -43,20 +43,20 @@ async def verified(settings: AgentSettings) -> AsyncIterator[HttpClient]:
 
 
 @asynccontextmanager
-async def connected(settings: AgentSettings, service: str = "puppet") -> AsyncIterator[Server]:
+async def open_server(settings: AgentSettings, service: str = "puppet") -> AsyncIterator[Server]:
     """
     The server of one service over such connections, by the settings, `server_list` or DNS.
 
     Raises:
         PeerNotTrusted: as there. PeerError: no server of server_list answers.
     """
-    async with verified(settings) as client:
+    async with verified_client(settings) as client:
         site = await ServerSelection.of(client, settings).site(service)
         yield Server(site, client, DialectCache(), lambda: settings.environment or "production")
 
 
 @asynccontextmanager
-async def wired(settings: AgentSettings, service: str) -> AsyncIterator[Wiring]:
+async def open_wiring(settings: AgentSettings, service: str) -> AsyncIterator[Wiring]:
     """
     All that a run of the agent talks to, over such connections: the termini of routes.yaml, and of one service the server that is selected.
 
@@ -65,7 +65,7 @@ async def wired(settings: AgentSettings, service: str) -> AsyncIterator[Wiring]:
     """
     dialects = await asyncio.to_thread(DialectCache.load, settings.scheme, settings.statedir / "dialects.json")
     routes = await asyncio.to_thread(read_routes, settings.route_file, "agent")
-    async with verified(settings) as client:
+    async with verified_client(settings) as client:
         selection = ServerSelection.of(client, settings)
         settings, files = (
             await selection.settings_with_servers([service]),

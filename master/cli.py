@@ -16,7 +16,7 @@ from shared.errors import ConfigError, PuppetError, text_with_hint
 from shared.process import log as logs
 from shared.process.cli import DEBUGGING, CommandOptions, flag, parse_options, run_main, text
 from shared.process.service import account_of, make_room
-from shared.settings import AgentSettings, MasterSettings, load, read, unknown
+from shared.settings import AgentSettings, MasterSettings, load, read, unknown_settings
 
 from .process import CHANGED_USER, become_service_account, serve
 from .service.folders import written_folders
@@ -82,7 +82,7 @@ def run(argv: list[str]) -> int:
     foreground = bool(node) or not settings.daemonize
     make_room(settings, written_folders(settings))
     logs.set_up_by(settings, foreground=foreground, ident="puppet-master")
-    for sentence in unknown(read(settings.config), MasterSettings, AgentSettings):
+    for sentence in unknown_settings(read(settings.config), MasterSettings, AgentSettings):
         log.warning("%s", sentence)
     if node:
         # Without such an account there is no service either that root could lock out.

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shared.errors import ConfigError, PuppetError, text_with_hint
-from shared.filesystem.files import appending
+from shared.filesystem.files import open_for_appending
 from shared.process import daemon
 from shared.process import log as logs
 from shared.process.log import NOTICE
@@ -87,7 +87,7 @@ def become_service_account(settings: MasterSettings) -> bool:
         daemon.own(written_folders(settings), uid, gid)
         daemon.own([settings.code_cache], uid, gid, mode=0o700)
         if settings.auditlog.startswith("/") and Path(settings.auditlog).parent.is_dir():
-            os.close(appending(Path(settings.auditlog), owner=(uid, gid)))
+            os.close(open_for_appending(Path(settings.auditlog), owner=(uid, gid)))
         daemon.become(uid, gid, settings.user)
         daemon.require_program(settings.user, (Path(__file__), Path(sys.executable)))
     except (ConfigError, OSError) as err:

@@ -19,10 +19,10 @@ VARIABLE = "BUNRAKU_FAILPOINTS"
 
 def failpoint(name: str) -> None:
     """Do what the environment asks to happen at `name`; normally nothing."""
-    wanted = os.environ.get(VARIABLE)
-    if not wanted:
+    actions = os.environ.get(VARIABLE)
+    if not actions:
         return
-    for entry in wanted.split(","):
+    for entry in actions.split(","):
         point, _, action = entry.partition("=")
         if point.strip() == name:
             _act(name, action.strip())

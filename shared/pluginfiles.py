@@ -39,12 +39,12 @@ def load(path: Path, name: str, what: str, *, beside: Path | None = None) -> Mod
     Raises:
         ConfigError: what went wrong, with its place.
     """
-    found = spec(path, name)
-    assert found is not None and found.loader is not None
-    module = importlib.util.module_from_spec(found)
+    module_spec = spec(path, name)
+    assert module_spec is not None and module_spec.loader is not None
+    module = importlib.util.module_from_spec(module_spec)
     sys.modules[name] = module
     try:
-        found.loader.exec_module(module)
+        module_spec.loader.exec_module(module)
     except (Exception, SystemExit) as err:
         del sys.modules[name]
         text = err.msg if isinstance(err, SyntaxError) else str(err)
@@ -66,16 +66,16 @@ def place(err: BaseException, path: Path, *, beside: Path | None = None) -> Loca
     return Location(file, line)
 
 
-def only(module: ModuleType, base: type[B], counts: Callable[[type[B]], bool] = lambda each: True) -> type[B]:
+def only(module: ModuleType, base: type[B], counts: Callable[[type[B]], bool] = lambda cls: True) -> type[B]:
     """The one class of a kind that a loaded file defines; names with an underscore in front do not count."""
     classes = [
-        each
-        for each in vars(module).values()
-        if isinstance(each, type)
-        and issubclass(each, base)
-        and each.__module__ == module.__name__
-        and not each.__name__.startswith("_")
-        and counts(each)
+        cls
+        for cls in vars(module).values()
+        if isinstance(cls, type)
+        and issubclass(cls, base)
+        and cls.__module__ == module.__name__
+        and not cls.__name__.startswith("_")
+        and counts(cls)
     ]
     if len(classes) != 1:
         raise ConfigError(f"{module.__file__} must define one subclass of {base.__name__}, not {len(classes)}")

@@ -19,17 +19,17 @@ def context(*, authority: Path | None, system: bool = True, trust_store: str = "
             be used is warned about and left out).
         own: Certificate and key to show, if there are such files.
     """
-    made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    made.minimum_version = ssl.TLSVersion.TLSv1_2
+    tls_context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    tls_context.minimum_version = ssl.TLSVersion.TLSv1_2
     if authority is not None and authority.exists():
-        made.load_verify_locations(cafile=str(authority))
+        tls_context.load_verify_locations(cafile=str(authority))
     if system:
-        made.load_default_certs()
+        tls_context.load_default_certs()
         if trust_store:
             try:
-                made.load_verify_locations(cafile=trust_store)
+                tls_context.load_verify_locations(cafile=trust_store)
             except OSError as err:  # what TLS says of a file is one too
                 log.warning("The 'ssl_trust_store' setting names no file of certificates and is ignored: '%s': %s", trust_store, err)
     if own is not None and all(path.exists() for path in own):
-        made.load_cert_chain(*map(str, own))
-    return made
+        tls_context.load_cert_chain(*map(str, own))
+    return tls_context

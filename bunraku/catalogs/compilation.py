@@ -36,7 +36,7 @@ from shared.models.node import Node
 from shared.settings import MasterSettings
 from shared.wire.dialects import MODERN
 
-from .deferring import resolved
+from .deferring import resolve_deferred
 
 OPTIONAL = "production"  # the environment that may be missing: `puppet apply` then works with none
 
@@ -74,7 +74,7 @@ def environment_of(settings: MasterSettings, *, modulepath: Sequence[Path] = ())
     name = settings.environment
     limits = EnvironmentSettings.of(settings)
     try:
-        found = Environments(limits).read(name)
+        environment = Environments(limits).read(name)
     except NotFound as err:
         if name != OPTIONAL:
             places = os.pathsep.join(limits.environmentpath)
@@ -82,23 +82,23 @@ def environment_of(settings: MasterSettings, *, modulepath: Sequence[Path] = ())
                 f"Could not find a directory environment named '{name}' anywhere in the path: {places}. Does the directory exist?",
                 hint=err.hint,
             ) from err
-        found = read_environment(name, f"{limits.environmentpath[0] if limits.environmentpath else ''}/{name}", DiskFiles(), limits)
+        environment = read_environment(name, f"{limits.environmentpath[0] if limits.environmentpath else ''}/{name}", DiskFiles(), limits)
     if not modulepath:
-        return found
-    return replace(found, modulepath=tuple(str(each.absolute()) for each in modulepath))
+        return environment
+    return replace(environment, modulepath=tuple(str(folder.absolute()) for folder in modulepath))
 
 
 def modules_of(environment: Environment) -> list[Path]:
     """The folders of all modules, the first of each name along the modulepath."""
-    found: dict[str, Path] = {}
+    modules: dict[str, Path] = {}
     for base in environment.modulepath:
         try:
             folders = sorted(each for each in Path(base).iterdir() if each.is_dir())
         except OSError:
             continue
         for folder in folders:
-            found.setdefault(folder.name, folder)
-    return list(found.values())
+            modules.setdefault(folder.name, folder)
+    return list(modules.values())
 
 
 async def facts_for(host: Host, sources: FactSources, environment: Environment, *, certname: str, noop: bool) -> dict[str, Any]:
@@ -106,8 +106,8 @@ async def facts_for(host: Host, sources: FactSources, environment: Environment, 
     modules = modules_of(environment)
     sources = replace(
         sources,
-        external=[*sources.external, *(each for module in modules if (each := module / "facts.d").is_dir())],
-        custom=[*sources.custom, *(each for module in modules if (each := module / "lib" / "facter").is_dir())],
+        external=[*sources.external, *(folder for module in modules if (folder := module / "facts.d").is_dir())],
+        custom=[*sources.custom, *(folder for module in modules if (folder := module / "lib" / "facter").is_dir())],
     )
     values = await gather(host, sources)
     return {**values, "clientcert": certname, "clientversion": MODERN.version, "clientnoop": noop}
@@ -128,10 +128,10 @@ async def node_for(settings: MasterSettings, name: str) -> Node:
     if settings.node_terminus not in factories:
         raise ConfigError(f"There is no terminus {settings.node_terminus} for node", hint=f"There are {', '.join(sorted(factories))}.")
     terminus: Terminus[Node] = factories[settings.node_terminus]()
-    found = await terminus.find(Request(name, settings.environment))
-    if found is None:
+    node = await terminus.find(Request(name, settings.environment))
+    if node is None:
         raise PuppetError(f"Could not find node {name}", hint="The node terminus does not know it.")
-    return found
+    return node
 
 
 async def external_for(settings: MasterSettings, name: str) -> Mapping[str, Any]:
@@ -143,10 +143,10 @@ async def external_for(settings: MasterSettings, name: str) -> Mapping[str, Any]
     return await TrustedExternal.of(settings).about(name)
 
 
-def settings_shown(settings: MasterSettings, environment: Environment, manifest: Manifest) -> dict[str, Any]:
+def settings_in_manifests(settings: MasterSettings, environment: Environment, manifest: Manifest) -> dict[str, Any]:
     """What `$settings::…` is in manifests: text, numbers and booleans, and a list where the compiler asks what is in it."""
-    shown = {name: value if isinstance(value, bool | int) else _text(value) for name, value in settings.model_dump().items()}
-    return shown | {
+    texts = {name: value if isinstance(value, bool | int) else _text(value) for name, value in settings.model_dump().items()}
+    return texts | {
         "environment": environment.name,
         "manifest": "no_manifest" if manifest.path is None else str(manifest.path.absolute()),
         "modulepath": os.pathsep.join(environment.modulepath),
@@ -189,7 +189,7 @@ class LocalEnvironment:
             DiskFiles(),
             modulepath=environment.modulepath,
             manifest=str(manifest.path.absolute()) if manifest.path is not None else None,
-            settings=settings_shown(settings, environment, manifest),
+            settings=settings_in_manifests(settings, environment, manifest),
             code=manifest.code,
             data_provider=environment.data_provider,
             ruby=ruby_of(settings),
@@ -249,16 +249,16 @@ def compile_here(
     data = site.data(compilation)
     seconds = time.perf_counter() - began
     if profile is not None:
-        profile(profiled(site, node, facts, external))
+        profile(profile_text(site, node, facts, external))
 
     def done() -> None:
         site.world.close()
         compilation.dispose()
 
-    return Compiled(CATALOG.model.from_data(data), lambda deferred: resolved(compilation, deferred), seconds, done)
+    return Compiled(CATALOG.model.from_data(data), lambda deferred: resolve_deferred(compilation, deferred), seconds, done)
 
 
-def profiled(site: LocalEnvironment, node: Node, facts: Mapping[str, Any], external: Mapping[str, Any]) -> str:
+def profile_text(site: LocalEnvironment, node: Node, facts: Mapping[str, Any], external: Mapping[str, Any]) -> str:
     """Where the time goes when a catalog is compiled once more, with everything read: the slowest lines."""
     from .profiling import LineTimes
 

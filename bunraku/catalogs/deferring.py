@@ -40,8 +40,8 @@ class _Synced(DirectoryEnvironment):
 
     def function_extension(self, name: str) -> Source | None:
         path = name.replace("::", "/")
-        found = (f"puppet/functions/{path}.py", f"puppet/functions/{path}.rb", f"puppet/parser/functions/{path}.rb")
-        return next((source for each in found if (source := self._source(f"{self.libdir}/{each}")) is not None), None)
+        paths = (f"puppet/functions/{path}.py", f"puppet/functions/{path}.rb", f"puppet/parser/functions/{path}.rb")
+        return next((source for each in paths if (source := self._source(f"{self.libdir}/{each}")) is not None), None)
 
 
 def functions_without_catalog() -> Mapping[str, Function]:
@@ -69,10 +69,10 @@ def resolver(settings: AgentSettings, environment: str, facts: Mapping[str, Any]
     node = NodeInput(settings.node_name_value, environment=environment, facts=known, parameters=known)
     compilation = Compilation(host, loader, node, say)
     compilation.compile()  # of nothing: it sets the facts and what else is known at top scope
-    return lambda deferred: resolved(compilation, deferred)
+    return lambda deferred: resolve_deferred(compilation, deferred)
 
 
-def resolved(compilation: Compilation, deferred: richdata.WireDeferred) -> Any:
+def resolve_deferred(compilation: Compilation, deferred: richdata.WireDeferred) -> Any:
     """
     The value of a deferred call, with the functions of `compiler`.
 
@@ -98,7 +98,7 @@ def _inward(value: Any) -> Value:
         case bytes():
             return Binary(value)
         case list() | tuple():
-            return [_inward(each) for each in value]
+            return [_inward(item) for item in value]
         case dict():
-            return {key: _inward(each) for key, each in value.items()}
+            return {key: _inward(item) for key, item in value.items()}
     return value

@@ -26,8 +26,8 @@ class Change:
     secret: bool = False
 
     def data(self) -> dict[str, Any]:
-        shown = {side: SECRET if self.secret and value is not None else value for side, value in (("old", self.old), ("new", self.new))}
-        return {"attribute": self.name, **shown}
+        sides = {side: SECRET if self.secret and value is not None else value for side, value in (("old", self.old), ("new", self.new))}
+        return {"attribute": self.name, **sides}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +73,10 @@ class CatalogDiff:
             for change in changes:
                 yield from _attribute(change)
         # Edges of resources that came or went say nothing more.
-        gone = {each.ref for each in (*self.removed, *self.added)}
+        one_sided = {each.ref for each in (*self.removed, *self.added)}
         for sign, edges in (("-", self.edges_removed), ("+", self.edges_added)):
             for source, target in edges:
-                if not {source, target} & gone:
+                if not {source, target} & one_sided:
                     yield f"{sign} {source} contains {target}"
         yield self.summary()
 
@@ -90,12 +90,12 @@ class CatalogDiff:
 
 def difference(old: Catalog, new: Catalog) -> CatalogDiff:
     """What `new` has otherwise than `old`."""
-    before, after = {each.ref: each for each in old.resources}, {each.ref: each for each in new.resources}
+    before, after = {resource.ref: resource for resource in old.resources}, {resource.ref: resource for resource in new.resources}
     changed = [(after[ref], changes) for ref in before if ref in after and (changes := tuple(_changes(before[ref], after[ref])))]
     edges_before, edges_after = _edges(old), _edges(new)
     return CatalogDiff(
-        removed=tuple(each for ref, each in before.items() if ref not in after),
-        added=tuple(each for ref, each in after.items() if ref not in before),
+        removed=tuple(resource for ref, resource in before.items() if ref not in after),
+        added=tuple(resource for ref, resource in after.items() if ref not in before),
         changed=tuple(changed),
         classes_removed=_without(old.classes, new.classes),
         classes_added=_without(new.classes, old.classes),
@@ -105,7 +105,7 @@ def difference(old: Catalog, new: Catalog) -> CatalogDiff:
 
 
 def _edges(catalog: Catalog) -> dict[tuple[str, str], None]:
-    return {(each.source, each.target): None for each in catalog.edges}
+    return {(edge.source, edge.target): None for edge in catalog.edges}
 
 
 def _without(names: Iterable[str], others: Iterable[str]) -> tuple[str, ...]:
@@ -131,7 +131,7 @@ def _changes(old: CatalogResource, new: CatalogResource) -> Iterator[Change]:
 def _comparable(name: str, value: Any) -> str:
     """A value in a form in which what means the same is the same: hashes, and what comes before and after, have no order."""
     if name in RELATIONSHIPS and isinstance(value, list):
-        value = sorted(json.dumps(each, sort_keys=True) for each in value)
+        value = sorted(json.dumps(item, sort_keys=True) for item in value)
     return json.dumps(value, sort_keys=True)
 
 
@@ -156,24 +156,24 @@ def _place(resource: CatalogResource) -> str:
 def _attribute(change: Change) -> Iterator[str]:
     old, new = change.old, change.new
     if change.secret:
-        shown = {True: f"= {SECRET}", False: f"{SECRET} differs"}[old is None or new is None]
-        yield f"    {'+' if old is None else '-' if new is None else ' '} {change.name} {shown}"
+        text = {True: f"= {SECRET}", False: f"{SECRET} differs"}[old is None or new is None]
+        yield f"    {'+' if old is None else '-' if new is None else ' '} {change.name} {text}"
     elif old is None:
-        yield f"    + {change.name} = {_shown(new)}"
+        yield f"    + {change.name} = {_value_text(new)}"
     elif new is None:
-        yield f"    - {change.name} = {_shown(old)}"
+        yield f"    - {change.name} = {_value_text(old)}"
     elif isinstance(old, str) and isinstance(new, str) and "\n" in old + new:
         yield f"      {change.name}:"
         before, after = old.splitlines(), new.splitlines()
-        found = list(difflib.unified_diff(before, after, n=CONTEXT, lineterm=""))[2:]
-        yield from (f"        {line}" for line in found or ["(only ends of lines differ)"])
-    elif len(_shown(old)) + len(_shown(new)) < WIDTH:
-        yield f"      {change.name}: {_shown(old)} -> {_shown(new)}"
+        lines = list(difflib.unified_diff(before, after, n=CONTEXT, lineterm=""))[2:]
+        yield from (f"        {line}" for line in lines or ["(only ends of lines differ)"])
+    elif len(_value_text(old)) + len(_value_text(new)) < WIDTH:
+        yield f"      {change.name}: {_value_text(old)} -> {_value_text(new)}"
     else:
         yield f"      {change.name}:"
-        yield f"        - {_shown(old)}"
-        yield f"        + {_shown(new)}"
+        yield f"        - {_value_text(old)}"
+        yield f"        + {_value_text(new)}"
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)

@@ -221,13 +221,13 @@ def stops(log: RunLog) -> Iterator[Callable[[], bool]]:
         restore()
 
     def restore() -> None:
-        for number in wanted:
+        for number in signals:
             loop.remove_signal_handler(number)
 
     loop = asyncio.get_running_loop()
     # Only the main thread hears signals; elsewhere nothing ends a run early.
-    wanted = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
-    for number in wanted:
+    signals = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
+    for number in signals:
         loop.add_signal_handler(number, stop, number)
     try:
         yield lambda: bool(caught)

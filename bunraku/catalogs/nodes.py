@@ -36,9 +36,9 @@ async def facts_of(
 
     valid_certname(name)
     if name not in (master.certname, agent.node_name_value):
-        found = await _stored(name, master)
-        if found is not None:
-            return found
+        facts = await _stored(name, master)
+        if facts is not None:
+            return facts
         if not required:
             return {}
         raise NotFound(
@@ -56,8 +56,8 @@ async def _stored(name: str, master: MasterSettings) -> dict[str, Any] | None:
     chosen = master.facts_terminus or "yaml"
     if chosen not in factories:
         raise ConfigError(f"There is no terminus {chosen} for facts", hint=f"There are {', '.join(sorted(factories))}.")
-    found = await factories[chosen]().find(Request(name, master.environment))
-    return None if found is None else dict(found.values)
+    facts = await factories[chosen]().find(Request(name, master.environment))
+    return None if facts is None else dict(facts.values)
 
 
 def given_facts(path: Path) -> Mapping[str, Any]:
@@ -72,11 +72,11 @@ def given_facts(path: Path) -> Mapping[str, Any]:
     except OSError as err:
         raise PuppetError(f"Could not read the facts in {path}: {err.strerror}") from err
     try:
-        found = plainjson.loads(data) if path.suffix == ".json" else plainyaml.loads(data)
+        facts = plainjson.loads(data) if path.suffix == ".json" else plainyaml.loads(data)
     except BadData as err:
         raise BadData(f"The facts in {path} cannot be read: {err.message}", hint=err.hint) from err
-    if isinstance(found, dict) and isinstance(found.get("values"), dict) and "name" in found:
-        found = found["values"]
-    if not isinstance(found, dict):
+    if isinstance(facts, dict) and isinstance(facts.get("values"), dict) and "name" in facts:
+        facts = facts["values"]
+    if not isinstance(facts, dict):
         raise BadData(f"Incorrect formatted data in {path} given via the --facts flag", hint="It has to be a hash from names to values.")
-    return found
+    return facts

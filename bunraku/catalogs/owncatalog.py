@@ -19,7 +19,7 @@ from shared.models.catalog import Catalog
 from shared.process.log import NOTICE
 from shared.settings import AgentSettings
 
-from ..peer import wired
+from ..peer import open_wiring
 from .deferring import resolver
 
 log = logging.getLogger("puppet.catalog")
@@ -35,7 +35,7 @@ def download(settings: AgentSettings) -> int:
 
 
 async def _downloaded(settings: AgentSettings) -> None:
-    async with wired(settings, "puppet") as wiring:
+    async with open_wiring(settings, "puppet") as wiring:
         retrieval = Retrieval(wiring, Steps(), uuid=str(uuid.uuid4()), fixed=True, configured=settings.environment)
         catalog = (await retrieval.download()).catalog
         cache = wiring.catalog.cache

@@ -103,10 +103,10 @@ class LineTimes:
             self._spent(running.line).whole += now - running.began
 
     def _spent(self, line: Line) -> Spent:
-        found = self.lines.get(line)
-        if found is None:
-            found = self.lines[line] = Spent()
-        return found
+        spent = self.lines.get(line)
+        if spent is None:
+            spent = self.lines[line] = Spent()
+        return spent
 
     def slowest(self, number: int = SHOWN) -> list[tuple[Line, Spent]]:
         """The lines with the most time of their own."""
@@ -114,10 +114,10 @@ class LineTimes:
 
     def text(self, number: int = SHOWN) -> str:
         """A table of the slowest lines."""
-        found = [f"Slowest manifest lines of {self.total:.3f} seconds (a second compile, slowed down by being measured):"]
-        found.append(f"{'own ms':>9} {'whole ms':>9} {'times':>8}  line")
+        lines = [f"Slowest manifest lines of {self.total:.3f} seconds (a second compile, slowed down by being measured):"]
+        lines.append(f"{'own ms':>9} {'whole ms':>9} {'times':>8}  line")
         for (file, line), spent in self.slowest(number):
             source = " ".join(linecache.getline(file, line).split())
-            shown = source if len(source) <= SOURCE else source[: SOURCE - 1] + "…"
-            found.append(f"{spent.own * 1000:>9.2f} {spent.whole * 1000:>9.2f} {spent.times:>8}  {file}:{line}  {shown}".rstrip())
-        return "\n".join(found)
+            text = source if len(source) <= SOURCE else source[: SOURCE - 1] + "…"
+            lines.append(f"{spent.own * 1000:>9.2f} {spent.whole * 1000:>9.2f} {spent.times:>8}  {file}:{line}  {text}".rstrip())
+        return "\n".join(lines)

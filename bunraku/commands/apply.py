@@ -21,7 +21,7 @@ from shared.process.cli import DEBUGGING, CommandOptions, flag, maybe_text, pars
 from shared.process.daemon import take_priority
 from shared.process.service import make_room
 from shared.regexps import PATTERN_TIMEOUT
-from shared.settings import AgentSettings, MasterSettings, load, read, unknown
+from shared.settings import AgentSettings, MasterSettings, load, read, unknown_settings
 
 if TYPE_CHECKING:
     from agent.state.runlog import RunLog
@@ -101,7 +101,7 @@ def main(argv: Sequence[str]) -> int:
     master = load(MasterSettings, section="user", flags=flags)
     make_room(settings)
     logs.set_up_by(settings, foreground=True, ident="puppet-user")
-    for sentence in unknown(read(settings.config), MasterSettings, AgentSettings):
+    for sentence in unknown_settings(read(settings.config), MasterSettings, AgentSettings):
         log.warning("%s", sentence)
     set_search_path(settings.path, os.environ)
     take_priority(settings.priority)

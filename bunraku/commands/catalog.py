@@ -16,7 +16,7 @@ from shared.process.cli import maybe_text
 from shared.regexps import PATTERN_TIMEOUT
 from shared.settings import AgentSettings, MasterSettings, load
 
-from ..catalogs.compilation import LocalEnvironment, Manifest, environment_of, external_for, node_for, profiled
+from ..catalogs.compilation import LocalEnvironment, Manifest, environment_of, external_for, node_for, profile_text
 from ..catalogs.difference import difference
 from ..catalogs.nodes import facts_of, given_facts
 from ..console import complain, printer
@@ -104,21 +104,23 @@ class CatalogCommand:
             self.compile()
             return
         name = self._name()
-        found = asyncio.run(_stored(name, master))
-        if found is None:
+        catalog = asyncio.run(_stored_catalog(name, master))
+        if catalog is None:
             raise NotFound(f"Could not find a catalog of {name} in the terminus {master.catalog_terminus}")
         from shared.wire.dialects import MODERN
 
-        _print(found.to_data(MODERN))
+        _print(catalog.to_data(MODERN))
 
     def select(self) -> None:
-        name, wanted = self.options.exactly(2)
+        name, type_name = self.options.exactly(2)
         catalog: Catalog = CATALOG.model.from_data(self.compiled(name))
-        chosen = [each for each in catalog.resources if wanted in ("*", each.type) or each.type.lower() == wanted.lower()]
+        resources = [
+            resource for resource in catalog.resources if type_name in ("*", resource.type) or resource.type.lower() == type_name.lower()
+        ]
         if self.options.as_json:
-            sys.stdout.buffer.write(dumps_pretty([each.model_dump(exclude_none=True) for each in chosen]))
+            sys.stdout.buffer.write(dumps_pretty([resource.model_dump(exclude_none=True) for resource in resources]))
         else:
-            print("\n".join(each.ref for each in chosen) or "no matching resources found")
+            print("\n".join(resource.ref for resource in resources) or "no matching resources found")
 
     def diff(self) -> int:
         """Print how two catalogs differ."""
@@ -127,13 +129,13 @@ class CatalogCommand:
         except PuppetError as err:
             complain(err)
             return TROUBLE
-        found = difference(old, new)
+        differences = difference(old, new)
         if self.options.as_json:
-            sys.stdout.buffer.write(dumps_pretty(found.data()))
+            sys.stdout.buffer.write(dumps_pretty(differences.data()))
         else:
-            print(f"--- {_described(old)}\n+++ {_described(new)}")
-            print("\n".join(found.lines()))
-        return DIFFERENT if found else SAME
+            print(f"--- {_catalog_label(old)}\n+++ {_catalog_label(new)}")
+            print("\n".join(differences.lines()))
+        return DIFFERENT if differences else SAME
 
     def download(self) -> int:
         from ..catalogs.owncatalog import download
@@ -168,14 +170,14 @@ class CatalogCommand:
         node = await node_for(master, name)
         if node.environment and "environment" not in self.flags and node.environment != master.environment:
             agent, master = self.settings(environment=node.environment)
-        found = environment_of(master)
-        given = {} if self.options.facts is None else given_facts(Path(self.options.facts))
-        facts = {**await facts_of(name, agent, master, found, required=not given), **given}
-        site = LocalEnvironment.of(master, found, Manifest(path=Path(found.manifest) if found.manifest else None), log)
+        environment = environment_of(master)
+        own_facts = {} if self.options.facts is None else given_facts(Path(self.options.facts))
+        facts = {**await facts_of(name, agent, master, environment, required=not own_facts), **own_facts}
+        site = LocalEnvironment.of(master, environment, Manifest(path=Path(environment.manifest) if environment.manifest else None), log)
         external = await external_for(master, node.name)
         data = site.data(site.compilation(node, facts, log, external))
         if profile:
-            print(profiled(site, node, facts, external), file=sys.stderr)
+            print(profile_text(site, node, facts, external), file=sys.stderr)
         return data
 
     def _name(self) -> str:
@@ -201,7 +203,7 @@ class CatalogCommand:
         return catalog
 
 
-async def _stored(name: str, master: MasterSettings) -> Catalog | None:
+async def _stored_catalog(name: str, master: MasterSettings) -> Catalog | None:
     """A catalog that a terminus has kept."""
     from shared.indirector import Request
     from shared.indirector.termini import Json, Yaml
@@ -210,11 +212,11 @@ async def _stored(name: str, master: MasterSettings) -> Catalog | None:
         raise ConfigError(f"There is no terminus {master.catalog_terminus} for catalog", hint="There are compiler, json, yaml.")
     as_json = master.catalog_terminus == "json"
     terminus = Json(CATALOG, master.server_datadir / "catalog") if as_json else Yaml(CATALOG, master.yamldir / "catalog")
-    found: Catalog | None = await terminus.find(Request(name, master.environment))
-    return found
+    catalog: Catalog | None = await terminus.find(Request(name, master.environment))
+    return catalog
 
 
-def _described(catalog: Catalog) -> str:
+def _catalog_label(catalog: Catalog) -> str:
     return f"{catalog.name}, environment {catalog.environment}, version {catalog.version}"
 
 

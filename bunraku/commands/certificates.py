@@ -73,15 +73,15 @@ def ca(argv: Sequence[str]) -> int:
 
 
 def _run(command: Callable[..., int], argv: Sequence[str]) -> int:
-    flags, left = _flags(argv)
-    if not left or {"--help", "-h"} & set(left):
-        return command(left, CaSite(CaFiles.at(Path()), SslDir(Path(), "none")))
+    flags, arguments = _flags(argv)
+    if not arguments or {"--help", "-h"} & set(arguments):
+        return command(arguments, CaSite(CaFiles.at(Path()), SslDir(Path(), "none")))
     try:
-        place = place_for(flags, make=puppet_cert.makes_ca(left))
+        place = place_for(flags, make=puppet_cert.makes_ca(arguments))
     except ConfigError as err:
         Console(sys.stdout, sys.stderr).error(f"Could not initialize: {err}", err.hint)
         return puppet_cert.NO_CA
-    return command(left, place)
+    return command(arguments, place)
 
 
 def _flags(argv: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
@@ -104,8 +104,8 @@ def certificate(argv: Sequence[str]) -> int:
     location, words = _location(words)
     if location == "remote":
         return asyncio.run(_remote(words))
-    flags, left = _flags(words)
-    action, *names = left or ["list"]
+    flags, arguments = _flags(words)
+    action, *names = arguments or ["list"]
     place = place_for(flags, make=action == "generate")
     if action == "find":
         return _find(place, names)
@@ -120,11 +120,11 @@ def _location(words: list[str]) -> tuple[str, list[str]]:
     for index, word in enumerate(words):
         name, equals, value = word.partition("=")
         if name in ("--ca-location", "--ca_location"):
-            taken = 1 if equals else 2
+            count = 1 if equals else 2
             value = value if equals else "".join(words[index + 1 : index + 2])
             if value not in ("local", "remote", "only"):
                 raise ConfigError("Valid values for ca-location are 'remote', 'local', 'only'.")
-            return value, words[:index] + words[index + taken :]
+            return value, words[:index] + words[index + count :]
     raise ConfigError("The option --ca-location is required: local, remote or only", hint="Try 'puppet certificate --help'.")
 
 
@@ -135,10 +135,10 @@ def _find(place: CaSite, names: list[str]) -> int:
     if len(names) != 1:
         raise ConfigError(f"puppet certificate find takes 1 argument, but you gave {len(names)}")
     authority = open_authority(place.files, place.rules)
-    found = authority.certificate if names[0] == "ca" else authority.signed_certificate(names[0].lower())
-    if found is None:
+    certificate = authority.certificate if names[0] == "ca" else authority.signed_certificate(names[0].lower())
+    if certificate is None:
         raise NotFound(f"Could not find certificate {names[0]}")
-    sys.stdout.write(bundles.dump([found]).decode("ascii"))
+    sys.stdout.write(bundles.dump([certificate]).decode("ascii"))
     return 0
 
 
@@ -150,25 +150,25 @@ async def _remote(words: list[str]) -> int:
     from shared.models.certificate_status import CERTIFICATE_STATUS, CertificateStatus
     from shared.settings import AgentSettings
 
-    from ..peer import connected
+    from ..peer import open_server
 
-    flags, left = flags_of(words, AgentSettings)
-    action, *names = left or ["list"]
+    flags, arguments = flags_of(words, AgentSettings)
+    action, *names = arguments or ["list"]
     if action != "list" and len(names) != 1:
         raise ConfigError(f"puppet certificate {action} takes 1 argument, but you gave {len(names)}")
     settings = await asyncio.to_thread(load, AgentSettings, section="agent", flags=flags)
-    async with connected(settings, "ca") as server:
+    async with open_server(settings, "ca") as server:
         states = Binding(CERTIFICATE_STATUS, Rest(CERTIFICATE_STATUS, server, prefix="puppet-ca"))
         if action == "find":
-            found = await Binding(CERTIFICATE, Rest(CERTIFICATE, server, prefix="puppet-ca")).find(names[0])
-            if found is None:
+            certificate = await Binding(CERTIFICATE, Rest(CERTIFICATE, server, prefix="puppet-ca")).find(names[0])
+            if certificate is None:
                 raise NotFound(f"Could not find certificate {names[0]}")
-            sys.stdout.write(found.pem.decode("ascii", "replace"))
+            sys.stdout.write(certificate.pem.decode("ascii", "replace"))
         elif action == "list":
-            for each in await states.search("any", state="requested") or []:
-                if each.state != "requested":  # CAs before 6 name all, whatever is asked
+            for status in await states.search("any", state="requested") or []:
+                if status.state != "requested":  # CAs before 6 name all, whatever is asked
                     continue
-                print(f"{each.name} (SHA256) {each.fingerprint}")
+                print(f"{status.name} (SHA256) {status.fingerprint}")
         elif action == "sign":
             await states.save(CertificateStatus(name=names[0], desired_state="signed"))
             print(f"Signed certificate request for {names[0]}")

@@ -20,9 +20,9 @@ from shared.settings import (
     MasterSettings,
     canonical,
     conf,
+    ignored_setting_texts,
     load,
-    printed,
-    texts_of_unread,
+    setting_text,
 )
 
 from ..faces import FaceOptions, parse_face
@@ -67,14 +67,14 @@ def main(argv: Sequence[str]) -> int:
 
 def in_force(section: str, flags: dict[str, Any]) -> dict[str, str]:
     """All settings as text, by name, sorted; the agent's where master and agent differ, but in the master's section."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     classes: list[type[CommonSettings]] = [MasterSettings, AgentSettings]
     for cls in classes if section != "master" else reversed(classes):
         settings = load(cls, section=section, flags=flags)
-        found |= {name: printed(getattr(settings, name)) for name in cls.model_fields}
-    found |= texts_of_unread(MasterSettings, section=section, flags=flags)
-    found |= of_environment(load(MasterSettings, section=section, flags=flags))
-    return dict(sorted(found.items()))
+        texts |= {name: setting_text(getattr(settings, name)) for name in cls.model_fields}
+    texts |= ignored_setting_texts(MasterSettings, section=section, flags=flags)
+    texts |= of_environment(load(MasterSettings, section=section, flags=flags))
+    return dict(sorted(texts.items()))
 
 
 def of_environment(settings: MasterSettings) -> dict[str, str]:
@@ -82,15 +82,15 @@ def of_environment(settings: MasterSettings) -> dict[str, str]:
     from master.environments.directories import Environments, EnvironmentSettings  # what reads them is only needed here
 
     try:
-        found = Environments(EnvironmentSettings.of(settings)).read(settings.environment)
+        environment = Environments(EnvironmentSettings.of(settings)).read(settings.environment)
     except NotFound:
         if settings.environment != "production":
             return {"manifest": "", "modulepath": ""}
-        return {"manifest": "no_manifest", "modulepath": printed(settings.basemodulepath)}  # nobody needs to make that one
+        return {"manifest": "no_manifest", "modulepath": setting_text(settings.basemodulepath)}  # nobody needs to make that one
     return {
-        "config_version": found.config_version,
-        "manifest": str(found.manifest or "no_manifest"),
-        "modulepath": os.pathsep.join(found.modulepath),
+        "config_version": environment.config_version,
+        "manifest": str(environment.manifest or "no_manifest"),
+        "modulepath": os.pathsep.join(environment.modulepath),
     }
 
 
@@ -129,10 +129,10 @@ def set_setting(section: str, name: str, value: str, flags: dict[str, Any]) -> i
 def delete_setting(section: str, name: str, flags: dict[str, Any]) -> int:
     """Take one setting out of puppet.conf; one that is not there is only warned about."""
     path = _file(section, flags)
-    text, taken = conf.without_setting(path.read_text("utf-8") if path.exists() else "", section, canonical(name))
-    if taken is None:
+    text, removed_line = conf.without_setting(path.read_text("utf-8") if path.exists() else "", section, canonical(name))
+    if removed_line is None:
         print(f"Warning: No setting found in configuration file for section '{section}' setting name '{name}'", file=sys.stderr)
         return 0
     write_atomic(path, text.encode())
-    print(f"Deleted setting from '{section}': '{taken}'")
+    print(f"Deleted setting from '{section}': '{removed_line}'")
     return 0

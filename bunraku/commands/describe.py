@@ -50,7 +50,7 @@ def main(argv: Sequence[str]) -> int:
     """Print the descriptions that `argv` asks for; the exit code."""
     options, _ = parse_options(DescribeOptions, "describe", argv, AgentSettings)
     if options.list and not options.help:
-        print(listed())
+        print(type_list())
         return 0
     if options.help or not options.arguments:
         print(HELP)
@@ -59,7 +59,7 @@ def main(argv: Sequence[str]) -> int:
     for name in options.arguments:
         if name not in types:
             raise _unknown(name)
-    print("\n".join(described(types[name], providers_of(name), options) for name in options.arguments))
+    print("\n".join(type_description(types[name], providers_of(name), options) for name in options.arguments))
     return 0
 
 
@@ -71,33 +71,33 @@ def _unknown(name: str) -> ResourceError:
 
 def providers_of(type_name: str, platform: Platform | None = None) -> Sequence[Provider[Any]]:
     """All providers of a type, whether they fit or not; what some of them can do depends on the platform."""
-    log, found = RunLog(), platform or Platform()
+    log, host_platform = RunLog(), platform or Platform()
     files = FileContext(sources=LocalSources(), buckets=bucket_factory(Path("/nonexistent")), log=log)  # nothing is read or kept
-    run = Providers({}, found)
-    makers = builtin_providers(log=log, files=lambda: files, providers=lambda: run, types=builtin_types(), platform=found)
+    run = Providers({}, host_platform)
+    makers = builtin_providers(log=log, files=lambda: files, providers=lambda: run, types=builtin_types(), platform=host_platform)
     return makers[type_name]() if type_name in makers else ()
 
 
-def listed() -> str:
+def type_list() -> str:
     """The types, one a line, each with the beginning of its text."""
     types = builtin_types()
     lines = (f"{name:<18} - {textwrap.shorten(types[name].declaration.doc, _SUMMARY, placeholder=' ...')}" for name in sorted(types))
     return "These are the types known to puppet:\n" + "\n".join(lines)
 
 
-def described(cls: type[Type], providers: Sequence[Provider[Any]], options: DescribeOptions) -> str:
+def type_description(cls: type[Type], providers: Sequence[Provider[Any]], options: DescribeOptions) -> str:
     """A type as it is printed."""
     declaration = cls.declaration
-    named = [each for each in providers if each.name]
-    own = {name: each for name, each in declaration.attributes.items() if not each.meta and name != "provider"}
+    named_providers = [attribute for attribute in providers if attribute.name]
+    own = {name: attribute for name, attribute in declaration.attributes.items() if not attribute.meta and name != "provider"}
     parts = [f"\n{declaration.name}\n{'=' * len(declaration.name)}\n{_filled(declaration.doc)}\n"]
     parts.append(_attributes("Parameters", own, declaration, short=options.short))
     if options.meta:
-        meta = {name: each for name, each in declaration.attributes.items() if each.meta}
+        meta = {name: attribute for name, attribute in declaration.attributes.items() if attribute.meta}
         parts.append(_attributes("Meta Parameters", meta, declaration, short=options.short))
-    if named:
-        details = "\n".join(map(_provider, sorted(named, key=lambda each: each.name)))
-        parts.append(_headed("Providers", details if options.providers else _names(each.name for each in named)))
+    if named_providers:
+        details = "\n".join(map(_provider, sorted(named_providers, key=lambda attribute: attribute.name)))
+        parts.append(_headed("Providers", details if options.providers else _names(attribute.name for attribute in named_providers)))
     return "\n".join(parts)
 
 
@@ -108,16 +108,16 @@ def _attributes(title: str, attributes: Mapping[str, Param[Any]], declaration: T
 
 
 def _attribute(attribute: Param[Any], declaration: TypeDeclaration) -> str:
-    said = [attribute.doc]
+    sentences = [attribute.doc]
     if attribute.namevar:
-        said.append("It names the resource; by default the title.")
+        sentences.append("It names the resource; by default the title.")
     if attribute.values:
-        said.append(f"Valid values are {', '.join(f'`{text_of(each.value)}`' for each in attribute.values)}.")
+        sentences.append(f"Valid values are {', '.join(f'`{text_of(value.value)}`' for value in attribute.values)}.")
     if attribute.patterns:
-        said.append(f"Values can match {', '.join(f'`/{each.pattern}/`' for each in attribute.patterns)}.")
+        sentences.append(f"Values can match {', '.join(f'`/{value.pattern}/`' for value in attribute.patterns)}.")
     if attribute.requires:
-        said.append(f"Requires features {', '.join(attribute.requires)}.")
-    return f"- **{attribute.name}**\n{_filled(' '.join(said), indent=4)}\n"
+        sentences.append(f"Requires features {', '.join(attribute.requires)}.")
+    return f"- **{attribute.name}**\n{_filled(' '.join(sentences), indent=4)}\n"
 
 
 def _provider(provider: Provider[Any]) -> str:
@@ -125,7 +125,7 @@ def _provider(provider: Provider[Any]) -> str:
     for what, values in (("Needs", _needs(provider.confine)), ("Default for", "; ".join(map(conditions, provider.default_for)))):
         lines += [_filled(f"* {what}: {values}.", indent=4)] if values else []
     if provider.features:
-        lines.append(_filled(f"* Supported features: {', '.join(f'`{each}`' for each in sorted(provider.features))}.", indent=4))
+        lines.append(_filled(f"* Supported features: {', '.join(f'`{feature}`' for feature in sorted(provider.features))}.", indent=4))
     return "\n".join(lines) + "\n"
 
 
@@ -134,13 +134,13 @@ def _own_doc(provider: Provider[Any]) -> str:
 
 
 def _needs(confine: Iterable[Confine]) -> str:
-    return ", ".join(each.needs for each in confine)
+    return ", ".join(condition.needs for condition in confine)
 
 
-def conditions(wanted: Mapping[str, Any]) -> str:
+def conditions(facts: Mapping[str, Any]) -> str:
     """Facts with the values that they must have."""
     return " and ".join(
-        f"{fact} {', '.join(map(text_of, value)) if isinstance(value, list | tuple) else text_of(value)}" for fact, value in wanted.items()
+        f"{fact} {', '.join(map(text_of, value)) if isinstance(value, list | tuple) else text_of(value)}" for fact, value in facts.items()
     )
 
 

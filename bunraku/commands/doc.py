@@ -14,7 +14,7 @@ from master.compiler.loading.builtins import all_functions
 from shared.data.plainjson import dumps_pretty
 from shared.errors import ConfigError, NotFound
 from shared.process.cli import CommandOptions, flag, parse_options, text
-from shared.settings import IGNORED_SETTINGS, AgentSettings, MasterSettings, printed
+from shared.settings import IGNORED_SETTINGS, AgentSettings, MasterSettings, setting_text
 from shared.types import builtin_types
 
 HELP = """Usage: puppet doc [--reference NAME] [--json] [ENTRY ...]
@@ -42,21 +42,21 @@ class ReferenceEntry:
         """As a section."""
         lines = [f"## {self.name}", "", self.text.strip()]
         if self.code:
-            lines += [line for each in self.details.values() if each for line in ("", "```puppet", *each, "```")]
+            lines += [line for texts in self.details.values() if texts for line in ("", "```puppet", *texts, "```")]
         else:
-            lines += [line for name, each in self.details.items() if each for line in ("", f"- *{name}*: {', '.join(each)}")]
+            lines += [line for name, texts in self.details.items() if texts for line in ("", f"- *{name}*: {', '.join(texts)}")]
         return "\n".join(lines) + "\n"
 
     def data(self) -> dict[str, Any]:
         """As JSON has it."""
-        return {"name": self.name, "text": self.text.strip(), **{name: list(each) for name, each in self.details.items()}}
+        return {"name": self.name, "text": self.text.strip(), **{name: list(texts) for name, texts in self.details.items()}}
 
 
 def functions() -> Iterator[ReferenceEntry]:
     """The functions of the language and of stdlib."""
-    found = {**stdlib_functions(), **all_functions()}
-    for name in sorted(found):
-        yield ReferenceEntry(name, found[name].doc, {"signatures": found[name].usages()}, code=True)
+    functions_by_name = {**stdlib_functions(), **all_functions()}
+    for name in sorted(functions_by_name):
+        yield ReferenceEntry(name, functions_by_name[name].doc, {"signatures": functions_by_name[name].usages()}, code=True)
 
 
 def settings() -> Iterator[ReferenceEntry]:
@@ -70,21 +70,21 @@ def settings() -> Iterator[ReferenceEntry]:
             text = "Only the default is accepted" if ignored.refused else "Without effect here"
             yield ReferenceEntry(name, f"{text}: {ignored.why}", {"default": [ignored.default] if ignored.default else []})
             continue
-        default = printed(fields[name].get_default(call_default_factory=True))
+        default = setting_text(fields[name].get_default(call_default_factory=True))
         yield ReferenceEntry(name, fields[name].description or "", {"default": [default] if default else []})
 
 
 def types() -> Iterator[ReferenceEntry]:
     """The resource types, each with its attributes."""
     for name, cls in sorted(builtin_types().items()):
-        attributes = sorted(each for each, found in cls.declaration.attributes.items() if not found.meta)
+        attributes = sorted(each for each, attribute in cls.declaration.attributes.items() if not attribute.meta)
         yield ReferenceEntry(name, cls.declaration.doc, {"attributes": attributes})
 
 
 def metaparameters() -> Iterator[ReferenceEntry]:
     """The attributes that all types have."""
     declared = builtin_types()["notify"].declaration.attributes
-    for name in sorted(each for each, found in declared.items() if found.meta):
+    for name in sorted(each for each, attribute in declared.items() if attribute.meta):
         yield ReferenceEntry(name, declared[name].doc, {"values": [str(each.value) for each in declared[name].values]})
 
 
@@ -117,13 +117,15 @@ def main(argv: Sequence[str]) -> int:
     chosen, names = options.reference, options.arguments
     if chosen not in REFERENCES:
         raise ConfigError(f"Could not find reference {chosen}", hint=f"There are {', '.join(REFERENCES)}.")
-    entries = {each.name: each for each in REFERENCES[chosen][1]()}
+    entries = {entry.name: entry for entry in REFERENCES[chosen][1]()}
     for name in names:
         if name not in entries:
             raise NotFound(f"The reference {chosen} has no {name}")
-    shown = [entries[name] for name in names or entries]
+    chosen_entries = [entries[name] for name in names or entries]
     if options.json:
-        sys.stdout.buffer.write(dumps_pretty([each.data() for each in shown]))
+        sys.stdout.buffer.write(dumps_pretty([entry.data() for entry in chosen_entries]))
     else:
-        print("\n".join(([] if names else [f"# {chosen.capitalize()} Reference\n"]) + [each.markdown() for each in shown]).rstrip())
+        print(
+            "\n".join(([] if names else [f"# {chosen.capitalize()} Reference\n"]) + [entry.markdown() for entry in chosen_entries]).rstrip()
+        )
     return 0

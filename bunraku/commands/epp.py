@@ -99,7 +99,7 @@ class EppCommand:
 
     def _sources(self, site: LocalEnvironment) -> tuple[list[tuple[str, Source]], list[str]]:
         """The templates with their names, and the names that are none. A module's template comes before a file of that name."""
-        found: list[tuple[str, Source]] = []
+        sources: list[tuple[str, Source]] = []
         missing: list[str] = []
         for word in self.options.names:
             path = site.world.find_file(word, "templates") or word
@@ -107,10 +107,10 @@ class EppCommand:
                 missing.append(word)
                 continue
             try:
-                found.append((word, Source(Path(path).read_text("utf-8"), path)))
+                sources.append((word, Source(Path(path).read_text("utf-8"), path)))
             except (OSError, UnicodeDecodeError) as err:
                 raise PuppetError(f"Could not read {path}: {err}") from err
-        return found, missing
+        return sources, missing
 
     def _given(self, nothing: str) -> str:
         """The template that stands on the command line or is piped in; PuppetError(`nothing`) for none."""
@@ -186,7 +186,9 @@ class EppCommand:
         compilation = asyncio.run(self._compiler(site))
         parameters = self._values(compilation)
         if not self.options.names or self.options.e is not None:
-            text = _rendered(compilation, "inline_epp", self._given("No input to process given on command line or stdin"), parameters)
+            text = _render_template(
+                compilation, "inline_epp", self._given("No input to process given on command line or stdin"), parameters
+            )
             _write(text if text.endswith("\n") else f"{text}\n")
             return 0
         wrong = 0
@@ -195,7 +197,7 @@ class EppCommand:
             if site.world.find_file(name, "templates") is None and Path(name).exists():
                 path = str(Path(name).absolute())
             try:
-                text = _rendered(compilation, "epp", path, parameters)
+                text = _render_template(compilation, "epp", path, parameters)
             except PuppetError as err:
                 complain(err)
                 wrong += 1
@@ -211,27 +213,27 @@ class EppCommand:
         """A compilation of which nothing but top scope is there: the node's variables and facts."""
         name = self.agent.node_name_value if self.options.node is None else self.options.node
         node = await node_for(self.master, name)
-        given = {} if self.options.facts is None else given_facts(Path(self.options.facts))
-        facts = {**await facts_of(name, self.agent, self.master, site.environment, required=False), **given}
+        own_facts = {} if self.options.facts is None else given_facts(Path(self.options.facts))
+        facts = {**await facts_of(name, self.agent, self.master, site.environment, required=False), **own_facts}
         compilation = site.compilation(node, facts, printer(self.agent.log_level), await external_for(self.master, node.name))
         compilation.open_top_scope()
         return compilation
 
     def _values(self, compilation: Compilation) -> dict[str, Value] | None:
         """The parameters; None: the template is called without any, and sees all variables."""
-        found: Any = None
+        parameters: Any = None
         if self.options.values_file is not None:
-            found = _of_file(compilation, Path(self.options.values_file))
-            if not (found is None or isinstance(found, dict)):
-                shown = infer(found).generalized()
-                raise ConfigError(f"--values_file option must evaluate to a Hash or undef/nil, got: '{shown}'")
+            parameters = _of_file(compilation, Path(self.options.values_file))
+            if not (parameters is None or isinstance(parameters, dict)):
+                type_text = infer(parameters).generalized()
+                raise ConfigError(f"--values_file option must evaluate to a Hash or undef/nil, got: '{type_text}'")
         if self.options.values is not None:
-            given = evaluate(compilation, Source(self.options.values, "values-hash"))
-            if isinstance(given, dict):
-                found = {**(found or {}), **given}
-            elif given is not None:
-                raise ConfigError(f"--values option must evaluate to a Hash or undef, got: '{infer(given).generalized()}'")
-        return found  # type: ignore[no-any-return]
+            own_values = evaluate(compilation, Source(self.options.values, "values-hash"))
+            if isinstance(own_values, dict):
+                parameters = {**(parameters or {}), **own_values}
+            elif own_values is not None:
+                raise ConfigError(f"--values option must evaluate to a Hash or undef, got: '{infer(own_values).generalized()}'")
+        return parameters  # type: ignore[no-any-return]
 
 
 def _of_file(compilation: Compilation, path: Path) -> Any:
@@ -249,7 +251,7 @@ def _of_file(compilation: Compilation, path: Path) -> Any:
         raise ConfigError(f"Could not load --values_file {path}: {err}") from err
 
 
-def _rendered(compilation: Compilation, function: str, template: str, parameters: dict[str, Value] | None) -> str:
+def _render_template(compilation: Compilation, function: str, template: str, parameters: dict[str, Value] | None) -> str:
     arguments: list[Any] = [template] if parameters is None else [template, parameters]
     try:
         text = compilation.definitions.function(function).call(compilation.top, arguments)
@@ -264,15 +266,15 @@ def _write(text: str) -> None:
 
 def _valid(source: Source, strict: str, *, header: str = "") -> bool:
     """Whether a template is right; what is not has been said."""
-    found = problems(source, strict, epp=True)
-    errors = [each for each in found if each.severity == "error"]
+    diagnostics = problems(source, strict, epp=True)
+    errors = [diagnostic for diagnostic in diagnostics if diagnostic.severity == "error"]
     if errors and header:
         say("err", f"--- {header}")
-    for each in found:
-        if each.severity == "error":
-            complain(_as_error(each))
+    for diagnostic in diagnostics:
+        if diagnostic.severity == "error":
+            complain(_as_error(diagnostic))
         else:
-            say("warning", str(each))
+            say("warning", str(diagnostic))
     return not errors
 
 

@@ -24,7 +24,7 @@ from shared.process.cli import flag, maybe_text, texts
 from shared.settings import AgentSettings, load
 from shared.wire.dialects import MODERN
 
-from ..faces import DataFaceOptions, parse_face, rendered
+from ..faces import DataFaceOptions, parse_face, render
 
 HELP = """Usage: puppet facts [show] [NAME...] [--value-only] [--json | --yaml | --render-as json|yaml|s] [--show-legacy]
        puppet facts find [NODE]
@@ -70,43 +70,43 @@ def main(argv: Sequence[str]) -> int:
     if action == "upload":
         return _upload(load(AgentSettings, section="agent", flags=flags))
     if action == "find":
-        print(rendered(asyncio.run(_found(settings, names[0] if names else settings.node_name_value)), options.as_yaml))
+        print(render(asyncio.run(_found(settings, names[0] if names else settings.node_name_value)), options.as_yaml))
         return 0
     names = names if action == "show" else options.arguments  # `show` may be left out
-    print(_shown(asyncio.run(_values(settings, options)), names, options))
+    print(_facts_text(asyncio.run(_values(settings, options)), names, options))
     return 0
 
 
 def _sources(settings: AgentSettings, options: FactsOptions | None = None) -> FactSources:
-    found = fact_sources(settings)
+    sources = fact_sources(settings)
     if options is None:
-        return replace(found, legacy=True)
+        return replace(sources, legacy=True)
     if options.config_file is not None:
-        found = replace(found, conf=Path(options.config_file))
+        sources = replace(sources, conf=Path(options.config_file))
     if options.external_dir:
-        found = replace(found, external=[*found.external, *map(Path, options.external_dir)], system=())
+        sources = replace(sources, external=[*sources.external, *map(Path, options.external_dir)], system=())
     if options.custom_dir:
-        found = replace(found, custom=[*found.custom, *map(Path, options.custom_dir)])
+        sources = replace(sources, custom=[*sources.custom, *map(Path, options.custom_dir)])
     if not options.block:
-        found = replace(found, conf=None, cache=None)
-    return replace(found, legacy=True) if options.cache else replace(found, legacy=True, cache=None)
+        sources = replace(sources, conf=None, cache=None)
+    return replace(sources, legacy=True) if options.cache else replace(sources, legacy=True, cache=None)
 
 
 async def _values(settings: AgentSettings, options: FactsOptions) -> dict[str, Any]:
     return await gather(Host(), _sources(settings, options))
 
 
-def _shown(values: Mapping[str, Any], names: Sequence[str], options: FactsOptions) -> str:
+def _facts_text(values: Mapping[str, Any], names: Sequence[str], options: FactsOptions) -> str:
     known, yaml = Known(values), options.as_yaml
     if names:
         if options.value_only and len(names) == 1:
             value = known.get(names[0])
-            return value if isinstance(value, str) and not options.as_json else rendered(value, yaml)
-        return rendered({name: known.get(name, "") for name in sorted(names)}, yaml)
+            return value if isinstance(value, str) and not options.as_json else render(value, yaml)
+        return render({name: known.get(name, "") for name in sorted(names)}, yaml)
     if options.show_legacy:
-        return rendered(dict(values), yaml)
+        return render(dict(values), yaml)
     flat = legacy_facts(values)
-    return rendered({name: value for name, value in values.items() if name not in flat}, yaml)
+    return render({name: value for name, value in values.items() if name not in flat}, yaml)
 
 
 async def _found(settings: AgentSettings, name: str) -> dict[str, Any]:
@@ -117,12 +117,12 @@ async def _found(settings: AgentSettings, name: str) -> dict[str, Any]:
 
 def _upload(settings: AgentSettings) -> int:
     """Send the facts to the master, with this host's certificate."""
-    from ..peer import connected  # all that speaks HTTP: as much again as everything else here
+    from ..peer import open_server  # all that speaks HTTP: as much again as everything else here
 
     async def upload() -> None:
         data = await _found(settings, settings.node_name_value)
         name = with_node_name(settings, data["values"]).node_name_value
-        async with connected(settings) as server:
+        async with open_server(settings) as server:
             logging.getLogger("puppet.facts").log(logs.NOTICE, "Uploading facts for '%s' to '%s'", name, server.site.host)
             facts = Facts(name=name, values=data["values"], timestamp=data["timestamp"])
             await Rest(FACTS, server).save(Request(name, settings.environment or "production", body=facts))

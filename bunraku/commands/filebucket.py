@@ -85,21 +85,21 @@ async def run(options: FilebucketOptions, settings: AgentSettings) -> int:
     action, *words = options.arguments
     if action == "list":
         return await asyncio.to_thread(show_list, options, settings)
-    async with _opened(options, settings) as (dipper, digest):
+    async with _open_bucket(options, settings) as (dipper, digest):
         commands = BucketCommands(dipper, digest, as_json=options.json, differ=Differ.of(settings))
         if action == "backup":
             return await commands.backup(words)
         if action == "get":
-            return await commands.get(_counted(words, 1, "get CHECKSUM")[0])
+            return await commands.get(_exactly(words, 1, "get CHECKSUM")[0])
         if action == "restore":
-            file, value = _counted(words, 2, "restore FILE CHECKSUM")
+            file, value = _exactly(words, 2, "restore FILE CHECKSUM")
             return await commands.restore(Path(file), value)
         if len(words) != 2:
             raise BadRequest("Need exactly two arguments: filebucket diff <file_a> <file_b>")
         return await commands.diff(words[0], words[1])
 
 
-def _counted(words: list[str], number: int, usage: str) -> list[str]:
+def _exactly(words: list[str], number: int, usage: str) -> list[str]:
     if len(words) != number:
         raise BadRequest(f"puppet filebucket {usage} takes {number} argument(s), but you gave {len(words)}")
     return words
@@ -113,7 +113,7 @@ def _folder(options: FilebucketOptions, settings: AgentSettings) -> Path | None:
 
 
 @asynccontextmanager
-async def _opened(options: FilebucketOptions, settings: AgentSettings) -> AsyncIterator[tuple[Dipper, Algorithm]]:
+async def _open_bucket(options: FilebucketOptions, settings: AgentSettings) -> AsyncIterator[tuple[Dipper, Algorithm]]:
     """The bucket, and by which checksum it stores."""
     digest = algorithm(settings.digest_algorithm)
     folder = _folder(options, settings)
@@ -124,9 +124,9 @@ async def _opened(options: FilebucketOptions, settings: AgentSettings) -> AsyncI
     from shared.indirector.rest import Rest
     from shared.models.file_bucket_file import FILE_BUCKET_FILE
 
-    from ..peer import connected
+    from ..peer import open_server
 
-    async with connected(settings) as server:
+    async with open_server(settings) as server:
         digest = await server.digest(settings.given("digest_algorithm"))
         binding = Binding(FILE_BUCKET_FILE, Rest(FILE_BUCKET_FILE, server))
         yield RemoteDipper(binding, algorithm=digest, environment=settings.environment or "production"), digest
@@ -145,15 +145,15 @@ class BucketCommands:
         """Keep every file that can be read; what is missing is said and passed over, as Puppet does."""
         if not files:
             raise BadRequest("You must specify a file to back up")
-        kept: dict[str, str] = {}
+        checksums_by_file: dict[str, str] = {}
         for file in files:
             value = await self._kept(file)
             if value is not None:
-                kept[file] = value
+                checksums_by_file[file] = value
                 if not self.as_json:
                     print(f"{file}: {value}", flush=True)
         if self.as_json:
-            sys.stdout.buffer.write(dumps_pretty(kept))
+            sys.stdout.buffer.write(dumps_pretty(checksums_by_file))
         return 0
 
     async def _kept(self, file: str) -> str | None:
@@ -199,7 +199,7 @@ class BucketCommands:
 
     async def restore(self, path: Path, value: str) -> int:
         """Put a content in a file's place, all or nothing; mode and owner of an existing file stay."""
-        target, old = await asyncio.to_thread(_replaced, path)
+        target, old = await asyncio.to_thread(_restore_target, path)
         temporary = target.with_name(f".{target.name[:200]}.{secrets.token_hex(6)}")
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
@@ -247,7 +247,7 @@ def _file_of(word: str) -> IO[bytes] | None:
     return path.open("rb") if path.is_file() else None
 
 
-def _replaced(path: Path) -> tuple[Path, os.stat_result | None]:
+def _restore_target(path: Path) -> tuple[Path, os.stat_result | None]:
     """Where a restored content goes (the end of a link), and what is there now."""
     path = path.absolute()
     try:

@@ -170,18 +170,18 @@ async def _compiler(options: LookupCommandOptions, agent: AgentSettings, master:
 
 def _merge(options: LookupCommandOptions) -> Any:
     """The strategy that the command line asks for; None when it does not say."""
-    given = options.merge
-    if given != "deep" and (options.sort_merged_arrays or options.merge_hash_arrays or options.knock_out_prefix is not None):
+    name = options.merge
+    if name != "deep" and (options.sort_merged_arrays or options.merge_hash_arrays or options.knock_out_prefix is not None):
         raise ConfigError(
             "The options --knock-out-prefix, --sort-merged-arrays, and --merge-hash-arrays are only available with '--merge deep'",
             hint=_RUN_HELP,
         )
-    if given is None:
+    if name is None:
         return None
-    if given not in STRATEGIES:
+    if name not in STRATEGIES:
         raise ConfigError("The --merge option only accepts 'first', 'hash', 'unique', or 'deep'", hint=_RUN_HELP)
-    if given != "deep":
-        return given
+    if name != "deep":
+        return name
     strategy: dict[str, Any] = {
         "strategy": "deep",
         "sort_merged_arrays": options.sort_merged_arrays,

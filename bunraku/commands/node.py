@@ -27,7 +27,7 @@ from shared.process.cli import text
 from shared.settings import MasterSettings, load
 from shared.wire.dialects import MODERN
 
-from ..faces import DataFaceOptions, parse_face, rendered
+from ..faces import DataFaceOptions, parse_face, render
 from .certificates import place_for
 
 log = logging.getLogger("puppet.node")
@@ -64,8 +64,8 @@ def main(argv: Sequence[str]) -> int:
     logs.set_up(level=logs.level_of(settings), colour=settings.color)
     if action == "find":
         (name,) = options.exactly(1)
-        node = asyncio.run(classified(valid_certname(name.lower()), settings, options.terminus))
-        print(rendered(node, not options.as_json))
+        node = asyncio.run(classified_node(valid_certname(name.lower()), settings, options.terminus))
+        print(render(node, not options.as_json))
         return 0
     if action != "clean":
         raise options.unknown_action(("find", "clean"))
@@ -77,7 +77,7 @@ def main(argv: Sequence[str]) -> int:
     return 1 if failed else 0
 
 
-async def classified(name: str, settings: MasterSettings, terminus: str = "") -> Any:
+async def classified_node(name: str, settings: MasterSettings, terminus: str = "") -> Any:
     """A node with its facts, as plain data, from another terminus than the settings' if one is named; NotFound."""
     registry = choice_of(settings)
     factories = node_factories(settings)

@@ -89,7 +89,7 @@ def dump(options: ParserOptions, settings: MasterSettings) -> int:
         errors = [issue for issue in issues if issue.severity == "error"]
         if not errors:
             try:
-                _dumped(parse(source, epp=options.epp), form, pretty=options.pretty)
+                _print_dump(parse(source, epp=options.epp), form, pretty=options.pretty)
                 continue
             except ParseError as err:
                 errors = [Diagnostic("error", err.message, err.where or Location(source.file), err.hint)]
@@ -99,7 +99,7 @@ def dump(options: ParserOptions, settings: MasterSettings) -> int:
     return code
 
 
-def _dumped(program: Program, form: str, *, pretty: bool) -> None:
+def _print_dump(program: Program, form: str, *, pretty: bool) -> None:
     if form == "pn":
         print(pn(program, pretty=pretty))
     else:

@@ -13,7 +13,7 @@ from shared.process import log as logs
 from shared.settings import AgentSettings, load
 
 from ..faces import FaceOptions, parse_face
-from ..peer import wired
+from ..peer import open_wiring
 
 log = logging.getLogger("puppet.agent")
 
@@ -54,7 +54,7 @@ async def download(settings: AgentSettings) -> list[str]:
     Raises:
         PuppetError: a mount or a file could not be brought; which one, and why, has been logged.
     """
-    async with wired(settings, "fileserver") as wiring:
+    async with open_wiring(settings, "fileserver") as wiring:
         done = [each async for each in sync_plugins(wiring, await wiring.file_server.dialect())]
     problems = [(mount.label, synced.problem) for mount, synced in done if synced.problem]
     for label, problem in problems:

@@ -20,11 +20,11 @@ from shared.indirector import Request
 from shared.models.report import Report
 from shared.process import log as logs
 from shared.process.cli import flag, maybe_text
-from shared.process.log import escaped
+from shared.process.log import escape_controls
 from shared.settings import AgentSettings, MasterSettings, load
 
 from ..faces import FaceOptions, parse_face
-from ..peer import wired
+from ..peer import open_wiring
 
 HELP = """Usage: puppet report list [--failed] [--silent-for TIME] [--json]
        puppet report submit [FILE] [--server HOST]
@@ -126,7 +126,13 @@ def lines_of(runs: Sequence[LatestReport], now: datetime) -> Iterator[str]:
     for run in runs:
         when = "never" if run.received is None else f"{run.received:%Y-%m-%d %H:%M} UTC ({age(now, run.received)} ago)"
         special = [word for word, holds in (("noop", run.noop), ("cached catalog", run.cached_catalog)) if holds]
-        parts = (escaped(run.status)[:10].ljust(10), run.node.ljust(width), when.ljust(36), escaped(run.environment), ", ".join(special))
+        parts = (
+            escape_controls(run.status)[:10].ljust(10),
+            run.node.ljust(width),
+            when.ljust(36),
+            escape_controls(run.environment),
+            ", ".join(special),
+        )
         yield " ".join(parts).rstrip() + "\n"
 
 
@@ -178,7 +184,7 @@ def read(path: Path) -> Report:
 
 async def submit(report: Report, settings: AgentSettings) -> None:
     """PuppetError: the master did not take it."""
-    async with wired(settings, "report") as wiring:
+    async with open_wiring(settings, "report") as wiring:
         environment = report.environment or wiring.environment
         try:
             async with asyncio.timeout(settings.report_timeout):

@@ -101,7 +101,7 @@ def main(argv: Sequence[str]) -> int:
         return 1
     text = render(options.arguments[0].lower(), resources, options.to_yaml)
     if options.edit and not options.to_yaml:
-        return edited(text)
+        return edit_and_apply(text)
     if text:
         print(text)
     return 0
@@ -119,7 +119,7 @@ def render(type_name: str, resources: Sequence[PrintedResource], yaml: bool) -> 
     return plainyaml.dumps({type_name: {resource.title: dict(resource.attributes) for resource in resources}}).decode().rstrip("\n")
 
 
-def edited(text: str) -> int:
+def edit_and_apply(text: str) -> int:
     """Let the caller's editor change a manifest, and apply it."""
     from .apply import main as apply
 
@@ -193,10 +193,10 @@ class ResourceCommand:
         from agent.servers.sources import LocalSources
 
         facts = await gather(Host(), fact_sources(self.settings))
-        kept = bucket_factory(self.settings.clientbucketdir, report=lambda level, message: self.log.log(level, message))
+        buckets = bucket_factory(self.settings.clientbucketdir, report=lambda level, message: self.log.log(level, message))
         files = FileContext(
             sources=LocalSources(),
-            buckets=kept,
+            buckets=buckets,
             log=self.log,
             show_diff=self.settings.show_diff,
             differ=Differ.of(self.settings),
@@ -228,7 +228,7 @@ class ResourceCommand:
         chosen = [default]
         for provider in self.providers.suitable(type_name):
             # A provider and the one it extends (apt, dpkg) look at the same things.
-            if not any(isinstance(provider, type(each)) or isinstance(each, type(provider)) for each in chosen):
+            if not any(isinstance(provider, type(source)) or isinstance(source, type(provider)) for source in chosen):
                 chosen.append(provider)
         return chosen
 

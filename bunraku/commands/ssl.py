@@ -34,7 +34,7 @@ from shared.settings import AgentSettings, load
 from shared.suggestions import did_you_mean
 
 from ..faces import FaceOptions, parse_face
-from ..peer import connected
+from ..peer import open_server
 
 HELP = """Usage: puppet ssl bootstrap | submit_request | download_cert | verify | show | clean [--localca]
 
@@ -209,6 +209,6 @@ class HostSsl:
 
     async def _known_to_the_ca(self) -> bool:
         settings = self.settings
-        async with connected(settings, "ca") as server:
-            found = await Rest(CERTIFICATE, server, prefix="puppet-ca").find(Request(settings.certname, settings.environment))
-        return found is not None
+        async with open_server(settings, "ca") as server:
+            certificate = await Rest(CERTIFICATE, server, prefix="puppet-ca").find(Request(settings.certname, settings.environment))
+        return certificate is not None

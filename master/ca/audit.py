@@ -16,7 +16,7 @@ from certs.certificates import time_text
 from certs.fingerprints import fingerprint
 from shared.clock import utc_now
 from shared.errors import ConfigError
-from shared.filesystem.files import appending, make_directory
+from shared.filesystem.files import make_directory, open_for_appending
 from shared.process.log import NOTICE, ORIGIN
 
 Audit = Callable[[dict[str, object]], None]
@@ -118,7 +118,7 @@ class Trail:
 
     def _append(self, data: bytes) -> None:
         make_directory(self.path.parent, mode=0o750)
-        fd = appending(self.path, mode=MODE)
+        fd = open_for_appending(self.path, mode=MODE)
         try:
             os.write(fd, data)
         finally:

@@ -206,7 +206,7 @@ def _parse_facts(text: str, dialect: Dialect, format: Format) -> Facts | None:
 
 def decode_twice(text: str) -> bytes:
     """Return facts, which are escaped before the form escapes them; `text` has been decoded once. Fits every version's spaces."""
-    return percent.unescaped(text.replace("+", " ").encode("utf-8", "surrogateescape"))
+    return percent.decode_percent(text.replace("+", " ").encode("utf-8", "surrogateescape"))
 
 
 def _certname_behind(name: str, client: Client | None) -> str:

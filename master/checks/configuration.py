@@ -12,7 +12,7 @@ from typing import Final
 
 from certs.oids import OidNames
 from shared.process import daemon
-from shared.settings import AgentSettings, MasterSettings, read, unknown
+from shared.settings import AgentSettings, MasterSettings, read, unknown_settings
 
 from ..authorization.auth_conf import parse_rules
 from ..bindings import bind
@@ -35,7 +35,7 @@ def check(settings: MasterSettings) -> list[Finding]:
 
 
 def _settings(settings: MasterSettings) -> Iterator[Finding]:
-    for sentence in unknown(read(settings.config), MasterSettings, AgentSettings):
+    for sentence in unknown_settings(read(settings.config), MasterSettings, AgentSettings):
         yield Finding(AREA, "warning", sentence)
     if os.geteuid() == 0 and settings.user != "root":
         daemon.account(settings.user, settings.group)

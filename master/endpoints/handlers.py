@@ -12,7 +12,7 @@ from shared.errors import BadData, BadRequest, MethodNotAllowed, NoEnvironment, 
 from shared.indirector.core import Binding, Client, Indirection, Indirector, Model, Request, Stream
 from shared.indirector.paths import IndirectorCall
 from shared.names import quoted_for_log, valid_certname
-from shared.wire.formats import Format, accepted, of_content_type
+from shared.wire.formats import Format, accepted_formats, of_content_type
 
 from ..authorization.auth_conf import Rules
 from ..authorization.rules import AccessDecision, AccessRequest, decide
@@ -254,14 +254,14 @@ def _missing(call: IndirectorCall) -> NotFound:
 def _formats(call: IndirectorCall, indirection: Indirection[Any], accept: str | None) -> list[Format]:
     if accept is None:
         raise scheme_of(call.dialect).no_accept()
-    return accepted(accept, call.dialect.formats_of(indirection))
+    return accepted_formats(accept, call.dialect.formats_of(indirection))
 
 
 def _result_formats(call: IndirectorCall, indirection: Indirection[Any], accept: str | None) -> list[Format]:
     """Return the formats for the result of a save or destroy; without Accept the scheme's own."""
     formats = call.dialect.formats_of(indirection)
     if accept is not None:
-        return accepted(accept, formats)
+        return accepted_formats(accept, formats)
     default = call.dialect.formats.get("json") or call.dialect.formats["yaml"]
     return [default]
 

@@ -11,7 +11,7 @@ from typing import Any
 from shared.data import plainjson
 from shared.errors import BadName, MethodNotAllowed, NotFound
 from shared.indirector.core import Client
-from shared.indirector.paths import decoded, parameters, single
+from shared.indirector.paths import decode_path, parameters, single
 from shared.names import quoted_for_log, valid_environment
 
 from ..authorization.auth_conf import Rules
@@ -56,7 +56,7 @@ class RequestTarget:
     @classmethod
     def of(cls, method: str, raw_path: str, raw_query: str) -> RequestTarget:
         """Split a target; raise BadName for broken escapes, and for a segment with a separator or a control character."""
-        segments = tuple(decoded(part) for part in raw_path.split("/")[1:])
+        segments = tuple(decode_path(part) for part in raw_path.split("/")[1:])
         if segments[:3] == ("puppet-ca", "v1", "ocsp") and len(segments) > 3:  # base64, where a slash is a letter
             return cls(method, raw_path, raw_query, "/" + "/".join(segments[:3]), (*segments[:3], "/".join(segments[3:])))
         if any("/" in part or any(ord(c) < 32 or ord(c) == 127 for c in part) for part in segments):

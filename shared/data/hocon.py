@@ -91,9 +91,9 @@ class _Parser:
         raise BadData(f"The HOCON text is malformed in line {line}: {message}")
 
     def skip(self, pattern: re.Pattern[str] = _LINES) -> None:
-        found = pattern.match(self.text, self.at)
-        assert found is not None
-        self.at = found.end()
+        match = pattern.match(self.text, self.at)
+        assert match is not None
+        self.at = match.end()
 
     def peek(self) -> str:
         return self.text[self.at : self.at + 1]
@@ -112,22 +112,22 @@ class _Parser:
         """
         members = (path (object | (":" | "=" | "+=") value))*    # with a comma or a line break between them
         """
-        found: dict[str, Any] = {}
+        members: dict[str, Any] = {}
         while True:
             self.skip()
             if self.peek() == end:
-                return found
+                return members
             path = self.path()
             self.skip()
             if self.text.startswith("+=", self.at):
                 self.at += 2
                 addition = self.value()
-                _put(found, path, _Joined((_Reference(path, True, self.at), [addition])))
+                _put(members, path, _Joined((_Reference(path, True, self.at), [addition])))
             elif self.peek() == "{":
-                _put(found, path, self.value())
+                _put(members, path, self.value())
             elif self.peek() in (":", "="):
                 self.at += 1
-                _put(found, path, self.value())
+                _put(members, path, self.value())
             else:
                 self.fail(f"expected ':', '=' or '{{' behind the key {'.'.join(path)}")
             self.separator(end)
@@ -138,8 +138,8 @@ class _Parser:
         if self.peek() == ",":
             self.at += 1
         elif self.peek() != end and "\n" not in self.text[before : self.at]:
-            said = f"expected ',' or a line break, found {self.peek()!r}, which a value may hold in quotes only"
-            self.fail(said if self.peek() else "it ends too early")
+            message = f"expected ',' or a line break, found {self.peek()!r}, which a value may hold in quotes only"
+            self.fail(message if self.peek() else "it ends too early")
 
     def path(self) -> tuple[str, ...]:
         parts: list[str] = [""]
@@ -147,17 +147,17 @@ class _Parser:
         while True:
             if self.text.startswith('"', self.at):
                 parts[-1] += self.quoted()
-            elif (found := _UNQUOTED.match(self.text, self.at)) is not None:
+            elif (match := _UNQUOTED.match(self.text, self.at)) is not None:
                 if (
-                    found[0] == "include"
+                    match[0] == "include"
                     and parts == [""]
-                    and re.match(r'\s*(?:"|file\(|url\(|classpath\(|required\()', self.text[found.end() :])
+                    and re.match(r'\s*(?:"|file\(|url\(|classpath\(|required\()', self.text[match.end() :])
                 ):
                     self.fail("include is not supported here: put everything into one text")
-                first, *more = found[0].split(".")
+                first, *more = match[0].split(".")
                 parts[-1] += first
                 parts.extend(more)
-                self.at = found.end()
+                self.at = match.end()
             else:
                 blank = re.compile(r"[ \t]+(?=[^\s:={+,#/])").match(self.text, self.at)
                 if blank is None or self.at == start:
@@ -171,12 +171,12 @@ class _Parser:
         return tuple(part.strip() if part.strip() else part for part in parts)
 
     def items(self) -> list[Any]:
-        found: list[Any] = []
+        items: list[Any] = []
         while True:
             self.skip()
             if self.peek() == "]":
-                return found
-            found.append(self.value())
+                return items
+            items.append(self.value())
             self.separator("]")
 
     # --- values ---
@@ -218,11 +218,11 @@ class _Parser:
             path = inner.path()
             self.at = reference.end()
             return _Reference(path, reference[1] is not None, start)
-        found = _UNQUOTED.match(self.text, self.at)
-        if found is None:
+        match = _UNQUOTED.match(self.text, self.at)
+        if match is None:
             return _NOTHING
-        self.at = found.end()
-        return _Raw(found[0])
+        self.at = match.end()
+        return _Raw(match[0])
 
     def bracketed(self, end: str) -> Any:
         self.at += 1
@@ -235,14 +235,14 @@ class _Parser:
         if long is not None:
             self.at = long.end()
             return long[1]
-        found = _STRING.match(self.text, self.at)
-        if found is None:
+        match = _STRING.match(self.text, self.at)
+        if match is None:
             self.fail("a string is not closed")
         try:
-            text: str = json.loads(found[0], strict=False)
+            text: str = json.loads(match[0], strict=False)
         except ValueError:
             self.fail("a string has an escape that does not exist")
-        self.at = found.end()
+        self.at = match.end()
         return text
 
 
@@ -279,8 +279,8 @@ class _Resolver:
         if self.count > MAX_SIZE or depth > MAX_DEPTH:
             raise BadData("The references in the HOCON text make it too large, or nested too deeply")
         if isinstance(value, dict):
-            found = {key: self.resolved(item, (*path, key), depth + 1) for key, item in value.items()}
-            return {key: item for key, item in found.items() if item is not _NOTHING}
+            members = {key: self.resolved(item, (*path, key), depth + 1) for key, item in value.items()}
+            return {key: item for key, item in members.items() if item is not _NOTHING}
         if isinstance(value, list):
             items = [self.resolved(item, path, depth + 1) for item in value]
             return [item for item in items if item is not _NOTHING]
@@ -298,16 +298,16 @@ class _Resolver:
 
     def follow(self, reference: _Reference, path: tuple[str, ...], depth: int, earlier: Any) -> Any:
         if reference.path == path:
-            found = earlier
+            value = earlier
         elif reference.path in self.open:
             self.parser.fail(f"the reference to {'.'.join(reference.path)} leads back to itself", reference.at)
         else:
             self.open.append(reference.path)
-            found = self.at(reference.path, depth)
+            value = self.at(reference.path, depth)
             self.open.pop()
-        if found is _NOTHING and not reference.optional:
+        if value is _NOTHING and not reference.optional:
             self.parser.fail(f"there is no {'.'.join(reference.path)} for the reference to it", reference.at)
-        return found
+        return value
 
     def at(self, path: tuple[str, ...], depth: int) -> Any:
         value: Any = self.root

@@ -16,14 +16,14 @@ MAX_NUMBER = 400  # digits of one number; Python itself stops at 4300, quadratic
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
                 raise BadData(f"The key {quoted_for_log(key)} stands twice in one object")
             seen.add(key)
-    return found
+    return members
 
 
 def _float(text: str) -> float:
@@ -71,10 +71,10 @@ def loads_pson(body: bytes) -> Any:
 
 def _loaded(text: str, errors: str) -> Any:
     try:
-        found = _DECODER.decode(text)
+        data = _DECODER.decode(text)
         if _HALF.search(text):
-            json.dumps(found, ensure_ascii=False).encode("utf-8", errors)
-        return found
+            json.dumps(data, ensure_ascii=False).encode("utf-8", errors)
+        return data
     except UnicodeEncodeError as err:
         raise BadData("Not JSON: a string holds half of a pair of escapes, which is no character") from err
     except json.JSONDecodeError as err:

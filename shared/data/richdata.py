@@ -63,11 +63,11 @@ def read(value: Any, depth: int = 0) -> Any:
     if depth > MAX_DEPTH:
         raise BadData(f"Data nested more than {MAX_DEPTH} levels deep")
     if isinstance(value, list):
-        return [read(each, depth + 1) for each in value]
+        return [read(item, depth + 1) for item in value]
     if not isinstance(value, Mapping):
         return value
     if PTYPE not in value:
-        return {key: read(each, depth + 1) for key, each in value.items()}
+        return {key: read(item, depth + 1) for key, item in value.items()}
     return _rich(str(value[PTYPE]), value, depth)
 
 
@@ -79,7 +79,7 @@ def _rich(kind: str, value: Mapping[str, Any], depth: int) -> Any:
         arguments = value.get("arguments") or []
         if not isinstance(value.get("name"), str) or not isinstance(arguments, list):
             raise BadData("A Deferred value without a function's name")
-        return WireDeferred(value["name"], tuple(read(each, depth + 1) for each in arguments))
+        return WireDeferred(value["name"], tuple(read(item, depth + 1) for item in arguments))
     if kind == "Default":
         return "default"
     if kind in _TEXTUAL and isinstance(inner, str):
@@ -92,8 +92,8 @@ def _rich(kind: str, value: Mapping[str, Any], depth: int) -> Any:
         except binascii.Error as err:
             raise BadData(f"A Binary value that is not base64: {err}") from err
     if kind == "Hash" and isinstance(inner, list) and len(inner) % 2 == 0:
-        read_all = [read(each, depth + 1) for each in inner]
-        return {_key(key): each for key, each in zip(read_all[::2], read_all[1::2], strict=True)}
+        items = [read(item, depth + 1) for item in inner]
+        return {_key(key): item for key, item in zip(items[::2], items[1::2], strict=True)}
     raise Unsupported(f"Rich data of the kind {quoted_for_log(kind)} cannot be applied", hint="Pass it as a string in the manifest.")
 
 
@@ -108,19 +108,19 @@ def has_deferred(value: Any) -> bool:
     if isinstance(value, WireSensitive):
         return has_deferred(value.value)
     if isinstance(value, Mapping):
-        return any(has_deferred(each) for each in value.values())
-    return isinstance(value, list | tuple) and any(has_deferred(each) for each in value)
+        return any(has_deferred(item) for item in value.values())
+    return isinstance(value, list | tuple) and any(has_deferred(item) for item in value)
 
 
-def unwrapped(value: Any) -> tuple[Any, bool]:
+def without_sensitive(value: Any) -> tuple[Any, bool]:
     """`value` without any Sensitive around or in it, and whether there was one."""
     if isinstance(value, WireSensitive):
-        return unwrapped(value.value)[0], True
+        return without_sensitive(value.value)[0], True
     if isinstance(value, list | tuple):
-        parts = [unwrapped(each) for each in value]
+        parts = [without_sensitive(item) for item in value]
         return [part for part, _ in parts], any(secret for _, secret in parts)
     if isinstance(value, Mapping):
-        pairs = {key: unwrapped(each) for key, each in value.items()}
+        pairs = {key: without_sensitive(item) for key, item in value.items()}
         return {key: part for key, (part, _) in pairs.items()}, any(secret for _, secret in pairs.values())
     return value, False
 
@@ -128,7 +128,7 @@ def unwrapped(value: Any) -> tuple[Any, bool]:
 def sensitive_in(value: Any) -> list[Any]:
     """Return what the Sensitive values in `value` hide, also those among the arguments of Deferred ones."""
     if isinstance(value, WireSensitive):
-        return [unwrapped(value.value)[0], *sensitive_in(value.value)]
+        return [without_sensitive(value.value)[0], *sensitive_in(value.value)]
     if isinstance(value, WireDeferred):
         return sensitive_in(value.arguments)
     if isinstance(value, Mapping):
@@ -148,43 +148,43 @@ def of_bytes(data: bytes) -> dict[str, str]:
 def with_bytes(value: Any) -> tuple[Any, bool]:
     """`value` with all that `of_bytes` made as text again, its bytes as surrogate escapes, and whether there was such."""
     if isinstance(value, list):
-        parts = [with_bytes(each) for each in value]
-        return [part for part, _ in parts], any(found for _, found in parts)
+        parts = [with_bytes(item) for item in value]
+        return [part for part, _ in parts], any(is_changed for _, is_changed in parts)
     if not isinstance(value, dict):
         return value, False
     if value.get(PTYPE) == "Binary" and next(iter(value)) == PVALUE:
         return base64.b64decode(value[PVALUE]).decode("utf-8", "surrogateescape"), True
-    pairs = {key: with_bytes(each) for key, each in value.items()}
-    return {key: part for key, (part, _) in pairs.items()}, any(found for _, found in pairs.values())
+    pairs = {key: with_bytes(item) for key, item in value.items()}
+    return {key: part for key, (part, _) in pairs.items()}, any(is_changed for _, is_changed in pairs.values())
 
 
 def is_rich(value: Any) -> bool:
     """Whether anything in `value` needs rich data."""
     if isinstance(value, dict):
-        return PTYPE in value or any(is_rich(each) for each in value.values())
-    return isinstance(value, list) and any(is_rich(each) for each in value)
+        return PTYPE in value or any(is_rich(item) for item in value.values())
+    return isinstance(value, list) and any(is_rich(item) for item in value)
 
 
-def degraded(value: Any) -> Any:
+def as_plain_json(value: Any) -> Any:
     """`value` with everything that JSON cannot say as text: `/re/`, `default`, base64; Sensitive as what it hides."""
     if isinstance(value, list):
-        return [degraded(each) for each in value]
+        return [as_plain_json(item) for item in value]
     if not isinstance(value, dict):
         return value
     kind = value.get(PTYPE)
     if kind is None:
-        return {key: degraded(each) for key, each in value.items()}
+        return {key: as_plain_json(item) for key, item in value.items()}
     inner = value.get(PVALUE)
     if kind == "Default":
         return "default"
     if kind == "Regexp":
         return f"/{inner}/"
     if kind == "Sensitive":
-        return degraded(inner)
+        return as_plain_json(inner)
     if kind in _TEXTUAL or kind == "Binary":
         return str(inner)
     if kind == "Hash" and isinstance(inner, list):
-        return {_as_key(degraded(key)): degraded(each) for key, each in zip(inner[::2], inner[1::2], strict=False)}
+        return {_as_key(as_plain_json(key)): as_plain_json(item) for key, item in zip(inner[::2], inner[1::2], strict=False)}
     return str(kind)
 
 

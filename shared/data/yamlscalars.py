@@ -149,10 +149,10 @@ class Psych(Scalars):
                 return self.symbol(quoted[2] if quoted else text[1:])
             return _PSYCH_WORDS.get(text.lower(), text) if len(text) <= 5 else text
         if "-" in text[1:6]:
-            if found := _TIME.fullmatch(text):
-                return self.moment(text, _moment(found))
-            if found := _DATE.fullmatch(text):
-                return self.day(text, _day(found))
+            if match := _TIME.fullmatch(text):
+                return self.moment(text, _moment(match))
+            if match := _DATE.fullmatch(text):
+                return self.day(text, _day(match))
         if ":" in text:
             return _sixties(text)
         if text.lower() in _INFINITE:
@@ -219,8 +219,8 @@ class Core(Scalars):
             return _integer(text, 10)
         if _CORE_FLOAT.fullmatch(text) or text.lower() in _INFINITE:
             return _finite(text)
-        if found := _CORE_HEX.fullmatch(text):
-            return _integer(found[1], 16)
+        if match := _CORE_HEX.fullmatch(text):
+            return _integer(match[1], 16)
         return text
 
     def standard(self, kind: str, text: str) -> Any:
@@ -244,46 +244,46 @@ class Core(Scalars):
         return value
 
 
-def _moment(found: re.Match[str]) -> datetime | None:
+def _moment(match: re.Match[str]) -> datetime | None:
     """The time that a match of _TIME says, in UTC when it names no offset; None when there is no such time."""
-    year, month, day, hour, minute, second = (int(found[number]) for number in range(1, 7))
-    micro = int(((found[7] or "")[:6] or "0").ljust(6, "0"))
+    year, month, day, hour, minute, second = (int(match[number]) for number in range(1, 7))
+    micro = int(((match[7] or "")[:6] or "0").ljust(6, "0"))
     offset = timedelta()
-    if found[9]:
-        hours, minutes = int(found[9]), int(found[10] or 0)
-        offset = timedelta(hours=hours, minutes=-minutes if found[9].startswith("-") else minutes)
+    if match[9]:
+        hours, minutes = int(match[9]), int(match[10] or 0)
+        offset = timedelta(hours=hours, minutes=-minutes if match[9].startswith("-") else minutes)
     try:
         return datetime(year, month, day, hour, minute, second, micro, timezone(offset) if offset else UTC)
     except ValueError:
         return None
 
 
-def _day(found: re.Match[str]) -> date | None:
+def _day(match: re.Match[str]) -> date | None:
     """The day that a match of _DATE says; None when there is no such day."""
     try:
-        return date(int(found[1]), int(found[2]), int(found[3]))
+        return date(int(match[1]), int(match[2]), int(match[3]))
     except ValueError:
         return None
 
 
 def _sixties(text: str) -> Any:
     """A number in base 60, of which the last part are seconds when there are three, minutes when there are two; else the text."""
-    found = _SIXTIES.fullmatch(text)
-    if found is None:
+    match = _SIXTIES.fullmatch(text)
+    if match is None:
         return text
-    first, rest = _integer(found[1].replace("_", ""), 10), found[2].split(":")[1:]
-    whole = first * 3600 + sum(int(part) * 60 ** (1 - number) for number, part in enumerate(rest))
-    if found[3] is None:
-        return whole
-    fraction = float(found[3].replace("_", "") + "0") if len(found[3]) <= MAX_NUMBER else _too_long()
-    return _in_range(lambda: whole + fraction * 60 ** (2 - len(rest)))
+    first, rest = _integer(match[1].replace("_", ""), 10), match[2].split(":")[1:]
+    seconds = first * 3600 + sum(int(part) * 60 ** (1 - number) for number, part in enumerate(rest))
+    if match[3] is None:
+        return seconds
+    fraction = float(match[3].replace("_", "") + "0") if len(match[3]) <= MAX_NUMBER else _too_long()
+    return _in_range(lambda: seconds + fraction * 60 ** (2 - len(rest)))
 
 
-def _psych_integer(found: re.Match[str]) -> int:
+def _psych_integer(match: re.Match[str]) -> int:
     for group, base in ((2, 2), (3, 16), (4, 8), (5, 10)):
-        if found[group] is not None:
-            digits = found[group].replace("_", "").replace(",", "")
-            return _integer(found[1] + (digits or "0"), base)
+        if match[group] is not None:
+            digits = match[group].replace("_", "").replace(",", "")
+            return _integer(match[1] + (digits or "0"), base)
     raise AssertionError
 
 

@@ -180,8 +180,8 @@ def _quoted(text: str) -> str:
     return '"' + "".join(_UNPRINTABLE.sub(_escaped, json.dumps(piece, ensure_ascii=False)[1:-1]) for piece in pieces) + '"'
 
 
-def _escaped(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _escaped(match: re.Match[str]) -> str:
+    code = ord(match[0])
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
 

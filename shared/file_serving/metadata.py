@@ -151,8 +151,8 @@ def _type(info: os.stat_result, relative: str) -> FileType:
 
 
 def _checksum(fd: int, info: os.stat_result, options: MetadataOptions, confined: bool) -> str:
-    whole = checksums.is_digest(options.checksum_type)
-    if options.max_size is not None and whole and info.st_size > options.max_size:
+    is_digest = checksums.is_digest(options.checksum_type)
+    if options.max_size is not None and is_digest and info.st_size > options.max_size:
         raise TooLarge(f"A file of {info.st_size} bytes is too large to be summed", hint=f"The limit is {options.max_size} bytes.")
     value = "" if fd < 0 else checksums.of_file(options.checksum_type, fd, limit=info.st_size if confined else None)
     return f"{{{options.checksum_type}}}{value}"

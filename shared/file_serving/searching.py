@@ -56,13 +56,13 @@ def search_merged(roots: Sequence[tuple[FileTree, str]], options: MetadataOption
     listing = MetadataListing()
     seen: set[str] = set()
     for tree, relative in roots:
-        found = tree.lstat(relative)
-        if found is None:
+        root = tree.lstat(relative)
+        if root is None:
             continue
         count = 0
         base = str(tree.path(relative))
         unserved: list[str] = []
-        for name, info in _walk(tree, relative, found, options, unserved):
+        for name, info in _walk(tree, relative, root, options, unserved):
             count += name != "."
             if len(seen) >= options.max_entries:
                 raise TooLarge(f"The directory {quoted_for_log(base)} has more than {options.max_entries} entries")
@@ -91,12 +91,12 @@ def names_below(tree: FileTree, relative: str, options: MetadataOptions, *, with
     Raises:
         BadRequest, TooLarge: see `search`.
     """
-    found = tree.lstat(relative)
-    if found is None:
+    root = tree.lstat(relative)
+    if root is None:
         return [], []
     names: list[str] = []
     base = str(tree.path(relative))
-    for name, _ in _walk(tree, relative, found, options, None, frozenset(without)):
+    for name, _ in _walk(tree, relative, root, options, None, frozenset(without)):
         if len(names) > options.max_entries:
             raise TooLarge(f"The directory {quoted_for_log(base)} has more than {options.max_entries} entries")
         names.append(name)

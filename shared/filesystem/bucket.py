@@ -58,10 +58,10 @@ class BucketKey:
             raise BadRequest(f'Unsupported checksum type "{quoted_for_log(kind)[1:-1]}"', hint=f"This bucket stores files by {algorithm}.")
         if not checksums.valid(algorithm, value):
             raise BadRequest(f"Invalid checksum {quoted_for_log(value)}")
-        return cls(Checksum(algorithm, value), recorded(path) if path else None)
+        return cls(Checksum(algorithm, value), path_line(path) if path else None)
 
 
-def recorded(path: str) -> str:
+def path_line(path: str) -> str:
     """An original path as one line of `paths`: what cannot stand in a line is written `\\xNN`; BadRequest when it is too long."""
     if len(path) > MAX_PATH:
         raise BadRequest(f"The original path is longer than {MAX_PATH} characters")
@@ -129,7 +129,7 @@ class Bucket:
         try:
             with open_beneath(self.root, f"{self._relative(value)}/contents", follow=False):
                 pass
-            return path is None or recorded(path) in self.paths(value)
+            return path is None or path_line(path) in self.paths(value)
         except NotFound:
             return False
 
@@ -150,15 +150,15 @@ class Bucket:
 
     def entries(self, since: datetime | None = None, until: datetime | None = None) -> list[BucketEntry]:
         """All entries stored in the span, by path, then by time; both bounds belong to it."""
-        found = []
+        entries = []
         for folder in self._folders():
             try:
                 stored = datetime.fromtimestamp(int((folder / "paths").stat().st_mtime), UTC)
             except OSError:
                 continue
             if (since is None or since <= stored) and (until is None or stored <= until):
-                found += [BucketEntry(folder.name, stored, path) for path in self.paths(folder.name)]
-        return sorted(found, key=lambda entry: (entry.path, entry.stored))
+                entries += [BucketEntry(folder.name, stored, path) for path in self.paths(folder.name)]
+        return sorted(entries, key=lambda entry: (entry.path, entry.stored))
 
     def _folders(self) -> Iterator[Path]:
         def below(folder: Path, depth: int) -> Iterator[Path]:
@@ -205,10 +205,10 @@ class Bucket:
         """Remove what writers that died left behind more than `older_than` seconds ago; how many. Each new writer does it."""
         gone = 0
         try:
-            left = list(self.root.iterdir())
+            names = list(self.root.iterdir())
         except FileNotFoundError:
             return 0
-        for path in left:
+        for path in names:
             with suppress(FileNotFoundError):
                 if path.name.startswith(".incoming-") and path.lstat().st_mtime < time.time() - older_than:
                     path.unlink()
@@ -288,7 +288,7 @@ class Incoming:
         try:
             write_all(self._fd, block)
         except OSError as err:
-            raise _translated(err) from err
+            raise _bucket_error(err) from err
 
     def keep(self, value: str | None = None, path: str | None = None) -> str:
         """
@@ -309,7 +309,7 @@ class Incoming:
                 f"The file does not match its checksum: announced {quoted_for_log(value)}, received {Checksum(bucket.algorithm, found)}",
                 hint="The body was cut off or changed on its way; nothing was stored.",
             )
-        line = recorded(path) if path else None
+        line = path_line(path) if path else None
         try:
             os.fchmod(self._fd, 0o440)
             os.fsync(self._fd)
@@ -321,11 +321,11 @@ class Incoming:
                 if line is not None:
                     _append(paths, line)
         except OSError as err:
-            raise _translated(err) from err
+            raise _bucket_error(err) from err
         return found
 
-    def _place(self, folder: Path, found: str) -> None:
-        bucket, contents, whole = self.bucket, folder / "contents", Checksum(self.bucket.algorithm, found)
+    def _place(self, folder: Path, value: str) -> None:
+        bucket, contents, checksum = self.bucket, folder / "contents", Checksum(self.bucket.algorithm, value)
         try:
             old = os.open(contents, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -335,25 +335,25 @@ class Incoming:
         except OSError as err:
             if err.errno != errno.ELOOP:
                 raise
-            bucket.report("warning", f"The backup of {whole} is a symbolic link. Overwriting it.")
+            bucket.report("warning", f"The backup of {checksum} is a symbolic link. Overwriting it.")
             self._rename(contents)
             return
         try:
             if _same(old, self._fd):
-                bucket.report("info", f"FileBucket got a duplicate file {whole}")
+                bucket.report("info", f"FileBucket got a duplicate file {checksum}")
                 with suppress(PermissionError):  # stored by another user: its time stays
                     os.utime(old)
                 return
-            intact = stat.S_ISREG(os.fstat(old).st_mode) and checksums.of_file(bucket.algorithm, old) == found
+            intact = stat.S_ISREG(os.fstat(old).st_mode) and checksums.of_file(bucket.algorithm, old) == value
         finally:
             os.close(old)
         if intact:
             bucket.report("err", f"Unable to verify existing FileBucket backup at '{contents}'.")
             raise Conflict(
-                f"Existing backup and new file have different content but same checksum, {whole}. "
+                f"Existing backup and new file have different content but same checksum, {checksum}. "
                 "Verify existing backup and remove if incorrect."
             )
-        bucket.report("warning", f"Existing backup does not match its expected sum, {whole}. Overwriting corrupted backup.")
+        bucket.report("warning", f"Existing backup does not match its expected sum, {checksum}. Overwriting corrupted backup.")
         self._rename(contents)
 
     def _rename(self, contents: Path) -> None:
@@ -402,7 +402,7 @@ def _same(first: int, second: int) -> bool:
     return True
 
 
-def _translated(err: OSError) -> OSError | OutOfSpace:
+def _bucket_error(err: OSError) -> OSError | OutOfSpace:
     if err.errno in (errno.ENOSPC, errno.EDQUOT):
         return OutOfSpace("The filebucket's file system is full")
     return err

@@ -179,10 +179,10 @@ class Checksum:
         match = _TEXT.fullmatch(text)
         if match is None or not is_algorithm(match[1]):
             raise BadData(f"Not a checksum: {quoted_for_log(text)}")
-        found = cls(match[1], match[2])
-        if found.type != "none" and not valid(found.type, found.value):
-            raise BadData(f"Not a checksum of type {found.type}: {quoted_for_log(text)}")
-        return found
+        checksum = cls(match[1], match[2])
+        if checksum.type != "none" and not valid(checksum.type, checksum.value):
+            raise BadData(f"Not a checksum of type {checksum.type}: {quoted_for_log(text)}")
+        return checksum
 
     @classmethod
     def of(cls, name: Algorithm, data: bytes) -> Checksum:
@@ -195,10 +195,10 @@ def looks_like_checksum(text: str) -> bool:
     return match is not None and bool(match[2]) and not match[2][0].isspace()
 
 
-def matches(wanted: Checksum, found: Checksum) -> bool:
-    """Whether `found` satisfies `wanted`: equal digests, or for times: `found` is not older than `wanted`. `none` is never satisfied."""
-    if wanted.type != found.type or wanted.type == "none":
+def matches(expected: Checksum, actual: Checksum) -> bool:
+    """Return whether `actual` satisfies `expected`: digests are equal, a time is not older. Nothing satisfies `none`."""
+    if expected.type != actual.type or expected.type == "none":
         return False
-    if wanted.type in TIMES:
-        return time_of(found.value) >= time_of(wanted.value)
-    return wanted.value == found.value
+    if expected.type in TIMES:
+        return time_of(actual.value) >= time_of(expected.value)
+    return expected.value == actual.value

@@ -213,7 +213,7 @@ def append_synced(path: Path, data: bytes, *, mode: int = 0o644) -> None:
         os.close(fd)
 
 
-def appending(path: Path, *, mode: int = 0o640, owner: tuple[int, int] | None = None) -> int:
+def open_for_appending(path: Path, *, mode: int = 0o640, owner: tuple[int, int] | None = None) -> int:
     """
     A descriptor that writes at the end of `path`; no link is followed, and nothing is waited for.
 
@@ -341,7 +341,7 @@ class FileLock:
             self.release()
 
 
-def readable_by_others(path: Path) -> bool:
+def is_readable_by_others(path: Path) -> bool:
     """Whether anyone but owner and group may read `path`."""
     return bool(path.stat().st_mode & stat.S_IROTH)
 
@@ -350,14 +350,14 @@ __all__ = [
     "FileLock",
     "Stamp",
     "append_synced",
-    "appending",
     "descriptor_beneath",
     "directory_beneath",
     "inside",
+    "is_readable_by_others",
     "make_directory",
     "open_beneath",
+    "open_for_appending",
     "parts_of",
-    "readable_by_others",
     "stamp_of",
     "sync_directory",
     "write_all",

@@ -34,7 +34,7 @@ def searchable(bits: int) -> int:
     return bits | (bits & 0o444) >> 2
 
 
-def applied(mode: str, current: int, *, directory: bool) -> int:
+def apply_mode(mode: str, current: int, *, directory: bool) -> int:
     """
     The bits that result from `mode`.
 
@@ -96,6 +96,6 @@ def in_sync(mode: str, current: str, *, directory: bool) -> bool:
     if not is_octal(current):
         return False
     try:
-        return applied(mode, int(current, 8), directory=directory) == int(current, 8)
+        return apply_mode(mode, int(current, 8), directory=directory) == int(current, 8)
     except ResourceError:
         return False

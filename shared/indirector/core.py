@@ -191,7 +191,7 @@ def _option(name: str, value: Any) -> Option:
     if isinstance(value, int | float | str):
         return str(value)
     if isinstance(value, Sequence):
-        return [str(each) for each in value]
+        return [str(item) for item in value]
     raise BadRequest(f"The option {name} cannot be a {type(value).__name__}")
 
 
@@ -302,23 +302,23 @@ class Binding(Generic[M]):
                 return self.terminus.filter(cached, request)
         if request.ignore_terminus:
             return None
-        found = await self.terminus.find(request)
-        if found is None:
+        instance = await self.terminus.find(request)
+        if instance is None:
             return None
-        found = self._expiring(found)
+        instance = self._expiring(instance)
         if self.cache and not request.ignore_cache_save:
             log.info("Caching %s for %s", self.indirection.name, request.key)
             try:
-                await self.cache.save(replace(request, body=found))
+                await self.cache.save(replace(request, body=instance))
             except OSError as err:
                 log.error("Could not cache %s for %s: %s", self.indirection.name, request.key, err)
-        return self.terminus.filter(found, request)
+        return self.terminus.filter(instance, request)
 
     async def search(self, key: str | Request[M], **parameters: Any) -> list[M] | None:
         """All instances that fit, never from the cache; None when what is searched does not exist."""
         request = self._request(key, "search", parameters)
-        found = await self.terminus.search(request)
-        return None if found is None else [self._expiring(each) for each in found]
+        instances = await self.terminus.search(request)
+        return None if instances is None else [self._expiring(instance) for instance in instances]
 
     async def save(self, instance: M | Request[M], key: str | None = None, **parameters: Any) -> object:
         """Store an instance, then in the cache; gives what the terminus returned."""
@@ -364,8 +364,8 @@ class Binding(Generic[M]):
         if request.body is not None and request.body.name != request.key:
             raise BadRequest(f'Instance name "{request.body.name}" does not match requested key "{request.key}"')
         if request.client is not None and not self.terminus.authorized(verb, request):
-            given = f" with {dict(request.options)}" if request.options else ""
-            raise NotAuthorizedByTerminus(f"Not authorized to call {verb} on /{self.indirection.name}/{request.key}{given}")
+            options = f" with {dict(request.options)}" if request.options else ""
+            raise NotAuthorizedByTerminus(f"Not authorized to call {verb} on /{self.indirection.name}/{request.key}{options}")
         return request
 
     async def _cached(self, request: Request[M]) -> M | None:
@@ -380,10 +380,10 @@ class Binding(Generic[M]):
             return None
         return cached
 
-    def _expiring(self, found: M) -> M:
-        if not self.indirection.expires or found.expiration is not None:
-            return found
-        return found.model_copy(update={"expiration": self.now() + self.ttl})
+    def _expiring(self, instance: M) -> M:
+        if not self.indirection.expires or instance.expiration is not None:
+            return instance
+        return instance.model_copy(update={"expiration": self.now() + self.ttl})
 
 
 class NotAuthorizedByTerminus(Denied):

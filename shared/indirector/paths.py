@@ -88,33 +88,33 @@ def is_scheme_b(raw_path: str) -> bool:
     return raw_path.split("/", 2)[1:2] != [] and raw_path.split("/", 2)[1] in FIRST_SEGMENTS
 
 
-def decoded(text: str) -> str:
+def decode_path(text: str) -> str:
     """`text` percent-decoded once; BadName for broken escapes and for what is not UTF-8."""
     try:
         data = text.encode("ascii")
         if any(map(_BAD_PERCENT.search, percent.pieces(data))):
             raise BadName(f"Not a valid percent escape in {quoted_for_log(text)}")
-        return percent.unescaped(data).decode("utf-8")
+        return percent.decode_percent(data).decode("utf-8")
     except (UnicodeDecodeError, UnicodeEncodeError) as err:
         raise BadName(f"Not UTF-8: {quoted_for_log(text)}") from err
 
 
 def parameters(text: str) -> dict[str, Option]:
     """The parameters of a query or form; repeated ones become lists, in order."""
-    found: dict[str, Option] = {}
+    options: dict[str, Option] = {}
     pairs = [pair for pair in text.split("&", MAX_SEPARATORS) if pair]
     if len(pairs) > MAX_FIELDS or (pairs and pairs[-1].count("&")):
         raise BadRequest(f"More than {MAX_FIELDS} parameters")
     for pair in pairs:
         raw_name, _, raw_value = pair.partition("=")
-        name, value = decoded(raw_name.replace("+", " ")), decoded(raw_value.replace("+", " "))
+        name, value = decode_path(raw_name.replace("+", " ")), decode_path(raw_value.replace("+", " "))
         name = name.removesuffix("[]")
-        before = found.get(name)
+        before = options.get(name)
         if before is None:
-            found[name] = value
+            options[name] = value
         else:
-            found[name] = [*([before] if isinstance(before, str) else before), value]
-    return found
+            options[name] = [*([before] if isinstance(before, str) else before), value]
+    return options
 
 
 def single(name: str, value: Option | None) -> str | None:
@@ -149,8 +149,8 @@ def verb_for(method: str, name: str) -> tuple[str, Verb]:
     try:
         return indirection, METHODS[method, number]
     except KeyError:
-        said = plurality(indirection)[1]  # 3.x has cut the ending off by then, and looks again
-        raise BadRequest(f"No support for plurality {said} for {method} operations") from None
+        verb = plurality(indirection)[1]  # 3.x has cut the ending off by then, and looks again
+        raise BadRequest(f"No support for plurality {verb} for {method} operations") from None
 
 
 def parse(method: str, raw_path: str, raw_query: str = "") -> IndirectorCall:
@@ -168,27 +168,31 @@ def parse(method: str, raw_path: str, raw_query: str = "") -> IndirectorCall:
 
 def _parse_a(method: str, raw_path: str, raw_query: str) -> IndirectorCall:
     parts = raw_path.split("/", 3)
-    environment = valid_environment(decoded(parts[1]) if len(parts) > 1 else "")
-    name = decoded(parts[2]) if len(parts) > 2 else ""
+    environment = valid_environment(decode_path(parts[1]) if len(parts) > 1 else "")
+    name = decode_path(parts[2]) if len(parts) > 2 else ""
     _check_name(name)
     indirection, verb = verb_for(method, name)
-    key = decoded(parts[3]) if len(parts) > 3 else ""
+    key = decode_path(parts[3]) if len(parts) > 3 else ""
     options = parameters(raw_query)
     single("environment", options.pop("environment", None))  # the path's wins
-    return IndirectorCall(indirection, verb, _collapsed(indirection, key), environment, LEGACY, method, decoded(raw_path), options=options)
+    return IndirectorCall(
+        indirection, verb, _collapsed(indirection, key), environment, LEGACY, method, decode_path(raw_path), options=options
+    )
 
 
 def _parse_b(method: str, raw_path: str, raw_query: str) -> IndirectorCall:
     parts = raw_path.split("/", 4)
     prefix = parts[1]
-    name = decoded(parts[3]) if len(parts) > 3 else ""
+    name = decode_path(parts[3]) if len(parts) > 3 else ""
     _check_name(name)
     indirection, verb = verb_for(method, name)
-    key = decoded(parts[4]) if len(parts) > 4 else ""
+    key = decode_path(parts[4]) if len(parts) > 4 else ""
     options = parameters(raw_query)
     wanted = single("environment", options.pop("environment", None))
     environment = None if wanted is None else valid_environment(wanted)
-    return IndirectorCall(indirection, verb, _collapsed(indirection, key), environment, MODERN, method, decoded(raw_path), prefix, options)
+    return IndirectorCall(
+        indirection, verb, _collapsed(indirection, key), environment, MODERN, method, decode_path(raw_path), prefix, options
+    )
 
 
 def _check_name(name: str) -> None:

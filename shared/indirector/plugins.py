@@ -46,7 +46,7 @@ def find_plugins(directories: Sequence[Path]) -> dict[tuple[str, str], Plugin]:
     Raises:
         ConfigError: names the directory that may not be read.
     """
-    found: dict[tuple[str, str], Plugin] = {}
+    plugins: dict[tuple[str, str], Plugin] = {}
     for directory in directories:
         try:
             files = sorted((directory / "puppet" / "indirector").glob("*/*.py"))
@@ -57,14 +57,14 @@ def find_plugins(directories: Sequence[Path]) -> dict[tuple[str, str], Plugin]:
         for path in files:
             indirection, terminus = path.parent.name, path.stem
             if indirection.isidentifier() and terminus.isidentifier():
-                found.setdefault((indirection, terminus), Plugin(indirection, terminus, path))
-    return found
+                plugins.setdefault((indirection, terminus), Plugin(indirection, terminus, path))
+    return plugins
 
 
 def terminus_of(plugin: Plugin, context: PluginContext) -> Terminus[Any]:
     """The plugin's terminus, made; ConfigError when the file does not define exactly one."""
-    made: Any = pluginfiles.only(plugin.load(), Terminus)
-    return made(context)  # type: ignore[no-any-return]
+    cls: Any = pluginfiles.only(plugin.load(), Terminus)
+    return cls(context)  # type: ignore[no-any-return]
 
 
 def indirection_of(plugin: Plugin) -> Indirection[Any] | None:

@@ -45,8 +45,8 @@ class CodeTerminus(Terminus[M]):
         self.make = make
 
     async def find(self, request: Request[M]) -> M | None:
-        made = self.make(request)
-        return await made if isinstance(made, Awaitable) else made
+        instance = self.make(request)
+        return await instance if isinstance(instance, Awaitable) else instance
 
 
 class FilePerKey(Terminus[M]):
@@ -91,8 +91,8 @@ class FilePerKey(Terminus[M]):
 
     async def search(self, request: Request[M]) -> list[M]:
         """All that are stored, by key."""
-        found = [await asyncio.to_thread(self._read, key) for key in await asyncio.to_thread(self.keys)]
-        return [each for each in found if each is not None]
+        instances = [await asyncio.to_thread(self._read, key) for key in await asyncio.to_thread(self.keys)]
+        return [instance for instance in instances if instance is not None]
 
     async def save(self, request: Request[M]) -> object:
         try:
@@ -346,13 +346,13 @@ async def _feed(process: asyncio.subprocess.Process, stdin: bytes | None) -> Non
 
 async def _bounded(stream: asyncio.StreamReader, most: int, *, on_overflow: Callable[[], None] | None = None) -> tuple[bytes, bool]:
     """A stream to its end, its first `most` bytes kept, and whether there were more."""
-    kept = bytearray()
+    output = bytearray()
     overflown = False
     while chunk := await stream.read(65536):
-        if len(kept) + len(chunk) <= most and not overflown:
-            kept += chunk
+        if len(output) + len(chunk) <= most and not overflown:
+            output += chunk
         elif not overflown:
             overflown = True
             if on_overflow:
                 on_overflow()
-    return bytes(kept), overflown
+    return bytes(output), overflown

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..data.richdata import degraded, is_rich, with_bytes
+from ..data.richdata import as_plain_json, is_rich, with_bytes
 from ..errors import BadData, NotAcceptable
 from ..indirector.core import Indirection, Model
 from ..wire.dialects import Dialect
@@ -105,7 +105,7 @@ class Catalog(Model):
                 log.warning(
                     "%s[%s] has values that this agent's format cannot hold; they are sent as text", resource["type"], resource["title"]
                 )
-                resource["parameters"] = degraded(resource["parameters"])
+                resource["parameters"] = as_plain_json(resource["parameters"])
         return data
 
     def checked(self) -> Catalog:

@@ -30,7 +30,7 @@ class JournalHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            self._socket.sendto(packed({"SYSLOG_IDENTIFIER": self.ident, **self.fields(record)}), str(self.path))
+            self._socket.sendto(journal_datagram({"SYSLOG_IDENTIFIER": self.ident, **self.fields(record)}), str(self.path))
         except OSError:
             self.handleError(record)
 
@@ -39,10 +39,10 @@ class JournalHandler(logging.Handler):
         super().close()
 
 
-def packed(fields: Mapping[str, str]) -> bytes:
+def journal_datagram(fields: Mapping[str, str]) -> bytes:
     """A datagram: `NAME=value` lines; a value of several lines has its length before it."""
-    found = b""
+    datagram = b""
     for name, value in fields.items():
         data = value.encode("utf-8", "backslashreplace")[:MAX_FIELD]
-        found += name.encode() + (b"\n" + struct.pack("<Q", len(data)) + data if b"\n" in data else b"=" + data) + b"\n"
-    return found
+        datagram += name.encode() + (b"\n" + struct.pack("<Q", len(data)) + data if b"\n" in data else b"=" + data) + b"\n"
+    return datagram

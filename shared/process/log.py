@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from ..errors import ConfigError
-from ..filesystem.files import appending
+from ..filesystem.files import open_for_appending
 from .journal import SOCKET, JournalHandler
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def level_name(number: int) -> str:
     return next((name for name, value in reversed(list(LEVELS.items())) if number >= value), "debug")
 
 
-def escaped(text: str, *, lines: bool = False) -> str:
+def escape_controls(text: str, *, lines: bool = False) -> str:
     """`text` without control characters, so that it cannot forge a line or steer a terminal; `lines`: newlines and tabs stay."""
     cut = text if len(text) <= MAX_MESSAGE else text[:MAX_MESSAGE] + "…"
     keep = "\n\t" if lines else ""
@@ -89,7 +89,7 @@ def for_console(text: str) -> str:
 
     A line that begins as messages do, `Error: `, is indented: only the program itself begins one at the margin.
     """
-    return _LIKE_A_LINE.sub("\n  ", escaped(text, lines=True))
+    return _LIKE_A_LINE.sub("\n  ", escape_controls(text, lines=True))
 
 
 class _Formatter(logging.Formatter):
@@ -100,7 +100,7 @@ class _Formatter(logging.Formatter):
         self.lines = lines
 
     def text(self, record: logging.LogRecord) -> str:
-        text = escaped(record.getMessage(), lines=self.lines)
+        text = escape_controls(record.getMessage(), lines=self.lines)
         if record.exc_info and not record.exc_text:
             record.exc_text = self.formatException(record.exc_info)
         return f"{text}\n{record.exc_text}" if record.exc_text else text
@@ -114,10 +114,10 @@ class ConsoleFormatter(_Formatter):
         self.colour = colour
 
     def format(self, record: logging.LogRecord) -> str:
-        shown = _SHOWN[LEVELS[level_name(record.levelno)]]
-        source = escaped(getattr(record, "source", ""))
+        label = _SHOWN[LEVELS[level_name(record.levelno)]]
+        source = escape_controls(getattr(record, "source", ""))
         text = for_console(self.text(record)).removesuffix("\n")  # a diff ends its last line itself
-        line = f"{shown}: {source}: {text}" if source and source != "Puppet" else f"{shown}: {text}"
+        line = f"{label}: {source}: {text}" if source and source != "Puppet" else f"{label}: {text}"
         code = _COLOURS[LEVELS[level_name(record.levelno)]]
         return f"\x1b[{code}m{line}\x1b[0m" if self.colour and code else line
 
@@ -132,7 +132,8 @@ class FileFormatter(_Formatter):
         when = datetime.fromtimestamp(record.created).astimezone().strftime("%Y-%m-%d %H:%M:%S %z")
         origin = ORIGIN.get()
         belongs = f" [{origin.request}]" if origin is not None else ""
-        return f"{when} {escaped(getattr(record, 'source', '')) or 'Puppet'} ({level_name(record.levelno)}): {self.text(record)}{belongs}"
+        source = escape_controls(getattr(record, "source", "")) or "Puppet"
+        return f"{when} {source} ({level_name(record.levelno)}): {self.text(record)}{belongs}"
 
 
 class JsonFormatter(_Formatter):
@@ -144,11 +145,11 @@ class JsonFormatter(_Formatter):
     def format(self, record: logging.LogRecord) -> str:
         level = level_name(record.levelno)
         origin = ORIGIN.get()
-        asked = {"request": origin.request} if origin is not None else {}
+        request = {"request": origin.request} if origin is not None else {}
         return json.dumps(
             {
                 **getattr(record, "fields", {}),
-                **asked,
+                **request,
                 "level": level,
                 "message": self.text(record),
                 "source": getattr(record, "source", "") or "Puppet",
@@ -205,7 +206,7 @@ class SyslogHandler(logging.handlers.SysLogHandler):
 
     def emit(self, record: logging.LogRecord) -> None:
         source = getattr(record, "source", "") or "Puppet"
-        self.ident = f"{self._named}[{os.getpid()}]: " + ("" if source == "Puppet" else f"({escaped(source)}) ")
+        self.ident = f"{self._named}[{os.getpid()}]: " + ("" if source == "Puppet" else f"({escape_controls(source)}) ")
         for line in self._formatter.text(record).splitlines():
             super().emit(logging.LogRecord(record.name, record.levelno, record.pathname, record.lineno, "%s", (line,), None))
 
@@ -230,7 +231,7 @@ def handler_for(destination: str, *, colour: str, ident: str, facility: str) -> 
         try:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
             if not path.exists():
-                os.close(appending(path, mode=0o644))
+                os.close(open_for_appending(path, mode=0o644))
             file = logging.handlers.WatchedFileHandler(path, encoding="utf-8", errors="replace")
         except OSError as err:
             raise ConfigError(f"Could not set logdest to {destination}: {err.strerror}") from err
@@ -250,7 +251,7 @@ def set_up(
     """Send this process' logs where they are wanted; replaces what an earlier call set up."""
     for number, name in ((NOTICE, "NOTICE"), (ALERT, "ALERT"), (EMERG, "EMERG")):
         logging.addLevelName(number, name)
-    handlers = [handler_for(each, colour=colour, ident=ident, facility=facility) for each in destinations]
+    handlers = [handler_for(destination, colour=colour, ident=ident, facility=facility) for destination in destinations]
     root = logging.getLogger()
     for old in list(root.handlers):
         root.removeHandler(old)

@@ -187,11 +187,11 @@ def queued(capacity: int, loggers: Sequence[str] = ("", "puppet.access"), *, flu
                 logger.addHandler(logging.NullHandler())  # without any, Python would write to standard error
 
 
-def _name(logger: logging.Logger, destination: logging.Handler, taken: dict[str, QueuedHandler]) -> str:
+def _name(logger: logging.Logger, destination: logging.Handler, handlers: dict[str, QueuedHandler]) -> str:
     """Return what the metrics call a destination: its file or kind, `access log` before it where it is that one's."""
     place = getattr(destination, "baseFilename", "") or type(destination).__name__.removesuffix("Handler").lower()
     name = f"{logger.name.removeprefix('puppet.')} log: {place}" if logger.name != "root" else str(place)
-    return name if name not in taken else f"{name} {len(taken)}"
+    return name if name not in handlers else f"{name} {len(handlers)}"
 
 
 __all__ = ["LogQueues", "QueuedHandler", "queued"]

@@ -66,10 +66,10 @@ async def collect_garbage_forever(deserted: Callable[[], bool], idle: Callable[[
 def _of_glibc(name: str) -> Callable[..., object]:
     """The function; one that does nothing, where there is another library."""
     try:
-        found: Callable[..., object] = getattr(ctypes.CDLL(None), name)
+        function: Callable[..., object] = getattr(ctypes.CDLL(None), name)
     except (AttributeError, OSError):
         return lambda *_: None
-    return found
+    return function
 
 
 __all__ = ["collect_garbage_forever", "freeze_loaded_objects", "use_single_malloc_arena"]

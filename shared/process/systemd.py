@@ -19,8 +19,8 @@ class Notifier:
         place = environ.get("NOTIFY_SOCKET", "")
         self._address = "\0" + place[1:] if place.startswith("@") else place
         mine = environ.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
-        wanted = environ.get("WATCHDOG_USEC", "")
-        self.watchdog = int(wanted) / 1e6 if mine and wanted.isascii() and wanted.isdigit() else 0.0
+        microseconds = environ.get("WATCHDOG_USEC", "")
+        self.watchdog = int(microseconds) / 1e6 if mine and microseconds.isascii() and microseconds.isdigit() else 0.0
 
     def ready(self, status: str) -> None:
         self._tell("READY=1", f"STATUS={status}")

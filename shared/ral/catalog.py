@@ -274,7 +274,7 @@ class _Reader:
         return declared is not None and not declared.meta and name != "provider" and name not in declaration.namevars
 
     def _unwrap(self, value: Any) -> tuple[Any, bool]:
-        return richdata.unwrapped(self._resolve(value))
+        return richdata.without_sensitive(self._resolve(value))
 
     def _resolve(self, value: Any) -> Any:
         if not richdata.has_deferred(value):

@@ -3,14 +3,11 @@
 from typing import TYPE_CHECKING, Any
 
 from .agent import AgentSettings
-from .base import Layers, SettingOptions, Settings, canonical, flags_of, ignored_setting_texts, load, path_names, unknown
+from .base import Layers, SettingOptions, Settings, canonical, flags_of, ignored_setting_texts, load, path_names, unknown_settings
 from .common import CommonSettings
 from .conf import Conf, parse, read
 from .ignored import IGNORED_SETTINGS, IgnoredSetting
-from .values import printed
-
-if TYPE_CHECKING:
-    from .master import MasterSettings
+from .values import setting_text
 
 __all__ = [
     "IGNORED_SETTINGS",
@@ -28,16 +25,22 @@ __all__ = [
     "load",
     "parse",
     "path_names",
-    "printed",
     "read",
-    "unknown",
+    "setting_text",
+    "unknown_settings",
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """MasterSettings is imported by those who use it: building the class costs an agent 20 ms at each start."""
+def _late_attribute(name: str) -> Any:
+    """Return MasterSettings to those who use it: building the class costs an agent 20 ms at each start."""
     if name == "MasterSettings":
         from .master import MasterSettings
 
         return MasterSettings
     raise AttributeError(name)
+
+
+if TYPE_CHECKING:
+    from .master import MasterSettings
+else:
+    __getattr__ = _late_attribute  # type checkers shall know which names there are

@@ -21,7 +21,7 @@ from ..errors import ConfigError
 from ..suggestions import did_you_mean
 from .conf import Conf, read
 from .ignored import IGNORED_SETTINGS
-from .values import printed
+from .values import setting_text
 
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))", re.ASCII)
 _ALIASES = {"serverport": "masterport"}
@@ -175,7 +175,7 @@ def load(
     _refuse_ignored(conf, layers)
     values = {name: layers.value(name) for name in cls.model_fields}
     try:
-        made = cls.model_validate(values)
+        settings = cls.model_validate(values)
     except ValidationError as err:
         first_error = err.errors(include_url=False, include_input=False)[0]
         message = first_error["msg"].removeprefix("Value error, ")
@@ -183,8 +183,8 @@ def load(
             raise ConfigError(message) from err
         name = str(first_error["loc"][0])
         raise ConfigError(f"Could not set {name}: {message}{_place(conf, layers, name)}") from err
-    made._given = frozenset().union(*layers.layers[:_SAID])
-    return made
+    settings._given = frozenset().union(*layers.layers[:_SAID])
+    return settings
 
 
 def ignored_setting_texts(cls: type[Settings], *, section: str, flags: Mapping[str, Any]) -> dict[str, str]:
@@ -197,17 +197,17 @@ def _layered(
     cls: type[Settings], section: str, flags: Texts, application: Texts, conf: Conf | None, root: bool | None, home: Path | None
 ) -> tuple[Conf, Layers]:
     """The file, and all texts that settings are made of."""
-    given, paths = {canonical(name): value for name, value in flags.items()}, path_names(cls)
+    options, paths = {canonical(name): value for name, value in flags.items()}, path_names(cls)
     base = directories(root=os.geteuid() == 0 if root is None else root, home=home or Path.home())
-    defaults = {**{name: each.default for name, each in IGNORED_SETTINGS.items()}, **_defaults(cls), **base}
+    defaults = {**{name: setting.default for name, setting in IGNORED_SETTINGS.items()}, **_defaults(cls), **base}
     if conf is None:
-        first = Layers([given, application, defaults], run_mode=section, paths=paths)
+        first = Layers([options, application, defaults], run_mode=section, paths=paths)
         conf = read(Path(str(first.value("config"))))
     own = {canonical(k): v for k, v in conf.section(section).items()}
     main = {canonical(k): v for k, v in conf.section("main").items()}
-    if not any("certname" in layer for layer in (given, own, main, application)):
+    if not any("certname" in layer for layer in (options, own, main, application)):
         defaults["certname"] = default_certname()
-    return conf, Layers([given, own, main, application, defaults], run_mode=section, paths=paths)
+    return conf, Layers([options, own, main, application, defaults], run_mode=section, paths=paths)
 
 
 def _place(conf: Conf, layers: Layers, name: str) -> str:
@@ -223,8 +223,8 @@ def _refuse_ignored(conf: Conf, layers: Layers) -> None:
             continue
         value, default = layers.value(name), Layers([{name: setting.default}, *layers.layers], run_mode=layers.run_mode).value(name)
         if not setting.is_default(value, default):
-            shown = f"'{printed(value)}'"
-            raise ConfigError(f"Could not set {name} to {shown}: that is not supported here{_place(conf, layers, name)}", hint=setting.why)
+            text = f"'{setting_text(value)}'"
+            raise ConfigError(f"Could not set {name} to {text}: that is not supported here{_place(conf, layers, name)}", hint=setting.why)
 
 
 def _refuse_environments_own(conf: Conf) -> None:
@@ -238,7 +238,7 @@ def _refuse_environments_own(conf: Conf) -> None:
                 )
 
 
-def unknown(conf: Conf, *classes: type[Settings], also: Iterable[str] = ()) -> list[str]:
+def unknown_settings(conf: Conf, *classes: type[Settings], also: Iterable[str] = ()) -> list[str]:
     """One sentence for each setting of a file that nothing here reads, with a hint where a name is close to a known one."""
     known = {name for cls in classes for name in cls.model_fields} | set(also) | set(IGNORED_SETTINGS)
     return [
@@ -307,12 +307,12 @@ def flags_of(argv: Iterable[str], *classes: type[Settings], without: Collection[
     Raises:
         ConfigError: a value is missing, or given to a boolean.
     """
-    settings, left, pending = SettingOptions(*classes, without=without), list[str](), list(argv)
+    settings, arguments, pending = SettingOptions(*classes, without=without), list[str](), list(argv)
     while pending:
         word = pending.pop(0)
         if word == "--":
-            left += [word, *pending]
+            arguments += [word, *pending]
             break
         if not settings.take(word, pending):
-            left.append(word)
-    return settings.values, left
+            arguments.append(word)
+    return settings.values, arguments

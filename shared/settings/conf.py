@@ -107,8 +107,8 @@ def without_setting(text: str, section: str, name: str) -> tuple[str, str | None
     start, end = _bounds(lines, section)
     for index in range(max(start, 0), end):
         if (match := _SETTING.fullmatch(lines[index])) and match[1].replace("-", "_") == name and not lines[index].lstrip().startswith("#"):
-            taken = lines.pop(index)
-            return "\n".join(lines) + "\n", taken.strip()
+            removed_line = lines.pop(index)
+            return "\n".join(lines) + "\n", removed_line.strip()
     return text, None
 
 

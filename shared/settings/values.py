@@ -46,45 +46,45 @@ def boolean(value: Any) -> bool:
 def words(value: Any) -> tuple[str, ...]:
     """A comma separated list."""
     if isinstance(value, list | tuple):
-        return tuple(str(each) for each in value)
+        return tuple(str(item) for item in value)
     return tuple(part.strip() for part in str(value or "").split(",") if part.strip())
 
 
 def warning_kinds(value: Any) -> tuple[str, ...]:
     """A comma separated list of kinds of warnings."""
-    given = words(value)
-    if strange := [each for each in given if each not in WARNING_KINDS]:
+    kinds = words(value)
+    if strange := [kind for kind in kinds if kind not in WARNING_KINDS]:
         raise ValueError(f"Cannot disable unrecognized warning types '{','.join(strange)}'; there are {', '.join(WARNING_KINDS)}")
-    return given
+    return kinds
 
 
 def paths(value: Any) -> tuple[Path, ...]:
     """A list of folders separated by `:`."""
     if isinstance(value, list | tuple):
-        return tuple(Path(each) for each in value)
+        return tuple(Path(item) for item in value)
     return tuple(Path(part) for part in str(value or "").split(":") if part)
 
 
 def priority(value: Any) -> int | Literal[""]:
     """What nice takes: of a word or a number; '' stays."""
     text = str(value).strip()
-    found = {"high": -10, "normal": 0, "low": 10, "idle": 19}.get(text)
-    if found is None and re.fullmatch(r"[+-]?\d{1,3}", text, re.ASCII):
-        found = int(text)
+    niceness = {"high": -10, "normal": 0, "low": 10, "idle": 19}.get(text)
+    if niceness is None and re.fullmatch(r"[+-]?\d{1,3}", text, re.ASCII):
+        niceness = int(text)
     if not text:
         return ""
-    if found is None or not -20 <= found <= 19:
+    if niceness is None or not -20 <= niceness <= 19:
         raise ValueError(f"Invalid priority format '{value}'; write high, normal, low, idle, or a number from -20 to 19")
-    return found
+    return niceness
 
 
 def checksum_types(value: Any) -> tuple[str, ...]:
     """A comma separated list of checksum types."""
-    given = words(value)
-    if strange := [each for each in given if not is_algorithm(each) or each == "none"]:
-        allowed = ", ".join(each for each in ALGORITHMS if each != "none")
+    types = words(value)
+    if strange := [name for name in types if not is_algorithm(name) or name == "none"]:
+        allowed = ", ".join(name for name in ALGORITHMS if name != "none")
         raise ValueError(f"Invalid value '{strange[0]}'; allowed values are {allowed}")
-    return given
+    return types
 
 
 def ciphers(value: Any) -> str:
@@ -102,10 +102,10 @@ def ciphers(value: Any) -> str:
 
 def revocation(value: Any) -> str:
     text = str(value).lower()
-    found = {"true": "chain", "chain": "chain", "leaf": "leaf", "false": "false"}.get(text)
-    if found is None:
+    mode = {"true": "chain", "chain": "chain", "leaf": "leaf", "false": "false"}.get(text)
+    if mode is None:
         raise ValueError(f"Invalid certificate revocation value '{value}': must be one of 'true', 'chain', 'leaf', or 'false'")
-    return found
+    return mode
 
 
 def autosign(value: Any) -> bool | Path:
@@ -127,12 +127,12 @@ _OF_THE_PROTOCOL = frozenset({"host", "connection", "transfer-encoding", "te", "
 
 def headers(value: Any) -> tuple[str, ...]:
     """`name:value` texts, separated by commas; ValueError for what is no header, or none that a setting may say."""
-    given = words(value)
-    for each in given:
-        match = _HEADER.fullmatch(each)
+    lines = words(value)
+    for line in lines:
+        match = _HEADER.fullmatch(line)
         if match is None or match[1].lower() in _OF_THE_PROTOCOL or match[1].lower().startswith("content-"):
-            raise ValueError(f"Invalid header '{each}'; write name:value, with none of the names that belong to the protocol itself")
-    return given
+            raise ValueError(f"Invalid header '{line}'; write name:value, with none of the names that belong to the protocol itself")
+    return lines
 
 
 Duration = Annotated[int, BeforeValidator(duration)]  # seconds
@@ -151,12 +151,12 @@ Revocation = Annotated[Literal["chain", "leaf", "false"], BeforeValidator(revoca
 Autosign = Annotated[bool | Path, BeforeValidator(autosign)]
 
 
-def printed(value: Any) -> str:
+def setting_text(value: Any) -> str:
     """A value as `puppet config print` shows it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if value is None:
         return "unlimited"
     if isinstance(value, tuple):
-        return (":" if value and isinstance(value[0], Path) else ",").join(str(each) for each in value)
+        return (":" if value and isinstance(value[0], Path) else ",").join(str(item) for item in value)
     return str(value)

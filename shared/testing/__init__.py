@@ -47,7 +47,7 @@ class Shelf(Terminus[M], Generic[M]):
     """
 
     def __init__(self, *instances: M, result: object = None) -> None:
-        self.instances: dict[str, M] = {each.name: each for each in instances}
+        self.instances: dict[str, M] = {instance.name: instance for instance in instances}
         self.streams: dict[str, bytes] = {}
         self.asked: list[tuple[str, str]] = []
         self.requests: list[Request[M]] = []

@@ -167,7 +167,7 @@ class FileMode(Property[str]):
         if modes.is_octal(desired) or current == ABSENT:
             return super().change_text(resource, current, desired)
         assert isinstance(resource, File)
-        bits = modes.octal(modes.applied(desired, int(current, 8), directory=resource.is_directory))
+        bits = modes.octal(modes.apply_mode(desired, int(current, 8), directory=resource.is_directory))
         return f"{super().change_text(resource, current, bits)} ({desired})"
 
 

@@ -78,12 +78,12 @@ class Dialect:
 
     def formats_of(self, indirection: WireIndirection[Any]) -> list[Format]:
         """The formats an indirection has in this dialect, the default first."""
-        found = [self.formats[name] for name in indirection.formats if name in self.formats]
-        return sorted(found, key=lambda each: (each.name != self.preferred, -each.weight))
+        formats = [self.formats[name] for name in indirection.formats if name in self.formats]
+        return sorted(formats, key=lambda form: (form.name != self.preferred, -form.weight))
 
     def formats_read(self, indirection: WireIndirection[Any]) -> list[Format]:
         """The formats in which this dialect takes an indirection's objects from the network."""
-        return [each for each in self.formats_of(indirection) if each.raw or each.name in self.readable]
+        return [form for form in self.formats_of(indirection) if form.raw or form.name in self.readable]
 
     def dump(self, indirection: WireIndirection[Any], instance: WireModel, format: Format) -> bytes:
         """One object as the bytes of a body."""
@@ -95,8 +95,8 @@ class Dialect:
     def dump_all(self, indirection: WireIndirection[Any], instances: list[Any], format: Format) -> bytes:
         """The answer to a search."""
         if format.raw:
-            return b"\n---\n".join(each.to_bytes(self) for each in instances)
-        return format.dump([self._data(indirection, each, format) for each in instances])
+            return b"\n---\n".join(instance.to_bytes(self) for instance in instances)
+        return format.dump([self._data(indirection, instance, format) for instance in instances])
 
     def _data(self, indirection: WireIndirection[Any], instance: WireModel, format: Format) -> Any:
         data = instance.to_form(self, format)
@@ -118,7 +118,7 @@ class Dialect:
         data = format.load(body)
         if not isinstance(data, list):
             raise BadData(f"Expected a list of {indirection.name}, got {_kind(data)}")
-        return [self._model(indirection, each, format) for each in data]
+        return [self._model(indirection, item, format) for item in data]
 
     def _model(self, indirection: WireIndirection[M], data: Any, format: Format) -> M:
         # Readers of PSON of every version take the wrapped and the bare form; readers of JSON never unwrap.

@@ -96,7 +96,7 @@ def of_content_type(header: str | None, formats: Sequence[Format]) -> Format:
     raise UnsupportedMediaType(f"Client sent a mime-type ({quoted_for_log(mime)[1:-1]}) that doesn't correspond to a format we support")
 
 
-def accepted(header: str, formats: Iterable[Format]) -> list[Format]:
+def accepted_formats(header: str, formats: Iterable[Format]) -> list[Format]:
     """
     Those of `formats` (the preferred first) that an Accept header names, in the header's order.
 
@@ -109,13 +109,13 @@ def accepted(header: str, formats: Iterable[Format]) -> list[Format]:
     known = list(formats)
     found: list[Format] = []
     for item in header.split(","):
-        wanted = item.split(";")[0].strip()
-        if wanted == "*/*":
+        media_type = item.split(";")[0].strip()
+        if media_type == "*/*":
             found += known
-        elif wanted.endswith("/*"):
-            found += [f for f in known if f.mime.startswith(wanted[:-1])]
+        elif media_type.endswith("/*"):
+            found += [f for f in known if f.mime.startswith(media_type[:-1])]
         else:
-            found += [f for f in known if wanted in (f.mime, f.name)]
+            found += [f for f in known if media_type in (f.mime, f.name)]
     if not found:
         raise NotAcceptable(f"No supported formats are acceptable (Accept: {header[:200]})")
     return list(dict.fromkeys(found))

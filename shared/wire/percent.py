@@ -23,9 +23,9 @@ def pieces(data: bytes) -> Iterator[bytes]:
         start = end
 
 
-def unescaped(data: bytes) -> bytes:
+def decode_percent(data: bytes) -> bytes:
     """`data` percent-decoded once; what is no escape stays as it is."""
     return b"".join(map(unquote_to_bytes, pieces(data)))
 
 
-__all__ = ["pieces", "unescaped"]
+__all__ = ["decode_percent", "pieces"]

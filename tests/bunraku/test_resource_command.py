@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bunraku.commands.resource import PrintedResource, ResourceCommand, edited, main, parse, render
+from bunraku.commands.resource import PrintedResource, ResourceCommand, edit_and_apply, main, parse, render
 from shared.errors import ConfigError, ResourceError
 from shared.ral import Platform, Providers
 from shared.settings import AgentSettings, load
@@ -126,7 +126,7 @@ def test_nothing_is_applied_when_the_editor_fails(
     editor.write_text(f'#!/bin/sh\nstat -c %a "$(dirname "$1")" > {tmp_path}/mode; cat "$1" > {tmp_path}/seen; exit 3\n')
     editor.chmod(0o755)
     monkeypatch.setenv("EDITOR", str(editor))
-    assert edited("notify { 'x': }") == 1
+    assert edit_and_apply("notify { 'x': }") == 1
     assert (tmp_path / "mode").read_text() == "700\n"
     assert (tmp_path / "seen").read_text() == "notify { 'x': }\n"
     assert "nothing was applied" in capsys.readouterr().err

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from shared.errors import BadName, NotFound, Unavailable
-from shared.filesystem.files import FileLock, append_synced, appending, inside, make_directory, open_beneath, sweep, write_atomic
+from shared.filesystem.files import FileLock, append_synced, inside, make_directory, open_beneath, open_for_appending, sweep, write_atomic
 
 
 @pytest.mark.parametrize("path", ["../x", "a/../../x", "/etc/passwd", "a\x00b", "..", "a/..", "x" * 300])
@@ -126,7 +126,7 @@ def test_sweep_removes_old_temporary_files_and_nothing_else(tmp_path: Path) -> N
 
 def written(path: Path, data: bytes, **how: Any) -> os.stat_result:
     """What the file is after `data` was added at its end."""
-    fd = appending(path, **how)
+    fd = open_for_appending(path, **how)
     try:
         os.write(fd, data)
         return os.fstat(fd)
@@ -144,7 +144,7 @@ def test_a_log_is_made_private_and_added_to(tmp_path: Path) -> None:
 def test_a_log_is_not_written_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "log").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(OSError):
-        appending(tmp_path / "log")
+        open_for_appending(tmp_path / "log")
     assert not (tmp_path / "elsewhere").exists()
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from shared.errors import BadData, MissingHeader, NotAcceptable, PuppetError, UnsupportedMediaType
 from shared.wire import formats
-from shared.wire.formats import B64_ZLIB_YAML, BINARY, JSON, PSON, RAW, RICH_JSON, TEXT, YAML, Format, accepted, of_content_type
+from shared.wire.formats import B64_ZLIB_YAML, BINARY, JSON, PSON, RAW, RICH_JSON, TEXT, YAML, Format, accepted_formats, of_content_type
 
 LEGACY = (PSON, YAML, B64_ZLIB_YAML, TEXT, RAW)
 MODERN = (RICH_JSON, JSON, PSON, YAML, TEXT, BINARY)
@@ -53,15 +53,15 @@ def test_the_content_type_of_answers_names_the_charset_where_clients_expect_it(f
     ],
 )
 def test_accept_chooses_in_the_clients_order(header: str, known: tuple[Format, ...], found: list[Format]) -> None:
-    assert [each.name for each in accepted(header, known)] == [each.name for each in found]
+    assert [each.name for each in accepted_formats(header, known)] == [each.name for each in found]
 
 
 @pytest.mark.parametrize("header", ["", "application/xml", "b64_zlib_yaml", "raw", "q=1", "JSON", "text", ",,,"])
 def test_accept_of_nothing_known_is_refused_and_shortened(header: str) -> None:
     with pytest.raises(NotAcceptable, match="No supported formats are acceptable"):
-        accepted(header, MODERN)
+        accepted_formats(header, MODERN)
     with pytest.raises(NotAcceptable) as caught:
-        accepted("x" * 10_000, MODERN)
+        accepted_formats("x" * 10_000, MODERN)
     assert len(str(caught.value)) < 300
 
 

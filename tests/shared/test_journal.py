@@ -7,7 +7,7 @@ import socket
 import struct
 from pathlib import Path
 
-from shared.process.journal import MAX_FIELD, JournalHandler, packed
+from shared.process.journal import MAX_FIELD, JournalHandler, journal_datagram
 from shared.process.log import LEVELS, ORIGIN, RequestOrigin, journal_fields
 
 
@@ -28,11 +28,11 @@ def unpacked(data: bytes) -> dict[str, str]:
 
 def test_fields_of_one_and_of_several_lines_come_back() -> None:
     fields = {"MESSAGE": "one\ntwo=2\n", "PRIORITY": "3", "EMPTY": "", "ODD": "a=b ü"}
-    assert unpacked(packed(fields)) == fields
+    assert unpacked(journal_datagram(fields)) == fields
 
 
 def test_a_field_is_cut_so_that_the_datagram_can_be_sent() -> None:
-    assert len(unpacked(packed({"MESSAGE": "x" * (MAX_FIELD + 1)}))["MESSAGE"]) == MAX_FIELD
+    assert len(unpacked(journal_datagram({"MESSAGE": "x" * (MAX_FIELD + 1)}))["MESSAGE"]) == MAX_FIELD
 
 
 def test_a_record_reaches_the_journal_with_its_level_and_its_request(tmp_path: Path) -> None:

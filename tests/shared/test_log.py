@@ -24,7 +24,7 @@ from shared.process.log import (
     JsonFormatter,
     RequestOrigin,
     SyslogHandler,
-    escaped,
+    escape_controls,
     handler_for,
     level_name,
     level_of,
@@ -123,11 +123,11 @@ def test_a_message_of_several_lines_stays_so_on_the_console_and_ends_once() -> N
     ],
 )
 def test_what_could_forge_a_line_or_steer_a_terminal_is_escaped(text: str, lines: bool, shown: str) -> None:
-    assert escaped(text, lines=lines) == shown
+    assert escape_controls(text, lines=lines) == shown
 
 
 def test_a_huge_message_is_cut() -> None:
-    assert escaped("x" * (MAX_MESSAGE + 10)) == "x" * MAX_MESSAGE + "…"
+    assert escape_controls("x" * (MAX_MESSAGE + 10)) == "x" * MAX_MESSAGE + "…"
 
 
 @pytest.mark.parametrize(("level", "code"), [("err", "1;31"), ("info", "0;32"), ("debug", "0;36")])

@@ -17,8 +17,8 @@ from shared.settings import (
     conf,
     flags_of,
     load,
-    printed,
-    unknown,
+    setting_text,
+    unknown_settings,
 )
 from shared.settings.values import size
 
@@ -92,7 +92,7 @@ def test_what_is_wrong_is_named_with_its_place(tmp_path: Path, text: str, messag
 
 def test_a_setting_that_nothing_reads_gets_a_hint(tmp_path: Path) -> None:
     parsed = conf.parse("servr = x\n[agent]\nruninterval = 5", tmp_path / "puppet.conf")
-    (found,) = unknown(parsed, AgentSettings)
+    (found,) = unknown_settings(parsed, AgentSettings)
     assert "Unknown setting servr in [main]" in found and "Did you mean server?" in found
 
 
@@ -145,7 +145,7 @@ def test_changing_a_setting_keeps_comments_and_order() -> None:
 
 
 def test_values_are_printed_as_config_print_shows_them() -> None:
-    assert [printed(v) for v in (True, None, 5, ("a", "b"), (Path("/a"), Path("/b")), Path("/x"))] == [
+    assert [setting_text(v) for v in (True, None, 5, ("a", "b"), (Path("/a"), Path("/b")), Path("/x"))] == [
         "true",
         "unlimited",
         "5",
@@ -163,7 +163,7 @@ def test_every_setting_says_what_it_is_for(cls: type[AgentSettings]) -> None:
 def test_settings_that_nothing_reads_may_stand_in_the_file_and_be_options(tmp_path: Path) -> None:
     text = "autoflush = false\nprivatedir = /private\n[agent]\nhostprivkey = $privatedir/key.pem\n"
     assert agent(tmp_path, text).hostprivkey == Path("/private/key.pem")
-    assert unknown(conf.parse(text), AgentSettings) == []
+    assert unknown_settings(conf.parse(text), AgentSettings) == []
     flags, left = flags_of(["--no-autoflush", "--passfile", "/x", "--tasks", "word"], AgentSettings)
     assert flags == {"autoflush": False, "passfile": "/x", "tasks": True} and left == ["word"]
 

@@ -21,7 +21,7 @@ from shared.models.node import NODE
 from shared.models.report import REPORT
 from shared.names import quoted_for_log, valid_certname, valid_environment, valid_file_key
 from shared.wire.dialects import LEGACY, MODERN, Dialect
-from shared.wire.formats import Format, accepted, of_content_type
+from shared.wire.formats import Format, accepted_formats, of_content_type
 
 LAWS = settings(max_examples=60, deadline=None, derandomize=True)
 
@@ -179,7 +179,7 @@ def test_any_data_is_an_instance_or_bad_data(what: str, data: Any) -> None:
 def test_any_header_chooses_formats_that_are_there_or_is_refused(header: str, dialect: Dialect) -> None:
     known = dialect.formats_of(FACTS)
     try:
-        chosen = accepted(header, known)
+        chosen = accepted_formats(header, known)
         assert chosen and all(each in known for each in chosen)
     except PuppetError as err:
         assert err.status in (400, 406)

@@ -235,7 +235,7 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
             with open_entry(resource.path, follow=resource.links == "follow") as entry:
                 info = entry.lstat()
                 if info is not None:
-                    bits = modes.applied(desired, stat.S_IMODE(info.st_mode), directory=stat.S_ISDIR(info.st_mode))
+                    bits = modes.apply_mode(desired, stat.S_IMODE(info.st_mode), directory=stat.S_ISDIR(info.st_mode))
                     set_mode(entry, bits)
 
         try:
@@ -330,7 +330,7 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
         if isinstance(group, int):
             gid = group
         mode = resource.value_of("mode")
-        bits = modes.applied(mode, current, directory=False) if mode else current
+        bits = modes.apply_mode(mode, current, directory=False) if mode else current
         return Rights(uid, gid, bits), _unknown_account(owner, group)
 
     async def _content(self, resource: File) -> AsyncIterator[bytes]:
@@ -388,7 +388,7 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
             raise ResourceError(f"Cannot create {resource.path}; parent directory {parent} does not exist")
         rights, missing = await asyncio.to_thread(self._rights, resource)
         mode = resource.value_of("mode")
-        bits = modes.applied(mode, 0o755, directory=True) if mode else None
+        bits = modes.apply_mode(mode, 0o755, directory=True) if mode else None
         await asyncio.to_thread(_create_directory, resource.path, rights, bits)
         if missing:
             raise NoSuchAccount(missing)

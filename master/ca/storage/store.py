@@ -16,10 +16,10 @@ from shared.filesystem.files import (
     FileLock,
     Stamp,
     append_synced,
+    is_readable_by_others,
     make_directory,
     open_beneath,
     owner_in,
-    readable_by_others,
     stamp_of,
     sync_directory,
     write_atomic,
@@ -139,7 +139,7 @@ class CaStore:
         repaired = []
         for path in (self.files.cakey, self.files.capass):
             try:
-                if readable_by_others(path):
+                if is_readable_by_others(path):
                     path.chmod(PRIVATE_MODE)
                     repaired.append(f"{path} was readable by everyone; its mode is now 0640. Others may have copied it.")
             except FileNotFoundError:

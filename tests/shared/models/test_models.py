@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from shared.data import plainyaml
-from shared.data.richdata import degraded, is_rich, of_bytes
+from shared.data.richdata import as_plain_json, is_rich, of_bytes
 from shared.errors import BadData, NotAcceptable
 from shared.models.catalog import CATALOG, Catalog
 from shared.models.facts import FACTS, Facts
@@ -230,13 +230,13 @@ RICH = [
 @pytest.mark.parametrize(("value", "text"), RICH)
 def test_what_json_cannot_say_becomes_text(value: Any, text: Any) -> None:
     assert is_rich(value)
-    assert degraded(value) == text
+    assert as_plain_json(value) == text
 
 
 @pytest.mark.parametrize("value", ["x", 1, 1.5, None, True, [], {}, {"a": [{"b": "c"}]}, {"__pvalue": 1}])
 def test_plain_values_are_left_alone(value: Any) -> None:
     assert not is_rich(value)
-    assert degraded(value) == value
+    assert as_plain_json(value) == value
 
 
 def test_rich_values_are_sent_as_they_are_to_who_reads_them(caplog: pytest.LogCaptureFixture) -> None:
