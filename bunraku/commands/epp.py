@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from master.compiler.errors.locations import located
+from master.compiler.errors.locations import locate_error
 from master.compiler.evaluation.compilation import Compilation
 from master.compiler.evaluation.expressions import evaluate
 from master.compiler.syntax.checker import Diagnostic
-from master.compiler.syntax.dump import as_data, pn
+from master.compiler.syntax.dump import as_data, notation_of
 from master.compiler.syntax.parser import parse
 from master.compiler.syntax.source import Source
 from master.compiler.types.infer import infer
@@ -174,7 +174,7 @@ class EppCommand:
                 print(f"--- {name}")
             pretty = self.options.pretty
             if form == "pn":
-                print(pn(program, pretty=pretty))
+                print(notation_of(program, pretty=pretty))
             else:
                 print(json.dumps(as_data(program), ensure_ascii=False, indent=2 if pretty else None))
         _refuse(missing)
@@ -256,7 +256,7 @@ def _render_template(compilation: Compilation, function: str, template: str, par
     try:
         text = compilation.definitions.function(function).call(compilation.top, arguments)
     except PuppetError as err:
-        raise located(err) from err
+        raise locate_error(err) from err
     return str(text.unwrap() if isinstance(text, Sensitive) else text)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from master.compiler.syntax.checker import Diagnostic
-from master.compiler.syntax.dump import as_data, pn
+from master.compiler.syntax.dump import as_data, notation_of
 from master.compiler.syntax.nodes import Program
 from master.compiler.syntax.parser import parse
 from master.compiler.syntax.source import Source
@@ -101,7 +101,7 @@ def dump(options: ParserOptions, settings: MasterSettings) -> int:
 
 def _print_dump(program: Program, form: str, *, pretty: bool) -> None:
     if form == "pn":
-        print(pn(program, pretty=pretty))
+        print(notation_of(program, pretty=pretty))
     else:
         print(json.dumps(as_data(program), ensure_ascii=False, indent=2 if pretty else None, separators=None if pretty else (",", ":")))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from shared.errors import Location
 
-from .errors.locations import current
+from .errors.locations import current_place
 from .values.core import Reporter, Strictness
 
 __all__ = ["CompilationLog", "LocatedReporter", "LogEntry"]
@@ -47,7 +47,7 @@ class CompilationLog:
 
     def warn_here(self, message: str, operand: int | None = None) -> None:
         """Write a warning with the place in the manifest that is being evaluated, or of an operand of it."""
-        self.add("warning", message, where=current(operand))
+        self.add("warning", message, where=current_place(operand))
 
     def warn_once(self, kind: str, key: str, message: str, *, place: bool = False, file: str = "") -> None:
         """
@@ -60,7 +60,7 @@ class CompilationLog:
         if kind in self._disabled_warnings or (kind, key) in self._warned:
             return
         self._warned.add((kind, key))
-        here = Location(file) if file else current() if place else None
+        here = Location(file) if file else current_place() if place else None
         if here is None:
             self.add("warning", f"{message}\n   (file & line not available)")
         else:

@@ -8,7 +8,7 @@ from typing import Any
 
 from shared.errors import EvaluationError
 
-from ..compiler.errors.locations import located
+from ..compiler.errors.locations import locate_error
 from ..compiler.host import DataContext, LookupArguments
 from ..compiler.values.core import Value
 from .errors import DataError, LookupUsageError
@@ -105,7 +105,7 @@ class Invocation:
             yield
         except EvaluationError as error:
             if error.where is None and not isinstance(error, LookupUsageError):
-                raise located(error) from error
+                raise locate_error(error) from error
             raise
         finally:
             self.stack.pop()

@@ -27,7 +27,7 @@ from shared.process.memory import freeze_loaded_objects
 from shared.regexps import PATTERN_TIMEOUT
 
 from ..compiler.codegen.codecache import CodeCache
-from ..compiler.errors.locations import current, place_of
+from ..compiler.errors.locations import current_place, place_of
 from ..compiler.evaluation.compile import compile_catalog
 from ..compiler.evaluation.dependencies import NodeDependencies
 from ..compiler.evaluation.runtime import NAMES
@@ -263,7 +263,7 @@ def deadline(seconds: float) -> Iterator[None]:
     """Raise Overtime, at the place in a manifest that is being evaluated, when what is inside takes longer; in the main thread."""
 
     def ring(number: int, frame: FrameType | None) -> None:
-        raise Overtime(current())
+        raise Overtime(current_place())
 
     before = signal.signal(signal.SIGALRM, ring)
     signal.setitimer(signal.ITIMER_REAL, seconds)

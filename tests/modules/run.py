@@ -37,7 +37,7 @@ from master.compiler.host import NodeInput
 from master.compiler.loading.builtins import all_functions
 from master.compiler.loading.loader import Loader
 from master.compiler.syntax.checker import check
-from master.compiler.syntax.dump import pn
+from master.compiler.syntax.dump import notation_of
 from master.compiler.syntax.parser import parse
 from master.compiler.syntax.source import Source
 from master.environments.directory_environment import DirectoryEnvironment
@@ -284,7 +284,7 @@ def dumps_that_differ(paths: Sequence[Path]) -> list[Path]:
     text = "".join(f"{path}\n" for path in paths)
     done = subprocess.run(["ruby", "-e", _DUMP], input=text, capture_output=True, text=True, timeout=REFERENCE_TIMEOUT, check=True)
     wanted = dict(json.loads(line) for line in done.stdout.splitlines())
-    return [path for path in paths if pn(parse(Source(path.read_text("utf-8"), str(path)))) != wanted.get(str(path))]
+    return [path for path in paths if notation_of(parse(Source(path.read_text("utf-8"), str(path)))) != wanted.get(str(path))]
 
 
 def install() -> None:

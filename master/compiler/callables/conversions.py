@@ -49,7 +49,7 @@ from .formats import to_string
 from .signatures import Parameter, Signature
 from .sprintf import to_float, to_integer
 
-__all__ = ["ConstructionContext", "convertible", "new"]
+__all__ = ["ConstructionContext", "accepts_arguments", "new"]
 
 
 class ConstructionContext(Protocol):
@@ -111,7 +111,7 @@ def check_constructible(type_: PuppetType) -> None:
         raise EvaluationError(f"Creation of new instance of type '{type_}' is not supported")
 
 
-def convertible(type_: PuppetType, args: Sequence[Value], *, several: bool = False) -> bool:
+def accepts_arguments(type_: PuppetType, args: Sequence[Value], *, several: bool = False) -> bool:
     """
     Return whether `new` has a signature for these arguments, which `Init[T]` asks; the conversion itself is not tried.
 
@@ -120,7 +120,7 @@ def convertible(type_: PuppetType, args: Sequence[Value], *, several: bool = Fal
     return any(s.accepts(args) and not (several and s.high == 1) for s in _signatures_of_new(_constructed_type(type_)))
 
 
-def converts_type(type_: PuppetType, arguments: PuppetType) -> bool:
+def accepts_type(type_: PuppetType, arguments: PuppetType) -> bool:
     """
     Return whether `new` accepts a single argument of the type `arguments`.
 
@@ -463,8 +463,8 @@ def _is_spread(type_: PuppetType, args: Sequence[Value]) -> bool:
     """Return whether an array as the only argument represents several arguments, which it does not where `new` accepts an array."""
     constructed = _constructed_type(type_)
     if isinstance(constructed, StringType):
-        return convertible(type_, args[0])
-    return not convertible(type_, args)
+        return accepts_arguments(type_, args[0])
+    return not accepts_arguments(type_, args)
 
 
 def _object_signatures(type_: ObjectType) -> list[Signature]:
@@ -494,4 +494,4 @@ _MAKERS: Final[dict[type[PuppetType], Maker]] = {
     ObjectExtension: _object, NotUndefType: _unit, UnitType: _unit,
 }  # fmt: skip
 
-InitType.constructors = Constructors(new, check_constructible, convertible, converts_type)
+InitType.constructors = Constructors(new, check_constructible, accepts_arguments, accepts_type)

@@ -1,5 +1,5 @@
 """
-`String.new(value, format)`: values as text by formats, one for each type.
+`String.new(value, format)`: conversion of values to text, with a format for each type.
 
 Source: language reference 8.3; layout of `#` in containers as of the reference implementation.
 """
@@ -150,12 +150,12 @@ def _container_format(options: Mapping[str, Value]) -> ValueFormat:
 
 def to_string(value: Value, formats: Value = DEFAULT) -> str:
     """
-    `value` as text.
+    Return `value` as text.
 
     Args:
         formats: `default`, a format for the value's own type, or a Hash of types and formats.
     Raises:
-        EvaluationError: a format that is malformed or not for that type.
+        EvaluationError: a format is malformed or not for the type of the value.
     """
     if formats is DEFAULT:
         if value.__class__ is str:

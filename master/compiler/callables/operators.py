@@ -1,10 +1,10 @@
 """
-The operators on values: arithmetic and access here, comparison and matching of `comparison.py` beside them.
+The operators on values: arithmetic and access; `values.comparison` has comparison and matching.
 
-Each takes plain values and, where strings are turned into numbers, a Reporter, which decides by `strict` whether that is
-silent, a warning or an error. `match` and `contains` give the match that sets `$0`, `$1`, … when a regular expression
-matched. Errors carry no place; `BadOperand.operand` says which side they are about, and its text is complete. A plain
-EvaluationError is shown with "Error while evaluating a '+' expression, " in front.
+Each operator takes values and, where strings are converted to numbers, a Reporter, whose `strict` decides whether that is silent, a
+warning or an error. `match` and `contains` return the match that sets `$0`, `$1`, … when a regular expression matched. Errors have no
+place; `BadOperand.operand` is the number of the operand that they are about, and their message is complete. The message of any other
+EvaluationError is shown behind "Error while evaluating a '+' expression, ".
 Source: language reference 2 and 11.
 """
 
@@ -22,7 +22,7 @@ from ..types.infer import infer
 from ..types.notation.access import type_from_access
 from ..types.notation.operands import flatten_arrays
 from ..values.comparison import compare, contains, equals, greater, greater_equal, less, less_equal, match, matches, nanoseconds, not_equals
-from ..values.core import DEFAULT, Binary, Deferred, Iterator, Reporter, Value, entries, key_of, same
+from ..values.core import DEFAULT, Binary, Deferred, Iterator, Reporter, Value, entries, is_same, key_of
 from ..values.labels import label, with_article
 from ..values.numbers import MAX_INTEGER, MIN_INTEGER, to_number
 from ..values.text import inspect_bare, to_s
@@ -154,7 +154,7 @@ def minus(left: Value, right: Value, reporter: Reporter) -> Value:
         if all(other.__class__ is str for other in gone):
             words = set(gone)
             return [item for item in left if item.__class__ is not str or item not in words]
-        return [item for item in left if not any(same(item, other) for other in gone)]
+        return [item for item in left if not any(is_same(item, other) for other in gone)]
     if kind is dict:
         keys = set(right) if right.__class__ is dict else {key_of(k) for k in (right if right.__class__ is list else [right])}
         return {k: v for k, v in left.items() if k not in keys}
@@ -274,10 +274,10 @@ def _time_minus(left: Value, right: Value) -> Value:
 
 def access(left: Value, keys: Sequence[Value], reporter: Reporter) -> Value:
     """
-    `left[keys]`. Of types: the parameterized type, or references.
+    Return `left[keys]`; of types, the parameterized type or references.
 
     Raises:
-        BadOperand: with the key that does not fit, or -1 for `left`.
+        BadOperand: a key does not fit (`operand` is its number), or `left` has no keys (`operand` is -1).
     """
     kind = left.__class__
     if kind is dict:

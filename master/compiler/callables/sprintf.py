@@ -14,7 +14,7 @@ from shared.regexps import Regexp
 
 from ..values.core import Value
 from ..values.labels import ruby_class
-from ..values.numbers import whole
+from ..values.numbers import parse_integer
 from ..values.text import float_text, inspect, to_s
 from ..values.times import SECOND, Timespan, Timestamp
 
@@ -70,10 +70,10 @@ class _Arguments:
 
 def format_text(format_: str, values: Sequence[Value]) -> str:
     """
-    `format_` with its directives filled in.
+    Return `format_` with its directives replaced by the values.
 
     Raises:
-        EvaluationError: too few arguments, a malformed directive, a value that does not convert; in Ruby's words.
+        EvaluationError: there are too few arguments, a directive is malformed or a value does not convert; the message is Ruby's.
     """
     arguments = _Arguments(values)
     out = []
@@ -275,9 +275,9 @@ def _hexadecimal(number: float, precision: int | None, has_point: bool) -> str:
 
 def _rounded(number: float, places: int, letter: str) -> float:
     """
-    `number`, rounded as Ruby rounds: half to even, seen on the shortest decimal form (12.345 is 12.34, 0.35 is 0.4).
+    Return `number` rounded as Ruby rounds: half to even, by the shortest decimal form (12.345 is 12.34, 0.35 is 0.4).
 
-    Python rounds the exact binary value, as does Ruby where only the digit behind the last place is left.
+    Python rounds the exact binary value; so does Ruby when only the digit behind the last place remains.
     """
     shortest = Decimal(repr(number))
     first = shortest.adjusted() if number else 0
@@ -325,14 +325,14 @@ def _integer_of(text: str, base: int | None) -> int | None:
         digits, radix = next((d, r) for d, r in ((hexadecimal, 16), (binary, 2), (octal, 8), (decimal, 10)) if d is not None)
         if decimal is not None and len(decimal) > 1 and decimal[0] == "0":
             return None
-        number = whole(digits.replace("_", ""), radix)
+        number = parse_integer(digits.replace("_", ""), radix)
         return -number if sign == "-" else number
     prefixes = {16: "0[xX]", 2: "0[bB]", 8: "0[oO]?", 10: "0[dD]"}
     packed = re.fullmatch(rf"\s*([+-]?)(?:{prefixes.get(base, '(?!)')})?([0-9a-zA-Z]+(?:_[0-9a-zA-Z]+)*)\s*", text, re.ASCII)
     if not packed:
         return None
     try:
-        return whole(packed[1] + packed[2].replace("_", ""), base)
+        return parse_integer(packed[1] + packed[2].replace("_", ""), base)
     except ValueError:
         return None
 

@@ -18,7 +18,7 @@ from shared.errors import CompileError, EvaluationError, Location, PuppetError
 from .control import Jump
 from .issues import BadOperand, LanguageError, OperandError
 
-__all__ = ["FINAL", "UNIT", "current", "located", "place_of", "stray"]
+__all__ = ["FINAL", "UNIT", "current_place", "locate_error", "place_of", "stray_jump_error"]
 
 UNIT = "__manifest__"
 """The global of generated code that holds its MarkedFile."""
@@ -53,7 +53,7 @@ FINAL = Location(None)
 """The `where` of an error whose message is complete: it names no place, and none is added."""
 
 
-def located(error: PuppetError) -> PuppetError:
+def locate_error(error: PuppetError) -> PuppetError:
     """
     Return `error` with its place and in the reference's words; the same error when it has a place already.
 
@@ -85,7 +85,7 @@ def located(error: PuppetError) -> PuppetError:
     return located_error
 
 
-def stray(jump: Jump) -> PuppetError:
+def stray_jump_error(jump: Jump) -> PuppetError:
     """Return the error for a jump that nothing caught. It names the line only, as the reference does."""
     origin = _deepest(jump.__traceback__)
     error = jump.stray()
@@ -102,7 +102,7 @@ def place_of(error: BaseException) -> Location | None:
     return Location(origin[0].source.file, line, column)
 
 
-def current(operand: int | None = None) -> Location | None:
+def current_place(operand: int | None = None) -> Location | None:
     """Return the place in a manifest that is being evaluated, or that of one of its operands; None outside of manifests."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:

@@ -13,7 +13,7 @@ from ..catalog.pending import PendingWork
 from ..catalog.relationships import validate
 from ..catalog.resources import DeclaredResource, Override
 from ..errors.control import Jump
-from ..errors.locations import FINAL, located, place_of, stray
+from ..errors.locations import FINAL, locate_error, place_of, stray_jump_error
 from ..host import CompilerHost, NodeInput
 from ..loading.loader import Loader
 from ..log import CompilationLog, LocatedReporter, LogEntry
@@ -101,7 +101,7 @@ class Compilation:
             hint = f"What nests too deeply, or for ever, goes through {place}." if place is not None else ""
             raise self._failure(EvaluationError("stack level too deep", where=FINAL, hint=hint)) from error
         except Jump as jump:
-            raise self._failure(stray(jump)) from jump
+            raise self._failure(stray_jump_error(jump)) from jump
         return self.catalog
 
     def open_top_scope(self) -> None:
@@ -110,7 +110,7 @@ class Compilation:
         self.scopes.by_class[""] = self.top
 
     def _failure(self, error: PuppetError) -> CompileError:
-        error = located(error)
+        error = locate_error(error)
         if not isinstance(error, CompileError):
             error = EvaluationError(error.message, where=error.where, hint=error.hint)
         error.node = self.node.certname
@@ -227,7 +227,7 @@ class Compilation:
             try:
                 self.evaluate(resource)
             except PuppetError as error:
-                located_error = located(error)
+                located_error = locate_error(error)
                 raise EvaluationError(
                     f"Evaluation Error: Error while evaluating a Resource Statement, {located_error}",
                     where=resource.place,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from shared.errors import ParseError, PuppetError
 
 from ..codegen.units import Unit
-from ..errors.locations import located
+from ..errors.locations import locate_error
 from ..loading.loaded_files import LoadedFile
 from ..syntax import nodes as n
 from ..syntax.checker import Diagnostic, check, log_and_refuse
@@ -49,7 +49,7 @@ def evaluate(compilation: Compilation, source: Source) -> Value:
         for index in range(len(unit.headers)):
             file.run(index, "body")["_body"](compilation.top)
     except PuppetError as error:
-        raise located(error) from error
+        raise locate_error(error) from error
     return compilation.top.vars.pop(_RESULT, None)
 
 

@@ -15,7 +15,7 @@ from ..catalog.definitions import class_title
 from ..catalog.resources import capitalized_type
 from ..errors.control import Break, Next, Return
 from ..errors.issues import LanguageError
-from ..errors.locations import current
+from ..errors.locations import current_place
 from ..syntax.checker import problem
 from ..types.base import PuppetType, TypeReference
 from ..types.notation.operands import flatten_arrays
@@ -178,7 +178,7 @@ def fact(scope: Scope, name: str) -> Value:
 def _attribute_access(scope: Scope, reference: PuppetType, type_name: str, title: str, keys: Sequence[Value]) -> Value:
     resource = scope.compilation.catalog.find(capitalized_type(type_name), title)
     if resource is None:
-        reference_text = f"Class['{reference.class_name}']" if isinstance(reference, ClassType) else reference.shown()
+        reference_text = f"Class['{reference.class_name}']" if isinstance(reference, ClassType) else reference.notation()
         raise LanguageError(f"Resource not found: {reference_text}")
     values: list[Value] = []
     for key in flatten_arrays(keys):
@@ -350,7 +350,7 @@ def required_after_optional(name: str) -> None:
 
 def stray(jump: Any, line: int) -> EvaluationError:
     """Return the error of a jump at top scope, where it leads nowhere."""
-    here = current()
+    here = current_place()
     error: EvaluationError = jump.stray()
     error.where = Location(here.file if here else None, line)
     return error

@@ -14,7 +14,7 @@ from ..types.notation.operands import flatten_arrays
 from ..types.references import ClassType, ResourceEntryType, reference_text
 from ..values.core import Value
 from ..values.labels import ruby_class
-from ..values.numbers import whole
+from ..values.numbers import parse_integer
 from ..values.text import inspect, to_s
 from .api import Context, legacy_function
 
@@ -123,7 +123,7 @@ def _leading_integer(value: Value) -> int:
     if isinstance(value, float):
         return int(value)
     match = re.match(r"\s*[+-]?\d+", value) if isinstance(value, str) else None
-    return value if value.__class__ is int else whole(match[0].strip()) if match else 0
+    return value if value.__class__ is int else parse_integer(match[0].strip()) if match else 0
 
 
 def _seed_text(value: Value) -> str:

@@ -23,7 +23,7 @@ from ..types.infer import infer_set
 from ..types.iterables import elements, pairs
 from ..types.notation.parse import parse_type
 from ..types.scalars import IntegerType
-from ..values.core import Deferred, Instance, Iterator, Value, entries, key_of, same, value_of
+from ..values.core import Deferred, Instance, Iterator, Value, entries, is_same, key_of, value_of
 from .api import Context, Function, function
 
 _HASH_2: Final = ("Hash[Any, Any] hash", "Callable[2,2] &block")
@@ -189,7 +189,7 @@ def index_string(context: Context, str_: str, match: Value) -> int | None:
 
 @index.also("Iterable enumerable", "Any match")
 def index_value(context: Context, enumerable: Value, match: Value) -> Value:
-    return next((key for key, item in pairs(enumerable) if same(item, match)), None)
+    return next((key for key, item in pairs(enumerable) if is_same(item, match)), None)
 
 
 # --- reduce, slice ------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from ..values.core import Value
-from ..values.numbers import whole
+from ..values.numbers import parse_integer
 from .api import Closure, Context, function
 
 _DIRECTIVE: Final = re.compile(r"%(\*?)(\d*)([hlL]?)([diouxXeEfFgGaAsc]|\[(?:\^?\]?[^\]]*)\]|%)")
@@ -83,11 +83,11 @@ def _pattern(kind: str, width: int | None) -> str:
 
 def _value(kind: str, text: str) -> Value:
     if kind in "du":
-        return whole(text)
+        return parse_integer(text)
     if kind == "i":
-        return whole(text, 16 if "x" in text.lower() else 8 if text.lstrip("+-").startswith("0") else 10)
+        return parse_integer(text, 16 if "x" in text.lower() else 8 if text.lstrip("+-").startswith("0") else 10)
     if kind == "o":
-        return whole(text, 8)
+        return parse_integer(text, 8)
     if kind in "xX":
-        return whole(text, 16)
+        return parse_integer(text, 16)
     return float(text) if kind in "eEfFgGaA" else text

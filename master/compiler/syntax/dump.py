@@ -35,9 +35,9 @@ class NotationNil:
 Tree = NotationCall | NotationMap | NotationNil | list["Tree"] | str | int | float
 
 
-def pn(node: n.SyntaxNode, *, pretty: bool = False) -> str:
+def notation_of(node: n.SyntaxNode, *, pretty: bool = False) -> str:
     """Return the node and all below it as `puppet parser dump --format pn` writes it: on one line, or on many with `pretty`."""
-    return _written(tree(node), "" if pretty else None)
+    return _as_text(tree(node), "" if pretty else None)
 
 
 def as_data(node: n.SyntaxNode) -> Any:
@@ -50,17 +50,17 @@ def tree(node: n.SyntaxNode) -> Tree:
     return _RULES[type(node)](node)  # type: ignore[no-any-return, operator]
 
 
-def _written(item: Tree, indent: str | None) -> str:
+def _as_text(item: Tree, indent: str | None) -> str:
     inner = None if indent is None else indent + "  "
     gap = " " if inner is None else f"\n{inner}"
     match item:
         case NotationCall(name, elements):
-            return "(" + gap.join([name, *(_written(each, inner) for each in elements)]) + ")"
+            return "(" + gap.join([name, *(_as_text(element, inner) for element in elements)]) + ")"
         case NotationMap(entries):
-            written = [f":{key} {_written(value, inner)}" for key, value in entries]
+            written = [f":{key} {_as_text(value, inner)}" for key, value in entries]
             return "{" + ("" if inner is None or not written else gap) + gap.join(written) + "}"
         case list():
-            written = [_written(each, inner) for each in item]
+            written = [_as_text(element, inner) for element in item]
             return "[" + ("" if inner is None or not written else gap) + gap.join(written) + "]"
         case NotationNil():
             return "nil"
@@ -80,7 +80,7 @@ def _data(item: Tree) -> Any:
         case NotationMap(entries):
             return {"#": [part for key, value in entries for part in (key, _data(value))]}
         case list():
-            return [_data(each) for each in item]
+            return [_data(element) for element in item]
         case NotationNil():
             return None
     return item
@@ -96,7 +96,7 @@ def _map(*entries: tuple[str, Tree | None]) -> NotationMap:
 
 
 def _list(nodes: Iterable[n.SyntaxNode]) -> list[Tree]:
-    return [tree(each) for each in nodes]
+    return [tree(node) for node in nodes]
 
 
 def _quoted(text: str) -> str:
@@ -134,8 +134,13 @@ def _if(node: n.IfExpression | n.UnlessExpression) -> Tree:
 
 def _parameters(parameters: Iterable[n.ParameterDeclaration] | None) -> Tree | None:
     entries = tuple(
-        (each.name, _map(("type", _optional(each.type)), ("splat", True if each.splat else None), ("value", _optional(each.default))))
-        for each in parameters or ()
+        (
+            parameter.name,
+            _map(
+                ("type", _optional(parameter.type)), ("splat", True if parameter.splat else None), ("value", _optional(parameter.default))
+            ),
+        )
+        for parameter in parameters or ()
     )
     return _map(*entries) if entries else None
 

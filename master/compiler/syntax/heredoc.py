@@ -55,7 +55,7 @@ class HeredocBody:
         return self.start + offset + self.removed[bisect_right(self.starts, offset) - 1]
 
 
-def header(text: str, fail: Fail) -> HeredocHeader:
+def read_header(text: str, fail: Fail) -> HeredocHeader:
     """
     What the header (`@(` to `)`) says; `fail(message)` makes the error to raise.
 
@@ -83,7 +83,7 @@ def header(text: str, fail: Fail) -> HeredocHeader:
     return HeredocHeader(tag, bool(quoted), match[2] or "", frozenset(escapes))
 
 
-def body(source: str, start: int, tag: str) -> HeredocBody | None:
+def read_body(source: str, start: int, tag: str) -> HeredocBody | None:
     """Return the text from `start` up to the line that ends with `tag`; None when there is no such line."""
     end = re.compile(rf"(?m)({BLANK}*)(?:(\|){BLANK}*)?(?:(-){BLANK}*)?{re.escape(tag)}{BLANK}*\r?(?:\n|\Z)")
     end_line = end.search(source, start)

@@ -392,7 +392,7 @@ class _Lexer:
             followed = text[at : at + 5].replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")
             raise self.fail(f"Unclosed parenthesis after '@(' followed by '{followed}...'", at)
         after = close + 1
-        header = heredoc.header(text[at:after], lambda message: self.fail(message, after))
+        header = heredoc.read_header(text[at:after], lambda message: self.fail(message, after))
         self.out.append(("heredoc", header.syntax, at, after))
         start = self.jump
         if start is None:
@@ -400,7 +400,7 @@ class _Lexer:
             if line == -1:
                 raise self.fail("Heredoc without any following lines of text", after)
             start = line + 1
-        body = heredoc.body(text, start, header.tag)
+        body = heredoc.read_body(text, start, header.tag)
         if not body:
             raise self.fail("Heredoc without end-tagged line", start)
         self.jump = body.after

@@ -106,10 +106,10 @@ class AliasType(PuppetType):
                 return True
         return target.assignable(definition, guard)
 
-    def shown(self, expansion: Expansion = None) -> str:
+    def notation(self, expansion: Expansion = None) -> str:
         if expansion is None or self.builtin or self.alias in expansion:
             return self.alias
-        return f"{self.alias} = {self.definition.shown(expansion | {self.alias})}"
+        return f"{self.alias} = {self.definition.notation(expansion | {self.alias})}"
 
     def __str__(self) -> str:
         return self.expanded()

@@ -38,7 +38,7 @@ _STRUCT_ELEMENT: Final = ObjectType("Pcore::StructElement", {})
 
 
 def attributes_of(type_: PuppetType) -> Attributes:
-    """Return name and value of each attribute; none for types that the reference shows none of, as numbers."""
+    """Return name and value of each attribute; an empty sequence for types of which the reference shows none, like numbers."""
     describe = entry_for(type_, _ATTRIBUTES)
     return () if describe is None else describe(type_)
 
@@ -131,7 +131,7 @@ def _class(type_: Any) -> Attributes:
 
 
 def _object(type_: Any) -> Attributes:
-    return [("_pcore_init_hash", {})] if type_.shown() == "Object" else []
+    return [("_pcore_init_hash", {})] if type_.notation() == "Object" else []
 
 
 def _alias(type_: Any) -> Attributes:

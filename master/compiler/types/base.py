@@ -53,7 +53,7 @@ class PuppetType(TypeValue):
         """Return this type without ranges, sizes and literal values."""
         return self
 
-    def shown(self, expansion: Expansion = None) -> str:
+    def notation(self, expansion: Expansion = None) -> str:
         """Return the type as the language writes it."""
         parameters = self.parameters(expansion)
         return f"{self.name}[{', '.join(parameters)}]" if parameters else self.name
@@ -76,7 +76,7 @@ class PuppetType(TypeValue):
 
     def expanded(self) -> str:
         """Return the type as text, aliases with their definitions."""
-        return self.shown(frozenset())
+        return self.notation(frozenset())
 
     @property
     def iterable_of(self) -> PuppetType | None:
@@ -95,7 +95,7 @@ class PuppetType(TypeValue):
         return hash((self.__class__, self.key()))
 
     def __str__(self) -> str:
-        return self.shown()
+        return self.notation()
 
     def __repr__(self) -> str:
         return f"<{self}>"
@@ -171,13 +171,13 @@ class Wrapper(PuppetType):
         return self if self.type is None else self.around(self.type.generalized())
 
     def parameters(self, expansion: Expansion) -> list[str]:
-        return [] if self.type is None else [shown_content(self.type, expansion)]
+        return [] if self.type is None else [content_notation(self.type, expansion)]
 
 
-def shown_content(type_: PuppetType, expansion: Expansion) -> str:
+def content_notation(type_: PuppetType, expansion: Expansion) -> str:
     """Return the text of a wrapped type; a literal string is shown as that string."""
     literal = getattr(type_, "value", None)
-    return quoted(literal) if type_.name == "String" and isinstance(literal, str) else type_.shown(expansion)
+    return quoted(literal) if type_.name == "String" and isinstance(literal, str) else type_.notation(expansion)
 
 
 class OptionalType(Wrapper):
@@ -254,7 +254,7 @@ class VariantType(PuppetType):
         return VariantType.of([t.generalized() for t in self.types]) if self.types else self
 
     def parameters(self, expansion: Expansion) -> list[str]:
-        return [t.shown(expansion) for t in self.types]
+        return [t.notation(expansion) for t in self.types]
 
     def parts(self) -> Iterable[PuppetType]:
         return self.types

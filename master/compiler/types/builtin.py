@@ -10,7 +10,7 @@ from . import containers, references, scalars
 from .aliases import builtin_alias
 from .base import ANY, UNDEF, NotUndefType, OptionalType, PuppetType, VariantType
 from .data import DATA, RICH_DATA, RICH_DATA_KEY
-from .declare import declared_object
+from .declare import define_object
 from .descriptions.inspection import inspect_type
 from .init import InitType
 from .iterables import IterableType
@@ -25,7 +25,7 @@ def _error() -> ObjectType:
     selected = VariantType(
         [STRING, scalars.RegexpType(), *[TypeType(t) for t in (scalars.EnumType(), scalars.PatternType(), NotUndefType(), UNDEF)]]
     )
-    return declared_object(
+    return define_object(
         "Error",
         {
             "type_parameters": {"kind": OptionalType(selected), "issue_code": OptionalType(selected)},

@@ -96,7 +96,7 @@ class ArrayType(CollectionType):
         if self.size == (0, 0):
             return ["0", "0"]
         sizes = range_texts(self.size)
-        return [] if self.element == ANY and not sizes and self.size is None else [self.element.shown(expansion), *sizes]
+        return [] if self.element == ANY and not sizes and self.size is None else [self.element.notation(expansion), *sizes]
 
     def key(self) -> tuple[Any, ...]:
         return (self.element, self.size)
@@ -156,7 +156,7 @@ class HashType(CollectionType):
             return ["0", "0"]
         if self == HASH:
             return []
-        return [self.key_type.shown(expansion), self.value_type.shown(expansion), *range_texts(self.size)]
+        return [self.key_type.notation(expansion), self.value_type.notation(expansion), *range_texts(self.size)]
 
     def key(self) -> tuple[Any, ...]:
         return (self.key_type, self.value_type, self.size)
@@ -217,7 +217,7 @@ class TupleType(PuppetType):
         return TupleType([t.generalized() for t in self.types], self.size)
 
     def parameters(self, expansion: Expansion) -> list[str]:
-        return [*[t.shown(expansion) for t in self.types], *range_texts(self.size)] if self.types else []
+        return [*[t.notation(expansion) for t in self.types], *range_texts(self.size)] if self.types else []
 
     def key(self) -> tuple[Any, ...]:
         return (self.types, self.size)
@@ -322,7 +322,7 @@ class StructType(PuppetType):
     def parameters(self, expansion: Expansion) -> list[str]:
         if not self.elements:
             return []
-        return ["{" + ", ".join(f"{e.shown_key()} => {e.value_type.shown(expansion)}" for e in self.elements) + "}"]
+        return ["{" + ", ".join(f"{e.shown_key()} => {e.value_type.notation(expansion)}" for e in self.elements) + "}"]
 
     def key(self) -> tuple[Any, ...]:
         return (self.elements,)

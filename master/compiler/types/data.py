@@ -17,7 +17,7 @@ __all__ = ["DATA", "RICH_DATA", "RICH_DATA_KEY"]
 
 
 class _DataType(AliasType):
-    """`Data` and `RichData`: aliases whose instance test is asked so often that it stands here as a loop."""
+    """`Data` and `RichData`, whose instance test is called so often that it is written as a loop."""
 
     __slots__ = ("_leaves", "_rich")
 

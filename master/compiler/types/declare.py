@@ -25,7 +25,7 @@ from .references import CallableType
 from .scalars import STRING, PatternType, StringType
 from .type_sets import TypeSetType
 
-__all__ = ["declared_object", "declared_type_set", "object_extension", "unnamed_object"]
+__all__ = ["define_object", "define_type_set", "object_extension", "unnamed_object"]
 
 _KEYS: Final = (
     "name", "parent", "type_parameters", "attributes", "constants", "functions", "equality", "equality_include_type", "checks",
@@ -45,7 +45,7 @@ def unnamed_object(definition: Mapping[str, Value]) -> ObjectType:
     return type_
 
 
-def declared_object(name: str, definition: Mapping[str, Value]) -> ObjectType:
+def define_object(name: str, definition: Mapping[str, Value]) -> ObjectType:
     """
     Return the Object type of an initializer hash.
 
@@ -227,7 +227,7 @@ _TYPE_SET_INITIALIZER: Final = _struct(
 )
 
 
-def declared_type_set(name: str, definition: Mapping[str, Value]) -> TypeSetType:
+def define_type_set(name: str, definition: Mapping[str, Value]) -> TypeSetType:
     """
     Return the type set of a definition; `TypeSetType.resolve` is still to find the types that it names.
 

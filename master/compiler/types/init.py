@@ -71,7 +71,7 @@ class InitType(Wrapper):
         return self
 
     def parameters(self, expansion: Expansion) -> list[str]:
-        return [] if self.type is None else [self.type.shown(expansion), *map(program, self.arguments)]
+        return [] if self.type is None else [self.type.notation(expansion), *map(program, self.arguments)]
 
     def key(self) -> tuple[Any, ...]:
         return (self.type, self.arguments)

@@ -1,4 +1,4 @@
-"""What can be iterated over: the type Iterable, and the elements of a value."""
+"""Iteration over values: the type Iterable, and the elements of a value."""
 
 from __future__ import annotations
 

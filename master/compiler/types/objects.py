@@ -10,7 +10,7 @@ from shared.errors import EvaluationError
 from shared.regexps import Regexp
 
 from ..values.comparison import matches
-from ..values.core import DEFAULT, Deferred, Instance, Value, same
+from ..values.core import DEFAULT, Deferred, Instance, Value, is_same
 from ..values.text import program
 from .base import INF, Expansion, Guard, OptionalType, PuppetType
 from .containers import ArrayType, StructElement, StructType
@@ -42,11 +42,11 @@ class ObjectAttribute:
     def optional(self) -> bool:
         return self.default is not NO_DEFAULT
 
-    def shown(self, expansion: Expansion) -> str:
+    def notation(self, expansion: Expansion) -> str:
         """Return the attribute as it stands in a definition."""
         if not self.optional and not self.kind:
-            return self.type.shown(expansion)
-        parts = [f"type => {self.type.shown(expansion)}"]
+            return self.type.notation(expansion)
+        parts = [f"type => {self.type.notation(expansion)}"]
         parts += [f"kind => {self.kind}"] if self.kind else []
         parts += [f"value => {program(self.default)}"] if self.optional else []
         return "{" + ", ".join(parts) + "}"
@@ -165,13 +165,13 @@ class ObjectType(PuppetType):
     def init_hash(self, instance: Instance) -> dict[str, Value]:
         """Return the attributes of an instance that differ from their defaults."""
         defaults = {a.name: a.default for a in self.attributes.values()}
-        return {n: v for n, v in instance.attributes.items() if defaults.get(n, NO_DEFAULT) is NO_DEFAULT or not same(v, defaults[n])}
+        return {n: v for n, v in instance.attributes.items() if defaults.get(n, NO_DEFAULT) is NO_DEFAULT or not is_same(v, defaults[n])}
 
     def same_instance(self, one: Instance, two: Instance) -> bool:
         if self.include_type and one.type != two.type:
             return False
         names = self.equality if self.equality is not None else tuple(self.attributes)
-        return all(n in two.attributes and same(one.attributes[n], two.attributes[n]) for n in names)
+        return all(n in two.attributes and is_same(one.attributes[n], two.attributes[n]) for n in names)
 
     def instance(self, value: Value) -> bool:
         kind = value.__class__
@@ -200,7 +200,7 @@ class ObjectType(PuppetType):
             ancestor = ancestor.parent
         return False
 
-    def shown(self, expansion: Expansion = None) -> str:
+    def notation(self, expansion: Expansion = None) -> str:
         # The definition of an Object type is shown wherever that of an alias is.
         return self.definition_text() if expansion else self.name
 
@@ -217,11 +217,11 @@ class ObjectType(PuppetType):
             shown = ", ".join(f"{program(n)} => {t}" for n, t in self.type_parameters.items())
             parts.append("type_parameters => {" + shown + "}")
         if self.own:
-            parts.append("attributes => {" + ", ".join(f"{program(a.name)} => {a.shown(None)}" for a in self.own.values()) + "}")
+            parts.append("attributes => {" + ", ".join(f"{program(a.name)} => {a.notation(None)}" for a in self.own.values()) + "}")
         if self.constants:
             parts.append("constants => {" + ", ".join(f"{program(n)} => {program(a.default)}" for n, a in self.constants.items()) + "}")
         if self.functions:
-            parts.append("functions => {" + ", ".join(f"{program(n)} => {f.shown(None)}" for n, f in self.functions.items()) + "}")
+            parts.append("functions => {" + ", ".join(f"{program(n)} => {f.notation(None)}" for n, f in self.functions.items()) + "}")
         if self.equality is not None:
             parts.append(f"equality => {program(list(self.equality))}")
         return "Object[{" + ", ".join(parts) + "}]"
@@ -250,7 +250,7 @@ class ObjectExtension(PuppetType):
             return False
         return all(name in other.arguments and _takes(argument, other.arguments[name]) for name, argument in self.arguments.items())
 
-    def shown(self, expansion: Expansion = None) -> str:
+    def notation(self, expansion: Expansion = None) -> str:
         names = list(self.base.type_parameters)
         last = max((names.index(name) for name in self.arguments), default=-1)
         return f"{self.base.name}[{', '.join(program(self.arguments.get(name, DEFAULT)) for name in names[: last + 1])}]"

@@ -69,12 +69,12 @@ class CallableType(PuppetType):
         if self.returns is None:
             return [] if self.params is None else self._call(self.params, expansion)
         call = "[]" if self.params is None else "[" + ", ".join(self._call(self.params, expansion)) + "]"
-        return [call, self.returns.shown(expansion)]
+        return [call, self.returns.notation(expansion)]
 
     def _call(self, params: TupleType, expansion: Expansion) -> list[str]:
-        texts = [t.shown(expansion) for t in params.types if not isinstance(t, UnitType)]
+        texts = [t.notation(expansion) for t in params.types if not isinstance(t, UnitType)]
         texts += range_texts(params.size) if params.types else ["0", "0"]
-        return texts + ([self.block.shown(expansion)] if self.block is not None else [])
+        return texts + ([self.block.notation(expansion)] if self.block is not None else [])
 
     def key(self) -> tuple[Any, ...]:
         return (self.params, self.block, self.returns)
@@ -137,7 +137,7 @@ class ResourceEntryType(CatalogEntryType):
             return False
         return self.lower is None or (self.lower == other.lower and (self.title is None or self.title == other.title))
 
-    def shown(self, expansion: Expansion = None) -> str:
+    def notation(self, expansion: Expansion = None) -> str:
         if self.type_name is None:
             return "Resource"
         return self.type_name if self.title is None else f"{self.type_name}[{quoted(self.title)}]"

@@ -454,7 +454,7 @@ class SensitiveType(Wrapper):
         return isinstance(other, SensitiveType) and other.type is not None and self.type.assignable(other.type, guard)
 
     def parameters(self, expansion: Expansion) -> list[str]:
-        return [] if self.type is None or isinstance(self.type, AnyType) else [self.type.shown(expansion)]
+        return [] if self.type is None or isinstance(self.type, AnyType) else [self.type.notation(expansion)]
 
 
 class RuntimeType(PuppetType):

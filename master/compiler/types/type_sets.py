@@ -27,7 +27,7 @@ class TypeSetType(PuppetType):
     """
     A set of types under one namespace; without a definition, the type of all type sets.
 
-    It is made in two steps, as its types name each other: `declare.declared_type_set` reads the definition, `resolve` finds the types.
+    It is made in two steps, as its types name each other: `declare.define_type_set` reads the definition, `resolve` finds the types.
     """
 
     __slots__ = ("_name", "definition", "members", "version")
@@ -108,7 +108,7 @@ class TypeSetType(PuppetType):
                 return short
             text = type_.definition_text().replace(f"name => {program(type_.name)}, ", "", 1)
         else:
-            text = type_.definition.shown(None) if isinstance(type_, AliasType) else str(type_)
+            text = type_.definition.notation(None) if isinstance(type_, AliasType) else str(type_)
         others = {entry["name"]: alias for alias, entry in (self.definition or {}).get("references", {}).items()}
         names = re.compile(rf"'(?:[^'\\]|\\.)*'|\b({'|'.join([self.name, *others])})::(\w+)\b")
 

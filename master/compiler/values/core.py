@@ -51,9 +51,9 @@ __all__ = [
     "TypeValue",
     "Value",
     "entries",
+    "is_same",
+    "is_strictly_equal",
     "key_of",
-    "same",
-    "strictly",
     "value_of",
 ]
 
@@ -123,23 +123,23 @@ def entries(hash_: Mapping[Any, Value]) -> Iterable[tuple[Value, Value]]:
     return [(key.value if key.__class__ is HashKey else key, value) for key, value in hash_.items()]
 
 
-def strictly(left: Value, right: Value) -> bool:
+def is_strictly_equal(left: Value, right: Value) -> bool:
     """Return whether Ruby's `eql?` holds: strings are compared with their case, and 1 and 1.0 differ, at any depth."""
     return bool(key_of(left) == key_of(right))
 
 
-def same(left: Value, right: Value) -> bool:
+def is_same(left: Value, right: Value) -> bool:
     """
     Return whether Ruby's `==` holds: strings are compared with their case, 1 equals 1.0, true differs from 1.
 
-    `-` on arrays and `unique` use `strictly` instead.
+    `-` on arrays and `unique` use `is_strictly_equal` instead.
     """
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(map(same, left, right))
+        return len(left) == len(right) and all(map(is_same, left, right))
     if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(same(value, right[key]) for key, value in left.items())
+        return left.keys() == right.keys() and all(is_same(value, right[key]) for key, value in left.items())
     return bool(left == right)
 
 
@@ -158,7 +158,7 @@ class Sensitive:
         return self._value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sensitive) and same(self._value, other._value)
+        return isinstance(other, Sensitive) and is_same(self._value, other._value)
 
     def __hash__(self) -> int:
         return hash((Sensitive, key_of(self._value)))

@@ -8,7 +8,7 @@ from typing import Any
 
 from shared.errors import EvaluationError
 
-__all__ = ["MAX_INTEGER", "MIN_INTEGER", "to_number", "whole"]
+__all__ = ["MAX_INTEGER", "MIN_INTEGER", "parse_integer", "to_number"]
 
 MIN_INTEGER = -(2**63)
 MAX_INTEGER = 2**63 - 1
@@ -20,7 +20,7 @@ _NUMERIC = re.compile(rf"{_BLANK}([-+]?){_BLANK}(?:(0[xX][0-9A-Fa-f]+)|(0?\d+)((
 MAX_DIGITS = 4000  # Python refuses more, because reading them takes quadratic time
 
 
-def whole(text: str, base: int = 10) -> int:
+def parse_integer(text: str, base: int = 10) -> int:
     """Return the integer of `text`, digits with or without a sign; raise EvaluationError for more than MAX_DIGITS digits."""
     if len(text) > MAX_DIGITS:
         raise EvaluationError(f"The number {text[:20]}… has more than {MAX_DIGITS} digits")
@@ -40,7 +40,7 @@ def to_number(value: Any) -> int | float | None:
     sign, hexadecimal, digits, rest = match.groups()
     number: int | float
     if hexadecimal:
-        number = whole(hexadecimal, 16)
+        number = parse_integer(hexadecimal, 16)
     elif rest:
         if _is_octal_zero(digits, rest):
             return None
@@ -50,9 +50,9 @@ def to_number(value: Any) -> int | float | None:
     elif len(digits) > 1 and digits[0] == "0":
         if "8" in digits or "9" in digits:
             return None
-        number = whole(digits, 8)
+        number = parse_integer(digits, 8)
     else:
-        number = whole(digits)
+        number = parse_integer(digits)
     return -number if sign == "-" else number
 
 

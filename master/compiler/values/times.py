@@ -1,7 +1,7 @@
 """
 Timespan and Timestamp: nanoseconds in an int, with the formats of the language.
 
-Python's own datetime stops at microseconds; only calendar arithmetic is borrowed from it.
+Python's datetime has no nanoseconds; only its calendar arithmetic is used.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import regex
 from shared.errors import EvaluationError
 from shared.regexps import match_whole
 
-from .numbers import whole
+from .numbers import parse_integer
 
 __all__ = ["SECOND", "Timespan", "Timestamp"]
 
@@ -33,7 +33,13 @@ TIMESTAMP_FORMATS = ("%FT%T.%N %Z", "%FT%T %Z", "%F %T.%N %Z", "%F %T %Z", "%F %
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """`%-3N`: the letter, how it is padded ('0', ' ' or '' for not at all), its width; `total`: the largest unit counts all."""
+    """
+    A directive of a format, like `%-3N`.
+
+    Attributes:
+        pad: the character that fills it to its width; empty for none.
+        total: whether it is the largest unit of the format, which counts all of the duration.
+    """
 
     letter: str
     pad: str
@@ -69,8 +75,8 @@ class _Field:
                 raise EvaluationError(
                     "Format specifiers %L and %N denotes fractions and must be used together with a specifier of higher magnitude"
                 )
-            return whole(text) * int(10 ** max(0, 9 - len(text)))
-        return whole(text) * _UNITS[self.letter]
+            return parse_integer(text) * int(10 ** max(0, 9 - len(text)))
+        return parse_integer(text) * _UNITS[self.letter]
 
 
 _Segments: TypeAlias = "tuple[str | _Field, ...]"
@@ -111,7 +117,7 @@ def _segments(format_: str) -> _Segments:
 @total_ordering
 @dataclass(frozen=True, slots=True)
 class Timespan:
-    """A duration; may be negative."""
+    """A duration, which may be negative."""
 
     nanoseconds: int
 
@@ -138,7 +144,7 @@ class Timespan:
 
     @classmethod
     def parse(cls, text: str, formats: str | tuple[str, ...] | list[str] = TIMESPAN_FORMATS) -> Timespan:
-        """The first of `formats` that fits; EvaluationError when none does."""
+        """Return the duration that `text` has by the first of `formats` that fits; raise EvaluationError when none does."""
         if isinstance(formats, str):
             return cls._parsed(text, formats)
         for format_ in formats:
@@ -179,7 +185,7 @@ class Timespan:
 @total_ordering
 @dataclass(frozen=True, slots=True)
 class Timestamp:
-    """A point in time: nanoseconds since 1970 in UTC."""
+    """A point in time, as nanoseconds since 1970 in UTC."""
 
     nanoseconds: int
 
@@ -227,7 +233,7 @@ _ZONES = {
 
 
 def utc_offset(zone: str) -> int:
-    """Seconds east of UTC for `+02:00`, `CEST`, `GMT+3`, `current`; EvaluationError when it says nothing."""
+    """Return the seconds east of UTC of `+02:00`, `CEST`, `GMT+3` or `current`; raise EvaluationError for any other name."""
     if zone.lower() == "current":
         local = datetime.now().astimezone().utcoffset()
         return int(local.total_seconds()) if local is not None else 0
@@ -314,7 +320,7 @@ def _expanded(format_: str) -> str:
 
 
 def _strptime(text: str, format_: str) -> _Parts | None:
-    """The parts of a time, or None when `text` does not fit, or has more than the format."""
+    """Return the parts of a time, or None when `text` does not fit the format or continues behind it."""
     pattern, letters = _reader(format_)
     match = match_whole(pattern, text)
     if not match:
@@ -322,7 +328,7 @@ def _strptime(text: str, format_: str) -> _Parts | None:
     parts = _Parts()
     for letter, group in zip(letters, match.groups(), strict=True):
         if letter in "YmdejHkIlMSysQ":
-            _number(parts, letter, whole(group))
+            _number(parts, letter, parse_integer(group))
         elif letter in "LN":
             parts.fraction = int(group[:9].ljust(9, "0"))
         elif letter in "pP":
@@ -357,7 +363,7 @@ def _number(parts: _Parts, letter: str, number: int) -> None:
 
 
 def _strftime(nanoseconds: int, format_: str, offset: int | None) -> str:
-    """Ruby's strftime; `offset` None is UTC, named so."""
+    """Return the result of Ruby's strftime; an `offset` of None is UTC, by that name."""
     seconds, fraction = divmod(nanoseconds, SECOND)
     zone = timezone(timedelta(seconds=offset)) if offset is not None else UTC
     try:
@@ -402,7 +408,7 @@ def _padded(text: str, flags: str, width: str, pad: str, size: int) -> str:
 def _directive(
     moment: datetime, fraction: int, seconds: int, letter: str, width: str, colons: str, offset: int | None
 ) -> tuple[str, str, int] | None:
-    """Text, padding character and usual width of one directive; None when it is none."""
+    """Return text, padding character and usual width of a directive; None when there is no such directive."""
     if letter in "LN":
         digits = int(width) if width else (3 if letter == "L" else 9)
         return f"{fraction:09d}".ljust(digits, "0")[:digits], "0", 0

@@ -1,4 +1,4 @@
-"""URI values: parsed once, equal by their parts, joined by RFC 3986."""
+"""URI values: they are parsed once, compared by their parts, and joined by RFC 3986."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443, "ftp": 21, "ldap": 389, "ldaps": 636
 
 @dataclass(frozen=True, slots=True)
 class URI:
-    """The parts of a URI; `opaque` is what follows the scheme when no slash does (`mailto:x@y`)."""
+    """The parts of a URI; `opaque` is the text behind a scheme that no slash follows (`mailto:x@y`)."""
 
     scheme: str | None = None
     userinfo: str | None = None
@@ -46,11 +46,11 @@ class URI:
         return cls(scheme, match["userinfo"], match["host"], port, match["path"], match["query"], match["fragment"])
 
     def shown_port(self) -> int | None:
-        """The port, when it is not the scheme's own."""
+        """Return the port if it is not the scheme's own; else None."""
         return None if self.port is None or self.port == _DEFAULT_PORTS.get(self.scheme or "") else self.port
 
     def join(self, reference: URI) -> URI:
-        """`reference`, resolved against this one (RFC 3986, 5.2)."""
+        """Return `reference` resolved against this URI (RFC 3986, 5.2)."""
         if reference.scheme is not None:
             return reference
         if reference.host is not None:

@@ -8,7 +8,7 @@ from functools import lru_cache, total_ordering
 
 from shared.errors import EvaluationError
 
-from .numbers import whole
+from .numbers import parse_integer
 
 __all__ = ["SemVer", "SemVerRange"]
 
@@ -29,7 +29,7 @@ def _identifiers(text: str | None) -> tuple[int | str, ...] | None:
         if part.isdigit() and part.isascii():
             if len(part) > 1 and part[0] == "0":
                 raise EvaluationError("Numeric pre-release identifiers MUST NOT contain leading zeroes")
-            parts.append(whole(part))
+            parts.append(parse_integer(part))
         else:
             parts.append(part)
     return tuple(parts)
@@ -38,7 +38,7 @@ def _identifiers(text: str | None) -> tuple[int | str, ...] | None:
 @total_ordering
 @dataclass(frozen=True, slots=True, eq=True)
 class SemVer:
-    """A version; ordered by precedence (build metadata is left out), equal when all parts are."""
+    """A version. Versions are ordered by precedence, which ignores build metadata, and equal when all their parts are."""
 
     major: int
     minor: int
@@ -51,14 +51,14 @@ class SemVer:
         match = _VERSION.fullmatch(text)
         if not match:
             raise EvaluationError(f"Unable to parse '{text}' as a semantic version identifier")
-        return cls.of(whole(match[1]), whole(match[2]), whole(match[3]), match[4], match[5])
+        return cls.of(parse_integer(match[1]), parse_integer(match[2]), parse_integer(match[3]), match[4], match[5])
 
     @classmethod
     def of(cls, major: int, minor: int, patch: int, prerelease: str | None = None, build: str | None = None) -> SemVer:
         return cls(major, minor, patch, _identifiers(prerelease), tuple(build.split(".")) if build is not None else None)
 
     def precedence(self) -> tuple[object, ...]:
-        """A key to sort by; a release comes after its pre-releases, numbers before words."""
+        """Return a sort key: a release comes after its pre-releases, and numbers come before words."""
         if self.prerelease is None:
             return (self.major, self.minor, self.patch, 1)
         return (self.major, self.minor, self.patch, 0, tuple((0, p, "") if isinstance(p, int) else (1, 0, p) for p in self.prerelease))
@@ -83,7 +83,7 @@ class SemVer:
 
 @dataclass(frozen=True, slots=True)
 class VersionInterval:
-    """One interval; None is unbounded. An exact version has `low == high`, both included."""
+    """An interval of versions; a bound of None is open. For an exact version, `low == high`, and both are included."""
 
     low: SemVer | None
     high: SemVer | None
@@ -91,7 +91,7 @@ class VersionInterval:
     high_open: bool = False
 
     def includes(self, version: SemVer) -> bool:
-        """A pre-release is only in when a bound is a pre-release of the same version."""
+        """Return whether a version is in the interval; a pre-release is only when a bound is a pre-release of the same version."""
         at = version.precedence()
         if self.low is not None and (at < self.low.precedence() or (self.low_open and at == self.low.precedence())):
             return False
@@ -126,7 +126,7 @@ class VersionInterval:
         return self.intersection(other) == other
 
     def touches(self, other: VersionInterval) -> bool:
-        """They overlap, or meet without a gap."""
+        """Return whether the intervals overlap or meet without a gap."""
         if self.intersection(other) is not None:
             return True
         for one, two in ((self, other), (other, self)):
@@ -149,7 +149,7 @@ ALL = VersionInterval(None, None)
 
 @dataclass(frozen=True, slots=True)
 class SemVerRange:
-    """A union of spans; as text: what it was made of. Equal when the spans are."""
+    """A union of intervals. Its text is its source, and two are equal when their intervals are."""
 
     spans: tuple[VersionInterval, ...]
     text: str = field(compare=False)
@@ -169,11 +169,11 @@ class SemVerRange:
         return any(span.includes(version) for span in self.spans)
 
     def covers(self, other: SemVerRange) -> bool:
-        """Whether each span of `other` lies inside one of ours."""
+        """Return whether each interval of `other` is inside one of this range."""
         return all(any(mine.covers(span) for mine in self.spans) for span in other.spans)
 
     def canonical(self) -> str:
-        """Assembled from the spans, whatever the source looked like."""
+        """Return the text that is assembled from the intervals, independent of the source."""
         return " || ".join(map(str, self.spans)) if self.spans else "<0.0.0"
 
     def __str__(self) -> str:
@@ -219,7 +219,7 @@ def _parts(expression: str, text: str) -> tuple[int | None, int | None, int | No
     match = _PARTIAL.fullmatch(expression)
     if not match:
         raise EvaluationError(f'Unparsable version range: "{text}"')
-    major, minor, patch = (None if part is None or part in "xX*" else whole(part) for part in match.group(1, 2, 3))
+    major, minor, patch = (None if part is None or part in "xX*" else parse_integer(part) for part in match.group(1, 2, 3))
     return major, minor, patch, match[4], match[5]
 
 
@@ -229,7 +229,7 @@ def _floor(expression: str, text: str) -> SemVer:
 
 
 def _simple(simple: str, text: str) -> VersionInterval | None:
-    """One comparator; None when nothing can match it."""
+    """Return the interval of one comparator; None when no version can match it."""
     match = re.match(r"(<=|>=|~>|~=|[<>=~^])?(.*)", simple, re.DOTALL)
     assert match is not None
     operator, operand = match[1] or "=", match[2]

@@ -8,7 +8,7 @@ from typing import Any
 
 from shared.errors import EvaluationError, Location
 
-from ...compiler.errors.locations import FINAL, located
+from ...compiler.errors.locations import FINAL, locate_error
 from ...compiler.functions.api import Function
 from ...compiler.host import NotFoundInData
 from ...compiler.types.containers import HASH, HashType
@@ -205,7 +205,7 @@ class HierarchyLevel:
             return function.call(invocation.context.scope, args)
         except EvaluationError as error:
             if error.where is None and not isinstance(error, DataError | LookupUsageError):
-                error_with_location = located(error)
+                error_with_location = locate_error(error)
                 if error_with_location.where is FINAL:  # the call itself is wrong, nothing in the function
                     raise LookupUsageError(error.message, hint=error.hint) from error
                 raise error_with_location from error

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from master.compiler.syntax import nodes as n
-from master.compiler.syntax.dump import pn
+from master.compiler.syntax.dump import notation_of
 from master.compiler.syntax.parser import parse
 from master.compiler.syntax.source import Source
 from shared.errors import ParseError
@@ -195,42 +195,42 @@ TEMPLATES = [
 
 @pytest.mark.parametrize(("text", "tree"), OPERATORS)
 def test_operators(text: str, tree: str) -> None:
-    assert pn(parse(Source(text)).body) == tree
+    assert notation_of(parse(Source(text)).body) == tree
 
 
 @pytest.mark.parametrize(("text", "tree"), ASSIGNMENTS)
 def test_assignments(text: str, tree: str) -> None:
-    assert pn(parse(Source(text)).body) == tree
+    assert notation_of(parse(Source(text)).body) == tree
 
 
 @pytest.mark.parametrize(("text", "tree"), LITERALS)
 def test_literals(text: str, tree: str) -> None:
-    assert pn(parse(Source(text)).body) == tree
+    assert notation_of(parse(Source(text)).body) == tree
 
 
 @pytest.mark.parametrize(("text", "tree"), ACCESSES_AND_CALLS)
 def test_accesses_and_calls(text: str, tree: str) -> None:
-    assert pn(parse(Source(text)).body) == tree
+    assert notation_of(parse(Source(text)).body) == tree
 
 
 @pytest.mark.parametrize(("text", "tree"), STATEMENTS)
 def test_statements(text: str, tree: str) -> None:
-    assert pn(parse(Source(text)).body) == tree
+    assert notation_of(parse(Source(text)).body) == tree
 
 
 @pytest.mark.parametrize(("text", "tree"), RESOURCES)
 def test_resources(text: str, tree: str) -> None:
-    assert pn(parse(Source(text)).body) == tree
+    assert notation_of(parse(Source(text)).body) == tree
 
 
 @pytest.mark.parametrize(("text", "tree"), DEFINITIONS)
 def test_definitions(text: str, tree: str) -> None:
-    assert pn(parse(Source(text)).body) == tree
+    assert notation_of(parse(Source(text)).body) == tree
 
 
 @pytest.mark.parametrize(("text", "tree"), TEMPLATES)
 def test_templates(text: str, tree: str) -> None:
-    assert pn(parse(Source(text), epp=True).body) == tree
+    assert notation_of(parse(Source(text), epp=True).body) == tree
 
 
 # Where the reference says each construct stands: the construct is the first of its class in the text.
@@ -349,4 +349,4 @@ def test_definitions_are_collected_from_everywhere() -> None:
 
 
 def test_plans_are_parsed_when_tasks_are_on() -> None:
-    assert pn(parse(Source("plan a::b($x) { }"), tasks=True).body) == '(plan {:name "a::b" :params {:x {}}})'
+    assert notation_of(parse(Source("plan a::b($x) { }"), tasks=True).body) == '(plan {:name "a::b" :params {:x {}}})'

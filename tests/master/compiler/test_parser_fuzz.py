@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from master.compiler.syntax.checker import check
-from master.compiler.syntax.dump import pn
+from master.compiler.syntax.dump import notation_of
 from master.compiler.syntax.parser import parse
 from master.compiler.syntax.source import Source
 from shared.errors import ParseError
@@ -42,6 +42,6 @@ def test_any_text_ends_in_a_tree_or_a_parse_error(text: str, epp: bool) -> None:
         assert error.message
         return
     check(program, source, namespace="m")
-    assert pn(program.body)
+    assert notation_of(program.body)
     for issue in check(program, source):
         assert issue.where.line is not None

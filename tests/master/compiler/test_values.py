@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from master.compiler.values.core import DEFAULT, Binary, Deferred, HashKey, Sensitive, entries, key_of, same, strictly, value_of
+from master.compiler.values.core import DEFAULT, Binary, Deferred, HashKey, Sensitive, entries, is_same, is_strictly_equal, key_of, value_of
 from shared.errors import EvaluationError
 from shared.regexps import Regexp
 
@@ -47,8 +47,8 @@ def test_arrays_and_hashes_can_be_keys() -> None:
     ],
 )
 def test_equality_is_rubys(left: object, right: object, strict: bool, loose: bool) -> None:
-    assert strictly(left, right) is strict
-    assert same(left, right) is loose
+    assert is_strictly_equal(left, right) is strict
+    assert is_same(left, right) is loose
 
 
 def test_a_sensitive_never_shows_its_value() -> None:

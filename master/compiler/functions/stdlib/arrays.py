@@ -10,9 +10,9 @@ from shared.errors import EvaluationError
 from shared.regexps import Regexp
 
 from ...types.notation.operands import flatten_arrays
-from ...values.core import Value, entries, key_of, same, value_of
+from ...values.core import Value, entries, is_same, key_of, value_of
 from ...values.labels import ruby_class
-from ...values.numbers import whole
+from ...values.numbers import parse_integer
 from ..api import Context, legacy_function
 from ..strings import ruby_text
 from .booleans import parse_boolean
@@ -65,7 +65,7 @@ def count(context: Context, collection: Value, *rest: Value) -> int:
         raise EvaluationError(f"count(): Requires an array or a hash, got {ruby_class(collection)}")
     items = [list(pair) for pair in entries(collection)] if isinstance(collection, dict) else collection
     if rest and rest[0] is not False:
-        return sum(same(item, rest[0]) for item in items)
+        return sum(is_same(item, rest[0]) for item in items)
     return sum(item is not None and item != "" for item in items)
 
 
@@ -198,11 +198,11 @@ def _indexes(text: str, size: int) -> range:
     if span is None:
         if re.fullmatch(r"\d+", text, re.ASCII) is None:
             raise EvaluationError("values_at(): Unknown format of given index")
-        index = whole(text)
+        index = parse_integer(text)
         if index > size - 1:
             raise EvaluationError("values_at(): Given index exceeds array size")
         return range(index, index + 1)
-    start, stop = whole(span[1]), whole(span[3])
+    start, stop = parse_integer(span[1]), parse_integer(span[3])
     if start > stop:
         raise EvaluationError("values_at(): Stop index in given indices range is smaller than the start index")
     if stop > size - 1:
@@ -248,7 +248,7 @@ def range_(context: Context, *arguments: Value) -> list[Value]:
             raise EvaluationError("range(): 3rd arg (step size) must be a non zero integer (e.g. 1 or -1)")
     first = ruby_text(start)
     if re.fullmatch(r"\d+", first, re.ASCII):
-        low, high = whole(first), integer_at_start(stop)
+        low, high = parse_integer(first), integer_at_start(stop)
         return list(islice(range(low, high if exclusive else high + 1, step), MAX_RANGE))
     return _string_range(first, ruby_text(stop), exclusive)[::step][:MAX_RANGE]
 

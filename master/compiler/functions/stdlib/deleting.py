@@ -8,9 +8,9 @@ from shared.errors import EvaluationError
 from shared.regexps import Regexp
 
 from ...types.iterables import elements
-from ...values.core import Value, key_of, same, value_of
+from ...values.core import Value, is_same, key_of, value_of
 from ...values.labels import ruby_class
-from ...values.numbers import whole
+from ...values.numbers import parse_integer
 from ..api import Context, legacy_function
 from ..strings import ruby_text
 from .rubynumbers import integer_at_start
@@ -38,7 +38,7 @@ def delete(context: Context, *arguments: Value) -> Value:
     collection = arguments[0]
     for item in _items(arguments[1]):
         if isinstance(collection, list):
-            collection = [element for element in collection if not same(element, item)]
+            collection = [element for element in collection if not is_same(element, item)]
         elif isinstance(collection, dict):
             collection = {key: value for key, value in collection.items() if key != key_of(item)}
         elif isinstance(collection, str):
@@ -59,7 +59,7 @@ def delete_at(context: Context, *arguments: Value) -> list[Value]:
         raise EvaluationError("delete_at(): Requires array to work with")
     if isinstance(index, str) and re.search(r"^\d+$", index, re.MULTILINE | re.ASCII) is None:
         raise EvaluationError("delete_at(): You must provide non-negative numeric index")
-    position = whole(index) if isinstance(index, str) and index.isdecimal() else integer_at_start(index)
+    position = parse_integer(index) if isinstance(index, str) and index.isdecimal() else integer_at_start(index)
     if position > len(array) - 1:
         raise EvaluationError("delete_at(): Given index exceeds size of array given")
     remaining = list(array)
@@ -116,4 +116,4 @@ def delete_values(context: Context, *arguments: Value) -> dict[Value, Value]:
     hash_, deleted_value = arguments
     if not isinstance(hash_, dict):
         raise EvaluationError(f"delete_values(): First argument must be a Hash. Given an argument of class {ruby_class(hash_)}.")
-    return {key: value for key, value in hash_.items() if not same(value, deleted_value)}
+    return {key: value for key, value in hash_.items() if not is_same(value, deleted_value)}

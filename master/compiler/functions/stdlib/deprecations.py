@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from shared.errors import EvaluationError
 
-from ...errors.locations import current
+from ...errors.locations import current_place
 from ...values.core import Strictness, Value
 from ..api import Closure, Context, Function, function
 
@@ -47,7 +47,7 @@ def deprecate(context: Context, key: str, message: str, *, use_strict: bool = Tr
     if use_strict and strict is Strictness.OFF:
         return
     if use_strict and strict is Strictness.ERROR:
-        location = current()
+        location = current_place()
         suffix = f" at {location.file}:{location.line}" if location is not None else ""
         raise EvaluationError(f"deprecation. {key}. {message}{suffix}")
     context.warn_once("deprecations", key, message, place=True)

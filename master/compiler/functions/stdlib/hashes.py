@@ -11,7 +11,7 @@ from ...errors.control import Break, Next
 from ...types.iterables import elements, pairs
 from ...values.core import Iterator, Value, entries, key_of
 from ...values.labels import ruby_class
-from ...values.numbers import whole
+from ...values.numbers import parse_integer
 from ...values.ordering import ruby_order, sort_as_ruby
 from ...values.text import inspect
 from ..api import Closure, Context, function, legacy_function
@@ -235,7 +235,7 @@ def try_get_value(context: Context, *arguments: Value) -> Value:
     parts = path.split(separator or "/")
     while parts and not parts[-1]:
         parts.pop()
-    return _dig_path(data, [whole(part) if part.isascii() and part.isdigit() else part for part in parts], default)
+    return _dig_path(data, [parse_integer(part) if part.isascii() and part.isdigit() else part for part in parts], default)
 
 
 @function("sprintf_hash", "String format", "Hash arguments")

@@ -10,7 +10,7 @@ from shared.errors import EvaluationError
 from ...types.notation.operands import flatten_arrays
 from ...values.core import Value
 from ...values.labels import ruby_class
-from ...values.numbers import whole
+from ...values.numbers import parse_integer
 from ...values.text import inspect
 from ..api import Context, legacy_function
 from .rubynumbers import float_at_start, integer_at_start
@@ -73,7 +73,7 @@ def to_bytes(context: Context, *arguments: Value) -> Value:
     power = 10 * _UNITS[match[2]]
     digits = match[1]
     if digits.isdigit():
-        return whole(digits) << power
+        return parse_integer(digits) << power
     value = float_at_start(digits) * (1 << power)
     if value in (float("inf"), float("-inf")):
         raise EvaluationError(f"to_bytes(): {digits} is too large")

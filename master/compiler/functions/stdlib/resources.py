@@ -8,7 +8,7 @@ from ...catalog.relationships import split_reference
 from ...catalog.resources import DeclaredResource, capitalized_type
 from ...types.attribute_references import as_attribute
 from ...types.references import ClassType, ResourceEntryType
-from ...values.core import Value, entries, key_of, same
+from ...values.core import Value, entries, is_same, key_of
 from ...values.labels import ruby_class
 from ...values.text import inspect, to_s
 from ..api import Context, function, legacy_function
@@ -45,7 +45,7 @@ def is_declared(context: CatalogContext, reference: Value, parameters: dict[Valu
 
 
 def _has_value(actual: Value, expected: Value) -> bool:
-    return actual is None if expected is None else same(actual, expected)
+    return actual is None if expected is None else is_same(actual, expected)
 
 
 @legacy_function("defined_with_params", -1)

@@ -9,7 +9,7 @@ from shared.errors import EvaluationError
 
 from ...values.core import Value
 from ...values.labels import ruby_class
-from ...values.numbers import whole
+from ...values.numbers import parse_integer
 
 __all__ = ["float_at_start", "integer_at_start"]
 
@@ -27,7 +27,7 @@ def integer_at_start(value: Value) -> int:
         return 0
     if isinstance(value, str):
         match = _INTEGER.match(value)
-        return whole(match[1].replace("_", "")) if match else 0
+        return parse_integer(match[1].replace("_", "")) if match else 0
     raise EvaluationError(f"{ruby_class(value)} cannot be converted to an integer")
 
 

@@ -9,7 +9,7 @@ from .findings import CHILDREN, CheckReport, NodeContext, Strict
 from .labels import label
 from .rules import RULES
 
-_NOTHING_TO_SAY = frozenset(kind for kind, below in CHILDREN.items() if not below and kind not in RULES) | {type(None)}
+_UNCHECKED = frozenset(kind for kind, below in CHILDREN.items() if not below and kind not in RULES) | {type(None)}
 """The classes of nodes that have neither a rule nor children."""
 
 
@@ -26,7 +26,7 @@ def check(program: n.Program, source: Source, *, namespace: str | None = None, s
     report = CheckReport(source, namespace, strict, check)
     report.diagnostics.extend(Diagnostic("warning", message, source.locate(at), lexical=True) for at, message in program.warnings)
     if namespace is not None:
-        _top_constructs(program, report)
+        _check_top_constructs(program, report)
     pending = [NodeContext(program.body, NodeContext(program, None))]
     while pending:
         context = pending.pop()
@@ -42,16 +42,16 @@ def check(program: n.Program, source: Source, *, namespace: str | None = None, s
                 value = getattr(node, name)
                 inner = type(value)
                 if inner is tuple:
-                    below.extend([NodeContext(each, context) for each in value if type(each) not in _NOTHING_TO_SAY])
-                elif inner not in _NOTHING_TO_SAY:
+                    below.extend([NodeContext(child, context) for child in value if type(child) not in _UNCHECKED])
+                elif inner not in _UNCHECKED:
                     below.append(NodeContext(value, context))
             below.reverse()
             pending.extend(below)
     return report.diagnostics
 
 
-def _top_constructs(program: n.Program, report: CheckReport) -> None:
+def _check_top_constructs(program: n.Program, report: CheckReport) -> None:
     body = program.body
-    for each in body.statements if isinstance(body, n.BlockExpression) else (body,):
-        if not isinstance(each, n.Nop | n.ClassDefinition | n.DefineDefinition | n.FunctionDefinition | n.TypeAliasDefinition):
-            report.error(f"This {label(each)} is unacceptable as a top level construct in this location", each)
+    for statement in body.statements if isinstance(body, n.BlockExpression) else (body,):
+        if not isinstance(statement, n.Nop | n.ClassDefinition | n.DefineDefinition | n.FunctionDefinition | n.TypeAliasDefinition):
+            report.error(f"This {label(statement)} is unacceptable as a top level construct in this location", statement)

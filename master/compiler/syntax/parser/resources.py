@@ -22,7 +22,7 @@ from ..nodes import (
     SyntaxNode,
 )
 from .cursor import TokenCursor
-from .statements import in_block, with_calls
+from .statements import assemble_calls, in_block
 
 _ATTRIBUTE_NAMES = (KEYWORDS - {"true", "false"}) | {"name", "plan"}
 _ARROWS = frozenset(("=>", "+>"))
@@ -148,10 +148,14 @@ class ResourceParser(TokenCursor):
         if not isinstance(left, QualifiedName):
             raise self.source.error("Expression is not valid as a resource, resource-default, or resource-override", at)
         entries = []
-        for each in attributes:
-            if isinstance(each, AttributeOperation) and each.op == "+>":
+        for attribute in attributes:
+            if isinstance(attribute, AttributeOperation) and attribute.op == "+>":
                 raise self.source.error("Syntax error resource body without title or hash with +>", brace)
-            key: SyntaxNode = StringLiteral(brace, brace, each.name) if isinstance(each, AttributeOperation) else Nop(each.at, each.at)
-            entries.append(HashEntry(brace, end, key, each.value))
+            key: SyntaxNode = (
+                StringLiteral(brace, brace, attribute.name)
+                if isinstance(attribute, AttributeOperation)
+                else Nop(attribute.at, attribute.at)
+            )
+            entries.append(HashEntry(brace, end, key, attribute.value))
         hash_ = HashLiteral(brace, end, tuple(entries))
-        return in_block(with_calls(self.source, [[left], [hash_]], []), at, end)
+        return in_block(assemble_calls(self.source, [[left], [hash_]], []), at, end)

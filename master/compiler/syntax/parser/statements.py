@@ -45,7 +45,7 @@ class StatementParser(TokenCursor):
                 group.append(self.assignment())
             groups.append(group)
             if self.kind not in _STARTS:
-                return with_calls(self.source, groups, commas)
+                return assemble_calls(self.source, groups, commas)
             self.accept(";")
 
     def assignment(self) -> SyntaxNode:
@@ -86,7 +86,7 @@ def in_block(statements: list[SyntaxNode], at: int, end: int) -> SyntaxNode:
     return statements[0] if len(statements) == 1 else BlockExpression(at, end, tuple(statements))
 
 
-def with_calls(source: Source, groups: list[list[SyntaxNode]], commas: list[int]) -> list[SyntaxNode]:
+def assemble_calls(source: Source, groups: list[list[SyntaxNode]], commas: list[int]) -> list[SyntaxNode]:
     """
     Return the statements, with calls like `include a, b` assembled: one of STATEMENT_CALLS takes the following group as arguments.
 

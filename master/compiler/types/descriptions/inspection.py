@@ -267,7 +267,7 @@ def _type_set(type_: Any, inner: Inner) -> Attributes | None:
 
 
 def _object_type(type_: Any, inner: Inner) -> Attributes | None:
-    return _BARE_OBJECT if type_.shown() == "Object" else None
+    return _BARE_OBJECT if type_.notation() == "Object" else None
 
 
 def _nothing(type_: Any, inner: Inner) -> Attributes:

@@ -20,7 +20,7 @@ from ...values.versions import SemVerRange
 from ..aliases import has_undefined
 from ..base import INF, UNDEF, UNIT, NotUndefType, OptionalType, PuppetType, Range, TypeReference, VariantType
 from ..containers import ArrayType, CollectionType, HashType, IteratorType, StructElement, StructType, TupleType
-from ..declare import declared_type_set, object_extension, unnamed_object
+from ..declare import define_type_set, object_extension, unnamed_object
 from ..infer import infer
 from ..init import InitType
 from ..iterables import IterableType
@@ -349,7 +349,7 @@ def declared_type(name: str, value: Value) -> PuppetType:
     if isinstance(value, ObjectType):
         return value.take_name(name)
     if isinstance(value, TypeSetType):
-        return declared_type_set(name, value.definition or {})
+        return define_type_set(name, value.definition or {})
     if not isinstance(value, PuppetType):
         raise EvaluationError(f"The alias {name} stands for {with_article(label(value))}, which is no type")
     return value

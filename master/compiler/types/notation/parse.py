@@ -15,7 +15,7 @@ from shared.errors import EvaluationError
 from shared.regexps import Regexp
 
 from ...values.core import DEFAULT, Value, key_of
-from ...values.numbers import whole
+from ...values.numbers import parse_integer
 from ..base import PuppetType, TypeReference
 from ..builtin import BUILTIN_TYPES
 from .access import type_from_access
@@ -56,12 +56,12 @@ def parse_type(text: str, resolver: Types | None = None) -> PuppetType:
     """
     if resolver is None:
         return _builtin(text)
-    return _Parser(text, resolver).whole()
+    return _Parser(text, resolver).type_expression()
 
 
 @lru_cache(maxsize=1024)
 def _builtin(text: str) -> PuppetType:
-    return _Parser(text, None).whole()
+    return _Parser(text, None).type_expression()
 
 
 class _Parser:
@@ -86,7 +86,7 @@ class _Parser:
             f"The expression <{self.text}> is not a valid type specification.", hint="Write a type as in Optional[String[1]]."
         )
 
-    def whole(self) -> PuppetType:
+    def type_expression(self) -> PuppetType:
         value = self.value()
         if self.tokens[self.at][0] != "end" or not isinstance(value, PuppetType):
             raise self.error()
@@ -106,7 +106,7 @@ class _Parser:
         if kind == "type":
             return self.access(self.named(text))
         if kind == "number":
-            return float(text) if re.search(r"[.eE]", text) else whole(text)
+            return float(text) if re.search(r"[.eE]", text) else parse_integer(text)
         if kind == "single":
             return re.sub(r"\\(['\\])", r"\1", text)
         if kind == "double":
