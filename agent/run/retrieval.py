@@ -127,16 +127,16 @@ class Retrieval:
 
     Args:
         uuid: The transaction's UUID.
-        fixed: The environment was given on the command line.
-        configured: The environment that puppet.conf or the command line names; None: it is only the default.
+        environment_fixed: The environment was given on the command line.
+        configured_environment: The environment that puppet.conf or the command line names; None: it is only the default.
     """
 
-    def __init__(self, wiring: Wiring, steps: Steps, *, uuid: str, fixed: bool, configured: str | None) -> None:
+    def __init__(self, wiring: Wiring, steps: Steps, *, uuid: str, environment_fixed: bool, configured_environment: str | None) -> None:
         self.wiring = wiring
         self.steps = steps
         self.uuid = uuid
-        self.fixed = fixed
-        self.configured = configured
+        self.environment_fixed = environment_fixed
+        self.configured_environment = configured_environment
         self._prefers_cached = False  # set when plugins failed: a new catalog may need newer plugins than there are
 
     @property
@@ -235,7 +235,7 @@ class Retrieval:
     # --- the environment to begin in
 
     async def _initial_environment(self) -> None:
-        if self.fixed or self.settings.strict_environment_mode:
+        if self.environment_fixed or self.settings.strict_environment_mode:
             return
         dialect = await self._server_dialect()
         if dialect is not LEGACY and self.settings.use_last_environment:
@@ -251,8 +251,8 @@ class Retrieval:
         """Ask for this node's environment and take it over; return words for the step. Without an answer the configured one stays."""
         options: dict[str, Option] = {"transaction_uuid": self.uuid}
         options |= {"fail_on_404": "true"} if dialect is LEGACY else {}
-        if dialect is not LEGACY and self.configured:
-            options["configured_environment"] = self.configured
+        if dialect is not LEGACY and self.configured_environment:
+            options["configured_environment"] = self.configured_environment
         name = self.settings.node_name_value
         try:
             node = await self.wiring.indirector["node"].find(Request(name, self.wiring.environment, options=options))
@@ -373,7 +373,7 @@ class Retrieval:
                 "clientversion": version,
                 "clientnoop": self.settings.noop,
                 "puppetversion": version,
-                **({"agent_specified_environment": self.configured} if self.configured else {}),
+                **({"agent_specified_environment": self.configured_environment} if self.configured_environment else {}),
             }
             step.detail = f"{len(facts.values) + len(agent_facts)} facts"
             values = {**facts.values, **agent_facts}
@@ -392,7 +392,7 @@ class Retrieval:
         if dialect is LEGACY:
             options["fail_on_404"] = "true"
         else:
-            options |= {"configured_environment": self.configured} if self.configured else {}
+            options |= {"configured_environment": self.configured_environment} if self.configured_environment else {}
             options |= {"job_uuid": self.settings.job_id} if self.settings.job_id else {}
             options |= {
                 "check_environment": "true",

@@ -61,8 +61,8 @@ class Run:
     One run. Its caller holds the lock and has verified the connections.
 
     Args:
-        fixed: The environment was given on the command line.
-        configured: The environment that puppet.conf or the command line names; None: it is only the default.
+        environment_fixed: The environment was given on the command line.
+        configured_environment: The environment that puppet.conf or the command line names; None: it is only the default.
         stop: Called between two resources; once it returns true, the rest is skipped.
         deferring: Makes the resolver of deferred values; None: resources with such values fail.
         startup: Seconds since the process, or the daemon's run, began.
@@ -75,8 +75,8 @@ class Run:
         runlog: RunLog,
         steps: Steps,
         *,
-        fixed: bool = False,
-        configured: str | None = None,
+        environment_fixed: bool = False,
+        configured_environment: str | None = None,
         stop: Callable[[], bool] = lambda: False,
         startup: float = 0.0,
         now: Callable[[], datetime] = utc_now,
@@ -95,7 +95,9 @@ class Run:
         self._started = now()
         self._uuid = new_uuid()
         self._initial = wiring.environment
-        self._retrieval = Retrieval(wiring, steps, uuid=self._uuid, fixed=fixed, configured=configured)
+        self._retrieval = Retrieval(
+            wiring, steps, uuid=self._uuid, environment_fixed=environment_fixed, configured_environment=configured_environment
+        )
         if startup:
             steps.metrics["startup_time"] = startup
 

@@ -115,7 +115,7 @@ class Wiring:
         self.file_server = self.server if self.files in (None, self.server.site) else self._server(self.files)
         self.report_server = self.server_at(settings.report_server, settings.report_port)
         self.ca_server = self.server_at(settings.ca_server, settings.ca_port)
-        self.indirector = Indirector([self._binding(indirection) for indirection in self._declared()])
+        self.indirector = Indirector([self._binding(indirection) for indirection in self._default_termini()])
 
     def server_at(self, host: str, port: int | None) -> Server:
         """Return a server by name, over this run's connections."""
@@ -124,7 +124,7 @@ class Wiring:
     def _server(self, site: Site) -> Server:
         return Server(site, self.client, self.dialects, lambda: self.environment)
 
-    def _declared(self) -> Mapping[Indirection[Any], tuple[str, str]]:
+    def _default_termini(self) -> Mapping[Indirection[Any], tuple[str, str]]:
         """Return the default terminus and cache of each indirection, by name. Source: protocol reference 1.6."""
         return {
             CATALOG: ("rest", "json"),
@@ -139,27 +139,27 @@ class Wiring:
         }
 
     def _binding(self, indirection: Indirection[Any]) -> Binding[Any]:
-        terminus, cache = self._declared()[indirection]
+        terminus, cache = self._default_termini()[indirection]
         route = self.routes.get(indirection.name, Route())
         terminus = route.terminus or terminus
         cache = cache if route.cache is None else route.cache
         return Binding(indirection, self._terminus(indirection, terminus), cache=self._terminus(indirection, cache) if cache else None)
 
     def _terminus(self, indirection: Indirection[Any], name: str) -> Terminus[Any]:
-        makers = self._makers(indirection)
-        if name in makers:
-            return makers[name]()
+        factories = self._factories(indirection)
+        if name in factories:
+            return factories[name]()
         plugin = find_plugins([self.settings.plugindest]).get((indirection.name, name))
         if plugin is None:
             raise ConfigError(
                 f"Could not find terminus {name} for indirection {indirection.name}",
-                hint=did_you_mean(name, makers, otherwise=f"There are {', '.join(sorted(makers))}."),
+                hint=did_you_mean(name, factories, otherwise=f"There are {', '.join(sorted(factories))}."),
             )
         return terminus_of(plugin, PluginContext(self.settings.model_dump(), self.server, indirection))
 
-    def _makers(self, indirection: Indirection[Any]) -> dict[str, Callable[[], Terminus[Any]]]:
+    def _factories(self, indirection: Indirection[Any]) -> dict[str, Callable[[], Terminus[Any]]]:
         settings, name = self.settings, indirection.name
-        makers: dict[str, Callable[[], Terminus[Any]]] = {
+        factories: dict[str, Callable[[], Terminus[Any]]] = {
             "rest": lambda: self._rest(indirection),
             "memory": MemoryTerminus,
             "json": lambda: Json(indirection, settings.client_datadir / name, mode=CATALOG_MODE if indirection is CATALOG else 0o640),
@@ -167,19 +167,19 @@ class Wiring:
             "write_only_yaml": lambda: WriteOnlyYaml(indirection, settings.clientyamldir / name),
         }
         if indirection is REPORT:
-            makers["yaml"] = lambda: LastRunReport(settings.lastrunreport, lambda: self.dialects.get(self.server.site) is LEGACY)
+            factories["yaml"] = lambda: LastRunReport(settings.lastrunreport, lambda: self.dialects.get(self.server.site) is LEGACY)
         if indirection is FACTS:
-            makers["facter"] = lambda: Facter(self.host, fact_sources(settings), lambda: datetime.now(UTC).astimezone().isoformat())
+            factories["facter"] = lambda: Facter(self.host, fact_sources(settings), lambda: datetime.now(UTC).astimezone().isoformat())
         if indirection in (FILE_METADATA, FILE_CONTENT):
-            makers["selector"] = makers["rest"]  # Puppet's name; here the SourceRouter chooses between local files and servers
+            factories["selector"] = factories["rest"]  # Puppet's name; here the SourceRouter chooses between local files and servers
         folders = {
             CERTIFICATE: settings.certdir,
             CERTIFICATE_REQUEST: settings.requestdir,
             CERTIFICATE_REVOCATION_LIST: settings.ssldir,
         }
         if indirection in folders:
-            makers["file"] = lambda: FilePerKey(indirection, folders[indirection], suffix=".pem", mode=0o644, folder_mode=0o755)
-        return makers
+            factories["file"] = lambda: FilePerKey(indirection, folders[indirection], suffix=".pem", mode=0o644, folder_mode=0o755)
+        return factories
 
     def _rest(self, indirection: Indirection[Any]) -> Terminus[Any]:
         if indirection is REPORT:

@@ -228,13 +228,6 @@ def describe_cycles(graph: Graph, cycles: Sequence[Sequence[Node]], file: str = 
 Note = Callable[[Type, str], None]
 
 
-def build(resources: RalCatalog, note: Note) -> Graph:
-    """Return the graph of a catalog: explicit edges, automatic ones where no explicit one contradicts, anchors for containers."""
-    graph = relationships(resources, note)
-    expand(graph, resources)
-    return graph
-
-
 def relationships(resources: RalCatalog, note: Note) -> Graph:
     """Return the graph as manifests declare it, with containers as nodes."""
     graph = Graph()

@@ -36,7 +36,7 @@ def download(settings: AgentSettings) -> int:
 
 async def _downloaded(settings: AgentSettings) -> None:
     async with open_wiring(settings, "puppet") as wiring:
-        retrieval = Retrieval(wiring, Steps(), uuid=str(uuid.uuid4()), fixed=True, configured=settings.environment)
+        retrieval = Retrieval(wiring, Steps(), uuid=str(uuid.uuid4()), environment_fixed=True, configured_environment=settings.environment)
         catalog = (await retrieval.download()).catalog
         cache = wiring.catalog.cache
         if cache is None:

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from agent.transaction.graph import ALL_EVENTS, EVENTS, NONE, ContainerAnchor, Graph, Walk, build, describe_cycles
+from agent.transaction.graph import ALL_EVENTS, EVENTS, NONE, ContainerAnchor, Graph, Note, Walk, describe_cycles, expand, relationships
 from shared.ral import Param, Ref, Type
 from shared.ral.catalog import RalCatalog
 from shared.ral.components import Component
@@ -34,6 +34,13 @@ def steps(**given: dict[str, object]) -> RalCatalog:
 
 def quiet(resource: Type, message: str) -> None:
     pass
+
+
+def build(resources: RalCatalog, note: Note) -> Graph:
+    """Return the graph of a catalog as a transaction walks it, with anchors for containers."""
+    graph = relationships(resources, note)
+    expand(graph, resources)
+    return graph
 
 
 def order(resources: RalCatalog) -> str:
