@@ -1,4 +1,4 @@
-"""The indirected calls of both schemes: each is authorized, carried out by its binding, and its result made a response."""
+"""The indirected calls of both schemes: each is authorized, carried out by its binding, and its result turned into a response."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Admission of requests: a bounded number is worked on, a bounded number waits, and the rest is told to come back at a random time."""
+"""Admission of requests: a bounded number is worked on, a bounded number waits, the rest is rejected with a random time to come back."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ async def send(request: HttpRequest, response: Response) -> tuple[web.StreamResp
     """
     Write `response`; return it in the form of aiohttp, and the number of body bytes.
 
-    A long body that breaks off cuts the connection: the client must never take a part for the whole.
+    A long body that breaks off cuts the connection: the client must never take a part for all of it.
     """
     headers = dict(response.headers)
     if response.content_type is not None:

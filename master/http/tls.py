@@ -124,7 +124,7 @@ def _context(
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_ciphers(CIPHERS)
     # No tickets: a resumed session would carry an identity that nobody verified again. What TLS 1.2 still resumes by its
-    # session id ends with the next context, and each request asks for revocation and dates anyway.
+    # session id ends with the next context, and revocation and dates are checked for each request anyway.
     context.num_tickets = 0
     context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION | ssl.OP_CIPHER_SERVER_PREFERENCE
     context.verify_mode = ssl.CERT_OPTIONAL

@@ -68,9 +68,9 @@ def write_problem(folder: Path) -> str:
     nearest = next(path for path in (folder, *folder.parents) if path.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK, effective_ids=True):
         return f"{nearest} may not be written to by the account of the master, or is read-only"
-    room = os.statvfs(nearest)
-    if room.f_bavail * room.f_frsize < LEAST_FREE:
+    space = os.statvfs(nearest)
+    if space.f_bavail * space.f_frsize < LEAST_FREE:
         return f"the disk of {nearest} is full"
-    if room.f_files and room.f_favail < LEAST_FILES:  # some file systems do not count them
+    if space.f_files and space.f_favail < LEAST_FILES:  # some file systems do not count them
         return f"the disk of {nearest} takes no more files"
     return ""

@@ -1,7 +1,7 @@
 """
-The revocation lists of a master that is not the CA, kept as fresh as the CA's.
+The revocation lists of a master that is not the CA, refreshed from the CA at intervals.
 
-They are fetched from ca_server at intervals, over TLS that trusts the CA alone, and replace those on disk only when the CA has signed
+They are fetched from ca_server over TLS that trusts the CA alone, and replace those on disk only when the CA has signed
 them and they are not older. The server notices the changed file (see `http.tls`), as it does when somebody copies one there.
 """
 

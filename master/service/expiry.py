@@ -145,7 +145,7 @@ class Expiries:
             "puppet_certificate_end_seconds",
             "gauge",
             doc,
-            lambda: [((each.kind, each.name), each.end.timestamp()) for each in self.ends],
+            lambda: [((ending.kind, ending.name), ending.end.timestamp()) for ending in self.ends],
             "kind",
             "name",
         )

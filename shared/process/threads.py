@@ -15,34 +15,34 @@ _STUCK = 1.0  # seconds after which a thread no longer waits for the loop
 
 class PacedThreads(ThreadPoolExecutor):
     """
-    Threads that are not further ahead of the event loop than one result each.
+    A pool of threads, each of which waits until the event loop has taken its last result.
 
-    Otherwise they do hundreds of things while the loop is at one. All of these have to be gone on with in its next turn, which
-    is a long one, in which they do hundreds more: the loop is held up for as long as there is much to do.
+    Otherwise the threads would produce hundreds of results during one iteration of the loop. The next iteration would have to handle all
+    of them, during which hundreds more would be produced: the loop would be blocked for as long as there is much to do.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, threads: int, name: str) -> None:
         super().__init__(threads, thread_name_prefix=name)
         self._loop = loop
-        self._room: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._permits: queue.SimpleQueue[None] = queue.SimpleQueue()
         for _ in range(threads):
-            self._room.put(None)
+            self._permits.put(None)
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         return super().submit(self._paced, fn, args, kwargs)
 
     def _paced(self, fn: Callable[..., T], args: Sequence[Any], kwargs: Mapping[str, Any]) -> T:
         try:
-            self._room.get(timeout=_STUCK)
+            self._permits.get(timeout=_STUCK)
         except queue.Empty:
             return fn(*args, **kwargs)
         try:
             return fn(*args, **kwargs)
         finally:
             try:
-                self._loop.call_soon_threadsafe(self._room.put, None)
+                self._loop.call_soon_threadsafe(self._permits.put, None)
             except RuntimeError:  # the loop has ended
-                self._room.put(None)
+                self._permits.put(None)
 
 
 __all__ = ["PacedThreads"]

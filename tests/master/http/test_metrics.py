@@ -45,10 +45,10 @@ async def test_the_listener_of_its_own_answers_without_tls() -> None:
 
 
 async def test_who_says_nothing_and_who_comes_too_often_is_cut() -> None:
-    async with listening(header_timeout=0.2) as port:
+    async with listening(header_timeout=0.5) as port:
         clients = [await plain(port) for _ in range(MAX_CONNECTIONS)]
         late = await plain(port)
-        assert await late.ended(0.1)
+        assert await late.ended(0.4)
         assert all([await client.ended(2) for client in clients])
         for client in (*clients, late):
             await client.close()
