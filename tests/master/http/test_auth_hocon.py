@@ -16,7 +16,7 @@ from master.authorization.auth_hocon import is_hocon, parse
 from master.authorization.rules import AccessRequest, decide
 from shared.errors import ConfigError
 from shared.indirector.core import Client
-from tests.master.http.puppetservers_rules import ASKED, BAD, GOOD, RULES, Asking, Parameters
+from tests.master.authorization.puppetservers_rules import ASKED, BAD, GOOD, RULES, Asking, Parameters
 from tests.support.raw_master import RunningMaster
 
 
