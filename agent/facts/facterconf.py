@@ -168,7 +168,7 @@ class FactCache:
             except (OSError, BadData):
                 data = None
             if isinstance(data, dict):
-                cached |= _nested({name: value for name, value in data.items() if name != "cache_format_version"})
+                cached |= _nest({name: value for name, value in data.items() if name != "cache_format_version"})
             else:
                 self.stale[group] = self.conf.groups.get(group, (group,))
         return cached
@@ -193,7 +193,7 @@ class FactCache:
             return []
 
 
-def _nested(flat: Mapping[str, Any]) -> dict[str, Any]:
+def _nest(flat: Mapping[str, Any]) -> dict[str, Any]:
     """Return Facter's cached form `{"os.name": …}` as structures: `{"os": {"name": …}}`."""
     structure: dict[str, Any] = {}
     for name, value in flat.items():

@@ -86,9 +86,9 @@ def legacy_facts(values: Mapping[str, Any]) -> dict[str, Any]:
     facts = {flat: value for flat, path in _ALIASES.items() if (value := known.get(path)) is not None}
     interfaces: Mapping[str, Any] = known.get("networking.interfaces") or {}
     if interfaces:
-        facts["interfaces"] = ",".join(_word(name) for name in sorted(interfaces))
+        facts["interfaces"] = ",".join(_as_word(name) for name in sorted(interfaces))
     for name, interface in interfaces.items():
-        facts |= {f"{flat}_{_word(name)}": interface[key] for flat, key in _PER_INTERFACE.items() if key in interface}
+        facts |= {f"{flat}_{_as_word(name)}": interface[key] for flat, key in _PER_INTERFACE.items() if key in interface}
     for flat, path in (
         ("memoryfree_mb", "memory.system.available_bytes"),
         ("memorysize_mb", "memory.system.total_bytes"),
@@ -118,16 +118,16 @@ def legacy_facts(values: Mapping[str, Any]) -> dict[str, Any]:
     return facts
 
 
-def _word(name: str) -> str:
+def _as_word(name: str) -> str:
     return re.sub(r"\W", "_", name, flags=re.ASCII)
 
 
 def facts_as_text(values: Mapping[str, Any]) -> dict[str, str]:
     """Return the values as a 3.x agent with `stringify_facts` sends them: all text, structures in Ruby's own notation."""
-    return {name: value if isinstance(value, str) else _plain(value) for name, value in values.items()}
+    return {name: value if isinstance(value, str) else _as_text(value) for name, value in values.items()}
 
 
-def _plain(value: Any) -> str:
+def _as_text(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):

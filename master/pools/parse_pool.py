@@ -277,7 +277,7 @@ class ParsePool:
         for legacy, size in header["documents"]:
             documents[bool(legacy)] = data[start : start + size]
             start += size
-        return PackedReport.packed(
+        return PackedReport.create(
             str(header["name"]),
             int(header["report_format"]),
             documents=documents,

@@ -52,7 +52,7 @@ class CatalogEdge(BaseModel):
 
 
 class Catalog(Model):
-    """`name` is the certname; `version` what `config_version` says or seconds since the epoch."""
+    """A node's catalog; `name` is the certname, `version` the output of `config_version` or seconds since the epoch."""
 
     version: int | str | None = None
     environment: str | None = None

@@ -9,7 +9,7 @@ from .pem import PemText, text_with
 
 
 class Certificate(PemText):
-    """`name` is the first certificate's common name, '' when it has none or several."""
+    """A certificate or bundle; `name` is the first certificate's common name, '' when it has none or several."""
 
     @classmethod
     def from_bytes(cls, body: bytes) -> Self:

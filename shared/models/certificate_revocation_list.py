@@ -9,7 +9,7 @@ from .pem import PemText, text_with
 
 
 class CertificateRevocationList(PemText):
-    """One text for every key; `name` is `ca`."""
+    """The CRLs in PEM, the same for every key; `name` is `ca`."""
 
     @classmethod
     def from_bytes(cls, body: bytes) -> Self:

@@ -17,7 +17,7 @@ RESERVED_FACTS = frozenset({"trusted", "facts", "server_facts", "environment", "
 
 
 class Facts(Model):
-    """`timestamp` is ISO 8601 text with the node's offset."""
+    """The facts of one node; `timestamp` is ISO 8601 text with the node's offset."""
 
     values: dict[str, Any] = Field(default_factory=dict)
     timestamp: str | None = None

@@ -6,7 +6,7 @@ from ..indirector.core import Indirection, Stream
 
 
 class FileBucketFile(Stream):
-    """`name` is `<algorithm>/<hex>[/<original path>]`; the bytes come as chunks."""
+    """A stored file; `name` is `<algorithm>/<hex>[/<original path>]`; the bytes come as chunks."""
 
 
 FILE_BUCKET_FILE = Indirection(

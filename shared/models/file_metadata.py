@@ -19,7 +19,7 @@ FileType = Literal["file", "directory", "link", "fifo", "socket"]
 
 
 class MetadataChecksum(BaseModel):
-    """`value` carries the `{type}` prefix; it is None where there was nothing to sum (a link to somewhere else)."""
+    """A file's checksum; `value` has the `{type}` prefix; None where there was nothing to sum (a link to somewhere else)."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 

@@ -15,7 +15,7 @@ Classes = list[str] | dict[str, dict[str, Any] | None]
 
 
 class Node(Model):
-    """`classes`: names, or a map from name to the class's parameters; `parameters`: facts and top-scope variables."""
+    """A classified node; `classes`: names, or a map from name to the class's parameters; `parameters`: facts and top-scope variables."""
 
     environment: str | None = None
     classes: Classes = Field(default_factory=list)

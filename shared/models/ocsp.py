@@ -12,7 +12,7 @@ from ..wire.dialects import Dialect
 
 
 class Ocsp(Model):
-    """`content` is the DER of an answer (or, saved, of a request); `name` the request it belongs to, as `key_of` writes it."""
+    """An answer; `content` is its DER (or, saved, that of a request), `name` the request that it belongs to, as `key_of` writes it."""
 
     content: bytes
 

@@ -13,7 +13,7 @@ _OWN = frozenset({"name", "expiration", "report_format"})
 
 class PackedReport(Report):
     """
-    Create it by `packed`. Its name and format are known; each other field is read from the result of `unpack`, which blocks.
+    Create it by `create`. Its name and format are known; each other field is read from the result of `unpack`, which blocks.
 
     `documents` are its YAML by whether it is that of 3.x, `lines` its log, each line the JSON of its level, message and source.
     """
@@ -23,7 +23,7 @@ class PackedReport(Report):
     unpack: Callable[[], Report]
 
     @classmethod
-    def packed(
+    def create(
         cls, name: str, report_format: int, *, documents: dict[bool, bytes], lines: bytes, unpack: Callable[[], Report]
     ) -> PackedReport:
         report = cls.model_construct(name=name, report_format=report_format, documents=documents, lines=lines, unpack=unpack)

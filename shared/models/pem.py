@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class PemText(Model):
-    """`pem` is the text as it came or will go; `name` the certname it is about."""
+    """A PEM text; `pem` is the text as it came or will go, `name` the certname that it is about."""
 
     pem: bytes = Field(repr=False)
 
@@ -24,19 +24,15 @@ class PemText(Model):
         return self.pem
 
     @classmethod
-    def read(cls, what: str, pem: bytes, load: Callable[[bytes], x509.Certificate | x509.CertificateSigningRequest]) -> Self:
+    def read(cls, kind: str, pem: bytes, load: Callable[[bytes], x509.Certificate | x509.CertificateSigningRequest]) -> Self:
         """Return the text, by the subject's common name, '' when it has none or several; BadData when it is not well-formed."""
         from cryptography.x509 import NameOID
 
         try:
             names = load(pem).subject.get_attributes_for_oid(NameOID.COMMON_NAME)
         except ValueError as err:
-            raise BadData(f"The {what} is not well-formed: {err}") from err
+            raise BadData(f"The {kind} is not well-formed: {err}") from err
         return cls(name=str(names[0].value) if len(names) == 1 else "", pem=pem)
-
-    @classmethod
-    def named(cls, name: str, pem: bytes) -> Self:
-        return cls(name=name, pem=pem)
 
 
 def text_with(body: bytes, *labels: bytes) -> bytes:

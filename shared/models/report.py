@@ -148,7 +148,7 @@ class ResourceStatus(_Part):
 
 
 class Report(Model):
-    """`name` is the node's certname, `host` on the wire."""
+    """The report of one run; `name` is the node's certname, `host` on the wire."""
 
     time: str = ""
     configuration_version: int | str | None = None

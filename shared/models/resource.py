@@ -11,7 +11,7 @@ from ..wire.dialects import Dialect
 
 
 class LiveResource(Model):
-    """`name` is `type/title`; `parameters` are its current values."""
+    """A resource as it is; `name` is `type/title`, `parameters` are its current values."""
 
     type: str
     title: str

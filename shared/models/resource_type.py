@@ -11,7 +11,7 @@ from ..wire.dialects import Dialect
 
 
 class ResourceType(Model):
-    """`parameters`: name to the source text of its default, None without one."""
+    """A definition; `parameters` maps each name to the source text of its default, None without one."""
 
     kind: Literal["class", "defined_type", "node"]
     parameters: dict[str, str | None] = Field(default_factory=dict)

@@ -6,7 +6,7 @@ from ..indirector.core import Indirection, Stream
 
 
 class StaticFileContent(Stream):
-    """`name` is the path below the environment."""
+    """One version of a module's file; `name` is its path below the environment."""
 
 
 STATIC_FILE_CONTENT = Indirection(

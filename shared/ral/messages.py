@@ -33,7 +33,7 @@ def _pretty(value: Any, depth: int) -> str:
         pad = "  " * (depth + 1)
         inner = ",\n".join(f"{pad}{_pretty(k, depth + 1)} => {_pretty(v, depth + 1)}" for k, v in value.items())
         return "{\n" + inner + "\n" + "  " * depth + "}"
-    return _quoted(str(value))
+    return _quote(str(value))
 
 
 def _array(items: Sequence[Any], depth: int) -> str:
@@ -49,7 +49,7 @@ def _array(items: Sequence[Any], depth: int) -> str:
     return text + "]"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """Return the text in single quotes, or in double quotes when it contains control characters, which only they can show."""
     if any(c in text for c in "\n\r\t\x1b") or any(ord(c) < 32 for c in text):
         escapes = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\", "$": "\\$"}

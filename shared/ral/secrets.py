@@ -55,7 +55,7 @@ class Secrets:
         if self._pattern is None:
             spellings = {spelling for text in self._texts if _is_distinctive(text) for spelling in _spellings(text)}
             texts = sorted(spellings, key=len, reverse=True)
-            self._pattern = re.compile("|".join(map(_alone, texts)) or "(?!)")
+            self._pattern = re.compile("|".join(map(_as_whole_word, texts)) or "(?!)")
         return self._pattern.sub(REDACTED, message)
 
     def hide(self, message: str) -> str:
@@ -96,8 +96,8 @@ def _spellings(text: str) -> Iterable[str]:
     return text, repr(text)[1:-1], json.dumps(text)[1:-1], shlex.quote(text)
 
 
-def _alone(text: str) -> str:
-    """Return an expression for `text` where it is not a part of a longer word."""
+def _as_whole_word(text: str) -> str:
+    """Return an expression that matches `text` where it is not a part of a longer word."""
     before = r"(?<!\w)" if text[0].isalnum() else ""
     return before + re.escape(text) + (r"(?!\w)" if text[-1].isalnum() else "")
 

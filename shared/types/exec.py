@@ -27,7 +27,7 @@ def program_of(command: Words) -> str:
     return command.split(" ", 1)[0]
 
 
-def _qualified(resource: Type, command: Words) -> None:
+def _check_qualified(resource: Type, command: Words) -> None:
     """Raise ValueError unless the program is absolute, there is a path, or a shell looks for it."""
     program = program_of(command)
     if resource.value_of("provider") != "shell" and not program.startswith("/") and not resource.value_of("path"):
@@ -65,14 +65,14 @@ class ExecCheck(Param[Any]):
         values = as_list(raw)
         commands: list[Words] = [[text_of(w) for w in value] if isinstance(value, list | tuple) else text_of(value) for value in values]
         for command in commands:
-            _qualified(resource, command)
+            _check_qualified(resource, command)
         return commands
 
 
 class ExecRefresh(ExecCommand):
     def accept(self, resource: Type, raw: Any) -> Words:
         command = super().accept(resource, raw)
-        _qualified(resource, command)
+        _check_qualified(resource, command)
         return command
 
 
@@ -179,7 +179,7 @@ class Exec(Type, name="exec", isomorphic=False, refreshable=True, features={"uma
     onlyif = ExecCheck(object, doc="Commands; unless all of them succeed, the command does not run.")
 
     def validate(self) -> None:
-        _qualified(self, self.command)
+        _check_qualified(self, self.command)
 
     @property
     def key(self) -> str:

@@ -81,7 +81,7 @@ class FileContentProperty(Property[str]):
         current = state.get("content", ABSENT)
         if current == ABSENT:
             return False
-        return not resource.replace or any(_satisfied(current, value) for value in desired)
+        return not resource.replace or any(_is_satisfied(current, value) for value in desired)
 
     def change_text(self, resource: Type, current: Any, desired: Any) -> str:
         if current in (ABSENT, None):
@@ -100,10 +100,10 @@ class FileChecksumValue(Property[str]):
         if current == ABSENT:
             return False
         kind = resource.checksum
-        return not resource.replace or any(_satisfied(f"{{{kind}}}{current}", f"{{{kind}}}{value}") for value in desired)
+        return not resource.replace or any(_is_satisfied(f"{{{kind}}}{current}", f"{{{kind}}}{value}") for value in desired)
 
 
-def _satisfied(current: Any, desired: str) -> bool:
+def _is_satisfied(current: Any, desired: str) -> bool:
     if current == desired:
         return True
     try:

@@ -30,7 +30,7 @@ _MEMBERSHIP = ("inclusive", "minimum")
 
 
 def number_or_text(value: Any) -> Any:
-    """Return digits as a number; anything else stays text, for the system's own tools to refuse."""
+    """Return digits as a number; other text stays as it is, for the system's own tools to refuse."""
     return int(value) if isinstance(value, str) and re.fullmatch(r"-?[0-9]+", value) else value
 
 

@@ -23,7 +23,7 @@ def parse_mounts(text: str, cmdline: str) -> list[Mount]:
     """Return the entries of /proc/self/mounts that are facts: device, filesystem, path and options. Source: facts reference 2.1."""
     mounts = []
     for line in text.splitlines():
-        fields = [_unescaped(field) for field in line.split(" ")]
+        fields = [_unescape(field) for field in line.split(" ")]
         if len(fields) < 4:
             continue
         device, path, filesystem, options = fields[:4]
@@ -36,7 +36,7 @@ def parse_mounts(text: str, cmdline: str) -> list[Mount]:
     return mounts
 
 
-def _unescaped(field: str) -> str:
+def _unescape(field: str) -> str:
     """Return a field with the octal escapes undone by which the kernel writes blanks, tabs, newlines and backslashes."""
     return re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), field)
 
@@ -140,7 +140,7 @@ def partitions(host: Host, mounts: Sequence[Mount]) -> dict[str, Any]:
         sectors = host.read(f"{folder}/size").strip()
         size = int(sectors) * SECTOR if sectors.isdigit() else 0
         udev = udev_of(host, folder)
-        known = {name: _plain(udev[f"ID_{key}"]) for name, key in _UDEV.items() if udev.get(f"ID_{key}")}
+        known = {name: _unescape_udev(udev[f"ID_{key}"]) for name, key in _UDEV.items() if udev.get(f"ID_{key}")}
         if not known and size:
             unidentified.append(device)
         partitions_by_device[device] = {"size_bytes": size, "size": human(size), **more, **known}
@@ -155,7 +155,7 @@ def partitions(host: Host, mounts: Sequence[Mount]) -> dict[str, Any]:
     return partitions_by_device
 
 
-def _plain(text: str) -> str:
+def _unescape_udev(text: str) -> str:
     return re.sub(r"\\x([0-9a-fA-F]{2})", lambda code: chr(int(code[1], 16)), text)
 
 

@@ -47,9 +47,9 @@ class PathEntry:
         return os.readlink(self.name, dir_fd=self.folder)
 
     @property
-    def shared(self) -> bool:
+    def is_shared(self) -> bool:
         """Return whether others than root and we can create entries in the folder."""
-        return not _private(os.fstat(self.folder))
+        return not _is_private(os.fstat(self.folder))
 
     def foreign_hard_link(self, info: os.stat_result) -> bool:
         """
@@ -57,7 +57,7 @@ class PathEntry:
 
         Such a file is not shown, not backed up, and its owner and mode are not touched: the other name may be /etc/shadow.
         """
-        return stat.S_ISREG(info.st_mode) and info.st_nlink > 1 and self.shared and info.st_uid != os.fstat(self.folder).st_uid
+        return stat.S_ISREG(info.st_mode) and info.st_nlink > 1 and self.is_shared and info.st_uid != os.fstat(self.folder).st_uid
 
 
 @contextmanager
@@ -69,7 +69,7 @@ def open_entry(path: str, *, follow: bool = False) -> Iterator[PathEntry]:
         OSError: a directory on the way is missing or not a directory.
         ResourceError: a link on the way that must not be trusted.
     """
-    folder, name = _located(path, follow=follow)
+    folder, name = _locate(path, follow=follow)
     try:
         yield PathEntry(folder, name, path)
     finally:
@@ -87,15 +87,15 @@ async def open_entry_in_thread(path: str) -> AsyncIterator[PathEntry]:
         manager.__exit__(None, None, None)
 
 
-def _located(path: str, *, follow: bool) -> tuple[int, str]:
+def _locate(path: str, *, follow: bool) -> tuple[int, str]:
     fd = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        return _walked(fd, path, follow, [MAX_LINKS])
+        return _walk_path(fd, path, follow, [MAX_LINKS])
     except ResourceError as err:
         raise ResourceError(f"{path}: {err.message}", hint=err.hint) from err
 
 
-def _walked(start: int, path: str, follow: bool, links: list[int]) -> tuple[int, str]:
+def _walk_path(start: int, path: str, follow: bool, links: list[int]) -> tuple[int, str]:
     """Return the parent's descriptor and the name of `path` below `start`, which is taken over; `links`: how many may still be followed."""
     parts = [part for part in path.split("/") if part not in ("", ".")]
     fd = start
@@ -112,7 +112,7 @@ def _walked(start: int, path: str, follow: bool, links: list[int]) -> tuple[int,
                         return os.dup(fd), part
                     raise
                 if stat.S_ISLNK(info.st_mode) and (not last or follow):
-                    target, name = _followed(fd, part, info, links, into=not last)
+                    target, name = _follow_link(fd, part, info, links, into=not last)
                     if last:
                         return target, name
                     os.close(fd)
@@ -127,16 +127,16 @@ def _walked(start: int, path: str, follow: bool, links: list[int]) -> tuple[int,
         os.close(fd)
 
 
-def _followed(fd: int, part: str, info: os.stat_result, links: list[int], *, into: bool) -> tuple[int, str]:
-    """Return where the link `part` leads; with `into`, the descriptor of that directory itself (and name '.')."""
+def _follow_link(fd: int, part: str, info: os.stat_result, links: list[int], *, into: bool) -> tuple[int, str]:
+    """Return parent descriptor and name of the link's target; with `into`, the descriptor of that directory itself and the name '.'."""
     links[0] -= 1
     if links[0] < 0:
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), part)
     text = os.readlink(part, dir_fd=fd)
     start = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC) if text.startswith("/") else os.dup(fd)
-    folder, name = _walked(start, text, True, links)
+    folder, name = _walk_path(start, text, True, links)
     try:
-        trusted = info.st_uid in (0, os.geteuid()) and _private(os.fstat(fd), sticky=True)
+        trusted = info.st_uid in (0, os.geteuid()) and _is_private(os.fstat(fd), sticky=True)
         if into:
             reached = os.open(name, _STEP, dir_fd=folder)
             os.close(folder)
@@ -158,7 +158,7 @@ def _followed(fd: int, part: str, info: os.stat_result, links: list[int], *, int
         raise
 
 
-def _private(folder: os.stat_result, *, sticky: bool = False) -> bool:
+def _is_private(folder: os.stat_result, *, sticky: bool = False) -> bool:
     """Return whether only root and we can change what is in a folder; `sticky`: or others cannot take away what is not theirs."""
     mine = folder.st_uid in (0, os.geteuid())
     return mine and (not folder.st_mode & 0o022 or (sticky and bool(folder.st_mode & stat.S_ISVTX)))

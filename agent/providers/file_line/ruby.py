@@ -19,7 +19,7 @@ def split(text: str) -> list[str]:
     return lines if lines[-1] else lines[:-1]
 
 
-def _bare(line: str) -> str:
+def _without_newline(line: str) -> str:
     return line.removesuffix("\n").removesuffix("\r")
 
 
@@ -33,12 +33,12 @@ def _count_matching(resource: FileLine, lines: Sequence[str]) -> int:
     if pattern is None:
         return 0
     others = resource.replace_all_matches_not_matching_line
-    return sum(1 for line in lines if pattern.search(line) and not (others and _bare(line) == resource.line))
+    return sum(1 for line in lines if pattern.search(line) and not (others and _without_newline(line) == resource.line))
 
 
 def is_in_sync(resource: FileLine, lines: Sequence[str]) -> bool:
     """Return whether the file is as `ensure` and the other attributes ask for."""
-    present = any(_bare(line) == resource.line for line in lines)
+    present = any(_without_newline(line) == resource.line for line in lines)
     if resource.match is None:
         return present
     matching = _count_matching(resource, lines)
@@ -78,7 +78,7 @@ def with_line(resource: FileLine, lines: Sequence[str]) -> list[str]:
 def without_line(resource: FileLine, lines: Sequence[str]) -> list[str]:
     """Return the lines without the managed one, or those that match; ResourceError when more of them match than may."""
     if not (resource.match_for_absence and resource.match):
-        return [line for line in lines if _bare(line) != resource.line]
+        return [line for line in lines if _without_newline(line) != resource.line]
     match = resource.match
     if _count_matching(resource, lines) > 1 and not resource.multiple:
         raise ResourceError(f"More than one line in file '{resource.path}' matches pattern '{match.source}'")

@@ -28,7 +28,7 @@ class AliasesFormat(LineFormat):
         included = re.fullmatch(r":\s*include\s*:\s*(.*)", rest)
         if included:
             return {"name": name.strip(), "file": included[1]}
-        return {"name": name.strip(), "recipient": [_bare(part) for part in _COMMA.split(rest) if part]}
+        return {"name": name.strip(), "recipient": [_unquote(part) for part in _COMMA.split(rest) if part]}
 
     def parse(self, text: str) -> list[ParsedRecord]:
         """Return the records; a line that begins with blanks continues the one above, unless that is a comment."""
@@ -36,7 +36,7 @@ class AliasesFormat(LineFormat):
         for record in super().parse(text):
             above = records[-1] if records else None
             if record.text is not None and record.text[:1].isspace() and record.text.strip() and above and above.text is None:
-                more = [_bare(part) for part in _COMMA.split(record.text.strip()) if part]
+                more = [_unquote(part) for part in _COMMA.split(record.text.strip()) if part]
                 above.values["recipient"] = [*above.values.get("recipient", ()), *more]
             else:
                 records.append(record)
@@ -45,14 +45,14 @@ class AliasesFormat(LineFormat):
     def line(self, values: Mapping[str, Any]) -> str:
         if values.get("file") and not values.get("recipient"):
             return f"{values['name']}: :include: {values['file']}"
-        return f"{values['name']}: " + ",".join(_quoted(recipient) for recipient in values.get("recipient", ()))
+        return f"{values['name']}: " + ",".join(_quote(recipient) for recipient in values.get("recipient", ()))
 
 
-def _bare(text: str) -> str:
+def _unquote(text: str) -> str:
     return re.sub(r"^['\"]|['\"]$", "", text)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return text if _PLAIN.fullmatch(text) else f'"{text}"'
 
 

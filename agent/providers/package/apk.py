@@ -66,7 +66,7 @@ class Apk(
         await self.apk("--no-progress", "add", *newer, *self.install_options(resources[0]), *words)
 
     async def _package_word(self, resource: Package) -> str:
-        version = self.version_wanted(resource)
+        version = self.version_in_ensure(resource)
         desired = f"{resource.name}={await self.chosen_version(resource, version)}" if version else resource.name
         return resource.source or desired
 

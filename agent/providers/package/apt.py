@@ -56,7 +56,7 @@ class Apt(Dpkg, name="apt", features=("versionable", "version_ranges", "install_
     async def install(self, resource: Package, state: State | None) -> None:
         await self._preseed(resource)
         await asyncio.to_thread(self._refuse_cdrom, resource)
-        version = self.version_wanted(resource)
+        version = self.version_in_ensure(resource)
         # Puppet passes --force-yes, which also installs unsigned packages.
         down = ["--allow-downgrades"] if version is not None and not resource.source else []
         words = [*self._options(resource), *down, *self.install_options(resource), "install", "--", await self._package_word(resource)]
@@ -84,7 +84,7 @@ class Apt(Dpkg, name="apt", features=("versionable", "version_ranges", "install_
 
     async def _package_word(self, resource: Package) -> str:
         """Return the word that names a package to apt: its file, or its name and the desired version."""
-        version = self.version_wanted(resource)
+        version = self.version_in_ensure(resource)
         if resource.source or version is None:
             return resource.source or resource.name
         return f"{resource.name}={await self.chosen_version(resource, version)}"

@@ -32,7 +32,7 @@ class BatchInstaller:
 
     async def install_in_batch(self, resource: Package, state: State | None) -> bool:
         """Install a package together with those that follow it; return whether a batch, this or an earlier one, installed it."""
-        if resource not in self._installed and _absent(state):
+        if resource not in self._installed and _is_absent(state):
             await self._install_with_successors(resource)
         installed = resource in self._installed
         self._installed.discard(resource)
@@ -72,7 +72,7 @@ class BatchInstaller:
             state = await self.manager.retrieve(resource)
         except (PuppetError, OSError, ValueError):
             return None  # it fails again at its turn, which reports it
-        return state if _absent(state) else None
+        return state if _is_absent(state) else None
 
     async def _installed_of(self, resources: Sequence[Package]) -> list[Package]:
         """Return those packages that are installed now in the version that they ask for, whatever the command's exit code was."""
@@ -87,11 +87,11 @@ class BatchInstaller:
             state = state or await self.manager.query(resource) or {}
         except (PuppetError, OSError, ValueError):
             return False  # broken: its own turn reports it
-        version = self.manager.version_wanted(resource)
+        version = self.manager.version_in_ensure(resource)
         literal = version is None or state.get("ensure") == version
         return state.get("ensure") not in NOT_INSTALLED and (literal or self.manager.satisfies(resource, state, str(version)))
 
 
-def _absent(state: State | None) -> bool:
+def _is_absent(state: State | None) -> bool:
     """Return whether a package is not installed, nor held back from being installed."""
     return state is None or (state.get("ensure", "absent") in NOT_INSTALLED and state.get("mark") != "hold")

@@ -60,7 +60,7 @@ class DnfModule(PackageProvider, name="dnfmodule", features=("versionable", "pur
         if (state or {}).get("ensure", ABSENT) not in NOT_INSTALLED:
             await self.uninstall(resource, state)  # two streams cannot be chosen at once
         module = resource.name
-        if stream := self.version_wanted(resource):
+        if stream := self.version_in_ensure(resource):
             module += f":{stream}"
         if resource.flavor:
             module += f"/{resource.flavor}"

@@ -67,7 +67,7 @@ class Gems(Targeted, name="gems", features=("version_ranges", "uninstall_options
 
     async def install(self, resource: Package, state: State | None) -> None:
         words = ["install", *self.install_options(resource)]
-        version = self.version_wanted(resource)
+        version = self.version_in_ensure(resource)
         if version is not None:
             words += ["-v", self._requirement(version)]
         words += await self._no_document_options(resource)

@@ -80,7 +80,7 @@ class PackageManager(Provider[Package], type=Package, features=EVERYWHERE):
             raise ResourceError(f"No available version of package {resource.name} is in range {version}")
         return best
 
-    def version_wanted(self, resource: Package) -> str | None:
+    def version_in_ensure(self, resource: Package) -> str | None:
         """Return the version, or range of versions, that `ensure` names; None: it names none."""
         ensure = resource.value_of("ensure")
         return None if ensure in (None, "present", "absent", PURGED, "disabled", "latest") else str(ensure)

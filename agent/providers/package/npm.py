@@ -47,7 +47,7 @@ class Npm(Targeted, name="npm", features=("uninstall_options",), confine=[one_of
         return output.text.strip().splitlines()[-1] if output.text.strip() else None
 
     async def install(self, resource: Package, state: State | None) -> None:
-        version = "latest" if resource.value_of("ensure") == "latest" else self.version_wanted(resource)
+        version = "latest" if resource.value_of("ensure") == "latest" else self.version_in_ensure(resource)
         requirement = resource.source or (f"{resource.name}@{version}" if version else resource.name)
         await self.run(resource, "install", "--global", *self._words(resource.install_options), requirement)
 

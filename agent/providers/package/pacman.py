@@ -58,17 +58,17 @@ class Pacman(
 
     pacman = Command("/usr/bin/pacman")
 
-    async def _installed(self) -> dict[str, str]:
+    async def _installed_versions(self) -> dict[str, str]:
         return parse((await self.pacman("-Q", seconds=LISTING_SECONDS)).text)
 
     async def instances(self) -> Mapping[str, State]:
-        installed = await self._installed()
+        installed = await self._installed_versions()
         groups = await query_output(self.pacman, "-Sgg")
         both = installed | (parse_groups(groups.text, installed) if groups else {})
         return {name: {"ensure": version} for name, version in both.items()}
 
     async def query(self, resource: Package) -> State | None:
-        installed = await self._installed()
+        installed = await self._installed_versions()
         output = await query_output(self.pacman, "-Sgg", "--", resource.name)
         group = parse_groups(output.text, installed).get(resource.name) if output else None
         if group and resource.allow_virtual is False:

@@ -79,7 +79,7 @@ class Projects(Targeted, name="projects", features=("version_ranges",)):
         return versions[-1] if versions else state.get("ensure")
 
     async def install(self, resource: Package, state: State | None) -> None:
-        version = self.version_wanted(resource)
+        version = self.version_in_ensure(resource)
         words = ["install", "-q", *self.install_options(resource)]
         if resource.source:
             at = f"@{version}" if version else ""

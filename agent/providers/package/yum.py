@@ -126,7 +126,7 @@ class Yum(
         current = state.get("ensure")
         if resource.value_of("ensure") == "latest":
             return ("install" if current in NOT_INSTALLED else self.upgrade), resource.name, None
-        version = self.version_wanted(resource)
+        version = self.version_in_ensure(resource)
         if version is None:
             return "install", resource.source or resource.name, None
         argument = resource.source

@@ -77,7 +77,7 @@ class Zypper(
     async def _install(self, *resources: Package) -> None:
         """Install one package, or several of one `batch_key`."""
         resource = resources[0]
-        version = self.version_wanted(resource)
+        version = self.version_in_ensure(resource)
         own = await self._version()
         options = self.install_options(resource)
         words = ["--quiet" if own[0] >= 1 else "--terse", *(option for option in options if option in _BEFORE_INSTALL), "install"]
@@ -89,7 +89,7 @@ class Zypper(
         await self.zypper(*words, *[await self._package_word(resource) for resource in resources])
 
     async def _package_word(self, resource: Package) -> str:
-        version = self.version_wanted(resource)
+        version = self.version_in_ensure(resource)
         return f"{resource.name}-{(await self.chosen_version(resource, version)).removeprefix('0:')}" if version else resource.name
 
     async def uninstall(self, resource: Package, state: State | None) -> None:

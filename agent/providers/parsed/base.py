@@ -135,7 +135,7 @@ class ParsedFile(Provider[R], Generic[R]):
     def _record_of(self, resource: R, target: str) -> ParsedRecord | None:
         if target not in self.targets:
             return None
-        return _last_named(self.targets[target].records, resource.key) or self.adopt(resource, target)
+        return _last_record_of(self.targets[target].records, resource.key) or self.adopt(resource, target)
 
     async def instances(self) -> Mapping[str, State]:
         states: dict[str, State] = {}
@@ -236,14 +236,14 @@ class ParsedFile(Provider[R], Generic[R]):
         self.targets[path].backed_up = backed_up
         for key, (target, record) in list(self._bound.items()):
             if target == path:
-                same = _last_named(self.targets[path].records, record.name)
+                same = _last_record_of(self.targets[path].records, record.name)
                 if same is None:
                     del self._bound[key]
                 else:
                     self._bound[key] = path, same
 
 
-def _last_named(records: Sequence[ParsedRecord], name: str) -> ParsedRecord | None:
+def _last_record_of(records: Sequence[ParsedRecord], name: str) -> ParsedRecord | None:
     """Return the record of a name; of several the last, as in the reference; None when there is none."""
     return next((record for record in reversed(records) if record.text is None and record.name == name), None)
 

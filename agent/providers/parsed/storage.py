@@ -97,7 +97,7 @@ def replace_file(path: str, data: bytes, *, mode: int = 0o644, rights: Rights | 
     """
     real = _real_path(path)
     with open_entry(real) as entry:
-        new_rights = rights or _inherited(entry, mode)
+        new_rights = rights or _rights_to_keep(entry, mode)
     try:
         with Replacement(real, new_rights, "none") as replacement:
             replacement.write(data)
@@ -119,7 +119,7 @@ def _rewrite(path: str, data: bytes) -> None:
         os.close(fd)
 
 
-def _inherited(entry: PathEntry, mode: int) -> Rights:
+def _rights_to_keep(entry: PathEntry, mode: int) -> Rights:
     info = entry.lstat()
     if info is None or not stat.S_ISREG(info.st_mode):
         return Rights(mode=mode)
