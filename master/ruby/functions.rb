@@ -1,12 +1,12 @@
 # frozen_string_literal: true
 
 module Bunraku
-  # A function of the first kind: a block that gets an array, with the scope as `self`.
+  # A function of the 3.x API: a block that is called with an array, with the scope as `self`.
   class Function3
     def initialize(name, options, block)
       @arity = options[:arity] || -1
       @type = options[:type] || :statement
-      # A method, because `return` may stand in it; and one of a module can be bound to any object.
+      # It is a method, because `return` may occur in it, and of a module, because such a method can be bound to any object.
       @code = Module.new { define_method(name, &block) }.instance_method(name)
     end
 
@@ -19,7 +19,7 @@ module Bunraku
     end
   end
 
-  # One signature: what stands in `dispatch :method do … end`.
+  # One signature: the content of `dispatch :method do … end`.
   class Dispatch
     attr_reader :described
 
@@ -71,7 +71,7 @@ module Bunraku
     end
   end
 
-  # A function of the second kind: a class with dispatches.
+  # A function of the 4.x API: a class with dispatches.
   class Function4
     def initialize(name, made)
       @dispatches = made.dispatches
@@ -107,7 +107,7 @@ module Puppet
   module Functions
     extend Bunraku::Lacks
 
-    # The base of functions of the second kind. They see top scope, wherever they are called.
+    # The base class of functions of the 4.x API. They see top scope, wherever they are called.
     class Function
       class << self
         def dispatches
@@ -145,7 +145,7 @@ module Puppet
       end
     end
 
-    # As far as it is for modules.
+    # Only the part that modules use.
     class InternalFunction < Function
       def call_function_with_scope(scope, name, *args, &block)
         scope.call_function(name, args, &block)
@@ -173,7 +173,7 @@ module Puppet
         Bunraku.ask('function?', name.to_s) && "function_#{name}"
       end
 
-      # Functions are found when they are called: there is nothing to load.
+      # Functions are searched when they are called, so there is nothing to load.
       def self.autoloader
         Module.new do
           def self.loadall; end

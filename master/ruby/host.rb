@@ -2,7 +2,7 @@
 
 # Renders templates and runs functions of modules for the compiler that started this program: `ruby host.rb DESCRIPTOR`.
 #
-# Both sides send frames over one socket: four octets of length, then JSON. The compiler sends an `op`, and gets a `value` or an
+# Both sides send frames over one socket: four bytes of length, then JSON. The compiler sends an `op` and receives a `value` or an
 # `error`. Before that it may be asked (`ask`) for variables, functions and so on, and its answer may be preceded by another `op`:
 # each side keeps a stack, and the last question is answered first.
 
@@ -14,7 +14,7 @@ require 'set'
 require 'time'
 require 'yaml'
 
-# What else Puppet has loaded, and modules forget to require.
+# Libraries that Puppet has loaded and that modules use without requiring them.
 { Base64: 'base64', CGI: 'cgi', Etc: 'etc', FileUtils: 'fileutils', Forwardable: 'forwardable', IPAddr: 'ipaddr', Logger: 'logger',
   Net: 'net/http', OpenSSL: 'openssl', OpenStruct: 'ostruct', Pathname: 'pathname', Resolv: 'resolv', SecureRandom: 'securerandom',
   Singleton: 'singleton', Socket: 'socket', StringIO: 'stringio', Timeout: 'timeout', URI: 'uri', Zlib: 'zlib' }.each do |name, library|
@@ -24,12 +24,12 @@ end
 module Bunraku
   HOME = File.dirname(File.realpath(__FILE__))
 
-  # An error that an answer of the compiler was; its `origin` is the number that the compiler knows it by.
+  # An error with which the compiler answered; `origin` is the compiler's number for it.
   module Origin
     attr_accessor :origin
   end
 
-  # Not for templates and functions to rescue: the compiler goes on elsewhere.
+  # Templates and functions must not rescue this: the compiler continues elsewhere.
   class Passing < Exception # rubocop:disable Lint/InheritException
     attr_reader :id
 
@@ -39,7 +39,7 @@ module Bunraku
     end
   end
 
-  # Something of Puppet's own Ruby that is not here.
+  # A part of Puppet's own Ruby that does not exist here.
   class Lacking < NameError
     attr_reader :what
 
@@ -49,7 +49,7 @@ module Bunraku
     end
   end
 
-  # The socket, and who speaks when.
+  # The socket, and the order of questions and answers.
   class Channel
     def initialize(descriptor)
       @in = IO.for_fd(descriptor, 'rb', autoclose: false)
@@ -66,7 +66,7 @@ module Bunraku
       end
     end
 
-    # What the compiler answers, for the scope that called or for top scope.
+    # Returns the compiler's answer, for the calling scope or for top scope.
     def ask(what, *args, top: false)
       write('ask' => what, 'top' => top, 'args' => Wire.dump(args))
       loop do
@@ -119,7 +119,7 @@ module Bunraku
     end
   end
 
-  # What the compiler may ask for.
+  # The operations that the compiler may ask for.
   class Desk
     def initialize
       @templates = {}
@@ -136,7 +136,7 @@ module Bunraku
       nil
     end
 
-    # Files of modules that were required since this was asked last.
+    # Returns the files of modules that were required since the last call.
     def new_libraries
       size = $LOADED_FEATURES.size
       return [] if size == (@features || size)
@@ -166,7 +166,7 @@ module Bunraku
       wrapper.render.to_s
     end
 
-    # An object that the compiler has a copy of; it is the same object here as long as one catalog is compiled.
+    # An object of which the compiler has a copy; here it stays the same object while one catalog is compiled.
     def hold(value)
       @held[value.object_id] = value
       value.object_id
@@ -181,7 +181,7 @@ module Bunraku
       nil
     end
 
-    # The function `name` that a file defines: what is to be known of how it is called.
+    # Returns how the function `name`, which a file defines, is called.
     def load(id, name, text, file)
       made = Definitions.of(text, file)
       found = made[name] or raise ArgumentError, "#{file} defines #{made.empty? ? 'no function' : made.keys.join(', ')}, not #{name}"
@@ -193,7 +193,7 @@ module Bunraku
       @functions.fetch(id).call(number, args, block)
     end
 
-    # A block of Ruby's, for as long as somebody may call it.
+    # A block of Ruby's, kept while it may be called.
     def keep(block)
       @blocks[block.object_id] = block
       block.object_id
@@ -208,7 +208,7 @@ module Bunraku
     end
   end
 
-  # The functions that are defined while a file is read.
+  # Collects the functions that a file defines while it is read.
   module Definitions
     def self.of(text, file)
       @made = {}

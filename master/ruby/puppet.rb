@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-# What templates and functions of modules expect of Puppet, as far as they are usually written. The rest is named when it is missed.
+# The part of Puppet's Ruby that templates and functions of modules usually need. Anything else raises an error that names it.
 
-# Names what Puppet itself has and we have not.
+# Raises an error for constants that Puppet has and this program does not.
 module Bunraku
   module Lacks
     def const_missing(name)
@@ -18,7 +18,7 @@ module Bunraku
     end
   end
 
-  # Puppet's log, as methods.
+  # Puppet's log levels as methods.
   module Logging
     %w[debug info notice warning err alert emerg crit].each do |level|
       define_method(level) { |text| Bunraku.ask('log', level, text.to_s) }
@@ -92,7 +92,7 @@ module Puppet
       module PSensitiveType
         extend Bunraku::Lacks
 
-        # A value that is not shown.
+        # A value that is not displayed.
         class Sensitive
           def initialize(value)
             @value = value
@@ -121,7 +121,7 @@ module Puppet
   module Parser
     extend Bunraku::Lacks
 
-    # The scope that called, or (`top`) top scope; all of it is asked of the compiler.
+    # The calling scope, or (`top`) top scope; everything is asked of the compiler.
     class Scope
       include Bunraku::Logging
 
@@ -136,7 +136,7 @@ module Puppet
       end
       alias [] lookupvar
 
-      # What is set here is looked up as the same object: modules change it, and have keys in it that are no values of the language.
+      # A value that is set here is looked up as the same object: modules change it, and use keys in it that are no values of the language.
       def setvar(name, value, _options = nil)
         Bunraku.ask('set', name, Bunraku.desk.hold(value), value, top: @top)
         value
@@ -212,7 +212,7 @@ module Puppet
       end
     end
 
-    # As far as templates and functions look at it.
+    # Only the part that templates and functions read.
     class Catalog
       def resource(type, title = nil)
         Scope.new.findresource(type, title)
@@ -235,7 +235,7 @@ module Puppet
       end
     end
 
-    # Where the environment has its files.
+    # The folders of the environment.
     module Files
       extend Bunraku::Lacks
 
@@ -274,7 +274,7 @@ module Puppet
       end
     end
 
-    # What `self` is in a template; each template has a class of its own below this one.
+    # The class of `self` in a template; each template has a subclass of its own.
     class TemplateWrapper
       include Bunraku::Logging
 
@@ -328,7 +328,7 @@ module Hiera
   extend Bunraku::Lacks
 end
 
-# Puppet's translations; all is English here.
+# Puppet's translations; here all texts are English.
 module Kernel
   private
 
@@ -340,7 +340,7 @@ module Kernel
     count == 1 ? one : many
   end
 
-  # Parts of Puppet are here or are not; its own files are never read, wherever they are installed.
+  # Puppet's own files are never read, wherever they are installed: a part of Puppet either exists here or does not.
   alias bunraku_require require
   def require(name)
     own = name.to_s.match?(%r{\A(puppet|facter|hiera)(/|\z)}) && !Bunraku.desk&.library?(name.to_s.delete_suffix('.rb'))

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Bunraku
-  # A value that stays with the compiler: it can be shown, compared and passed on.
+  # A value that stays with the compiler: it can be displayed, compared and passed on.
   class Opaque
     attr_reader :id
 
@@ -56,7 +56,7 @@ module Bunraku
     alias ref to_s
   end
 
-  # Octets of the language's Binary.
+  # The bytes of the language's Binary.
   class Binary
     attr_reader :binary_buffer
 
@@ -69,7 +69,7 @@ module Bunraku
     end
   end
 
-  # Values as JSON; what JSON does not know are objects with the key `$`.
+  # Values as JSON; a value that JSON does not have is an object with the key `$`.
   module Wire
     module_function
 
@@ -148,7 +148,7 @@ module Bunraku
         'rest' => kinds.include?(:rest) }
     end
 
-    # For messages: valid UTF-8 whatever it was.
+    # Returns a text for messages, as valid UTF-8 in any case.
     def text(value)
       value.dup.force_encoding(Encoding::UTF_8).scrub('?')
     end

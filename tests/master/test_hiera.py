@@ -91,9 +91,9 @@ MERGES: list[tuple[Any, list[Any], Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("given", "values", "result"), MERGES, ids=[str(given) for given, _, _ in MERGES])
-def test_values_are_merged_by_strategy(given: Any, values: list[Any], result: Any) -> None:
-    got = merge_of(given).merge_over(values, lambda value: value)
+@pytest.mark.parametrize(("strategy", "inputs", "result"), MERGES, ids=[str(strategy) for strategy, _, _ in MERGES])
+def test_values_are_merged_by_strategy(strategy: Any, inputs: list[Any], result: Any) -> None:
+    got = merge_of(strategy).merge_over(inputs, lambda value: value)
     assert got == result
     if isinstance(result, dict):
         assert list(got) == list(result)

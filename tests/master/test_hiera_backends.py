@@ -47,7 +47,7 @@ def test_values_encrypted_by_openssl_are_read(keys: Path) -> None:
         f"    options: {{pkcs7_private_key: {keys}/private_key.pkcs7.pem, pkcs7_public_key: {keys}/public_key.pkcs7.pem}}\n"
     )
     block = encrypted(keys, "in %{facts.kernel}")
-    folded = "\n    ".join(block[at : at + 60] for at in range(0, len(block), 60))
+    folded = "\n    ".join(block[offset : offset + 60] for offset in range(0, len(block), 60))
     data = (
         f"plain: text\npassword: {encrypted(keys, 'grüß %{facts.kernel}')}\n"
         f"url: 'https://{encrypted(keys, 'me')}:{encrypted(keys, 'secret')}@host'\n"
@@ -71,9 +71,9 @@ def _on_disk(keys: Path, files: dict[str, str], manifest: str) -> list[str]:
     from master.environments.directory_environment import DirectoryEnvironment
     from master.files.code_files import MemoryFiles
 
-    there: dict[str, str | bytes] = {f"/env/{path}": text for path, text in files.items()}
-    there |= {str(path): path.read_bytes() for path in keys.iterdir()}
-    world = DirectoryEnvironment("production", "/env", MemoryFiles(there), modulepath=[], manifest=None, code=manifest)
+    contents: dict[str, str | bytes] = {f"/env/{path}": text for path, text in files.items()}
+    contents |= {str(path): path.read_bytes() for path in keys.iterdir()}
+    world = DirectoryEnvironment("production", "/env", MemoryFiles(contents), modulepath=[], manifest=None, code=manifest)
     logs: list[Any] = []
     loader = Loader(world, NAMES, CodeCache(), log=lambda level, finding: None, builtins=all_functions())
     facts = {"kernel": "Linux"}
@@ -154,9 +154,9 @@ def test_data_binding_terminus_none_leaves_the_global_layer_out() -> None:
         "hiera.yaml": "version: 5\n",
         "data/common.yaml": "k: environment\n",
     }
-    given = {"hiera_config": "/env/global/hiera.yaml"}
-    assert compiled("notice(lookup('k'))", files, settings=given).notices == ["global"]
-    assert compiled("notice(lookup('k'))", files, settings={**given, "data_binding_terminus": "none"}).notices == ["environment"]
+    settings = {"hiera_config": "/env/global/hiera.yaml"}
+    assert compiled("notice(lookup('k'))", files, settings=settings).notices == ["global"]
+    assert compiled("notice(lookup('k'))", files, settings={**settings, "data_binding_terminus": "none"}).notices == ["environment"]
 
 
 def test_levels_follow_variables_that_change_during_a_compile() -> None:

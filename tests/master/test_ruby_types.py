@@ -180,12 +180,12 @@ def test_a_type_is_read_again_when_a_file_changes_that_it_requires() -> None:
             "/m/lib/puppet_x/s.rb": "module PuppetX\n module S\n  def more\n   newparam(:a)\n  end\n end\nend",
         }
     )
-    kept = RubyTypeCache()
+    cache = RubyTypeCache()
 
     def attributes() -> set[str]:
-        found = ModuleTypes(files, ["/m"], ruby=kept).find("x")
-        assert found is not None
-        return set(found.attributes)
+        declared_type = ModuleTypes(files, ["/m"], ruby=cache).find("x")
+        assert declared_type is not None
+        return set(declared_type.attributes)
 
     assert attributes() == {"a", "provider"}
     files.files["/m/lib/puppet_x/s.rb"] = files.files["/m/lib/puppet_x/s.rb"].replace(b":a", b":b")

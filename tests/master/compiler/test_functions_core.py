@@ -215,9 +215,9 @@ def test_refusals(name: str, args: list[Value], message: str) -> None:
 
 
 def test_loops_give_elements_or_index_and_element() -> None:
-    seen: list[Value] = []
-    assert call("each", {"a": 1}, block=lambda_(seen.append, 1)) == {"a": 1}
-    assert seen == [["a", 1]]
+    calls: list[Value] = []
+    assert call("each", {"a": 1}, block=lambda_(calls.append, 1)) == {"a": 1}
+    assert calls == [["a", 1]]
     assert call("map", {"a": 1, key_of(1.0): 2}, block=lambda_(lambda k, v: (k, v), 2)) == [("a", 1), (1.0, 2)]
     assert call("map", "ab", block=lambda_(lambda i, c: f"{i}{c}", 2)) == ["0a", "1b"]
     assert call("map", 3, block=lambda_(lambda i: i, 1)) == [0, 1, 2]

@@ -310,5 +310,7 @@ def test_deprecation_follows_the_setting_strict() -> None:
 
 def test_packages_are_installed_or_present_as_they_were_declared() -> None:
     manifest = "package{'a': ensure => 'present'}\nstdlib::ensure_packages(['a','b'])\nstdlib::ensure_packages({'c'=>{'ensure'=>'latest'}})"
-    found = {each["title"]: each["parameters"] for each in compiled(manifest).catalog["resources"] if each["type"] == "Package"}
-    assert found == {"a": {"ensure": "present"}, "b": {"ensure": "installed"}, "c": {"ensure": "latest"}}
+    packages = {
+        resource["title"]: resource["parameters"] for resource in compiled(manifest).catalog["resources"] if resource["type"] == "Package"
+    }
+    assert packages == {"a": {"ensure": "present"}, "b": {"ensure": "installed"}, "c": {"ensure": "latest"}}

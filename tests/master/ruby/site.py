@@ -33,14 +33,14 @@ def compile_with(
     manifest: str, files: Mapping[str, str] | None = None, *, facts: Mapping[str, Any] | None = None, **settings: Any
 ) -> Compiled:
     """A catalog of a site manifest, with a Ruby of its own that has ended afterwards."""
-    made = world(files or {}, **settings)
+    environment = world(files or {}, **settings)
     try:
-        return in_world(made, manifest, facts=facts)
+        return in_world(environment, manifest, facts=facts)
     finally:
-        made.close()
+        environment.close()
 
 
-def in_world(made: DirectoryEnvironment, manifest: str, *, facts: Facts = None) -> Compiled:
+def in_world(environment: DirectoryEnvironment, manifest: str, *, facts: Facts = None) -> Compiled:
     """The same in a world that stays."""
-    made.code = manifest
-    return compiled("", world=made, facts=facts)
+    environment.code = manifest
+    return compiled("", world=environment, facts=facts)

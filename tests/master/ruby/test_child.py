@@ -27,12 +27,12 @@ from tests.master.ruby.site import PROGRAM, compile_with, in_world, needs_ruby, 
     ],
 )
 def test_a_template_that_ends_ruby_or_floods_us_is_one_error_and_ruby_is_there_again(code: str, said: str) -> None:
-    made = world({}, answer=1_000_000)
+    environment = world({}, answer=1_000_000)
     with pytest.raises(CompileError, match=said) as caught:
-        in_world(made, f"notice('x')\nnotice(inline_template(\"<%= {code} %>\"))")
+        in_world(environment, f"notice('x')\nnotice(inline_template(\"<%= {code} %>\"))")
     assert caught.value.where is not None and caught.value.where.line == 2
-    assert in_world(made, "notice(inline_template('<%= 1 + 1 %>'))").notices == ["2"]
-    made.close()
+    assert in_world(environment, "notice(inline_template('<%= 1 + 1 %>'))").notices == ["2"]
+    environment.close()
 
 
 @needs_ruby
@@ -47,12 +47,12 @@ def test_a_template_that_hangs_is_ended_after_ruby_timeout(code: str) -> None:
 def test_ruby_that_is_killed_between_two_compiles_is_started_again() -> None:
     program = RubyProgram(RubySettings(PROGRAM))
     files = {"modules/m/lib/puppet/functions/f.rb": "Puppet::Functions.create_function(:f) { def f = Process.pid }"}
-    made = world(files, program=program)
-    first = int(in_world(made, "notice(f())").notices[0])
+    environment = world(files, program=program)
+    first = int(in_world(environment, "notice(f())").notices[0])
     os.kill(first, signal.SIGKILL)
     os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT)
-    assert int(in_world(made, "notice(f())").notices[0]) != first
-    made.close()
+    assert int(in_world(environment, "notice(f())").notices[0]) != first
+    environment.close()
 
 
 @needs_ruby
@@ -64,9 +64,9 @@ def test_a_function_called_by_a_template_that_ends_ruby_is_the_error_of_both() -
 
 @needs_ruby
 def test_ruby_ends_with_the_environment() -> None:
-    made = world({})
-    pid = int(in_world(made, "notice(inline_template('<%= Process.pid %>'))").notices[0])
-    made.close()
+    environment = world({})
+    pid = int(in_world(environment, "notice(inline_template('<%= Process.pid %>'))").notices[0])
+    environment.close()
     assert not Path(f"/proc/{pid}").exists()
 
 

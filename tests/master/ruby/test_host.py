@@ -66,20 +66,20 @@ def test_changes_that_a_template_makes_to_a_variable_are_not_seen_elsewhere() ->
 def test_templates_without_end_are_not_kept_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("master.ruby.host.MAX_TEMPLATES", 3)
     manifest = "Integer[1, 9].each |$i| { notice(inline_template(\"<%= ${i} %>\")) }\nnotice(inline_template('<%= 1 %>'))"
-    made = world({})
-    assert in_world(made, manifest).notices == [*map(str, range(1, 10)), "1"]
-    assert made._ruby is not None
-    assert len(made._ruby._templates) <= 3
-    made.close()
+    environment = world({})
+    assert in_world(environment, manifest).notices == [*map(str, range(1, 10)), "1"]
+    assert environment._ruby is not None
+    assert len(environment._ruby._templates) <= 3
+    environment.close()
 
 
 def test_what_a_template_set_is_forgotten_with_the_catalog() -> None:
-    made = world({})
+    environment = world({})
     manifest = "inline_template('<% scope.setvar(\"kept\", { :a => @n }) %>')\nnotice(inline_template('<%= scope[\"kept\"][:a] %>'))"
     for number in (1, 2):
-        assert in_world(made, manifest, facts={"n": number}).notices == [str(number)]
-    assert in_world(made, "notice(inline_template('<%= Bunraku.desk.instance_variable_get(:@held).size %>'))").notices == ["0"]
-    made.close()
+        assert in_world(environment, manifest, facts={"n": number}).notices == [str(number)]
+    assert in_world(environment, "notice(inline_template('<%= Bunraku.desk.instance_variable_get(:@held).size %>'))").notices == ["0"]
+    environment.close()
 
 
 # --- what is not there ---
@@ -140,9 +140,9 @@ def test_a_jump_out_of_a_lambda_goes_through_ruby_which_cannot_rescue_it() -> No
         "  dispatch(:f) { block_param }\n  def f = (yield(1) rescue 'rescued')\nend\n",
         "modules/m/functions/g.pp": "function m::g() { m::f() |$x| { return('returned') } 'not reached' }",
     }
-    made = world(files)
-    assert in_world(made, "notice(m::g())\nnotice(inline_template('still'))").notices == ["returned", "still"]
-    made.close()
+    environment = world(files)
+    assert in_world(environment, "notice(m::g())\nnotice(inline_template('still'))").notices == ["returned", "still"]
+    environment.close()
 
 
 def test_what_a_template_prints_is_not_its_text(capfd: pytest.CaptureFixture[str]) -> None:
@@ -161,11 +161,11 @@ def test_the_environment_of_the_master_is_not_there(monkeypatch: pytest.MonkeyPa
 
 def test_a_catalog_with_ruby_in_it_is_compiled_each_time() -> None:
     reads = NodeDependencies()
-    made = world({})
-    made.code = "notify { inline_template('<%= Time.now.to_f %>'): }"
-    loader = Loader(made, NAMES, CodeCache(), log=lambda level, found: None, builtins=all_functions())
-    compile_catalog(made, loader, NodeInput("n"), version=1, log=lambda entry: None, dependencies=reads)
-    made.close()
+    environment = world({})
+    environment.code = "notify { inline_template('<%= Time.now.to_f %>'): }"
+    loader = Loader(environment, NAMES, CodeCache(), log=lambda level, found: None, builtins=all_functions())
+    compile_catalog(environment, loader, NodeInput("n"), version=1, log=lambda entry: None, dependencies=reads)
+    environment.close()
     assert reads.uncacheable_reason == "a template in Ruby is rendered"
 
 
