@@ -43,7 +43,7 @@ class Location:
     column: int | None = None
 
     def __str__(self) -> str:
-        """`(file: F, line: L, column: C)`, parts that are unknown left out, as Puppet prints it."""
+        """Return `(file: F, line: L, column: C)`, parts that are unknown left out, as Puppet prints it."""
         parts = [
             f"{label}: {value}"
             for label, value in (("file", self.file), ("line", self.line), ("column", self.column))

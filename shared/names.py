@@ -17,14 +17,14 @@ FIRST_SEGMENTS = frozenset({"puppet", "puppet-ca", "status", "metrics", "puppet-
 
 
 def quoted_for_log(text: str, limit: int = 80) -> str:
-    """`text` quoted, printable and short: safe in a log line, a terminal and an answer."""
+    """Return `text` quoted, printable and short: safe in a log line, a terminal and an answer."""
     cut = text if len(text) <= limit else text[:limit] + "…"
     return "'" + "".join(c if c.isascii() and c.isprintable() else f"\\u{{{ord(c):x}}}" for c in cut) + "'"
 
 
 def valid_certname(text: str) -> str:
     """
-    `text` itself, when it may name a node.
+    Return `text` itself, when it may name a node.
 
     ASCII labels of `[a-z0-9_-]` joined by dots, none empty, none ending in `-`, the first not
     starting with `-`, at most 64 octets. Linear in the length, which is checked first.
@@ -49,14 +49,14 @@ def valid_certname(text: str) -> str:
 
 
 def valid_requested_certname(text: str, *, master: str = "") -> str:
-    """A certname that a stranger may ask a certificate for: not `ca`, not the master's own."""
+    """Return a certname that a stranger may ask a certificate for: not `ca`, not the master's own."""
     if text in ("ca", master):
         raise BadName(f"The certname {quoted_for_log(text)} is reserved")
     return valid_certname(text)
 
 
 def valid_environment(text: str) -> str:
-    """`text` itself, when it may name an environment: ASCII `\\w+`, not reserved; else BadName, in 3.8's words where it has any."""
+    """Return `text` itself, when it may name an environment: ASCII `\\w+`, not reserved; else BadName, in 3.8's words where it has any."""
     if len(text) > MAX_ENVIRONMENT or not _ENVIRONMENT.fullmatch(text):
         raise BadName(f"The environment must be purely alphanumeric, not {quoted_for_log(text)}")
     if text in FIRST_SEGMENTS:
@@ -65,7 +65,7 @@ def valid_environment(text: str) -> str:
 
 
 def valid_file_key(text: str) -> str:
-    """`text` itself, when it may become one file's name: no separator, no NUL, nothing that climbs; else BadName."""
+    """Return `text` itself, when it may become one file's name: no separator, no NUL, nothing that climbs; else BadName."""
     if not text or len(text) > 200 or text.startswith((".", "-")) or any(c in "/\\:\x7f" or ord(c) < 32 for c in text):
         raise BadName(f"invalid key {quoted_for_log(text)}")
     return text

@@ -25,7 +25,7 @@ class _FromSource(SourceFileLoader):
 
 
 def spec(path: Path, name: str) -> ModuleSpec | None:
-    """How Python's import would load the file as the module `name`."""
+    """Return the import specification of a file as the module `name`."""
     return importlib.util.spec_from_file_location(name, path, loader=_FromSource(name, str(path)))
 
 
@@ -53,7 +53,7 @@ def load(path: Path, name: str, what: str, *, beside: Path | None = None) -> Mod
 
 
 def place(err: BaseException, path: Path, *, beside: Path | None = None) -> Location:
-    """Where the code of a file went wrong: its innermost line, or that of another file below `beside`."""
+    """Return the place of an error in the code of a file: its innermost line, or that of another file below `beside`."""
     if isinstance(err, SyntaxError) and err.filename:
         return Location(err.filename, err.lineno)
     file, line = str(path), None
@@ -67,7 +67,7 @@ def place(err: BaseException, path: Path, *, beside: Path | None = None) -> Loca
 
 
 def only(module: ModuleType, base: type[B], counts: Callable[[type[B]], bool] = lambda cls: True) -> type[B]:
-    """The one class of a kind that a loaded file defines; names with an underscore in front do not count."""
+    """Return the one class of a kind that a loaded file defines; names with an underscore in front do not count."""
     classes = [
         cls
         for cls in vars(module).values()

@@ -11,7 +11,7 @@ log = logging.getLogger("puppet")
 
 def context(*, authority: Path | None, system: bool = True, trust_store: str = "", own: tuple[Path, Path] | None = None) -> ssl.SSLContext:
     """
-    A TLS context for such servers. Blocks.
+    Return a TLS context for such servers. Blocks.
 
     Args:
         authority: Certificates of the site's own CA, if there is such a file.

@@ -66,7 +66,7 @@ class Compiled:
 
 def environment_of(settings: MasterSettings, *, modulepath: Sequence[Path] = ()) -> Environment:
     """
-    The environment that the settings name; `modulepath` takes the place of its own.
+    Return the environment that the settings name; `modulepath` takes the place of its own.
 
     Raises:
         NotFound: there is none of that name; only `production` may be missing. ConfigError: its environment.conf is wrong.
@@ -89,7 +89,7 @@ def environment_of(settings: MasterSettings, *, modulepath: Sequence[Path] = ())
 
 
 def modules_of(environment: Environment) -> list[Path]:
-    """The folders of all modules, the first of each name along the modulepath."""
+    """Return the folders of all modules, the first of each name along the modulepath."""
     modules: dict[str, Path] = {}
     for base in environment.modulepath:
         try:
@@ -115,7 +115,7 @@ async def facts_for(host: Host, sources: FactSources, environment: Environment, 
 
 async def node_for(settings: MasterSettings, name: str) -> Node:
     """
-    What the node terminus says of this node.
+    Return this node as the node terminus knows it.
 
     Raises:
         PuppetError: it fails, or does not know the node. ConfigError: there is no such terminus.
@@ -135,7 +135,7 @@ async def node_for(settings: MasterSettings, name: str) -> Node:
 
 
 async def external_for(settings: MasterSettings, name: str) -> Mapping[str, Any]:
-    """What the setting trusted_external_command gives for this node; PuppetError when it fails."""
+    """Return the data of trusted_external_command for this node; PuppetError when it fails."""
     if not settings.trusted_external_command:
         return {}
     from master.termini.trusted_external import TrustedExternal
@@ -144,7 +144,7 @@ async def external_for(settings: MasterSettings, name: str) -> Mapping[str, Any]
 
 
 def settings_in_manifests(settings: MasterSettings, environment: Environment, manifest: Manifest) -> dict[str, Any]:
-    """What `$settings::…` is in manifests: text, numbers and booleans, and a list where the compiler asks what is in it."""
+    """Return the values of `$settings::…` in manifests: text, numbers, booleans, and lists where the compiler needs the items."""
     texts = {name: value if isinstance(value, bool | int) else _text(value) for name, value in settings.model_dump().items()}
     return texts | {
         "environment": environment.name,
@@ -201,7 +201,7 @@ class LocalEnvironment:
         return cls(settings, environment, world, Loader(world, NAMES, CodeCache(), log=told, builtins=all_functions()))
 
     def compilation(self, node: Node, facts: Mapping[str, Any], log: Say, external: Mapping[str, Any]) -> Compilation:
-        """What compiles the catalog of this node; `external`: of its trusted data."""
+        """Return a compilation of this node's catalog; `external`: external data among the trusted facts."""
         permitted = permitted_facts(Facts(name=node.name, values=dict(facts)))
         node_input = NodeInput.for_node(
             node.name,
@@ -216,7 +216,7 @@ class LocalEnvironment:
 
     def data(self, compilation: Compilation) -> dict[str, Any]:
         """
-        The catalog of a compiler, as plain data. Blocks.
+        Return the catalog of a compiler, as plain data. Blocks.
 
         Raises:
             CompileError: located, in the reference's words, with the node's name.
@@ -238,7 +238,7 @@ def compile_here(
     profile: Callable[[str], None] | None = None,
 ) -> Compiled:
     """
-    The catalog of this node; `profile` gets the slowest lines of a second compile. Blocks.
+    Return the catalog of this node; `profile` gets the slowest lines of a second compile. Blocks.
 
     Raises:
         CompileError: located, in the reference's words, with the node's name.
@@ -259,7 +259,7 @@ def compile_here(
 
 
 def profile_text(site: LocalEnvironment, node: Node, facts: Mapping[str, Any], external: Mapping[str, Any]) -> str:
-    """Where the time goes when a catalog is compiled once more, with everything read: the slowest lines."""
+    """Compile a catalog once more, with everything read already, and return a table of the slowest lines."""
     from .profiling import LineTimes
 
     times = LineTimes()

@@ -51,7 +51,7 @@ class CatalogDiff:
         return any((self.removed, self.added, self.changed, self.classes_removed, self.classes_added, self.edges_removed, self.edges_added))
 
     def data(self) -> dict[str, Any]:
-        """The same as plain data."""
+        """Return the same as plain data."""
         return {
             "resources": {
                 "removed": [each.ref for each in self.removed],
@@ -89,7 +89,7 @@ class CatalogDiff:
 
 
 def difference(old: Catalog, new: Catalog) -> CatalogDiff:
-    """What `new` has otherwise than `old`."""
+    """Return the differences of `new` from `old`."""
     before, after = {resource.ref: resource for resource in old.resources}, {resource.ref: resource for resource in new.resources}
     changed = [(after[ref], changes) for ref in before if ref in after and (changes := tuple(_changes(before[ref], after[ref])))]
     edges_before, edges_after = _edges(old), _edges(new)
@@ -129,7 +129,7 @@ def _changes(old: CatalogResource, new: CatalogResource) -> Iterator[Change]:
 
 
 def _comparable(name: str, value: Any) -> str:
-    """A value in a form in which what means the same is the same: hashes, and what comes before and after, have no order."""
+    """Return a value in a form in which what means the same is the same: hashes, and what comes before and after, have no order."""
     if name in RELATIONSHIPS and isinstance(value, list):
         value = sorted(json.dumps(item, sort_keys=True) for item in value)
     return json.dumps(value, sort_keys=True)

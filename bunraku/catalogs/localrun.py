@@ -76,7 +76,7 @@ class LocalRun:
 
     async def prepared(self, catalog: Catalog, resolve: Callable[[WireDeferred], Any] | None) -> Prepared:
         """
-        What is to be applied of a catalog.
+        Return a catalog as the run applies it.
 
         Args:
             resolve: calls a deferred value's function; None: there must be none.
@@ -99,7 +99,7 @@ class LocalRun:
         return Prepared(catalog.model_copy(update={"resources": [], "edges": []}), resources, providers)
 
     async def apply(self, prepared: Prepared, times: dict[str, float]) -> tuple[Report, bool]:
-        """The report of the run, and whether there was one; `times`: seconds by phase, before the run."""
+        """Return the report of the run, and whether there was one; `times`: seconds by phase, before the run."""
         catalog = prepared.head
         if self.classes_too:
             await write_classes(self.settings.classfile, catalog.classes, self.log)
@@ -150,7 +150,7 @@ class LocalRun:
         )
 
     async def _command(self, setting: str, command: str) -> bool:
-        """Whether an administrator's command ended with 0."""
+        """Return whether an administrator's command ended with 0."""
         try:
             if command:
                 await run_command(setting, command)
@@ -160,7 +160,7 @@ class LocalRun:
         return True
 
     async def _reported(self, catalog: Catalog, applied: ApplyResult | None, completed: bool, times: dict[str, float]) -> Report:
-        """The report, given to the processors of the setting `reports`, and kept as that of the last run."""
+        """Return the report, given to the processors of the setting `reports`, and kept as that of the last run."""
         settings = self.settings
         times["total"] = (datetime.now(UTC) - self.started).total_seconds()
         environment = catalog.environment or settings.environment
@@ -237,7 +237,7 @@ def stops(log: RunLog) -> Iterator[Callable[[], bool]]:
 
 def catalog_from(text: bytes) -> Catalog:
     """
-    The catalog in a document: JSON, with rich data or without, wrapped as 3.x wrote it or bare.
+    Return the catalog in a document: JSON, with rich data or without, wrapped as 3.x wrote it or bare.
 
     Raises:
         BadData: it is something else, or does not hang together.

@@ -21,7 +21,7 @@ async def facts_of(
     name: str, agent: AgentSettings, master: MasterSettings, environment: Environment, *, required: bool = True
 ) -> dict[str, Any]:
     """
-    The facts of a node: those it sent to this master; this machine's own for itself.
+    Return the facts of a node: those it sent to this master; this machine's own for itself.
 
     Args:
         required: a node that has never been here is an error: with another's facts it would get another's data. Else it has none.
@@ -62,7 +62,7 @@ async def _stored(name: str, master: MasterSettings) -> dict[str, Any] | None:
 
 def given_facts(path: Path) -> Mapping[str, Any]:
     """
-    The facts in a JSON or YAML file: an object of them, or what `puppet facts find` prints.
+    Return the facts in a JSON or YAML file: an object of them, or what `puppet facts find` prints.
 
     Raises:
         PuppetError: it cannot be read, or holds something else.

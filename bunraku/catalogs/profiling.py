@@ -109,11 +109,11 @@ class LineTimes:
         return spent
 
     def slowest(self, number: int = SHOWN) -> list[tuple[Line, Spent]]:
-        """The lines with the most time of their own."""
+        """Return the lines with the most time of their own."""
         return sorted(self.lines.items(), key=lambda item: (-item[1].own, item[0]))[:number]
 
     def text(self, number: int = SHOWN) -> str:
-        """A table of the slowest lines."""
+        """Return a table of the slowest lines."""
         lines = [f"Slowest manifest lines of {self.total:.3f} seconds (a second compile, slowed down by being measured):"]
         lines.append(f"{'own ms':>9} {'whole ms':>9} {'times':>8}  line")
         for (file, line), spent in self.slowest(number):

@@ -64,7 +64,7 @@ _NOTHING: Final = object()
 
 def loads(text: str | bytes) -> Any:
     """
-    The value of one HOCON document; braces around it may be missing.
+    Return the value of one HOCON document; braces around it may be missing.
 
     Raises:
         BadData: what is wrong, and in which line.
@@ -261,7 +261,7 @@ def _combined(earlier: Any, value: Any) -> Any:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether it replaces what was there before, whatever that is."""
+    """Return whether it replaces what was there before, whatever that is."""
     return not isinstance(value, dict | _Reference | _Joined | _Merged)
 
 

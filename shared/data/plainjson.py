@@ -49,7 +49,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_float=_float, parse_
 
 def loads(body: bytes) -> Any:
     """
-    The value of a JSON text in UTF-8.
+    Return the value of a JSON text in UTF-8.
 
     Stricter than `json.loads`: repeated keys, NaN, Infinity and numbers beyond a float are refused, not
     resolved; so are halves of surrogate pairs, other encodings, a byte order mark, trailing data and nesting that
@@ -86,12 +86,12 @@ def _loaded(text: str, errors: str) -> Any:
 
 
 def dumps(data: Any) -> bytes:
-    """`data` as compact JSON in UTF-8; integers may be of any size, bytes that are not UTF-8 (see `loads_pson`) become `?`."""
+    """Return `data` as compact JSON in UTF-8; integers may be of any size, bytes that are not UTF-8 (see `loads_pson`) become `?`."""
     return _dumped(data, "replace")
 
 
 def dumps_pson(data: Any) -> bytes:
-    """As `dumps`, but surrogate escapes become the bytes they stand for."""
+    """Return as `dumps`, but surrogate escapes become the bytes they stand for."""
     return _dumped(data, "surrogateescape")
 
 
@@ -104,5 +104,5 @@ def _dumped(data: Any, errors: str) -> bytes:
 
 
 def dumps_pretty(data: Any) -> bytes:
-    """`data` as JSON for people: indented by two, ended by a newline."""
+    """Return `data` as JSON for people: indented by two, ended by a newline."""
     return json.dumps(data, ensure_ascii=False, allow_nan=False, indent=2).encode("utf-8", "replace") + b"\n"

@@ -44,7 +44,7 @@ class YamlError(BadData):
 
 def loads(body: bytes | str, *, aliases: bool = False, first: bool = False, scalars: Scalars = PSYCH) -> Any:
     """
-    The value of one YAML document.
+    Return the value of one YAML document.
 
     Args:
         aliases: anchors and aliases are accepted; what they expand to is counted before it is used.
@@ -159,7 +159,7 @@ class _Document:
         self._put(value)
 
     def _key(self, event: Any) -> Any:
-        """What a scalar is as a key."""
+        """Return the value of a scalar that is a key."""
         text, tag, scalars = event.value, event.tag, self.scalars
         if not scalars.text_keys:
             if text == "<<" and tag is None and not event.style:
@@ -246,7 +246,7 @@ def _too_many() -> None:
 
 
 def dumps(data: Any) -> bytes:
-    """`data` as one YAML document in UTF-8, starting with `---`; key order is kept."""
+    """Return `data` as one YAML document in UTF-8, starting with `---`; key order is kept."""
     return yamlwriter.write(data).encode("utf-8", "surrogatepass")
 
 

@@ -54,7 +54,7 @@ class WireRegexp:
 
 def read(value: Any, depth: int = 0) -> Any:
     """
-    `value` from a catalog with every rich value in it made: Sensitive, Deferred, Regexp, bytes for Binary, text for the others.
+    Return `value` from a catalog with every rich value in it made: Sensitive, Deferred, Regexp, bytes for Binary, text for the others.
 
     Raises:
         BadData: a rich value that is not formed as its kind demands, or nesting beyond MAX_DEPTH.
@@ -102,7 +102,7 @@ def _key(key: Any) -> Any:
 
 
 def has_deferred(value: Any) -> bool:
-    """Whether some Deferred is in `value`."""
+    """Return whether some Deferred is in `value`."""
     if isinstance(value, WireDeferred):
         return True
     if isinstance(value, WireSensitive):
@@ -113,7 +113,7 @@ def has_deferred(value: Any) -> bool:
 
 
 def without_sensitive(value: Any) -> tuple[Any, bool]:
-    """`value` without any Sensitive around or in it, and whether there was one."""
+    """Return `value` without any Sensitive around or in it, and whether there was one."""
     if isinstance(value, WireSensitive):
         return without_sensitive(value.value)[0], True
     if isinstance(value, list | tuple):
@@ -138,7 +138,7 @@ def sensitive_in(value: Any) -> list[Any]:
 
 def of_bytes(data: bytes) -> dict[str, str]:
     """
-    What a manifest has as a text and is none in UTF-8, such as a file that it read: a Binary to all who know rich data.
+    Return a text that is not UTF-8, such as a file that a manifest read, as bytes: a Binary to all who know rich data.
 
     Others get the bytes themselves, but base64 for a Binary of the manifest's own. The value that stands first tells the two apart.
     """
@@ -146,7 +146,7 @@ def of_bytes(data: bytes) -> dict[str, str]:
 
 
 def with_bytes(value: Any) -> tuple[Any, bool]:
-    """`value` with all that `of_bytes` made as text again, its bytes as surrogate escapes, and whether there was such."""
+    """Return `value` with all that `of_bytes` made as text again, its bytes as surrogate escapes, and whether there was such."""
     if isinstance(value, list):
         parts = [with_bytes(item) for item in value]
         return [part for part, _ in parts], any(is_changed for _, is_changed in parts)
@@ -159,14 +159,14 @@ def with_bytes(value: Any) -> tuple[Any, bool]:
 
 
 def is_rich(value: Any) -> bool:
-    """Whether anything in `value` needs rich data."""
+    """Return whether anything in `value` needs rich data."""
     if isinstance(value, dict):
         return PTYPE in value or any(is_rich(item) for item in value.values())
     return isinstance(value, list) and any(is_rich(item) for item in value)
 
 
 def as_plain_json(value: Any) -> Any:
-    """`value` with everything that JSON cannot say as text: `/re/`, `default`, base64; Sensitive as what it hides."""
+    """Return `value` with everything that JSON cannot say as text: `/re/`, `default`, base64; Sensitive as what it hides."""
     if isinstance(value, list):
         return [as_plain_json(item) for item in value]
     if not isinstance(value, dict):

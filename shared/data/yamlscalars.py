@@ -89,11 +89,11 @@ class Scalars:
     text_keys = False
 
     def plain(self, text: str) -> Any:
-        """What a scalar without quotes and without tag is."""
+        """Return the value of a scalar without quotes and without tag."""
         raise NotImplementedError
 
     def tagged(self, tag: str, text: str) -> Any:
-        """What a scalar with a tag is; ScalarError when the tag is not allowed, or does not fit."""
+        """Return the value of a scalar with a tag; ScalarError when the tag is not allowed, or does not fit."""
         if tag.startswith("!ruby/"):
             return self.ruby(tag, text)
         if not tag.startswith(STANDARD):
@@ -101,7 +101,7 @@ class Scalars:
         return self.standard(tag.removeprefix(STANDARD), text)
 
     def collection(self, tag: str, value: Any) -> Any:
-        """What a map or list with a tag is, likewise."""
+        """Return the value of a map or list with a tag; errors as for scalars."""
         if tag.startswith("!ruby/"):
             return self.ruby(tag, value)
         if not tag.startswith(STANDARD):
@@ -109,22 +109,22 @@ class Scalars:
         return self.standard_collection(tag.removeprefix(STANDARD), value)
 
     def ruby(self, tag: str, value: Any) -> Any:
-        """What something with a tag of Ruby is: a text, a map or a list."""
+        """Return the value of a text, a map or a list with a tag of Ruby."""
         match = _RUBY.fullmatch(tag)
         if not match or (match[2] and match[1] not in ("sym", "symbol") and match[2] not in ALLOWED_CLASSES):
             raise ScalarError(f"The YAML tag {quoted_for_log(tag)} is not allowed")
         return value
 
     def standard(self, kind: str, text: str) -> Any:
-        """What a scalar with YAML's own tag `!!kind` is."""
+        """Return the value of a scalar with YAML's own tag `!!kind`."""
         raise NotImplementedError
 
     def standard_collection(self, kind: str, value: Any) -> Any:
-        """What a map or list with YAML's own tag `!!kind` is."""
+        """Return the value of a map or list with YAML's own tag `!!kind`."""
         raise NotImplementedError
 
     def symbol(self, name: str) -> Any:
-        """What Ruby's symbol is."""
+        """Return the value of a Ruby symbol."""
         return name
 
 
@@ -164,11 +164,11 @@ class Psych(Scalars):
         return text
 
     def moment(self, text: str, moment: datetime | None) -> Any:
-        """What a text of the shape of a time is; `moment` is None when there is no such time."""
+        """Return the value of a text of the shape of a time; `moment` is None when there is no such time."""
         return moment if self.times and moment else text
 
     def day(self, text: str, day: date | None) -> Any:
-        """What a text of the shape of a date is, likewise."""
+        """Return the value of a text of the shape of a date."""
         return day if self.times and day else text
 
     def standard(self, kind: str, text: str) -> Any:
@@ -186,7 +186,7 @@ class Psych(Scalars):
         return self.plain(text)
 
     def binary(self, text: str) -> str:
-        """What base64 holds; octets that are not UTF-8 are surrogate escapes, as in PSON."""
+        """Return the content of base64 text; octets that are not UTF-8 are surrogate escapes, as in PSON."""
         return utf8_of(text, "surrogateescape")
 
     def standard_collection(self, kind: str, value: Any) -> Any:
@@ -245,7 +245,7 @@ class Core(Scalars):
 
 
 def _moment(match: re.Match[str]) -> datetime | None:
-    """The time that a match of _TIME says, in UTC when it names no offset; None when there is no such time."""
+    """Return the time that a match of _TIME says, in UTC when it names no offset; None when there is no such time."""
     year, month, day, hour, minute, second = (int(match[number]) for number in range(1, 7))
     micro = int(((match[7] or "")[:6] or "0").ljust(6, "0"))
     offset = timedelta()
@@ -259,7 +259,7 @@ def _moment(match: re.Match[str]) -> datetime | None:
 
 
 def _day(match: re.Match[str]) -> date | None:
-    """The day that a match of _DATE says; None when there is no such day."""
+    """Return the day that a match of _DATE says; None when there is no such day."""
     try:
         return date(int(match[1]), int(match[2]), int(match[3]))
     except ValueError:
@@ -267,7 +267,7 @@ def _day(match: re.Match[str]) -> date | None:
 
 
 def _sixties(text: str) -> Any:
-    """A number in base 60, of which the last part are seconds when there are three, minutes when there are two; else the text."""
+    """Return a number in base 60, of which the last part are seconds when there are three, minutes when there are two; else the text."""
     match = _SIXTIES.fullmatch(text)
     if match is None:
         return text
@@ -323,7 +323,7 @@ def _in_range(number: Any) -> float:
 
 
 def utf8_of(text: str, errors: str = "strict") -> str:
-    """What base64 holds, if it is text."""
+    """Return the content of base64 text when it is UTF-8."""
     try:
         return base64.b64decode(text).decode("utf-8", errors)
     except ValueError:

@@ -163,7 +163,7 @@ def _block(text: str, indent: str) -> str:
 
 
 def _is_plain(text: str) -> bool:
-    """Whether a text needs no quotes."""
+    """Return whether a text needs no quotes."""
     if text[:1] not in _PLAIN_FIRST or text[-1] in " :" or ": " in text or "  " in text:
         return False
     return all(_PLAIN.fullmatch(text, start, start + _PIECE) for start in range(0, len(text), _PIECE))

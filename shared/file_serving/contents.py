@@ -27,7 +27,7 @@ class FileBytes:
     size: int | None
 
     def blocks(self, size: int = CHUNK) -> Iterator[bytes]:
-        """The content in pieces, from the start; PeerUnreachable when the file was cut meanwhile, so that the transfer is broken off."""
+        """Yield the content in pieces; PeerUnreachable when the file has become shorter, so that the transfer is broken off."""
         if self.file is None:
             return
         offset = 0
@@ -41,7 +41,7 @@ class FileBytes:
             yield block
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """As `blocks`, read in threads; closes the file at the end."""
+        """Yield the same as `blocks`, read in threads; close the file at the end."""
         try:
             blocks = self.blocks()
             while (block := await asyncio.to_thread(next, blocks, None)) is not None:
@@ -56,7 +56,7 @@ class FileBytes:
 
 def open_content(tree: FileTree, relative: str) -> FileBytes:
     """
-    The bytes of a regular file, links followed; of a directory: none.
+    Return the bytes of a regular file, links followed; of a directory: none.
 
     A file without a size but with bytes (as below /proc) has no content in a confined tree; locally it is read whole.
 

@@ -54,7 +54,7 @@ class MetadataOptions:
     @classmethod
     def of(cls, request: Request[Any], *, checksum_type: Algorithm, source_permissions: Permissions = "ignore") -> MetadataOptions:
         """
-        What a request's options say; the arguments are what holds when they say nothing.
+        Read a request's options; the arguments are the values of options that it does not have.
 
         Raises:
             BadRequest: names the option whose value is not one of those known.
@@ -84,7 +84,7 @@ def _one_of(name: str, value: str, known: Sequence[Any]) -> Any:
 
 def metadata_of(tree: FileTree, relative: str, options: MetadataOptions) -> FileMetadata | None:
     """
-    What is known of one file; None when there is nothing, or with links=follow nothing behind the link.
+    Return the metadata of one file; None when there is nothing, or with links=follow nothing behind the link.
 
     Raises:
         Denied: it cannot be read. BadRequest: a device. TooLarge: see MetadataOptions.
@@ -102,6 +102,12 @@ def metadata_of(tree: FileTree, relative: str, options: MetadataOptions) -> File
 def describe(
     tree: FileTree, relative: str, info: os.stat_result, options: MetadataOptions, *, path: str, relative_path: str | None
 ) -> FileMetadata:
+    """
+    Return the metadata of a file whose `lstat` is `info`; the caller has found it below `relative`.
+
+    Args:
+        path: The path that the metadata names. relative_path: The path below it, of an entry of a listing.
+    """
     fd = -1
     destination = None
     total: MetadataChecksum
@@ -159,7 +165,7 @@ def _checksum(fd: int, info: os.stat_result, options: MetadataOptions, confined:
 
 
 def _target_checksum(tree: FileTree, relative: str, options: MetadataOptions) -> str | None:
-    """The sum of the regular file that a managed link leads to; None for anything else, above all what lies outside of the tree."""
+    """Return the sum of the regular file that a managed link leads to; None for anything else, above all what lies outside of the tree."""
     try:
         fd = tree.open(relative, follow=True)
     except PuppetError:

@@ -40,7 +40,7 @@ class MetadataListing:
 
 def search(tree: FileTree, relative: str, options: MetadataOptions) -> MetadataListing | None:
     """
-    The metadata of a tree: `.` first, then breadth first, names sorted within a directory; None when there is nothing.
+    Return the metadata of a tree: `.` first, then breadth first, names sorted within a directory; None when there is nothing.
 
     What cannot be read, and with links=follow a link that leads nowhere, is an error: to leave it out would make a
     purging agent remove its copy.
@@ -52,7 +52,7 @@ def search(tree: FileTree, relative: str, options: MetadataOptions) -> MetadataL
 
 
 def search_merged(roots: Sequence[tuple[FileTree, str]], options: MetadataOptions) -> MetadataListing | None:
-    """The trees of several roots as one: of entries with equal relative paths, the one of the first root is kept."""
+    """Return the trees of several roots as one: of entries with equal relative paths, the one of the first root is kept."""
     listing = MetadataListing()
     seen: set[str] = set()
     for tree, relative in roots:
@@ -76,7 +76,7 @@ def search_merged(roots: Sequence[tuple[FileTree, str]], options: MetadataOption
                 except NotFound:
                     if stat.S_ISLNK(info.st_mode) and options.links == "follow" and tree.lstat(full) is not None:
                         raise
-                    seen.discard(name)  # it went away while we looked
+                    seen.discard(name)  # it was removed while we looked
         listing.warnings += _size_warnings(base, count, options)
         listing.unserved += [(base, name) for name in unserved]
     return listing if listing.entries else None
@@ -84,7 +84,7 @@ def search_merged(roots: Sequence[tuple[FileTree, str]], options: MetadataOption
 
 def names_below(tree: FileTree, relative: str, options: MetadataOptions, *, without: Sequence[str] = ()) -> tuple[list[str], list[str]]:
     """
-    The paths of what a search would find, without its root and without looking at what it is; and warnings.
+    Return the paths of what a search would find, without its root and without looking at what it is; and warnings.
 
     Args:
         without: Paths that are left out, with all that is below them; not even looked at.
@@ -155,7 +155,7 @@ def _walk(
         except NotFound:
             if not folder:
                 return
-            continue  # gone, or another thing by now
+            continue  # removed, or another thing by now
         try:
             own = os.fstat(fd)
             if not stat.S_ISDIR(own.st_mode) or (own.st_dev, own.st_ino) in above:

@@ -25,7 +25,7 @@ class FileTree:
     A place with files.
 
     Confined: paths and links lead nowhere but below `root`, each step is taken from an open directory, so nothing swapped
-    meanwhile leads out, and no more of a file is looked at than its size when it was opened. Not confined: an
+    in between leads out, and no more of a file is looked at than its size when it was opened. Not confined: an
     administrator's local path, with links as the system follows them.
     """
 
@@ -33,7 +33,7 @@ class FileTree:
     confined: bool = True
 
     def open(self, relative: str, *, follow: bool) -> int:
-        """A descriptor, for reading, of a regular file or directory; never blocks. NotFound, Denied or BadRequest say why not."""
+        """Return a descriptor, for reading, of a regular file or directory; never blocks. NotFound, Denied or BadRequest say why not."""
         try:
             if not self.confined:
                 return self._open_plainly(relative, follow)
@@ -55,7 +55,7 @@ class FileTree:
         return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW))
 
     def lstat(self, relative: str) -> os.stat_result | None:
-        """What the last component is, without following it; None when there is nothing."""
+        """Return the status of the last component, without following it; None when there is nothing."""
         parts = parts_of(relative) if self.confined else tuple(relative.split("/"))
         try:
             if not self.confined or not parts:
@@ -66,7 +66,7 @@ class FileTree:
             return None
 
     def readlink(self, relative: str) -> str:
-        """The text of a link; NotFound when it is none."""
+        """Return the text of a link; NotFound when it is none."""
         try:
             if not self.confined:
                 return os.readlink(self.path(relative))  # noqa: PTH115  # the text, not a Path
@@ -81,17 +81,17 @@ class FileTree:
 
 
 def local_tree(path: Path) -> tuple[FileTree, str]:
-    """A local absolute path as a tree that is not confined, and the path below it."""
+    """Return a local absolute path as a tree that is not confined, and the path below it."""
     return FileTree(path, confined=False), ""
 
 
 def can_be_served(path: str) -> bool:
-    """Whether a relative path can be a key of a request: UTF-8 without control characters, and not too long."""
+    """Return whether a relative path can be a key of a request: UTF-8 without control characters, and not too long."""
     return len(path) <= MAX_PATH and not any(ord(c) < 32 or ord(c) == 127 for c in path) and is_utf8(path)
 
 
 def is_utf8(name: str) -> bool:
-    """Whether a name that the system gave is UTF-8; octets that are not stand in it as lone surrogates."""
+    """Return whether a name that the system gave is UTF-8; octets that are not stand in it as lone surrogates."""
     try:
         return name.isascii() or bool(name.encode())
     except UnicodeEncodeError:

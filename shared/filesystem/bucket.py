@@ -44,7 +44,7 @@ class BucketKey:
     @classmethod
     def parse(cls, key: str, algorithm: Algorithm) -> BucketKey:
         """
-        The key as a value, checked whole.
+        Return the key as a value, checked whole.
 
         Args:
             algorithm: The only one accepted: the setting digest_algorithm.
@@ -62,7 +62,7 @@ class BucketKey:
 
 
 def path_line(path: str) -> str:
-    """An original path as one line of `paths`: what cannot stand in a line is written `\\xNN`; BadRequest when it is too long."""
+    """Return an original path as one line of `paths`: what cannot stand in a line is written `\\xNN`; BadRequest when it is too long."""
     if len(path) > MAX_PATH:
         raise BadRequest(f"The original path is longer than {MAX_PATH} characters")
     return "".join(f"\\x{ord(c):02x}" if ord(c) < 32 or c == "\x7f" or "\ud800" <= c < "\udc80" else c for c in path)
@@ -110,11 +110,11 @@ class Bucket:
         self.differ = differ or Differ()
 
     def key(self, text: str) -> BucketKey:
-        """`BucketKey.parse` with this bucket's algorithm."""
+        """Return `BucketKey.parse` with this bucket's algorithm."""
         return BucketKey.parse(text, self.algorithm)
 
     def folder(self, value: str) -> Path:
-        """Where the entry for `value` lives; `value` must have been checked."""
+        """Return the folder of the entry for `value`; `value` must have been checked."""
         return self.root / self._relative(value)
 
     def _relative(self, value: str) -> str:
@@ -125,7 +125,7 @@ class Bucket:
     # -- reading ----------------------------------------------------------------------------------
 
     def has(self, value: str, path: str | None = None) -> bool:
-        """Whether the content is there and, if `path` is given, was stored under it. Creates nothing."""
+        """Return whether the content is there and, if `path` is given, was stored under it. Creates nothing."""
         try:
             with open_beneath(self.root, f"{self._relative(value)}/contents", follow=False):
                 pass
@@ -134,14 +134,14 @@ class Bucket:
             return False
 
     def open(self, value: str) -> BinaryIO:
-        """The content, open for reading; NotFound when it is not there."""
+        """Return the content, open for reading; NotFound when it is not there."""
         try:
             return open_beneath(self.root, f"{self._relative(value)}/contents", follow=False)
         except NotFound as err:
             raise NotFound(f"Could not find a file with checksum {Checksum(self.algorithm, value)} in the filebucket") from err
 
     def paths(self, value: str) -> list[str]:
-        """The original paths of an entry, oldest first; [] without an entry."""
+        """Return the original paths of an entry, oldest first; [] without an entry."""
         try:
             with open_beneath(self.root, f"{self._relative(value)}/paths", follow=False) as file:
                 return [line for line in file.read().decode("utf-8", "surrogateescape").split("\n") if line]
@@ -149,7 +149,7 @@ class Bucket:
             return []
 
     def entries(self, since: datetime | None = None, until: datetime | None = None) -> list[BucketEntry]:
-        """All entries stored in the span, by path, then by time; both bounds belong to it."""
+        """Return all entries stored in the span, by path, then by time; both bounds belong to it."""
         entries = []
         for folder in self._folders():
             try:
@@ -175,7 +175,7 @@ class Bucket:
         return below(self.root, 0)
 
     def diff(self, old: str, new: str) -> bytes:
-        """What `diff` says about two entries; NotFound names the missing one."""
+        """Return the output of `diff` for two entries; NotFound names the missing one."""
         with self.open(old) as first, self.open(new) as second:
             labels = (str(Checksum(self.algorithm, old)), str(Checksum(self.algorithm, new)))
             return self.differ.compare(first.fileno(), second.fileno(), labels=labels)
@@ -391,7 +391,7 @@ def _append(paths: int, line: str) -> None:
 
 
 def _same(first: int, second: int) -> bool:
-    """Whether two open files have the same bytes."""
+    """Return whether two open files have the same bytes."""
     if not stat.S_ISREG(os.fstat(first).st_mode) or os.fstat(first).st_size != os.fstat(second).st_size:
         return False
     offset = 0

@@ -40,24 +40,24 @@ _TIME = re.compile(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(?: ?(UT
 
 
 def is_algorithm(name: str) -> TypeGuard[Algorithm]:
-    """Whether `name` is one of the checksum types Puppet knows."""
+    """Return whether `name` is one of the checksum types Puppet knows."""
     return name in ALGORITHMS
 
 
 def algorithm(name: str) -> Algorithm:
-    """`name` itself, when it is a checksum type; BadRequest otherwise."""
+    """Return `name` itself, when it is a checksum type; BadRequest otherwise."""
     if is_algorithm(name):
         return name
     raise BadRequest(f"Unsupported checksum type {quoted_for_log(name)}", hint=f"Known checksum types: {', '.join(ALGORITHMS)}")
 
 
 def is_digest(name: str) -> bool:
-    """Whether checksums of this type say something about all of the content (so not lite, time or none)."""
+    """Return whether checksums of this type say something about all of the content (so not lite, time or none)."""
     return name in HEX_LENGTH and not name.endswith("lite")
 
 
 def valid(name: Algorithm, value: str) -> bool:
-    """Whether `value` (without the `{type}` prefix) has the form of checksum type `name`; hex digits are lower case."""
+    """Return whether `value` (without the `{type}` prefix) has the form of checksum type `name`; hex digits are lower case."""
     if name in TIMES:
         return _TIME.fullmatch(value) is not None
     return len(value) == HEX_LENGTH.get(name, 0) and _HEX.issuperset(value)
@@ -98,7 +98,7 @@ class _Blank:
 
 
 def new(name: Algorithm) -> Sum:
-    """An empty sum of type `name`, to be fed block by block; the types that do not look at content end as ''."""
+    """Return an empty sum of type `name`, to be fed block by block; the types that do not look at content end as ''."""
     if name not in HEX_LENGTH:
         return _Blank()
     digest = hashlib.new(name.removesuffix("lite"), usedforsecurity=False)
@@ -106,7 +106,7 @@ def new(name: Algorithm) -> Sum:
 
 
 def of_bytes(name: Algorithm, data: bytes) -> str:
-    """The hex value for `data`, without prefix; '' for `none` and times."""
+    """Return the hex value for `data`, without prefix; '' for `none` and times."""
     total = new(name)
     total.update(data)
     return total.hexdigest()
@@ -114,7 +114,7 @@ def of_bytes(name: Algorithm, data: bytes) -> str:
 
 def of_file(name: Algorithm, fd: int, *, limit: int | None = None) -> str:
     """
-    The value for the open file `fd`, read from its start by position; its offset does not move.
+    Return the value for the open file `fd`, read from its start by position; its offset does not move.
 
     Args:
         limit: Bytes to look at, at most. None: to the end.
@@ -141,12 +141,12 @@ def of_file(name: Algorithm, fd: int, *, limit: int | None = None) -> str:
 
 
 def time_text(seconds: float) -> str:
-    """A file time as a checksum value: `2026-11-20 21:48:31 +0000`, always UTC, whole seconds."""
+    """Return a file time as a checksum value: `2026-11-20 21:48:31 +0000`, always UTC, whole seconds."""
     return datetime.fromtimestamp(int(seconds // 1), UTC).strftime("%Y-%m-%d %H:%M:%S +0000")
 
 
 def time_of(value: str) -> datetime:
-    """The time that a checksum value or a `Time` as Ruby prints it names; without a zone: UTC. BadData for anything else."""
+    """Return the time that a checksum value or a `Time` as Ruby prints it names; without a zone: UTC. BadData for anything else."""
     match = _TIME.fullmatch(value)
     if match is None:
         raise BadData(f"Not a time: {quoted_for_log(value)}")
@@ -171,7 +171,7 @@ class Checksum:
     @classmethod
     def parse(cls, text: str) -> Checksum:
         """
-        The checksum that `text` spells, prefix and value checked to the last character.
+        Return the checksum that `text` spells, prefix and value checked to the last character.
 
         Raises:
             BadData: no prefix, an unknown type, or a value that does not have the type's form.
@@ -190,7 +190,7 @@ class Checksum:
 
 
 def looks_like_checksum(text: str) -> bool:
-    """Whether Puppet takes `text` as a checksum rather than content: `{word}` and something that is not blank after it."""
+    """Return whether Puppet takes `text` as a checksum rather than content: `{word}` and something that is not blank after it."""
     match = _TEXT.match(text)
     return match is not None and bool(match[2]) and not match[2][0].isspace()
 

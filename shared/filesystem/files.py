@@ -23,7 +23,7 @@ MAX_LINKS = 40  # the kernel's own limit for symbolic links in one path
 
 
 def parts_of(relative: str) -> tuple[str, ...]:
-    """The components of a relative path from a peer; BadName for anything absolute, climbing, or not a file name."""
+    """Return the components of a relative path from a peer; BadName for anything absolute, climbing, or not a file name."""
     if "\x00" in relative or len(relative) > 4096:
         raise BadName(f"invalid path {quoted_for_log(relative)}")
     parts = tuple(part for part in relative.split("/") if part not in ("", "."))
@@ -33,7 +33,7 @@ def parts_of(relative: str) -> tuple[str, ...]:
 
 
 def inside(root: Path, relative: str) -> Path:
-    """`root/relative`; BadName when `relative` is absolute or climbs. Says nothing about links: see `open_beneath`."""
+    """Return `root/relative`; BadName when `relative` is absolute or climbs. Says nothing about links: see `open_beneath`."""
     return root.joinpath(*parts_of(relative))
 
 
@@ -49,7 +49,7 @@ def directory_beneath(root: Path, relative: str) -> Iterator[int]:
 
 def open_beneath(root: Path, relative: str, *, follow: bool = True) -> BinaryIO:
     """
-    The regular file `relative` below `root`, open for reading.
+    Return the regular file `relative` below `root`, open for reading.
 
     Each component is opened from its parent's descriptor without following links; a symbolic link is
     resolved by hand and may not lead out of `root` (`follow=False`: not even the last one is followed).
@@ -71,7 +71,7 @@ def open_beneath(root: Path, relative: str, *, follow: bool = True) -> BinaryIO:
 
 
 def descriptor_beneath(root: Path, relative: str, *, follow: bool = True) -> int:
-    """A descriptor, for reading, of the regular file or directory `relative` below `root`; rules and errors as `open_beneath`."""
+    """Return a descriptor, for reading, of the regular file or directory `relative` below `root`; rules and errors as `open_beneath`."""
     fd = _walk(root, relative, follow_last=follow, flags=os.O_RDONLY | os.O_NONBLOCK)
     if not (stat.S_ISREG(os.fstat(fd).st_mode) or stat.S_ISDIR(os.fstat(fd).st_mode)):
         os.close(fd)
@@ -80,7 +80,7 @@ def descriptor_beneath(root: Path, relative: str, *, follow: bool = True) -> int
 
 
 def _walk(root: Path, relative: str, *, follow_last: bool, flags: int) -> int:
-    """The descriptor of the last component of `relative`; the stack holds one descriptor a directory, so `..` cannot leave."""
+    """Return the descriptor of the last component of `relative`; the stack holds one descriptor a directory, so `..` cannot leave."""
     base = os.path.realpath(root)
     pending = list(reversed(parts_of(relative)))
     missing = NotFound(f"Could not find {quoted_for_log(relative)}")
@@ -141,7 +141,7 @@ def write_atomic(
         at: a directory descriptor that `path` is relative to.
         durable: False: nothing is synced, for what is only a copy: a power loss may leave the file torn or empty.
     Raises:
-        OSError: as the system says it; the old file is intact and the temporary one gone.
+        OSError: as the system says it; the old file is intact and the temporary one removed.
     """
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY, dir_fd=at)
     temporary = f".{path.name[:120]}.{secrets.token_hex(8)}.tmp"
@@ -176,7 +176,7 @@ def write_all(fd: int, data: bytes) -> None:
 
 
 def stamp_of(path: Path) -> Stamp:
-    """What changes whenever a file is written anew; None when it is not there. Blocks."""
+    """Return an identity that changes whenever a file is written anew; None when it is not there. Blocks."""
     try:
         info = path.stat()
     except FileNotFoundError:
@@ -185,7 +185,7 @@ def stamp_of(path: Path) -> Stamp:
 
 
 def sweep(folder: Path, *, older_than: float = 3600.0) -> int:
-    """How many temporary files of `write_atomic` in `folder`, left behind by processes that were killed, are gone now. Seconds of age."""
+    """Remove what killed processes left of `write_atomic` in `folder`, when it is older (seconds), and return how many files it was."""
     before = time.time() - older_than
     count = 0
     try:
@@ -196,7 +196,7 @@ def sweep(folder: Path, *, older_than: float = 3600.0) -> int:
                     os.unlink(entry.path)  # noqa: PTH108 -- the entry has its path as text
                     count += 1
     except FileNotFoundError:
-        pass  # the folder, or a file that its writer has renamed meanwhile
+        pass  # the folder, or a file that its writer has renamed in between
     return count
 
 
@@ -215,7 +215,7 @@ def append_synced(path: Path, data: bytes, *, mode: int = 0o644) -> None:
 
 def open_for_appending(path: Path, *, mode: int = 0o640, owner: tuple[int, int] | None = None) -> int:
     """
-    A descriptor that writes at the end of `path`; no link is followed, and nothing is waited for.
+    Return a descriptor that writes at the end of `path`; no link is followed, and nothing is waited for.
 
     A file that is made here gets `mode`. One that root makes belongs to `owner`, by default that of its folder: so that
     a program of root's does not lock the folder's owner out of a log.
@@ -286,7 +286,7 @@ class FileLock:
         return self._fd is not None
 
     def holder(self) -> str:
-        """What the lock's file says about who holds it; '' when nothing."""
+        """Return the holder that the lock's file names; '' when it names none."""
         try:
             return self.path.read_text("ascii", "replace").strip()[:40]
         except OSError:
@@ -315,7 +315,7 @@ class FileLock:
         self._fd = fd
 
     def _opened(self) -> int:
-        """The lock's file. Root makes it for the owner of the folder; one that is there is never replaced, as it may be held."""
+        """Return the lock's file. Root makes it for the owner of the folder; one that is there is never replaced, as it may be held."""
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         try:
             fd = os.open(self.path, flags | os.O_EXCL, 0o640)
@@ -332,17 +332,9 @@ class FileLock:
             os.close(self._fd)
             self._fd = None
 
-    @contextmanager
-    def hold(self, *, timeout: float = 0.0) -> Iterator[None]:
-        self.acquire(timeout=timeout)
-        try:
-            yield
-        finally:
-            self.release()
-
 
 def is_readable_by_others(path: Path) -> bool:
-    """Whether anyone but owner and group may read `path`."""
+    """Return whether anyone but owner and group may read `path`."""
     return bool(path.stat().st_mode & stat.S_IROTH)
 
 

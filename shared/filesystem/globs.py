@@ -26,7 +26,7 @@ class Glob:
         self._dotted = dots or pattern.removeprefix("\\").startswith(".")
 
     def matches(self, name: str) -> bool:
-        """Whether the whole of `name` fits."""
+        """Return whether the whole of `name` fits."""
         tokens = self._tokens
         if tokens is None or self._least > len(name) or (name.startswith(".") and not self._dotted):
             return False
@@ -53,7 +53,7 @@ def _takes(token: Token, char: str) -> bool:
 
 
 def _tokens(pattern: str) -> list[Token] | None:
-    """The pattern's parts, runs of stars as one; None when a bracket is left open: such a pattern matches nothing."""
+    """Return the pattern's parts, runs of stars as one; None when a bracket is left open: such a pattern matches nothing."""
     tokens: list[Token] = []
     at = 0
     while at < len(pattern):
@@ -79,7 +79,7 @@ def _tokens(pattern: str) -> list[Token] | None:
 
 
 def _bracket(pattern: str, at: int) -> tuple[list[tuple[str, str]], bool, int | None]:
-    """The ranges of a bracket whose inside starts at `at`, whether it is negated, and where it ends (None: nowhere)."""
+    """Return the ranges of a bracket whose inside starts at `at`, whether it is negated, and where it ends (None: nowhere)."""
     negated = pattern[at : at + 1] in ("!", "^")
     at += negated
     ranges: list[tuple[str, str]] = []

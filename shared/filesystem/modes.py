@@ -15,28 +15,28 @@ _SPECIAL: Final = {("s", "u"): 4, ("s", "g"): 2, ("s", "o"): 1, ("t", "u"): 1, (
 
 
 def is_octal(text: str) -> bool:
-    """Whether `text` is one to four octal digits, perhaps with a zero before them."""
+    """Return whether `text` is one to four octal digits, perhaps with a zero before them."""
     return _OCTAL.fullmatch(text) is not None
 
 
 def is_mode(text: str) -> bool:
-    """Whether `text` may stand in a `mode` attribute; what a symbolic expression then does may still fail."""
+    """Return whether `text` may stand in a `mode` attribute; what a symbolic expression then does may still fail."""
     return is_octal(text) or _SYMBOLIC.fullmatch(text) is not None
 
 
 def octal(bits: int) -> str:
-    """The bits as Puppet shows them: four digits."""
+    """Return the bits as Puppet shows them: four digits."""
     return f"{bits & 0o7777:04o}"
 
 
 def searchable(bits: int) -> int:
-    """`bits` with the right to search wherever there is the right to read: what an octal mode means for a directory."""
+    """Return `bits` with the right to search wherever there is the right to read: what an octal mode means for a directory."""
     return bits | (bits & 0o444) >> 2
 
 
 def apply_mode(mode: str, current: int, *, directory: bool) -> int:
     """
-    The bits that result from `mode`.
+    Return the bits that result from `mode`.
 
     Args:
         current: The bits before; octal modes do not look at them.

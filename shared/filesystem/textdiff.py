@@ -49,7 +49,7 @@ class Differ:
 
     def compare(self, old: int, new: int, *, labels: tuple[str, str]) -> bytes:
         """
-        The output of the program for two open files; b'' when they are alike.
+        Return the output of the program for two open files; b'' when they are alike.
 
         The program gets the descriptors, not names, so what is compared is what was opened. More than
         `max_output` bytes or `timeout` seconds: cut, with a line that says so.

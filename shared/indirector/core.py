@@ -47,16 +47,16 @@ class Model(BaseModel):
         return self.to_data(dialect)
 
     def encoded(self, dialect: Dialect, format: Format) -> bytes | None:
-        """The body itself, when it was made elsewhere already; None: make it of `to_form`."""
+        """Return the body itself, when it was made elsewhere already; None: make it of `to_form`."""
         return None
 
     def written(self) -> bytes | None:
-        """The YAML of a file, when it was made elsewhere already; None: make it of `to_data`."""
+        """Return the YAML of a file, when it was made elsewhere already; None: make it of `to_data`."""
         return None
 
     @classmethod
     def from_data(cls, data: Any) -> Self:
-        """The instance in plain data from a peer or a file; BadData names the first field that is wrong."""
+        """Return the instance in plain data from a peer or a file; BadData names the first field that is wrong."""
         if not isinstance(data, dict):
             raise BadData(f"Expected an object to make a {cls.__name__} of")
         try:
@@ -67,7 +67,7 @@ class Model(BaseModel):
             raise BadData(f"Not a {cls.__name__}: {first['msg']} at {quoted_for_log(where)}") from err
 
     def to_bytes(self, dialect: Dialect) -> bytes:
-        """The form of the raw formats (`s`, `raw`, `binary`)."""
+        """Return the form of the raw formats (`s`, `raw`, `binary`)."""
         raise Unsupported(f"{type(self).__name__} has no raw form")
 
     @classmethod
@@ -137,17 +137,17 @@ class Request(Generic[M]):
         return self.body
 
     def option(self, name: str, default: str = "") -> str:
-        """A single option's text; the last one when it came several times."""
+        """Return a single option's text; the last one when it came several times."""
         value = self.options.get(name, default)
         return value if isinstance(value, str) else (value[-1] if value else default)
 
     def many(self, name: str) -> list[str]:
-        """All values of an option."""
+        """Return all values of an option."""
         value = self.options.get(name, [])
         return [value] if isinstance(value, str) else list(value)
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """A true/false option; BadRequest for anything else."""
+        """Return a true/false option; BadRequest for anything else."""
         text = self.option(name)
         if text == "":
             return default
@@ -156,7 +156,7 @@ class Request(Generic[M]):
         return text == "true"
 
     def number(self, name: str, *, least: int = 0, most: int = 2**31) -> int | None:
-        """A whole number, or None when the option is missing; BadRequest outside of least..most."""
+        """Return a whole number, or None when the option is missing; BadRequest outside of least..most."""
         text = self.option(name)
         if text == "":
             return None
@@ -168,7 +168,7 @@ class Request(Generic[M]):
 
 def request_for(key: str, **parameters: Any) -> Request[Any]:
     """
-    A local request. A key that looks like a URI (`puppet://host/mount/x`, `file:///x`, `https://…`) is taken apart.
+    Return a local request. A key that looks like a URI (`puppet://host/mount/x`, `file:///x`, `https://…`) is taken apart.
 
     Parameters that are fields of Request fill them; all others become options.
     """
@@ -242,11 +242,11 @@ class Terminus(Generic[M]):
     """A place where instances live. Override the verbs it can do; the others raise Unsupported."""
 
     async def find(self, request: Request[M]) -> M | None:
-        """The instance, or None when it is not there."""
+        """Return the instance, or None when it is not there."""
         raise Unsupported(f"{type(self).__name__} cannot find")
 
     async def search(self, request: Request[M]) -> list[M] | None:
-        """All that fit, or None when what is searched does not exist."""
+        """Return all that fit, or None when what is searched does not exist."""
         raise Unsupported(f"{type(self).__name__} cannot search")
 
     async def save(self, request: Request[M]) -> object:
@@ -258,15 +258,15 @@ class Terminus(Generic[M]):
         raise Unsupported(f"{type(self).__name__} cannot destroy")
 
     async def head(self, request: Request[M]) -> bool:
-        """Whether it is there."""
+        """Return whether it is there."""
         return await self.find(request) is not None
 
     def filter(self, instance: M, request: Request[M]) -> M:
-        """What the caller of find gets; the cache holds the unfiltered instance."""
+        """Return an instance as the caller of find gets it; the cache holds the unfiltered one."""
         return instance
 
     def authorized(self, verb: str, request: Request[M]) -> bool:
-        """A terminus' own say about a remote caller, after the rules; the file server's mounts use it."""
+        """Return a terminus' own say about a remote caller, after the rules; the file server's mounts use it."""
         return True
 
 
@@ -290,7 +290,7 @@ class Binding(Generic[M]):
 
     async def find(self, key: str | Request[M], **parameters: Any) -> M | None:
         """
-        The instance of that key, or None.
+        Return the instance of that key, or None.
 
         A fresh one from the cache, else the terminus' own, which the cache then gets. A cache that fails is a miss, and what does
         not fit into it any more is found all the same; both are logged.
@@ -315,7 +315,7 @@ class Binding(Generic[M]):
         return self.terminus.filter(instance, request)
 
     async def search(self, key: str | Request[M], **parameters: Any) -> list[M] | None:
-        """All instances that fit, never from the cache; None when what is searched does not exist."""
+        """Return all instances that fit, never from the cache; None when what is searched does not exist."""
         request = self._request(key, "search", parameters)
         instances = await self.terminus.search(request)
         return None if instances is None else [self._expiring(instance) for instance in instances]
@@ -340,7 +340,7 @@ class Binding(Generic[M]):
         return result
 
     async def head(self, key: str | Request[M], **parameters: Any) -> bool:
-        """Whether there is such an instance."""
+        """Return whether there is such an instance."""
         request = self._request(key, "head", parameters)
         if self.cache and not request.ignore_cache and await self._cached(request) is not None:
             return True

@@ -84,12 +84,12 @@ class IndirectorCall:
 
 
 def is_scheme_b(raw_path: str) -> bool:
-    """Whether a path's first segment is one that can never be an environment of scheme A."""
+    """Return whether a path's first segment is one that can never be an environment of scheme A."""
     return raw_path.split("/", 2)[1:2] != [] and raw_path.split("/", 2)[1] in FIRST_SEGMENTS
 
 
 def decode_path(text: str) -> str:
-    """`text` percent-decoded once; BadName for broken escapes and for what is not UTF-8."""
+    """Return `text` percent-decoded once; BadName for broken escapes and for what is not UTF-8."""
     try:
         data = text.encode("ascii")
         if any(map(_BAD_PERCENT.search, percent.pieces(data))):
@@ -100,7 +100,7 @@ def decode_path(text: str) -> str:
 
 
 def parameters(text: str) -> dict[str, Option]:
-    """The parameters of a query or form; repeated ones become lists, in order."""
+    """Return the parameters of a query or form; repeated ones become lists, in order."""
     options: dict[str, Option] = {}
     pairs = [pair for pair in text.split("&", MAX_SEPARATORS) if pair]
     if len(pairs) > MAX_FIELDS or (pairs and pairs[-1].count("&")):
@@ -118,7 +118,7 @@ def parameters(text: str) -> dict[str, Option]:
 
 
 def single(name: str, value: Option | None) -> str | None:
-    """The value of a parameter that may stand once; BadRequest when it stands more often."""
+    """Return the value of a parameter that may stand once; BadRequest when it stands more often."""
     if value is None or isinstance(value, str):
         return value
     raise BadRequest(f"The parameter {name} stands more than once")
@@ -129,7 +129,7 @@ def _listed(value: Option) -> list[str]:
 
 
 def plurality(name: str) -> tuple[str, Literal["singular", "plural"]]:
-    """The indirection a path segment names, and whether one or many are meant."""
+    """Return the indirection a path segment names, and whether one or many are meant."""
     if name in _SINGULAR:
         return name, "singular"
     if name in _PLURAL:
@@ -142,7 +142,7 @@ def plurality(name: str) -> tuple[str, Literal["singular", "plural"]]:
 
 
 def verb_for(method: str, name: str) -> tuple[str, Verb]:
-    """The indirection and the verb; BadRequest in 3.8's words when there is none."""
+    """Return the indirection and the verb; BadRequest in 3.8's words when there is none."""
     if method not in _KNOWN_METHODS:
         raise BadRequest(f"No support for http method {quoted_for_log(method)[1:-1]}")
     indirection, number = plurality(name)
@@ -155,7 +155,7 @@ def verb_for(method: str, name: str) -> tuple[str, Verb]:
 
 def parse(method: str, raw_path: str, raw_query: str = "") -> IndirectorCall:
     """
-    The call that a request line makes.
+    Return the call that a request line makes.
 
     Args:
         raw_path: as sent, still escaped. raw_query: what stands behind `?`, may be ''.
@@ -201,7 +201,7 @@ def _check_name(name: str) -> None:
 
 
 def _collapsed(indirection: str, key: str) -> str:
-    """A bucket key's original path loses its leading slash, as in the servers that collapse `//`."""
+    """Take a bucket key's original path, which loses its leading slash, as in the servers that collapse `//`."""
     return re.sub(r"/{2,}", "/", key) if indirection == "file_bucket_file" else key
 
 
@@ -221,7 +221,7 @@ def build(
     verb: Verb, indirection: Indirection[Model], request: Request[Model], dialect: Dialect, *, prefix: str = "puppet", post: bool = False
 ) -> Outgoing:
     """
-    The request line (and form body) that asks a peer of `dialect` for this.
+    Return the request line (and form body) that asks a peer of `dialect` for this.
 
     Args:
         prefix: scheme B's API: `puppet`, `puppet-ca`.

@@ -34,14 +34,14 @@ class Plugin:
     path: Path
 
     def load(self) -> ModuleType:
-        """The module; ConfigError names the line and what went wrong in it."""
+        """Return the module; ConfigError names the line and what went wrong in it."""
         name = f"puppet_indirector_{self.indirection}_{self.terminus}"
         return pluginfiles.load(self.path, name, f"the terminus {self.terminus} of {self.indirection}")
 
 
 def find_plugins(directories: Sequence[Path]) -> dict[tuple[str, str], Plugin]:
     """
-    The plugins below `directories` (each a module's `lib` or the agent's libdir), by (indirection, terminus); the first wins.
+    Return the plugins below `directories` (each a module's `lib` or the agent's libdir), by (indirection, terminus); the first wins.
 
     Raises:
         ConfigError: names the directory that may not be read.
@@ -62,13 +62,13 @@ def find_plugins(directories: Sequence[Path]) -> dict[tuple[str, str], Plugin]:
 
 
 def terminus_of(plugin: Plugin, context: PluginContext) -> Terminus[Any]:
-    """The plugin's terminus, made; ConfigError when the file does not define exactly one."""
+    """Return the plugin's terminus, made; ConfigError when the file does not define exactly one."""
     cls: Any = pluginfiles.only(plugin.load(), Terminus)
     return cls(context)  # type: ignore[no-any-return]
 
 
 def indirection_of(plugin: Plugin) -> Indirection[Any] | None:
-    """The indirection that the file declares as `INDIRECTION`, if it does."""
+    """Return the indirection that the file declares as `INDIRECTION`, if it does."""
     declared = getattr(plugin.load(), "INDIRECTION", None)
     if declared is not None and (not isinstance(declared, Indirection) or declared.name != plugin.indirection):
         raise ConfigError(f"INDIRECTION in {plugin.path} must be an Indirection named {plugin.indirection}")

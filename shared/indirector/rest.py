@@ -34,7 +34,7 @@ class OpenAnswer(Protocol):
         """The body; the connection is given back when it ends or is closed."""
 
     async def read(self) -> bytes:
-        """The whole body, bounded, for an error's text."""
+        """Return the whole body, bounded, for an error's text."""
 
 
 class Transport(Protocol):
@@ -45,7 +45,7 @@ class Transport(Protocol):
     """
 
     async def dialect(self) -> Dialect:
-        """What the peer speaks; asks it the first time when that is not settled."""
+        """Return the peer's dialect; ask the peer the first time when it is not known."""
 
     async def send(self, outgoing: Outgoing, headers: Mapping[str, str], body: bytes | None = None) -> Answer:
         """One exchange, the answer held in memory."""

@@ -20,7 +20,7 @@ class Route:
 
 def read_routes(path: Path, application: str) -> dict[str, Route]:
     """
-    The routes of one application by indirection; {} when there is no file. `server` and `master` mean the same.
+    Return the routes of one application by indirection; {} when there is no file. `server` and `master` mean the same.
 
     Raises:
         ConfigError: the file is not YAML, or not of the shape application → indirection → terminus, cache.

@@ -77,7 +77,7 @@ class FilePerKey(Terminus[M]):
         self.durable = durable  # whether what was saved has to survive a power loss
 
     def path(self, key: str) -> Path:
-        """The file of a key; BadName when the key cannot be a file's name."""
+        """Return the file of a key; BadName when the key cannot be a file's name."""
         return self.root / (valid_file_key(key) + self.suffix)
 
     def load(self, key: str, body: bytes) -> M:
@@ -90,7 +90,7 @@ class FilePerKey(Terminus[M]):
         return await asyncio.to_thread(self._read, request.key)
 
     async def search(self, request: Request[M]) -> list[M]:
-        """All that are stored, by key."""
+        """Return all that are stored, by key."""
         instances = [await asyncio.to_thread(self._read, key) for key in await asyncio.to_thread(self.keys)]
         return [instance for instance in instances if instance is not None]
 
@@ -108,7 +108,7 @@ class FilePerKey(Terminus[M]):
         return await asyncio.to_thread(self.path(request.key).is_file)
 
     def keys(self) -> list[str]:
-        """The keys that are stored, sorted. Blocks."""
+        """Return the keys that are stored, sorted. Blocks."""
         try:
             names = [entry.name for entry in os.scandir(self.root) if entry.is_file()]
         except FileNotFoundError:
@@ -116,7 +116,7 @@ class FilePerKey(Terminus[M]):
         return sorted(name.removesuffix(self.suffix) for name in names if name.endswith(self.suffix) and not name.startswith("."))
 
     def body(self, key: str) -> bytes | None:
-        """What the file of a key holds, None when there is none; BadData when it is too large. Blocks."""
+        """Return the content of the file of a key, None when there is no file; BadData when it is too large. Blocks."""
         try:
             with self.path(key).open("rb") as file:
                 body = file.read(self.most + 1)
@@ -230,7 +230,7 @@ class ExecTerminus(Terminus[M]):
         return self.instance(request, output) if output.strip() else None
 
     async def output(self, key: str) -> bytes:
-        """What the program printed for a key; PuppetError when it fails, is slow, or prints too much."""
+        """Return the program's output for a key; PuppetError when it fails, is slow, or prints too much."""
         if not self.command or not self.command[0].startswith("/"):
             raise PuppetError(
                 "You must set the 'external_nodes' parameter to use the external node terminus",
@@ -247,7 +247,7 @@ async def run_bounded(
     argv: Sequence[str], *, timeout: float, most: int, environ: Mapping[str, str], what: str, stdin: bytes | None = None
 ) -> bytes:
     """
-    The standard output of a program that ends with 0 within `timeout` seconds and `most` bytes.
+    Return the standard output of a program that ends with 0 within `timeout` seconds and `most` bytes.
 
     It runs in a process group of its own, which is killed whole on any way out. Raises PuppetError `Failed to <what>: …`.
     """
@@ -345,7 +345,7 @@ async def _feed(process: asyncio.subprocess.Process, stdin: bytes | None) -> Non
 
 
 async def _bounded(stream: asyncio.StreamReader, most: int, *, on_overflow: Callable[[], None] | None = None) -> tuple[bytes, bool]:
-    """A stream to its end, its first `most` bytes kept, and whether there were more."""
+    """Return a stream to its end, its first `most` bytes kept, and whether there were more."""
     output = bytearray()
     overflown = False
     while chunk := await stream.read(65536):

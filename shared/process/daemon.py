@@ -25,7 +25,7 @@ class PidFile:
         self.path = path
 
     def running(self) -> int | None:
-        """The process in the file, when it lives, is not this one, and did not get the number of the one that wrote the file."""
+        """Return the process in the file, when it lives, is not this one, and did not get the number of the one that wrote the file."""
         try:
             pid = int(self.path.read_text("ascii").strip() or "0")
         except (OSError, ValueError):
@@ -78,7 +78,7 @@ def to_background() -> None:
 
 
 def account(user: str, group: str) -> tuple[int, int]:
-    """The ids of user and group; ConfigError with what to do when there is no such account."""
+    """Return the ids of user and group; ConfigError with what to do when there is no such account."""
     try:
         entry = pwd.getpwnam(user)
         gid = grp.getgrnam(group).gr_gid if group else entry.pw_gid

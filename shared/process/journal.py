@@ -40,7 +40,7 @@ class JournalHandler(logging.Handler):
 
 
 def journal_datagram(fields: Mapping[str, str]) -> bytes:
-    """A datagram: `NAME=value` lines; a value of several lines has its length before it."""
+    """Return a datagram: `NAME=value` lines; a value of several lines has its length before it."""
     datagram = b""
     for name, value in fields.items():
         data = value.encode("utf-8", "backslashreplace")[:MAX_FIELD]

@@ -72,7 +72,7 @@ def level_name(number: int) -> str:
 
 
 def escape_controls(text: str, *, lines: bool = False) -> str:
-    """`text` without control characters, so that it cannot forge a line or steer a terminal; `lines`: newlines and tabs stay."""
+    """Return `text` without control characters, so that it cannot forge a line or steer a terminal; `lines`: newlines and tabs stay."""
     cut = text if len(text) <= MAX_MESSAGE else text[:MAX_MESSAGE] + "…"
     keep = "\n\t" if lines else ""
     if cut.isprintable():
@@ -163,7 +163,7 @@ class JsonFormatter(_Formatter):
 
 
 def journal_fields(record: logging.LogRecord) -> dict[str, str]:
-    """A record's fields by the journal's names."""
+    """Return a record's fields by the journal's names."""
     fields = {
         "MESSAGE": _Formatter(lines=True).text(record),
         "PRIORITY": str(_PRIORITIES[_SYSLOG[LEVELS[level_name(record.levelno)]]]),
@@ -286,7 +286,7 @@ def set_up_by(settings: CommonSettings, *, foreground: bool, ident: str) -> None
 
 
 def level_of(settings: CommonSettings, *, verbose: bool = False) -> str:
-    """The level that options and setting ask for; `verbose`: info or more in any case."""
+    """Return the level that options and setting ask for; `verbose`: info or more in any case."""
     if settings.debug:
         return "debug"
     return "info" if (verbose or settings.verbose) and LEVELS[settings.log_level] > INFO else settings.log_level

@@ -7,9 +7,9 @@ import ctypes
 import gc
 from collections.abc import Callable
 
-_YOUNG = 300  # objects made and not yet gone, after which the young ones are looked at: for a millisecond or a few
+_YOUNG = 300  # objects made and not yet freed, after which the young ones are looked at: for a millisecond or a few
 _SECOND = 1.0
-# Seconds between two looks at everything; connections and errors leave circles that only these find.
+# Seconds between two looks at everything; connections and errors leave reference cycles that only these find.
 _SOON, _NOW_AND_THEN, _AT_LAST = 10, 60, 120
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # of mallopt(3)
 _LARGE = 256 * 1024  # bytes: a connection's TLS buffer in uvloop, of which little is ever touched; and more than what files are read in
@@ -34,7 +34,7 @@ def freeze_loaded_objects() -> None:
     """
     Tell the garbage collector that what is loaded now stays.
 
-    It then looks at new objects only, and seldom: work makes many that live until its end, and breaks its own circles. Looking
+    It then looks at new objects only, and seldom: work makes many that live until its end, and breaks its own reference cycles. Looking
     at all of them stops every thread of the process.
     """
     gc.collect()
@@ -64,7 +64,7 @@ async def collect_garbage_forever(deserted: Callable[[], bool], idle: Callable[[
 
 
 def _of_glibc(name: str) -> Callable[..., object]:
-    """The function; one that does nothing, where there is another library."""
+    """Return the function; one that does nothing, where there is another library."""
     try:
         function: Callable[..., object] = getattr(ctypes.CDLL(None), name)
     except (AttributeError, OSError):

@@ -35,7 +35,7 @@ class Process:
             return ""
 
     def program(self) -> str:
-        """The name of the program's file; '' when it cannot be known: another user's process, or none."""
+        """Return the name of the program's file; '' when it cannot be known: another user's process, or none."""
         try:
             return Path(os.readlink(self.proc / str(self.pid) / "exe")).name  # noqa: PTH115  # the text, which may end in " (deleted)"
         except OSError:
@@ -43,7 +43,7 @@ class Process:
 
     def began_after(self, path: Path) -> bool:
         """
-        Whether it is younger than the file, and so cannot have written it; False when that cannot be known.
+        Return whether it is younger than the file, and so cannot have written it; False when that cannot be known.
 
         Ages are compared and not times of day, so that only a clock that was set in between misleads.
         """

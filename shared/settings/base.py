@@ -35,12 +35,12 @@ class Settings(BaseModel):
     _given: frozenset[str] = PrivateAttr(frozenset())
 
     def given(self, name: str) -> Any:
-        """The value of a setting that somebody has set, None where it is a default."""
+        """Return the value of a setting that somebody has set, None where it is a default."""
         return getattr(self, name) if name in self._given else None
 
 
 def setting(default: Any, *, doc: str, **limits: Any) -> Any:
-    """A field: its default (text may name other settings as `$name`), what it is for, and the limits of its value."""
+    """Declare a setting: its default (text may name other settings as `$name`), what it is for, and the limits of its value."""
     return Field(default, description=doc, **limits)
 
 
@@ -49,13 +49,13 @@ S = TypeVar("S", bound=Settings)
 
 
 def canonical(name: str) -> str:
-    """A setting's field name: `-` as `_`, newer aliases as the older name."""
+    """Return a setting's field name: `-` as `_`, newer aliases as the older name."""
     plain = name.replace("-", "_")
     return _ALIASES.get(plain, plain)
 
 
 def is_flag(field: FieldInfo) -> bool:
-    """Whether a setting is a plain boolean, which the command line writes as --x and --no-x."""
+    """Return whether a setting is a plain boolean, which the command line writes as --x and --no-x."""
     return field.annotation is bool
 
 
@@ -86,7 +86,7 @@ def default_certname() -> str:
 
 
 def directories(*, root: bool, home: Path) -> dict[str, str]:
-    """The base directories: of the system for root, below the home directory for everybody else."""
+    """Return the base directories: of the system for root, below the home directory for everybody else."""
     if root:
         return {"confdir": "/etc/puppet", "vardir": "/var/lib/puppet", "logdir": "/var/log/puppet", "rundir": "/var/run/puppet"}
     base = str(home / ".puppet")
@@ -113,7 +113,7 @@ class Layers:
         raise KeyError(name)
 
     def value(self, name: str, open_: tuple[str, ...] = ()) -> Any:
-        """The setting with every `$other` in it expanded; ConfigError for unknown names and circles."""
+        """Return the setting with every `$other` in it expanded; ConfigError for unknown names and reference cycles."""
         if name in open_:
             raise ConfigError(f"The setting {name} refers to itself: {' → '.join([*open_, name])}")
         text = self.raw(name)
@@ -160,7 +160,7 @@ def load(
     home: Path | None = None,
 ) -> S:
     """
-    The settings of one process.
+    Return the settings of one process.
 
     Args:
         section: of puppet.conf: `agent`, `master` or `user`; it is also the run mode.
@@ -188,7 +188,7 @@ def load(
 
 
 def ignored_setting_texts(cls: type[Settings], *, section: str, flags: Mapping[str, Any]) -> dict[str, str]:
-    """What is said of the settings that nothing reads, by name; `cls` has the settings that they may name."""
+    """Return the texts of the settings that nothing reads, by name; `cls` has the settings that they may name."""
     _, layers = _layered(cls, section, flags, {}, None, None, None)
     return {name: str(layers.value(name)) for name in IGNORED_SETTINGS}
 
@@ -196,7 +196,7 @@ def ignored_setting_texts(cls: type[Settings], *, section: str, flags: Mapping[s
 def _layered(
     cls: type[Settings], section: str, flags: Texts, application: Texts, conf: Conf | None, root: bool | None, home: Path | None
 ) -> tuple[Conf, Layers]:
-    """The file, and all texts that settings are made of."""
+    """Return the file, and all texts that settings are made of."""
     options, paths = {canonical(name): value for name, value in flags.items()}, path_names(cls)
     base = directories(root=os.geteuid() == 0 if root is None else root, home=home or Path.home())
     defaults = {**{name: setting.default for name, setting in IGNORED_SETTINGS.items()}, **_defaults(cls), **base}
@@ -211,7 +211,7 @@ def _layered(
 
 
 def _place(conf: Conf, layers: Layers, name: str) -> str:
-    """Where in the file a setting gets its value, in brackets; '' when it comes from elsewhere."""
+    """Return the file and line that set a value, in brackets; '' when the value comes from elsewhere."""
     entry = conf.sections.get(layers.run_mode, {}).get(name) or conf.sections.get("main", {}).get(name)
     return f" (file: {conf.path}, line: {entry.line})" if entry and name not in layers.layers[0] else ""
 

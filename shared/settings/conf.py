@@ -34,7 +34,7 @@ class Conf:
 
 def parse(text: str, path: Path | None = None, *, any_section: bool = False) -> Conf:
     """
-    The settings in a puppet.conf.
+    Return the settings in a puppet.conf.
 
     Settings before any section belong to `main`. There are no trailing comments: they are part of the value. The suffix
     `{owner = …, mode = …}` of 3.x is cut off.
@@ -70,7 +70,7 @@ def parse(text: str, path: Path | None = None, *, any_section: bool = False) -> 
 
 
 def read(path: Path) -> Conf:
-    """The file's settings; none when there is no file."""
+    """Return the file's settings; none when there is no file."""
     try:
         return parse(path.read_text("utf-8"), path)
     except FileNotFoundError:
@@ -86,7 +86,7 @@ def _at(path: Path | None, line: int) -> Location:
 
 
 def with_setting(text: str, section: str, name: str, value: str) -> str:
-    """`text` with one setting changed or added; comments and order stay."""
+    """Return `text` with one setting changed or added; comments and order stay."""
     lines = text.splitlines()
     start, end = _bounds(lines, section)
     for index in range(start, end):
@@ -102,7 +102,7 @@ def with_setting(text: str, section: str, name: str, value: str) -> str:
 
 
 def without_setting(text: str, section: str, name: str) -> tuple[str, str | None]:
-    """`text` without one setting, and the line that was taken out (None: it was not there)."""
+    """Return `text` without one setting, and the line that was taken out (None: it was not there)."""
     lines = text.splitlines()
     start, end = _bounds(lines, section)
     for index in range(max(start, 0), end):
@@ -113,7 +113,7 @@ def without_setting(text: str, section: str, name: str) -> tuple[str, str | None
 
 
 def _bounds(lines: list[str], section: str) -> tuple[int, int]:
-    """The first and the last line (exclusive) of a section's settings; (-1, -1) when there is no such section."""
+    """Return the first and the last line (exclusive) of a section's settings; (-1, -1) when there is no such section."""
     names = {"master", "server"} if section in ("master", "server") else {section}
     start = -1
     for index, line in enumerate(lines):

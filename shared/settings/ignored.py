@@ -34,7 +34,7 @@ class IgnoredSetting:
         return self.default in ("true", "false")
 
     def is_default(self, value: Any, default: Any) -> bool:
-        """Whether a value is the default, however it is written."""
+        """Return whether a value is the default, however it is written."""
         try:
             return value == default or (self.flag and boolean(value) == boolean(default))
         except ValueError:

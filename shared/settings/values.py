@@ -17,7 +17,7 @@ _SIZE = re.compile(r"(\d{1,15})\s*([a-z]*)", re.ASCII)
 
 
 def timeout(value: str) -> str:
-    """The text of a duration or `unlimited`, when it is one."""
+    """Return the text of a duration or `unlimited`, when it is one."""
     ttl(value)
     return value
 
@@ -44,14 +44,14 @@ def boolean(value: Any) -> bool:
 
 
 def words(value: Any) -> tuple[str, ...]:
-    """A comma separated list."""
+    """Return the items of a comma separated list."""
     if isinstance(value, list | tuple):
         return tuple(str(item) for item in value)
     return tuple(part.strip() for part in str(value or "").split(",") if part.strip())
 
 
 def warning_kinds(value: Any) -> tuple[str, ...]:
-    """A comma separated list of kinds of warnings."""
+    """Return the items of a comma separated list; ValueError for what is no kind of warning."""
     kinds = words(value)
     if strange := [kind for kind in kinds if kind not in WARNING_KINDS]:
         raise ValueError(f"Cannot disable unrecognized warning types '{','.join(strange)}'; there are {', '.join(WARNING_KINDS)}")
@@ -59,14 +59,14 @@ def warning_kinds(value: Any) -> tuple[str, ...]:
 
 
 def paths(value: Any) -> tuple[Path, ...]:
-    """A list of folders separated by `:`."""
+    """Return the folders of a list that `:` separates."""
     if isinstance(value, list | tuple):
         return tuple(Path(item) for item in value)
     return tuple(Path(part) for part in str(value or "").split(":") if part)
 
 
 def priority(value: Any) -> int | Literal[""]:
-    """What nice takes: of a word or a number; '' stays."""
+    """Return the niceness that a word or a number stands for; '' stays."""
     text = str(value).strip()
     niceness = {"high": -10, "normal": 0, "low": 10, "idle": 19}.get(text)
     if niceness is None and re.fullmatch(r"[+-]?\d{1,3}", text, re.ASCII):
@@ -79,7 +79,7 @@ def priority(value: Any) -> int | Literal[""]:
 
 
 def checksum_types(value: Any) -> tuple[str, ...]:
-    """A comma separated list of checksum types."""
+    """Return the items of a comma separated list; ValueError for what is no checksum type."""
     types = words(value)
     if strange := [name for name in types if not is_algorithm(name) or name == "none"]:
         allowed = ", ".join(name for name in ALGORITHMS if name != "none")
@@ -88,7 +88,7 @@ def checksum_types(value: Any) -> tuple[str, ...]:
 
 
 def ciphers(value: Any) -> str:
-    """What OpenSSL takes as a list of ciphers."""
+    """Return a list of ciphers that OpenSSL takes."""
     text = str(value)
     if text:
         import ssl  # few settings need it
@@ -126,7 +126,7 @@ _OF_THE_PROTOCOL = frozenset({"host", "connection", "transfer-encoding", "te", "
 
 
 def headers(value: Any) -> tuple[str, ...]:
-    """`name:value` texts, separated by commas; ValueError for what is no header, or none that a setting may say."""
+    """Return `name:value` texts, separated by commas; ValueError for what is no header, or none that a setting may say."""
     lines = words(value)
     for line in lines:
         match = _HEADER.fullmatch(line)
@@ -152,7 +152,7 @@ Autosign = Annotated[bool | Path, BeforeValidator(autosign)]
 
 
 def setting_text(value: Any) -> str:
-    """A value as `puppet config print` shows it."""
+    """Return a value as `puppet config print` shows it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if value is None:

@@ -77,12 +77,12 @@ class Dialect:
         return f"<{self.name} dialect>"
 
     def formats_of(self, indirection: WireIndirection[Any]) -> list[Format]:
-        """The formats an indirection has in this dialect, the default first."""
+        """Return the formats an indirection has in this dialect, the default first."""
         formats = [self.formats[name] for name in indirection.formats if name in self.formats]
         return sorted(formats, key=lambda form: (form.name != self.preferred, -form.weight))
 
     def formats_read(self, indirection: WireIndirection[Any]) -> list[Format]:
-        """The formats in which this dialect takes an indirection's objects from the network."""
+        """Return the formats in which this dialect takes an indirection's objects from the network."""
         return [form for form in self.formats_of(indirection) if form.raw or form.name in self.readable]
 
     def dump(self, indirection: WireIndirection[Any], instance: WireModel, format: Format) -> bytes:
@@ -93,7 +93,7 @@ class Dialect:
         return ready if ready is not None else format.dump(self._data(indirection, instance, format))
 
     def dump_all(self, indirection: WireIndirection[Any], instances: list[Any], format: Format) -> bytes:
-        """The answer to a search."""
+        """Return the answer to a search."""
         if format.raw:
             return b"\n---\n".join(instance.to_bytes(self) for instance in instances)
         return format.dump([self._data(indirection, instance, format) for instance in instances])
@@ -106,13 +106,13 @@ class Dialect:
         return data
 
     def load(self, indirection: WireIndirection[M], body: bytes, format: Format) -> M:
-        """The object in a body; BadData when it is not one."""
+        """Return the object in a body; BadData when it is not one."""
         if format.raw:
             return indirection.model.from_bytes(body)
         return self._model(indirection, format.load(body), format)
 
     def load_all(self, indirection: WireIndirection[M], body: bytes, format: Format) -> list[M]:
-        """The objects in the answer to a search."""
+        """Return the objects in the answer to a search."""
         if format.raw:
             return [indirection.model.from_bytes(part) for part in body.split(b"\n---\n") if part]
         data = format.load(body)

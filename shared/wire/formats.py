@@ -77,7 +77,7 @@ BINARY = Format("binary", "application/octet-stream", 6, _same, _same, raw=True)
 
 def of_content_type(header: str | None, formats: Sequence[Format]) -> Format:
     """
-    The format of a body, by its Content-Type; parameters are cut off, only `charset=utf-8` is accepted.
+    Return the format of a body, by its Content-Type; parameters are cut off, only `charset=utf-8` is accepted.
 
     Raises:
         MissingHeader: there is none.

@@ -24,7 +24,7 @@ def pieces(data: bytes) -> Iterator[bytes]:
 
 
 def decode_percent(data: bytes) -> bytes:
-    """`data` percent-decoded once; what is no escape stays as it is."""
+    """Return `data` percent-decoded once; what is no escape stays as it is."""
     return b"".join(map(unquote_to_bytes, pieces(data)))
 
 
