@@ -78,7 +78,7 @@ class Autosign:
             return AutosignDecision(setting, f"autosign is {str(setting).lower()}")
         kind = await asyncio.to_thread(_kind, setting)
         if kind == "program":
-            return await self._asked(setting, name, pem)
+            return await self._run_program(setting, name, pem)
         if kind == "list":
             try:
                 return decide_by_list(name, parse_patterns(await asyncio.to_thread(_read, setting)))
@@ -87,7 +87,7 @@ class Autosign:
                 return AutosignDecision(False, f"{setting} could not be read")
         return AutosignDecision(False, f"{setting} does not exist")
 
-    async def _asked(self, program: Path, name: str, pem: bytes) -> AutosignDecision:
+    async def _run_program(self, program: Path, name: str, pem: bytes) -> AutosignDecision:
         self._waiting += 1
         try:
             return await self._run(program, name, pem)

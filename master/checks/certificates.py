@@ -39,11 +39,11 @@ def check(settings: MasterSettings, now: datetime) -> list[Finding]:
         hint = f"The master fetches it from {settings.ca_server}:{settings.ca_port} when it starts, and does not start without."
         return [*findings, Finding(AREA, "warning", f"There is no CRL {settings.hostcrl} yet", hint)]
     if refreshed:
-        findings += run_check(AREA, lambda: _refreshed(settings, now))
+        findings += run_check(AREA, lambda: _check_refresh(settings, now))
     return [*findings, *run_check(AREA, lambda: _server(settings, now))]
 
 
-def _refreshed(settings: MasterSettings, now: datetime) -> Iterator[Finding]:
+def _check_refresh(settings: MasterSettings, now: datetime) -> Iterator[Finding]:
     last = overdue_since(settings.hostcrl, settings.crl_refresh_interval, now)
     if last is not None:
         message = f"The CRL {settings.hostcrl} is out of date: it was last refreshed on {certificates.time_text(last)}"

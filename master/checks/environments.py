@@ -55,7 +55,7 @@ def _environment(settings: MasterSettings, environments: Environments, name: str
         hint = "Nodes then have only the classes that the node terminus names."
         yield Finding(AREA, "warning", f"The environment {environment.name} has no main manifest {manifest}", hint)
     elif manifest is not None:
-        yield from _parsed(sorted(manifests_below(manifest)) if manifest.is_dir() else [manifest], settings)
+        yield from _check_manifests(sorted(manifests_below(manifest)) if manifest.is_dir() else [manifest], settings)
     for folder in map(Path, environment.modulepath):
         if not folder.is_dir():
             if folder not in settings.basemodulepath and str(folder) != f"{environment.root}/modules":
@@ -64,8 +64,8 @@ def _environment(settings: MasterSettings, environments: Environments, name: str
             continue
         for module in sorted(path for path in folder.iterdir() if path.is_dir()):
             for subfolder in ("manifests", "functions", "types"):
-                yield from _parsed(sorted(manifests_below(module / subfolder)), settings)
-            yield from _parsed(sorted((module / "templates").rglob("*.epp")), settings, epp=True)
+                yield from _check_manifests(sorted(manifests_below(module / subfolder)), settings)
+            yield from _check_manifests(sorted((module / "templates").rglob("*.epp")), settings, epp=True)
             if (module / "hiera.yaml").exists():
                 yield from _hiera(module / "hiera.yaml", "module", settings)
     hiera_file = Path(environment.root) / "hiera.yaml"
@@ -73,7 +73,7 @@ def _environment(settings: MasterSettings, environments: Environments, name: str
         yield from _hiera(hiera_file, "environment", settings)
 
 
-def _parsed(files: list[Path], settings: MasterSettings, *, epp: bool = False) -> Iterator[Finding]:
+def _check_manifests(files: list[Path], settings: MasterSettings, *, epp: bool = False) -> Iterator[Finding]:
     for file in files:
         try:
             source = source_of(file)

@@ -89,16 +89,16 @@ class CodeCommands:
 
     async def code_id(self, environment: str) -> str | None:
         """Return the version of an environment, None when the program prints none; PuppetError: it fails or prints something else."""
-        output = f"find the code id of environment {environment}"
+        action = f"find the code id of environment {environment}"
         async with self.at_once:
-            printed = await run_bounded([*self.id, environment], timeout=self.timeout, most=16 * MAX_CODE_ID, environ=ENVIRON, what=output)
+            printed = await run_bounded([*self.id, environment], timeout=self.timeout, most=16 * MAX_CODE_ID, environ=ENVIRON, what=action)
         text = printed.decode("utf-8", "replace").strip()
         if not text:
             return None
         try:
             return check_code_id(text)
         except BadRequest as err:
-            raise PuppetError(f"Failed to {output}: {err.message}", hint=err.hint) from err
+            raise PuppetError(f"Failed to {action}: {err.message}", hint=err.hint) from err
 
     async def file(self, environment: str, code_id: str, path: str) -> AsyncGenerator[bytes, None]:
         """
@@ -109,52 +109,52 @@ class CodeCommands:
             PuppetError: The program failed, was slow or printed too much.
         """
         argv = [*self.content, environment, check_code_id(code_id), check_path(path)]
-        async with self.at_once, aclosing(self._printed(argv, f"fetch {quoted_for_log(path)} at {code_id}")) as pieces:
+        async with self.at_once, aclosing(self._run(argv, f"fetch {quoted_for_log(path)} at {code_id}")) as pieces:
             async for piece in pieces:
                 yield piece
 
-    async def _printed(self, argv: list[str], what: str) -> AsyncGenerator[bytes, None]:
+    async def _run(self, argv: list[str], action: str) -> AsyncGenerator[bytes, None]:
         pipe = asyncio.subprocess.PIPE
         try:
             process = await asyncio.create_subprocess_exec(
                 *argv, stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=pipe, env=ENVIRON, cwd="/", start_new_session=True, limit=CHUNK
             )
         except OSError as err:
-            raise PuppetError(f"Failed to {what}: {argv[0]}: {err.strerror}") from err
+            raise PuppetError(f"Failed to {action}: {argv[0]}: {err.strerror}") from err
         assert process.stdout is not None and process.stderr is not None
-        complaint = asyncio.create_task(_first(process.stderr, 4096))
+        complaint = asyncio.create_task(_read_beginning(process.stderr, 4096))
         try:
-            held, size = b"", 0
-            while piece := await self._soon(process.stdout.read(CHUNK), argv, what):
-                if held:
-                    yield held
-                held, size = piece, size + len(piece)
+            piece_before, size = b"", 0
+            while piece := await self._await_output(process.stdout.read(CHUNK), argv, action):
+                if piece_before:
+                    yield piece_before
+                piece_before, size = piece, size + len(piece)
                 if size > self.most:
-                    raise PuppetError(f"Failed to {what}: {argv[0]} printed more than {self.most} bytes")
-            code = await self._soon(process.wait(), argv, what)
+                    raise PuppetError(f"Failed to {action}: {argv[0]} printed more than {self.most} bytes")
+            code = await self._await_output(process.wait(), argv, action)
             if code != 0:
                 kill_group(process.pid)
                 text = (await complaint).decode("utf-8", "replace").strip()
-                raise PuppetError(f"Failed to {what}: {argv[0]} ended with {code}: {text[:500]}")
-            if held:
-                yield held
+                raise PuppetError(f"Failed to {action}: {argv[0]} ended with {code}: {text[:500]}")
+            if piece_before:
+                yield piece_before
         finally:
             kill_group(process.pid)
             await emptied(process.stdout)
             await process.wait()
             complaint.cancel()
 
-    async def _soon(self, waited: Awaitable[T], argv: list[str], what: str) -> T:
+    async def _await_output(self, waited: Awaitable[T], argv: list[str], action: str) -> T:
         try:
             async with asyncio.timeout(self.timeout):
                 return await waited
         except TimeoutError:
-            raise PuppetError(f"Failed to {what}: {argv[0]} printed nothing for {self.timeout:g} seconds") from None
+            raise PuppetError(f"Failed to {action}: {argv[0]} printed nothing for {self.timeout:g} seconds") from None
 
 
-async def _first(stream: asyncio.StreamReader, most: int) -> bytes:
+async def _read_beginning(stream: asyncio.StreamReader, most: int) -> bytes:
     """Return the first bytes of a stream, read to its end."""
-    kept = b""
+    beginning = b""
     while chunk := await stream.read(CHUNK):
-        kept += chunk[: most - len(kept)]
-    return kept
+        beginning += chunk[: most - len(beginning)]
+    return beginning

@@ -142,8 +142,8 @@ class DirectoryEnvironment:
 
     def function_extension(self, name: str) -> Source | None:
         path = name.replace("::", "/")
-        own = self.module_root(name.split("::")[0]) if "::" in name else None
-        roots = [own] if own is not None else [] if "::" in name else [self.root, *self.module_roots()]
+        module_root = self.module_root(name.split("::")[0]) if "::" in name else None
+        roots = [module_root] if module_root is not None else [] if "::" in name else [self.root, *self.module_roots()]
         for extension in (f"lib/puppet/functions/{path}.py", f"lib/puppet/functions/{path}.rb", f"lib/puppet/parser/functions/{path}.rb"):
             for root in roots:
                 source = self._source(f"{root}/{extension}")
@@ -165,11 +165,11 @@ class DirectoryEnvironment:
         candidates = [f"{root}/{kind}/{rest}"] if root is not None else []
         if kind == "templates":
             candidates.append(f"{self.root}/templates/{reference}")
-        for path in candidates:
-            found = _tidy(path)
-            self.access.check_read(found, self._own_folders())
-            if self._is_there(found):
-                return found
+        for candidate in candidates:
+            path = _tidy(candidate)
+            self.access.check_read(path, self._own_folders())
+            if self._is_there(path):
+                return path
         return None
 
     def _own_folders(self) -> Iterable[str]:

@@ -123,13 +123,13 @@ def _text(value: Any) -> Any:
     return ("true" if value else "false") if isinstance(value, bool) else value
 
 
-def _compare_times(left: str, operator: str, right: str) -> bool:
+def _compare_times(time: str, operator: str, limit: str) -> bool:
     """Compare ISO times, which is done as text."""
     return {
-        "eq": left == right,
-        "ne": left != right,
-        "lt": left < right,
-        "le": left <= right,
-        "gt": left > right,
-        "ge": left >= right,
+        "eq": time == limit,
+        "ne": time != limit,
+        "lt": time < limit,
+        "le": time <= limit,
+        "gt": time > limit,
+        "ge": time >= limit,
     }[operator]

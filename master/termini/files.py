@@ -50,14 +50,14 @@ class MetadataServer(Terminus[FileMetadata]):
     def options_of(self, request: Request[FileMetadata]) -> MetadataOptions:
         """Return what the options ask for, with the defaults of the client's dialect."""
         legacy = request.dialect is not None and request.dialect.wraps
-        wanted = MetadataOptions.of(
+        options = MetadataOptions.of(
             request,
             checksum_type=algorithm(request.dialect.digest) if legacy and request.dialect else self.digest,
             source_permissions="use" if legacy else "ignore",
         )
         if legacy and request.dialect:
-            wanted = replace(wanted, checksum_type=algorithm(request.dialect.digest))
-        return replace(wanted, max_entries=self.most)
+            options = replace(options, checksum_type=algorithm(request.dialect.digest))
+        return replace(options, max_entries=self.most)
 
     async def find(self, request: Request[FileMetadata]) -> FileMetadata | None:
         return await asyncio.to_thread(self.find_now, request)

@@ -69,13 +69,13 @@ class Ldap(Terminus[Node]):
 
     def _find(self, name: str) -> Node | None:
         try:
-            with self._connected() as connection:
+            with self._connect() as connection:
                 return self._node(connection, name, frozenset())
         except self._ldap3.core.exceptions.LDAPException as err:
             raise PuppetError(f"Could not find {name} in LDAP: {err}") from err
 
     @contextmanager
-    def _connected(self) -> Iterator[Any]:
+    def _connect(self) -> Iterator[Any]:
         """Return a connection on which the user is known; PeerNotTrusted: the server is not, and has been told nothing."""
         refused: list[ssl.SSLError] = []
         connection = self._connection(refused.append)
@@ -135,34 +135,34 @@ class Ldap(Terminus[Node]):
 
         return Handshakes(validate=context.verify_mode)
 
-    def _wanted(self) -> list[str]:
+    def _requested_attributes(self) -> list[str]:
         if "all" in self.attributes:
             return [self._ldap3.ALL_ATTRIBUTES]
         return [*self.attributes, *self.class_attributes, *self.stacked_attributes, self.parent_attribute, "environment"]
 
-    def _node(self, connection: Any, name: str, seen: frozenset[str]) -> Node | None:
+    def _node(self, connection: Any, name: str, below: frozenset[str]) -> Node | None:
         from ldap3.utils.conv import escape_filter_chars
 
-        if name in seen or len(seen) > 20:
+        if name in below or len(below) > 20:
             raise PuppetError(f"Found loop in LDAP node parents; {name} appears twice")
-        connection.search(self.base, self.query.replace("%s", escape_filter_chars(name)), attributes=self._wanted())
+        connection.search(self.base, self.query.replace("%s", escape_filter_chars(name)), attributes=self._requested_attributes())
         if not connection.entries:
             if connection.result["result"] != self._ldap3.core.results.RESULT_SUCCESS:  # a referral, or the server's time limit
                 raise PuppetError(f"Could not find {name} in LDAP: the server says {connection.result['description']}")
             return None
-        values = {key: [str(v) for v in found] for key, found in connection.entries[0].entry_attributes_as_dict.items()}
-        classes = [each for attribute in self.class_attributes for each in values.get(attribute, [])]
+        values = {key: [str(v) for v in texts] for key, texts in connection.entries[0].entry_attributes_as_dict.items()}
+        classes = [text for attribute in self.class_attributes for text in values.get(attribute, [])]
         parameters: dict[str, Any] = {
-            key: found[0] if len(found) == 1 else found
-            for key, found in values.items()
-            if found and key not in (*self.class_attributes, *self.stacked_attributes, self.parent_attribute, "objectClass", "environment")
+            key: texts[0] if len(texts) == 1 else texts
+            for key, texts in values.items()
+            if texts and key not in (*self.class_attributes, *self.stacked_attributes, self.parent_attribute, "objectClass", "environment")
         }
-        stacked = (each.partition("=") for attribute in self.stacked_attributes for each in values.get(attribute, []))
+        stacked = (text.partition("=") for attribute in self.stacked_attributes for text in values.get(attribute, []))
         parameters |= {key: value for key, equals, value in stacked if equals}
         environment = valid_environment(values["environment"][0]) if values.get("environment") else None
         parent = values.get(self.parent_attribute)
         if parent:
-            above = self._node(connection, parent[0], seen | {name})
+            above = self._node(connection, parent[0], below | {name})
             if above is None:
                 raise PuppetError(f"Could not find parent node {parent[0]} of {name} in LDAP")
             classes = list(dict.fromkeys([*classes, *above.class_parameters()]))

@@ -35,7 +35,7 @@ class TrustedExternal:
         at_once: How many programs may run at a time.
     """
 
-    place: Path | None
+    path: Path | None
     timeout: float = 60.0
     most: int = 16 * 2**20
     at_once: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(8))
@@ -55,23 +55,23 @@ class TrustedExternal:
         Raises:
             PuppetError: A program fails or prints no JSON object, or two have one name. No catalog must be compiled without the data.
         """
-        if self.place is None:
+        if self.path is None:
             return {}
-        programs = await asyncio.to_thread(_programs, self.place)
+        programs = await asyncio.to_thread(_programs, self.path)
         if programs is None:
-            return await self._said(self.place, name)
-        return {stem: await self._said(path, name) for stem, path in programs.items()}
+            return await self._run(self.path, name)
+        return {stem: await self._run(path, name) for stem, path in programs.items()}
 
-    async def _said(self, program: Path, name: str) -> Mapping[str, Any]:
-        what = f"find external trusted facts of {name}"
+    async def _run(self, program: Path, name: str) -> Mapping[str, Any]:
+        action = f"find external trusted facts of {name}"
         async with self.at_once:
-            printed = await run_bounded([str(program), name], timeout=self.timeout, most=self.most, environ=ENVIRON, what=what)
+            printed = await run_bounded([str(program), name], timeout=self.timeout, most=self.most, environ=ENVIRON, what=action)
         try:
             data = plainjson.loads(printed)
         except BadData as err:
-            raise PuppetError(f"Failed to {what}: {program} printed no JSON: {err.message}", hint="It must print one object.") from err
+            raise PuppetError(f"Failed to {action}: {program} printed no JSON: {err.message}", hint="It must print one object.") from err
         if not isinstance(data, dict):
-            raise PuppetError(f"Failed to {what}: {program} printed no JSON object", hint="It must print a map of names and values.")
+            raise PuppetError(f"Failed to {action}: {program} printed no JSON object", hint="It must print a map of names and values.")
         return data
 
 
