@@ -103,7 +103,7 @@ def _parse_catalog_request(body: bytes, timestamp: str, *, document: bool) -> tu
         raise BadRequest(f"More than {MAX_WANTED} bytes besides the facts")
     if facts is None:
         return {"wanted": data, "nothing": True}, b""
-    header, packed = _pack_facts(Facts(name=data["valid_certname"], values=values, timestamp=timestamp), document=document)
+    header, packed = _pack_facts(Facts(name=data["certname"], values=values, timestamp=timestamp), document=document)
     return {"wanted": data, **header}, packed
 
 
