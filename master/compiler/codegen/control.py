@@ -217,7 +217,7 @@ def _test(writer: Writer, place: n.SyntaxNode, subject: ast.expr, value: n.Synta
     while isinstance(inner, n.ParenthesizedExpression):
         inner = inner.expression
     subject = ast.Name(subject.id, ast.Load()) if isinstance(subject, ast.Name) else subject
-    # An option that cannot be asked about a value is told at the whole, `place`.
+    # The error of an option that cannot be compared with the value is placed at the whole construct, `place`.
     if isinstance(inner, n.UnaryOperation) and inner.op == "*":
         return writer.at(place, writer.run("_any_case", writer.value(inner), subject, holder))
     return writer.at(place, writer.run("_case", writer.value(value), subject, holder))

@@ -230,7 +230,7 @@ def assignment(writer: Writer, node: n.BinaryOperation) -> ast.expr:
         writer.mark(node, "a '=' expression")
         return store(writer, left.name, writer.value(node.right), node)
     if isinstance(left, n.ArrayLiteral):
-        operands = {f"${each.name}": each for each in walk(left, into_lambdas=False) if isinstance(each, n.VariableExpression)}
+        operands = {f"${part.name}": part for part in walk(left, into_lambdas=False) if isinstance(part, n.VariableExpression)}
         writer.mark(node, "a '=' expression", value=node.right, **operands)
         value = writer.keep(writer.value(node.right), node)
         _destructure(writer, left, value, node)

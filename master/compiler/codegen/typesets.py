@@ -72,16 +72,16 @@ def _expanded(definition: n.TypeAliasDefinition, entries: Mapping[str, n.HashEnt
         if _SHORT_NAME.fullmatch(short) and isinstance(entry.value, _TYPE_NODES):
             names[short] = f"{definition.name}::{short}"
     others = _referenced(references)
-    kept: list[n.HashEntry] = []
+    entries_of_set: list[n.HashEntry] = []
     for entry in own:
         key, short = n.StringLiteral(entry.key.at, entry.key.end, _text(entry.key)), _text(entry.key)
         if short not in names:
-            kept.append(replace(entry, key=key) if isinstance(entry.key, n.QualifiedReference) else entry)
+            entries_of_set.append(replace(entry, key=key) if isinstance(entry.key, n.QualifiedReference) else entry)
             continue
         value = _renamed(_object(entry.value), names, others)
         members.append(Member(entry.value.at, entry.value.end, names[short], value))
-        kept.append(replace(entry, key=key, value=n.StringLiteral(entry.value.at, entry.value.end, names[short])))
-    return _with_types(definition, kept), members
+        entries_of_set.append(replace(entry, key=key, value=n.StringLiteral(entry.value.at, entry.value.end, names[short])))
+    return _with_types(definition, entries_of_set), members
 
 
 def _object(value: n.SyntaxNode) -> n.SyntaxNode:

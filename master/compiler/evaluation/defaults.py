@@ -25,7 +25,7 @@ def evaluate_defaults(
 
     Args:
         scope: where the variables are set.
-        arguments: what was given, by name; undef asks for the default where there is one.
+        arguments: the values that the caller gives, by name; undef asks for the default where there is one.
         label: what the parameters belong to, as errors call it.
     Raises:
         EvaluationError: a default reads a parameter that was forgotten, or one that comes later.
@@ -59,7 +59,7 @@ def _default_value(scope: Scope, parameter: ParameterSpec) -> Value:
         value = scope.find(header.default)
         if value is not MISSING:
             return value
-    # Whatever is wrong with a variable is told by code, which has a place.
+    # An error of a variable is raised by generated code, which has a place.
     return parameter.run_default(scope)
 
 

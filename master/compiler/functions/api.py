@@ -106,7 +106,7 @@ class Dispatch:
         if signature is None:
             assert not isinstance(self.declared, Signature)
             signature = signature_of(self.declared, self.returns, types, self.aliases)
-            if types is not None:  # else aliases are names only: enough to be shown, not to be kept
+            if types is not None:  # without them aliases are mere names, so that the signature can be shown, but not reused
                 self._signature = signature
         return signature
 
@@ -115,8 +115,8 @@ class Function:
     """
     A function of the language: a name, a doc and its dispatches.
 
-    `call(context, args, block)` runs the first dispatch that fits. `pure`: it gives the same for the same arguments, facts and data;
-    a catalog that others had a part in is compiled anew each time. None: it depends on who brings it, see `Loader`.
+    `call(context, args, block)` runs the first dispatch that fits. `pure`: it returns the same for the same arguments, facts and data;
+    a catalog in which an impure function had a part is compiled anew each time. None: that depends on who brings it, see `Loader`.
     """
 
     __slots__ = ("aliases", "dispatches", "doc", "name", "pure")

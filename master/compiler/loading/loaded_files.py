@@ -166,9 +166,9 @@ class _LanguageFunction(Function):
         self.signature: Signature | None = None
 
     def signatures(self, types: Any = None) -> list[Signature]:
-        return [self._made(types.top)[0]]
+        return [self._signature_and_body(types.top)[0]]
 
-    def _made(self, scope: Any) -> tuple[Signature, Body]:
+    def _signature_and_body(self, scope: Any) -> tuple[Signature, Body]:
         if self.signature is None or self.body is None:
             make_signature, body = self.code.signature()
             self.signature, self.body = make_signature(scope), body
@@ -176,7 +176,7 @@ class _LanguageFunction(Function):
         return self.signature, self.body
 
     def call(self, context: Any, args: Sequence[Any], block: Any = None) -> Any:
-        signature, body = self._made(context.global_scope())
+        signature, body = self._signature_and_body(context.global_scope())
         if block is not None or not signature.accepts(args):
             raise signature.refuse(self.name, args, block)
         if signature.reserved is not None:

@@ -411,8 +411,10 @@ class Loader:
         if lower not in self.aliases and len(self.aliases) > len(before):
             actual = next(self.aliases[name][0] for name in self.aliases if name not in before)
             file = self.host.module_file(segments[0], f"types/{path}.pp")
-            shown = file.file if file else ""
-            raise EvaluationError(f"The code loaded from {shown} produced type with the wrong name, expected '{lower}', actual '{actual}'")
+            path_text = file.file if file else ""
+            raise EvaluationError(
+                f"The code loaded from {path_text} produced type with the wrong name, expected '{lower}', actual '{actual}'"
+            )
         if len(segments) == 1:
             self._check_own_set(lower)
         elif lower not in self.aliases:
