@@ -120,16 +120,16 @@ def accepts_arguments(type_: PuppetType, args: Sequence[Value], *, several: bool
     return any(s.accepts(args) and not (several and s.high == 1) for s in _signatures_of_new(_constructed_type(type_)))
 
 
-def accepts_type(type_: PuppetType, arguments: PuppetType) -> bool:
+def accepts_type(type_: PuppetType, other: PuppetType) -> bool:
     """
-    Return whether `new` accepts a single argument of the type `arguments`.
+    Return whether `new` accepts a single argument of the type `other`.
 
     Raises:
         EvaluationError: the type has no `new`.
     """
     constructed = _constructed_type(type_)
     _maker(constructed)
-    return any(s.accepts_count(1) and (s.types[0] or ANY).assignable(arguments) for s in _signatures_of_new(constructed) if s.types)
+    return any(s.accepts_count(1) and (s.types[0] or ANY).assignable(other) for s in _signatures_of_new(constructed) if s.types)
 
 
 def _signatures_of_new(constructed: PuppetType) -> Sequence[Signature]:

@@ -153,11 +153,11 @@ class Signature:
             self._callable = CallableType(TupleType(tuple(types), (self.low, self.high)), self.block, self.returns)
         return self._callable
 
-    def refuse(self, name: str, args: Sequence[Value], block: Closure | None = None) -> EvaluationError:
+    def mismatch_error(self, name: str, args: Sequence[Value], block: Closure | None = None) -> EvaluationError:
         """Return the error for arguments that do not fit; `name` is the function's, or `lambda`."""
         return EvaluationError(describe_signatures(name, [self], arguments_type(args, block)))
 
-    def refuse_reserved(self) -> EvaluationError:
+    def reserved_name_error(self) -> EvaluationError:
         return EvaluationError(f"Attempt to assign to a reserved variable name: '{self.reserved}'")
 
     def check_return(self, name: str, value: Value) -> Value:
@@ -196,7 +196,7 @@ class Closure(LambdaValue):
         signature = self.signature
         count = len(args)
         if signature.parameters and signature.parameters[-1].splat and not signature.accepts_count(count):
-            raise signature.refuse("lambda", args)
+            raise signature.mismatch_error("lambda", args)
         if count < signature.low:
             missing = signature.parameters[count].name if count < len(signature.parameters) else signature.parameters[-1].name
             raise LanguageError(f"Parameter ${missing} is required but no value was given", operand=f"${missing}")
@@ -205,9 +205,9 @@ class Closure(LambdaValue):
         if self.fixed:
             return self.code(*args)
         if not signature.accepts(args):
-            raise signature.refuse("lambda", args)
+            raise signature.mismatch_error("lambda", args)
         if signature.reserved is not None:
-            raise signature.refuse_reserved()
+            raise signature.reserved_name_error()
         try:
             return signature.check_return("lambda", self.code(*args))
         except WrongDefaultError as error:

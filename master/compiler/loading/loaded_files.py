@@ -178,9 +178,9 @@ class _LanguageFunction(Function):
     def call(self, context: Any, args: Sequence[Any], block: Any = None) -> Any:
         signature, body = self._signature_and_body(context.global_scope())
         if block is not None or not signature.accepts(args):
-            raise signature.refuse(self.name, args, block)
+            raise signature.mismatch_error(self.name, args, block)
         if signature.reserved is not None:
-            raise signature.refuse_reserved()
+            raise signature.reserved_name_error()
         try:
             value = body(context, *args)
         except WrongDefaultError as error:
