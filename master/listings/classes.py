@@ -14,7 +14,7 @@ from shared.regexps import Regexp
 
 from ..compiler.syntax import nodes as n
 from ..compiler.syntax.checker import Diagnostic, check, log_and_refuse
-from ..compiler.syntax.checker.findings import Strict
+from ..compiler.syntax.checker.report import Strict
 from ..compiler.syntax.parser import parse
 from ..compiler.syntax.source import Source
 from ..compiler.types.base import PuppetType, TypeReference

@@ -17,7 +17,7 @@ from shared.data import plainjson
 from shared.errors import NotFound, PuppetError
 
 from ..compiler.syntax.checker import Diagnostic
-from ..compiler.syntax.checker.findings import Strict
+from ..compiler.syntax.checker.report import Strict
 from ..compiler.syntax.source import Source
 from ..environments.directories import Environments
 from ..environments.directory_environment import DirectoryEnvironment

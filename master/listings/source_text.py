@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..compiler.syntax import nodes as n
-from ..compiler.syntax.checker.findings import CHILDREN
+from ..compiler.syntax.checker.report import CHILDREN
 from ..compiler.syntax.source import Source
 
 __all__ = ["text_of"]

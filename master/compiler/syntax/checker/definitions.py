@@ -6,8 +6,8 @@ import re
 
 from .. import nodes as n
 from .effects import untitled_resource, value_at_end
-from .findings import CHILDREN, CheckReport, NodeContext, Rule
 from .labels import label, sentence, with_article
+from .report import CHILDREN, CheckReport, NodeContext, Rule
 
 _NAME = re.compile(r"[a-z]\w*(?:::[a-z]\w*)*", re.ASCII)
 _TYPE_NAME = re.compile(r"[A-Z]\w*(?:::[A-Z]\w*)*", re.ASCII)

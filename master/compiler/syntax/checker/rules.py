@@ -10,8 +10,8 @@ from shared.regexps import Regexp
 from .. import nodes as n
 from . import definitions, syntaxes
 from .effects import is_without_effect, untitled_resource
-from .findings import CheckReport, NodeContext, Rule
 from .labels import label, sentence, with_article
+from .report import CheckReport, NodeContext, Rule
 
 MAX_INTEGER = 2**63 - 1
 

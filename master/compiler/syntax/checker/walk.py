@@ -5,8 +5,8 @@ from __future__ import annotations
 from .. import nodes as n
 from ..source import Source
 from .diagnostics import Diagnostic
-from .findings import CHILDREN, CheckReport, NodeContext, Strict
 from .labels import label
+from .report import CHILDREN, CheckReport, NodeContext, Strict
 from .rules import RULES
 
 _UNCHECKED = frozenset(kind for kind, below in CHILDREN.items() if not below and kind not in RULES) | {type(None)}
