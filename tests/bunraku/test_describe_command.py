@@ -41,7 +41,7 @@ def test_short_prints_names_only(puppet: Puppet) -> None:
 def test_providers_are_told_with_what_they_need(puppet: Puppet) -> None:
     found = sections(puppet("describe", "service", "--providers").out)["Providers"]
     systemd = " ".join(found.partition("- **systemd**")[2].partition("- **upstart**")[0].split())
-    assert systemd.startswith("Units; `.service` may be left out of a name. * Needs: systemd as process 1, program systemctl.")
+    assert systemd.startswith("Manages units; `.service` may be left out of a name. * Needs: systemd as process 1, program systemctl.")
     assert "os.family redhat and os.release.major 7, 8, 9, 10" in systemd
     assert systemd.endswith("* Supported features: `enableable`, `maskable`, `refreshable`.")
 
