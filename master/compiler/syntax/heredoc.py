@@ -57,7 +57,7 @@ class HeredocBody:
 
 def read_header(text: str, fail: Fail) -> HeredocHeader:
     """
-    What the header (`@(` to `)`) says; `fail(message)` makes the error to raise.
+    Return the contents of a header, from `@(` to `)`; `fail(message)` returns the error to raise.
 
     Source: language reference 1.8.
     """

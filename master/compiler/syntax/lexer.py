@@ -105,7 +105,7 @@ class TokenizedSource:
 
 def lex(source: Source, *, epp: bool = False, tasks: bool = False, max_depth: int = 100) -> TokenizedSource:
     """
-    The tokens of a source.
+    Return the tokens of a source.
 
     `tasks` makes `plan` a keyword; `max_depth` bounds strings within strings.
     Source: language reference 1 and 12.1.

@@ -21,13 +21,13 @@ BAD_UNICODE = "Unicode escape '\\u' was not followed by 4 hex digits or 1-6 hex 
 
 
 def single_quoted(raw: str) -> str:
-    """The text between single quotes: `\\\\` and `\\'` are escapes, every other backslash is a backslash."""
+    """Return the text between single quotes: `\\\\` and `\\'` are escapes, every other backslash is a character."""
     return _SINGLE.sub(r"\1", raw) if "\\" in raw else raw
 
 
 def unescape(raw: str, escapes: frozenset[str], warn: Callable[[str], None] | None) -> str:
     """
-    `raw` with the given escapes carried out, the others left as they are.
+    Return `raw` with these escapes replaced and the others unchanged.
 
     `escapes` holds the characters that may follow a backslash, a line break among them when it is to be removed. `warn` hears of
     escapes that mean nothing; None where that is silent (heredocs).

@@ -154,7 +154,7 @@ def capitalized(type_name: str) -> str:
 
 
 def reference_text(value: ResourceEntryType | ClassType) -> str | None:
-    """`Type[title]`, as references stand in catalogs; None for the bare type `Resource`."""
+    """Return `Type[title]`, the text of a reference in catalogs; None for the bare type `Resource`."""
     if isinstance(value, ClassType):
         return "Class[]" if value.class_name is None else f"Class[{_catalog_name(value.class_name) or 'main'}]"
     return None if value.type_name is None else f"{_catalog_name(value.type_name)}[{value.title or ''}]"

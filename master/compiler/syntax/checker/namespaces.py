@@ -12,7 +12,7 @@ _FOLDERS = frozenset(("manifests", "functions", "types", "plans"))
 
 def namespace_of(relative: PurePath) -> str:
     """
-    What the names in a module's file have to begin with; `relative` is its path below the modulepath's folder.
+    Return the beginning that names in a module's file must have; `relative` is its path below the modulepath's folder.
 
     `apache/manifests/mod/ssl.pp` is `apache::mod::ssl`, `apache/manifests/init.pp` is `apache`; MISPLACED elsewhere in a module.
     Source: language reference 5.

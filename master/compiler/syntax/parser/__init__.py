@@ -23,7 +23,7 @@ MAX_DEPTH = 100
 
 def parse(source: Source, *, epp: bool = False, tasks: bool = False, max_depth: int = MAX_DEPTH) -> Program:
     """
-    The syntax tree of a manifest, or of a template when `epp`.
+    Return the syntax tree of a manifest, or of a template with `epp`.
 
     `tasks` makes `plan` a keyword. `max_depth` bounds how deeply expressions, blocks and strings may be nested.
 

@@ -362,7 +362,7 @@ class ExpressionParser(TokenCursor):
         return node
 
     def number(self) -> SyntaxNode:
-        """A NUMBER token: octal with a leading 0, hexadecimal with 0x, a float with `.` or an exponent."""
+        """Parse a NUMBER token: octal with a leading 0, hexadecimal with 0x, a float with `.` or an exponent."""
         text, at, end = self.text, self.at, self.token_end
         node: SyntaxNode
         if text[:2] in ("0x", "0X"):
