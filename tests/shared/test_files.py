@@ -106,8 +106,10 @@ def test_made_directories_get_the_mode_and_old_ones_keep_theirs(tmp_path: Path) 
 
 def test_a_lock_is_held_by_one_and_names_its_holder(tmp_path: Path) -> None:
     first, second = FileLock(tmp_path / "lock"), FileLock(tmp_path / "lock")
-    with first.manage_content(), pytest.raises(Unavailable, match=str(os.getpid())):
+    first.acquire()
+    with pytest.raises(Unavailable, match=str(os.getpid())):
         second.acquire()
+    first.release()
     second.acquire()
     assert second.held
     second.release()
