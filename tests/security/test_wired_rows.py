@@ -261,10 +261,10 @@ async def test_R_43_a_master_that_cannot_compile_says_so_and_when_it_can_again(w
     for _ in range(20):  # statuses are read, not found out
         await client.ask("GET", "/status/v1/simple")
     assert wired.master.compile_pool.alive == 0
-    await health.look(compiling)
+    await health.check(compiling)
     assert health.state("server") == "error"
     monkeypatch.undo()
-    await health.look(compiling)
+    await health.check(compiling)
     assert (await client.ask("GET", "/status/v1/simple")).text == "running"
     assert (await wired.catalog(client, "agent1", {"colour": "red"})).status == 200
 
@@ -289,12 +289,12 @@ async def test_R_43_a_ca_that_cannot_write_is_in_error_and_catalogs_are_not(wire
     monkeypatch.setattr(
         "master.service.conditions.write_problem", lambda path: f"{path} is read-only" if str(path).startswith(folder) else ""
     )
-    await health.look(health.conditions["ca-folder"])
+    await health.check(health.conditions["ca-folder"])
     states = {name: (await client.ask("GET", f"/status/v1/simple/{name}")).text for name in ("ca", "server")}
     assert states == {"ca": "error", "server": "running"}
     assert (await client.ask("GET", "/status/v1/simple")).status == 503
     monkeypatch.undo()
-    await health.look(health.conditions["ca-folder"])
+    await health.check(health.conditions["ca-folder"])
     assert (await client.ask("GET", "/status/v1/simple")).text == "running"
 
 
@@ -304,5 +304,5 @@ async def test_R_43_an_ended_revocation_list_is_an_error_of_what_agents_ask_for(
     assert (await wired.catalog(client, "agent1", {})).status == 200
     tls = wired.master.http.tls
     monkeypatch.setattr(tls, "_trust", replace(tls.trust, next_update=datetime(2000, 1, 1, tzinfo=UTC)))
-    await health.look(health.conditions["revocation-lists"])
+    await health.check(health.conditions["revocation-lists"])
     assert [health.state(each) for each in ("ca", "server", "status-service")] == ["error", "error", "running"]
