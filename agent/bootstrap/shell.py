@@ -83,7 +83,6 @@ class Bootstrap:
         self._tell = tell
         self._locate = locate
         self._client: HttpClient | None = None  # verified with the CA; for this bootstrap only
-        self._refreshed: set[BootstrapStep] = set()
 
     async def run(self) -> Verifier:
         """
