@@ -9,8 +9,6 @@ from master.compiler.log import LogEntry
 from shared.errors import PuppetError
 from shared.process.log import LEVELS, for_console
 
-__all__ = ["complain", "printer", "say"]
-
 
 def printer(least: str) -> Callable[[LogEntry], None]:
     """Prints what a compilation logs, from the level `least` on."""

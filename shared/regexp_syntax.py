@@ -19,8 +19,6 @@ from functools import lru_cache
 
 import regex
 
-__all__ = ["InvalidRegexp", "TranslatedRegexp", "translate"]
-
 
 class InvalidRegexp(ValueError):
     """The source is no regular expression of Ruby's; the text says why in Ruby's words."""

@@ -16,8 +16,6 @@ import regex
 from .errors import EvaluationError
 from .regexp_syntax import InvalidRegexp, translate
 
-__all__ = ["PATTERN_TIMEOUT", "Match", "Regexp", "match_whole", "quoted"]
-
 PATTERN_TIMEOUT: ContextVar[float] = ContextVar("pattern_timeout", default=5.0)
 """Seconds of processor time for one match: the setting `pattern_timeout` of whoever compiles or applies here."""
 

@@ -14,8 +14,6 @@ from shared.names import valid_certname
 from shared.settings import AgentSettings, MasterSettings
 from shared.wire.dialects import MODERN
 
-__all__ = ["facts_of", "given_facts"]
-
 
 async def facts_of(
     name: str, agent: AgentSettings, master: MasterSettings, environment: Environment, *, required: bool = True

@@ -24,8 +24,6 @@ from ..environments.code_commands import CodeCommands
 from ..environments.directories import Environments
 from ..termini.files import MetadataServer
 
-__all__ = ["MetadataSource", "StaticCatalogs", "inline_metadata", "negotiate_checksum"]
-
 log = logging.getLogger("puppet.compiler")
 
 _SOURCE = re.compile(r"puppet:(?://)?/([^/].*)", re.DOTALL)

@@ -11,20 +11,6 @@ from shared.regexps import Regexp
 from .syntax.source import Source
 from .values.core import Value
 
-__all__ = [
-    "NO_ARGUMENTS",
-    "AnyAttribute",
-    "CompilerHost",
-    "DataContext",
-    "ExportedResource",
-    "LookupArguments",
-    "NativeType",
-    "NativeTypeLookup",
-    "NodeInput",
-    "NotFoundInData",
-    "RubyRuntime",
-]
-
 
 class NotFoundInData(Exception):
     """`CompilerHost.lookup` has no value for the key."""

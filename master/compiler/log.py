@@ -10,8 +10,6 @@ from shared.errors import Location
 from .errors.locations import current_place
 from .values.core import Reporter, Strictness
 
-__all__ = ["CompilationLog", "LocatedReporter", "LogEntry"]
-
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:

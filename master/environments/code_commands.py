@@ -18,8 +18,6 @@ from shared.errors import BadRequest, ConfigError, Denied, PuppetError
 from shared.indirector.termini import emptied, kill_group, run_bounded
 from shared.names import quoted_for_log
 
-__all__ = ["CodeCommands", "check_code_id", "check_path"]
-
 T = TypeVar("T")
 
 MAX_CODE_ID = 256

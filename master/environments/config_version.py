@@ -11,8 +11,6 @@ from shared.errors import ConfigError
 
 from .directories import Environment
 
-__all__ = ["version_of"]
-
 TIMEOUT = 30.0
 """Seconds that a config_version command may take."""
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("puppet.environment")
 
-__all__ = ["Environment", "EnvironmentSettings", "Environments", "read_environment"]
-
 _REMEMBERED = 1.0  # seconds for which an environment that existed is assumed to exist
 
 _KNOWN = frozenset(

@@ -20,8 +20,6 @@ from ..hiera import DataLayers, DataSources, detached_context, look_up
 from ..module_types.registry import ModuleTypes, RubyTypeCache
 from ..ruby import RubyHost, RubyProgram
 
-__all__ = ["DirectoryEnvironment"]
-
 _MODULE = re.compile(r"[a-z]\w*", re.ASCII)
 PROGRAM_TIMEOUT = 300.0
 """Seconds that a program of `generate` may take."""

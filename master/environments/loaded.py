@@ -24,8 +24,6 @@ from .config_version import version_of
 from .directories import Environment, Environments, EnvironmentSettings
 from .directory_environment import DirectoryEnvironment
 
-__all__ = ["LoadedEnvironment", "LoadedEnvironments"]
-
 
 @dataclass
 class LoadedEnvironment:

@@ -9,8 +9,6 @@ from ..ca.storage.store import CaFiles
 from ..ruby import find_ruby
 from .directories import EnvironmentSettings
 
-__all__ = ["environment_settings"]
-
 
 def environment_settings(settings: MasterSettings) -> EnvironmentSettings:
     """Return the part of the settings that environments and manifests see."""

@@ -12,8 +12,6 @@ from typing import Protocol
 
 from shared.errors import BadData, EvaluationError
 
-__all__ = ["CodeFiles", "DiskFiles", "MemoryFiles", "TrackedFiles", "are_unchanged"]
-
 MAX_FILE = 64 * 1024 * 1024
 """Octets of one manifest, template or data file."""
 

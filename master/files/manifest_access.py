@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from shared.errors import EvaluationError
 from shared.names import quoted_for_log
 
-__all__ = ["ManifestAccess"]
-
 
 @dataclass(frozen=True, slots=True)
 class ManifestAccess:

@@ -12,8 +12,6 @@ from ..compiler.values.core import Value, key_of
 from ..compiler.values.ordering import sort_as_ruby
 from .errors import LookupUsageError
 
-__all__ = ["DeepMerge", "unique_values"]
-
 
 def unique_values(values: Sequence[Value]) -> list[Value]:
     """Return the values without repetitions, in the order of their first occurrence."""

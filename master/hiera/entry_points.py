@@ -12,8 +12,6 @@ from .hierarchy.lookup_context import BackendCache, LookupContext
 from .lookup import Lookup
 from .merging import MISSING
 
-__all__ = ["detached_context", "look_up"]
-
 
 def look_up(layers: DataLayers, key: str, context: DataContext, merge: Any, arguments: LookupArguments) -> Value:
     """

@@ -6,8 +6,6 @@ from shared.errors import EvaluationError, Location
 
 from ..compiler.errors.locations import FINAL
 
-__all__ = ["DataError", "LookupUsageError"]
-
 
 class DataError(EvaluationError):
     """

@@ -13,8 +13,6 @@ from ..compiler.values.text import inspect, to_s
 from .errors import DataError
 from .keys import Segment, split_path
 
-__all__ = ["ExpressionScope", "fill_text", "interpolate", "read_variable"]
-
 EMPTY = frozenset(("", "::", "''", '""', '"::"', "'::'"))
 _METHOD = re.compile(r"""(\w+)\((?:"([^"]+)"|'([^']+)')\)""")
 _INTERPOLATION = re.compile(r"%\{([^}]*)\}")

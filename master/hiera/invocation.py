@@ -16,8 +16,6 @@ from .interpolation import fill_text, interpolate
 from .keys import Segment, dig_one
 from .merging import MISSING
 
-__all__ = ["MAX_DEPTH", "FindNested", "Invocation"]
-
 MAX_DEPTH = 200
 """Keys and expressions that a lookup may lead through."""
 

@@ -11,8 +11,6 @@ from ..compiler.values.labels import ruby_class
 from .errors import DataError
 from .merging import MISSING
 
-__all__ = ["LookupKey", "Segment", "dig_one", "parse_key", "split_path"]
-
 _INDEX = re.compile(r":?[+-]?[0-9]+")
 _SEGMENT = re.compile(r"""\s*"([^"]+)"\s*|\s*'([^']+)'\s*|([^'".]+)""")
 

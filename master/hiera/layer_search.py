@@ -18,8 +18,6 @@ from .invocation import Invocation
 from .keys import LookupKey
 from .merging import MISSING, Merge, require_type
 
-__all__ = ["LayerSearch"]
-
 
 class LayerSearch:
     """

@@ -15,8 +15,6 @@ from .layer_search import LayerSearch
 from .lookup_options import OPTIONS, LookupOptions, is_options_key, merge_options, validate_options
 from .merging import HASH, MISSING, merge_of
 
-__all__ = ["Lookup"]
-
 
 class Lookup:
     """

@@ -13,8 +13,6 @@ from .errors import DataError, LookupUsageError
 from .keys import LookupKey
 from .merging import HASH
 
-__all__ = ["OPTIONS", "LookupOptions", "is_options_key", "merge_options", "validate_options"]
-
 OPTIONS = "lookup_options"
 
 

@@ -16,8 +16,6 @@ from ..compiler.values.core import Value
 from .deep_merge import DeepMerge, unique_values
 from .errors import LookupUsageError
 
-__all__ = ["DEFAULT", "HASH", "MISSING", "STRATEGIES", "Merge", "merge_of", "require_type"]
-
 
 class _Missing:
     def __repr__(self) -> str:

@@ -25,8 +25,6 @@ from ..compiler.values.core import DEFAULT, Value, key_of
 from .key_order import sorted_as_clojure
 from .source_text import text_of
 
-__all__ = ["ListedClass", "classes"]
-
 ListedClass = dict[str, Any]
 """The keys name and params; each parameter has a name and, where it has one, type, default_source and default_literal."""
 

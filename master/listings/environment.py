@@ -26,8 +26,6 @@ from .classes import classes
 from .key_order import sorted_as_clojure
 from .tasks import WrongTask, plan, plans, task, tasks
 
-__all__ = ["Listings"]
-
 MAX_ENVIRONMENTS = 16  # whose classes are remembered
 ListedByPath = dict[str, tuple[bytes, dict[str, Any]]]
 """By path: the hash of a manifest, and the entry of its file in the list of classes."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["sorted_as_clojure"]
-
 
 def sorted_as_clojure(data: Any) -> Any:
     """Return `data` with its keys sorted at every level: text before a slash is a namespace, and keys without one come first."""

@@ -23,8 +23,6 @@ from ..environments.directory_environment import DirectoryEnvironment
 from ..files.code_files import DiskFiles
 from .source_text import text_of
 
-__all__ = ["KINDS", "ResourceTypes", "check_kind", "check_name", "check_pattern", "definitions"]
-
 KINDS = ("class", "defined_type", "node")
 MAX_NAME = 512
 MAX_PATTERN = 1024

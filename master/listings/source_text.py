@@ -6,8 +6,6 @@ from ..compiler.syntax import nodes as n
 from ..compiler.syntax.checker.report import CHILDREN
 from ..compiler.syntax.source import Source
 
-__all__ = ["text_of"]
-
 
 def text_of(node: n.SyntaxNode, source: Source) -> str:
     """Return the text of an expression. A binary expression begins at its operator, so this searches for the leftmost part."""

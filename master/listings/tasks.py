@@ -21,8 +21,6 @@ from ..environments.directory_environment import DirectoryEnvironment
 from ..files.code_files import DiskFiles
 from .key_order import sorted_as_clojure
 
-__all__ = ["WrongTask", "plan", "plans", "task", "tasks"]
-
 MOUNTS = ("files", "lib", "scripts", "tasks")
 MAX_FILES = 10_000  # in one task
 

@@ -16,8 +16,6 @@ from ..compiler.syntax.parser import parse
 from ..compiler.syntax.source import Source
 from .models import DeclaredAttribute, DeclaredType, TitlePattern
 
-__all__ = ["FOLDER", "generated_manifest", "read_generated"]
-
 FOLDER = ".resource_types"
 """The folder of generated types in an environment."""
 _TYPE, _PARAM = "Puppet::Resource::ResourceType3", "Puppet::Resource::Param"

@@ -9,8 +9,6 @@ from shared.regexps import Regexp
 
 from ..compiler.host import AnyAttribute, NativeType
 
-__all__ = ["DeclaredAttribute", "DeclaredType", "TitlePattern"]
-
 TitlePattern = tuple[str, tuple[str, ...]]
 """A regular expression in Ruby's syntax, and the attributes that its groups set."""
 WHOLE_TITLE = "(?m-ix:(.*))"

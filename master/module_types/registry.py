@@ -22,8 +22,6 @@ from .generated import FOLDER, read_generated
 from .models import DeclaredType
 from .ruby_types import read_ruby_type
 
-__all__ = ["ModuleTypes", "RubyTypeCache"]
-
 _NAME = re.compile(r"[a-z]\w*", re.ASCII)
 MAX_CACHED = 10_000
 """Types in Ruby in the cache."""

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-__all__ = ["RubyExpressions", "RubyFile", "RubyMethod", "RubyRegexp", "Unreadable", "called_name", "is_block", "method_body"]
-
 MAX_STEPS = 20_000
 """Expressions evaluated for one type."""
 MAX_DEPTH = 50

@@ -20,8 +20,6 @@ from .ruby_titles import literal_patterns, named_patterns
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-__all__ = ["read_ruby_type"]
-
 MAX_FILES = 40
 """Files that one type may require, itself included."""
 _DECLARING = ("newparam", "newproperty", "ensurable", "newtype", "newattr")

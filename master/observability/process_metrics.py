@@ -12,8 +12,6 @@ from shared import __version__
 
 from .metrics import Metrics
 
-__all__ = ["describe_process"]
-
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _DESCRIPTORS = Path("/proc/self/fd")
 

@@ -20,8 +20,6 @@ from ..compiler.host import NodeInput
 from ..compiler.log import LogEntry
 from ..files.code_files import are_unchanged
 
-__all__ = ["CachedCatalog", "CatalogCache"]
-
 Seen = Mapping[str, tuple[int, ...] | None]
 _LEVEL = 1
 _ENTRY = 2_000  # octets that an entry takes beside its catalog, roughly; and for each file

@@ -11,8 +11,6 @@ from ..environments.directories import Environments
 from ..observability.metrics import Metrics
 from .compile_pool import CompilePool, log_problem, processors
 
-__all__ = ["compile_pool_for"]
-
 
 def compile_pool_for(
     settings: MasterSettings,

@@ -10,8 +10,6 @@ from typing import Any
 from shared.models.facts import Facts, permitted_facts
 from shared.models.node import Node
 
-__all__ = ["CompileJob", "CompileLogEntry", "DefinitionsQuery"]
-
 
 @dataclass(frozen=True, slots=True)
 class CompileJob:

@@ -356,6 +356,3 @@ class ParsePool:
             process.kill()
         await asyncio.gather(*(asyncio.to_thread(process.end) for process in idle))
         self._threads.shutdown(wait=False)
-
-
-__all__ = ["IN_PLACE", "ParsePool", "ParserProcess"]

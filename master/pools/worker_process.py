@@ -11,8 +11,6 @@ from shared.errors import PuppetError
 
 from . import frames
 
-__all__ = ["Worker", "start_failure"]
-
 COMMAND = (sys.executable, "-I", "-m", "master.pools.compile_worker")
 START_TIMEOUT = 60.0  # seconds for a process to say that it is ready
 

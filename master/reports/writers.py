@@ -12,8 +12,6 @@ from typing import TypeVar
 
 from shared.errors import Unavailable
 
-__all__ = ["Writers"]
-
 T = TypeVar("T")
 
 log = logging.getLogger("puppet.reports")

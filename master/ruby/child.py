@@ -17,8 +17,6 @@ from typing import Any
 from shared.data import plainjson
 from shared.errors import BadData, EvaluationError
 
-__all__ = ["RubyChild", "RubyProgram", "RubySettings", "find_ruby"]
-
 HOST = Path(__file__).with_name("host.rb")
 SEARCH = "/usr/bin:/bin"
 ENVIRON = {"PATH": f"/opt/puppetlabs/bin:/usr/sbin:{SEARCH}", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "HOME": "/"}

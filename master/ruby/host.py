@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from ..compiler.catalog.resources import DeclaredResource
     from ..compiler.evaluation.scope import Scope
 
-__all__ = ["RubyHost"]
-
 _INSTANCE_VARIABLE = re.compile(r"@(\w+)")
 _DYNAMIC = re.compile(r"instance_variable|binding|eval|instance_exec")
 """Words of templates that may read variables without naming them."""

@@ -16,8 +16,6 @@ from ..http.tls import ServerTrust
 from ..observability.health import COMPILING, Condition
 from ..pools.compile_pool import CompilePool
 
-__all__ = ["conditions", "write_problem"]
-
 LEAST_FREE = 8 * 2**20  # bytes
 LEAST_FILES = 16
 

@@ -87,6 +87,3 @@ def _place(frame: FrameType) -> str:
         return ""
     own = next((call for call in calls if call[0].is_relative_to(_ROOT) and "site-packages" not in call[0].parts), innermost)
     return " called by ".join(f"{name} ({path.name}, line {line})" for path, name, line in dict.fromkeys((innermost, own)))
-
-
-__all__ = ["GRACE", "OVERDUE", "HardEnd", "busy_threads"]

@@ -13,8 +13,6 @@ from shared.settings import MasterSettings
 
 from ..environments.directories import Environments
 
-__all__ = ["Factories", "TerminusRegistry"]
-
 Factories = Mapping[str, Callable[[], Terminus[Any]]]
 
 

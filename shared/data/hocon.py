@@ -15,8 +15,6 @@ from typing import Any, Final, NoReturn
 
 from ..errors import BadData
 
-__all__ = ["MAX_DEPTH", "loads"]
-
 MAX_DEPTH: Final = 100  # levels of nesting, and of references to references
 MAX_SIZE: Final = 200_000  # values after all references are followed
 

@@ -328,6 +328,3 @@ def utf8_of(text: str, errors: str = "strict") -> str:
         return base64.b64decode(text).decode("utf-8", errors)
     except ValueError:
         raise ScalarError("!!binary is not the base64 of UTF-8") from None
-
-
-__all__ = ["ALLOWED_CLASSES", "STANDARD", "Core", "Psych", "ScalarError", "Scalars", "utf8_of"]

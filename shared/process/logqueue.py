@@ -192,6 +192,3 @@ def _name(logger: logging.Logger, destination: logging.Handler, handlers: dict[s
     place = getattr(destination, "baseFilename", "") or type(destination).__name__.removesuffix("Handler").lower()
     name = f"{logger.name.removeprefix('puppet.')} log: {place}" if logger.name != "root" else str(place)
     return name if name not in handlers else f"{name} {len(handlers)}"
-
-
-__all__ = ["LogQueues", "QueuedHandler", "queued"]

@@ -70,6 +70,3 @@ def _of_glibc(name: str) -> Callable[..., object]:
     except (AttributeError, OSError):
         return lambda *_: None
     return function
-
-
-__all__ = ["collect_garbage_forever", "freeze_loaded_objects", "use_single_malloc_arena"]

@@ -56,6 +56,3 @@ def make_room(settings: CommonSettings, folders: Iterable[Path] = ()) -> None:
 def _master_beside(settings: CommonSettings) -> MasterSettings:
     places = {name: str(getattr(settings, name)) for name in ("confdir", *_SHARED)}
     return load(MasterSettings, section="master", flags=places)
-
-
-__all__ = ["account_of", "make_room"]

@@ -147,6 +147,3 @@ class Supervisor:
         self.reason = f"The task '{task.name}' failed {MOST_STARTS} times in succession, and nothing works without it"
         self._count(task.name, error, "")
         self.gave_up.set()
-
-
-__all__ = ["SupervisedTask", "Supervisor", "pause_before"]

@@ -43,6 +43,3 @@ class PacedThreads(ThreadPoolExecutor):
                 self._loop.call_soon_threadsafe(self._permits.put, None)
             except RuntimeError:  # the loop has ended
                 self._permits.put(None)
-
-
-__all__ = ["PacedThreads"]

@@ -49,6 +49,3 @@ class ResourcesMetatype(Type, name="resources", providers=False):
 
     def _wrong(self, attribute: str, message: str) -> ResourceError:
         return ResourceError(f"Parameter {attribute} failed on {self.ref}: {message}", where=self.origin.where)
-
-
-__all__ = ["NEVER_PURGED", "ResourcesMetatype"]

@@ -31,6 +31,3 @@ def check_bounds(data: Any, what: str) -> None:
             if nodes > MAX_NODES:
                 raise BadData(f"{what} of more than {MAX_NODES} keys and values")
         level = below
-
-
-__all__ = ["check_bounds"]

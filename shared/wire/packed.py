@@ -61,6 +61,3 @@ class LayeredValues(_TakenApart):
     @cached_property
     def _values(self) -> dict[str, Any]:
         return {**self.below, **self.above}
-
-
-__all__ = ["LayeredValues", "PackedValues"]

@@ -26,6 +26,3 @@ def pieces(data: bytes) -> Iterator[bytes]:
 def decode_percent(data: bytes) -> bytes:
     """Return `data` percent-decoded once; what is no escape stays as it is."""
     return b"".join(map(unquote_to_bytes, pieces(data)))
-
-
-__all__ = ["decode_percent", "pieces"]

@@ -115,6 +115,3 @@ class AugeasTree:
 
     def values(self, paths: Sequence[str]) -> list[str | None]:
         return [self.get(path) for path in paths]
-
-
-__all__ = ["NO_LOAD", "NO_MODL_AUTOLOAD", "TYPE_CHECK", "AugeasTree", "available"]

@@ -197,6 +197,3 @@ class Crontab(ParsedFile[Cron], type=Cron, name="crontab"):
     async def set(self, resource: Cron, attribute: str, desired: Any, state: State | None) -> None:
         self._bound[resource.key][1].values.pop("_unmanaged", None)
         await super().set(resource, "target" if attribute == "user" else attribute, desired, state)
-
-
-__all__ = ["Crontab", "CrontabFormat", "Crontabs"]

@@ -221,6 +221,3 @@ def _ruby_inspect(command: Words) -> str:
         return "[" + ", ".join(_ruby_inspect(word) for word in command) + "]"
     escaped = command.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
-
-
-__all__ = ["ExecContext", "PosixExec", "ShellExec"]

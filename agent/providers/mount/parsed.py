@@ -149,6 +149,3 @@ class Fstab(ParsedFile[MountPoint], type=MountPoint, name="parsed", features=("r
     async def _unmount(self, resource: MountPoint) -> None:
         await self.umount(str(resource.name))
         (await self._mounts()).discard(resource.key)
-
-
-__all__ = ["Fstab", "FstabFormat", "mount_points_in"]

@@ -246,6 +246,3 @@ class ParsedFile(Provider[R], Generic[R]):
 def _last_record_of(records: Sequence[ParsedRecord], name: str) -> ParsedRecord | None:
     """Return the record of a name; of several the last, as in the reference; None when there is none."""
     return next((record for record in reversed(records) if record.text is None and record.name == name), None)
-
-
-__all__ = ["ParsedFile", "ParsedTarget", "local_now"]

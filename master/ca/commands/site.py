@@ -15,8 +15,6 @@ from .. import audit
 from ..authority import CaOptions
 from ..storage.store import CaFiles
 
-__all__ = ["CaSite", "Console"]
-
 
 @dataclass(frozen=True)
 class CaSite:

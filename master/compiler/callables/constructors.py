@@ -34,8 +34,6 @@ from .signatures import Signature
 if TYPE_CHECKING:
     from ..types.base import PuppetType
 
-__all__ = ["CONSTRUCTORS", "INTEGER_FROM", "SEMVER", "Constructor", "signatures"]
-
 _SIGN: Final = r"\A[+-]?\s*"
 INTEGER_FROM: Final = (
     rf"Variant[Numeric, Boolean, Pattern[/{_SIGN}(?:(?:\d+)|(?:0[xX][0-9A-Fa-f]+)|(?:0[bB][01]+))\z/], Timespan, Timestamp]"

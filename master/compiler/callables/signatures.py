@@ -25,8 +25,6 @@ from ..values.variables import RESERVED
 if TYPE_CHECKING:
     from ..types.base import PuppetType
 
-__all__ = ["Closure", "Parameter", "Signature", "WrongDefaultError", "of_type"]
-
 
 @dataclass(frozen=True, slots=True)
 class Parameter:

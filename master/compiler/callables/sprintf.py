@@ -18,8 +18,6 @@ from ..values.numbers import parse_integer
 from ..values.text import float_text, inspect, to_s
 from ..values.times import SECOND, Timespan, Timestamp
 
-__all__ = ["Directive", "character", "format_text", "format_value", "to_float", "to_integer"]
-
 _SPEC: Final = re.compile(
     r"%(?P<flags>(?:[-+ #0]|\d+\$)*)(?:<(?P<named>[^>]*)>)?(?P<flags2>(?:[-+ #0])*)(?P<width>\*|[1-9]\d*)?"
     r"(?:\.(?P<precision>\*|\d*))?(?:<(?P<named2>[^>]*)>)?(?P<letter>[a-zA-Z%{\n\0]|$)"

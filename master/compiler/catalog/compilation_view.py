@@ -12,8 +12,6 @@ from .builder import CatalogBuilder
 from .definitions import Define, HostClass
 from .resources import Override, ResourceScope
 
-__all__ = ["CompilationView", "DefinitionsView"]
-
 
 class DefinitionsView(Protocol):
     """The definitions of an environment, as whatever lies below `evaluation` sees them."""

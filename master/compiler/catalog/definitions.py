@@ -13,8 +13,6 @@ from ..types.base import ANY, PuppetType
 from ..types.notation.parse import parse_type
 from ..values.core import Value
 
-__all__ = ["Body", "Define", "Definition", "DefinitionCode", "HostClass", "NodeBlock", "ParameterSpec", "Thunk", "class_title"]
-
 Body = Callable[..., Value]
 """The code of a definition: a function of its scope, and of the values of its parameters in their order."""
 

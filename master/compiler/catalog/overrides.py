@@ -11,8 +11,6 @@ from .compilation_view import CompilationView
 from .definitions import Definition
 from .resources import DeclaredResource, Override, ResourceAttribute
 
-__all__ = ["DUPLICATE", "apply_override"]
-
 
 class _Duplicate:
     """Stands for the value of an attribute that an override names twice."""

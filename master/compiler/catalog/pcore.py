@@ -28,8 +28,6 @@ from ..types.scalars import (
 )
 from ..values.core import Value
 
-__all__ = ["encode_type"]
-
 EncodeValue = Callable[[Value], Any]
 """Encodes the values that stand in a type: bounds, defaults, arguments."""
 

@@ -11,8 +11,6 @@ from .overrides import apply_override
 from .relationships import RelationshipEdge
 from .resources import DeclaredResource, Override
 
-__all__ = ["PendingWork"]
-
 
 class PendingWork:
     """

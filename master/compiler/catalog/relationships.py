@@ -16,8 +16,6 @@ from .collectors import ResourceCollector
 from .definitions import class_title
 from .resources import RELATIONSHIPS, DeclaredResource, capitalized_type
 
-__all__ = ["RelationshipEdge", "RelationshipEnd", "materialize", "references", "split_reference", "validate"]
-
 RelationshipEnd = ResourceCollector | tuple[str, str]
 
 _REFERENCE = re.compile(r"([A-Za-z]\w*(?:::\w+)*|::[A-Za-z]\w*(?:::\w+)*)\[(.+)\]\Z", re.DOTALL | re.ASCII)

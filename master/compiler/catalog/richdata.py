@@ -35,8 +35,6 @@ from ..values.labels import label, with_article
 from ..values.text import inspect, to_s
 from .pcore import encode_type
 
-__all__ = ["encode"]
-
 Warn = Callable[[str], None]
 _TEXTUAL = {Timestamp: "Timestamp", Timespan: "Timespan", SemVer: "SemVer", SemVerRange: "SemVerRange", URI: "URI", Binary: "Binary"}
 

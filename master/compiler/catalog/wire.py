@@ -15,8 +15,6 @@ from .compilation_view import CompilationView
 from .resources import RELATIONSHIPS, DeclaredResource, parts_of_title
 from .richdata import encode
 
-__all__ = ["wire_catalog"]
-
 
 def wire_catalog(compilation: CompilationView, *, version: int | str, rich: bool = True, exported: bool = False) -> dict[str, Any]:
     """Return the plain data of a compiled catalog; `exported` keeps exported resources, for the store."""

@@ -21,8 +21,6 @@ from shared.errors import ConfigError, text_with_hint
 from . import CODE_VERSION
 from .units import Unit
 
-__all__ = ["CodeCache"]
-
 MAGIC = b"bunraku code 2\n"
 MAX_IN_MEMORY = 20_000
 MAX_ON_DISK = 50_000

@@ -20,8 +20,6 @@ from .expressions import is_constant_in_type
 from .frames import walk
 from .typesets import MEMBER, Member
 
-__all__ = ["CODE", "CONSTANT", "NONE", "READ", "DefinitionHeader", "ParameterHeader", "headers"]
-
 NONE, CONSTANT, READ, CODE = range(4)
 """What a default is: there is none; a value; the name of a variable that is read; code."""
 

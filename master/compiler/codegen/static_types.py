@@ -9,8 +9,6 @@ from ..syntax import nodes as n
 from ..syntax.source import Source
 from .frames import children, walk
 
-__all__ = ["illegal_part", "with_element_types"]
-
 _LITERALS: Final = (
     n.IntegerLiteral,
     n.FloatLiteral,

@@ -15,8 +15,6 @@ from typing import Any, Final, TypeVar
 from ..syntax import nodes as n
 from ..types.builtin import BUILTIN_TYPES
 
-__all__ = ["MEMBER", "Member", "with_members"]
-
 MEMBER: Final = "member"
 _SHORT_NAME: Final = re.compile(r"[A-Z]\w*", re.ASCII)
 _TYPE_NODES: Final = (n.QualifiedReference, n.AccessExpression, n.HashLiteral, n.ResourceDefaultsExpression)

@@ -19,8 +19,6 @@ from ..syntax.source import Source
 from . import DefinitionHeader, Marks, ParameterHeader, body_code, headers, parameters_code
 from .typesets import with_members
 
-__all__ = ["Unit", "Warnings", "with_filename"]
-
 Warnings = tuple[tuple[str, str, int | None, int | None, bool], ...]
 """Severity, message, line, column, and whether it is the lexer's."""
 

@@ -6,8 +6,6 @@ from typing import Any
 
 from shared.errors import EvaluationError, Location
 
-__all__ = ["Break", "Jump", "Next", "Return"]
-
 
 class Jump(Exception):
     """The base class of jumps; `value` is the value of the construct that the jump leaves."""

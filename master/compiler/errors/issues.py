@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from shared.errors import EvaluationError
 
-__all__ = ["BadOperand", "LanguageError", "OperandError", "UnsetParameter"]
-
 
 class LanguageError(EvaluationError):
     """

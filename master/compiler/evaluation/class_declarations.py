@@ -13,8 +13,6 @@ from .scope import Scope, declaring_scope
 if TYPE_CHECKING:
     from .compilation import Compilation
 
-__all__ = ["declare_class", "declare_parent", "include_classes"]
-
 
 def include_classes(compilation: Compilation, names: Sequence[str], scope: Scope) -> list[DeclaredResource]:
     """

@@ -29,8 +29,6 @@ from .scope_table import ScopeTable
 from .site_data import SiteData
 from .templates import render_epp
 
-__all__ = ["Compilation"]
-
 MAX_GENERATIONS = 1000
 
 

@@ -14,8 +14,6 @@ from ..log import LogEntry
 from .compilation import Compilation
 from .dependencies import NodeDependencies
 
-__all__ = ["compile_catalog", "raised_recursion_limit"]
-
 
 def compile_catalog(
     host: CompilerHost,

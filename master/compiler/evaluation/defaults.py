@@ -12,8 +12,6 @@ from ..errors.issues import UnsetParameter
 from ..values.core import Value
 from .scope import MISSING, Scope
 
-__all__ = ["evaluate_defaults"]
-
 
 def evaluate_defaults(
     scope: Scope, parameters: Sequence[ParameterSpec], arguments: Mapping[str, Value], label: str

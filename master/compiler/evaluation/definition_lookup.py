@@ -24,8 +24,6 @@ from ..values.text import inspect
 if TYPE_CHECKING:
     from .scope import Scope
 
-__all__ = ["DefinitionLookup"]
-
 
 class DefinitionLookup:
     """

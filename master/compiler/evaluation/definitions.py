@@ -20,8 +20,6 @@ from .scope import MatchVariables, Scope, declaring_scope
 if TYPE_CHECKING:
     from .compilation import Compilation
 
-__all__ = ["check_unevaluated", "evaluate_definition"]
-
 
 def evaluate_definition(compilation: Compilation, resource: DeclaredResource) -> None:
     """Run the body of the class, define or node that `resource` stands for, in a scope of its own."""

@@ -14,8 +14,6 @@ from typing import Any
 from ..host import NodeInput
 from ..values.core import Value
 
-__all__ = ["NodeDependencies", "TopVariables"]
-
 _GIVEN = frozenset(("facts", "trusted", "server_facts", "environment"))
 """Top variables that are not among the node's parameters."""
 

@@ -20,8 +20,6 @@ from .runtime import NAMES
 if TYPE_CHECKING:
     from .compilation import Compilation
 
-__all__ = ["evaluate"]
-
 _RESULT = "the value"
 """A variable that no manifest can name."""
 

@@ -16,8 +16,6 @@ from .definitions import check_unevaluated
 if TYPE_CHECKING:
     from .compilation import Compilation
 
-__all__ = ["finish"]
-
 
 def finish(compilation: Compilation) -> None:
     """

@@ -17,8 +17,6 @@ from ..values.core import Value
 from ..values.labels import label, with_article
 from .scope import Scope
 
-__all__ = ["relate"]
-
 
 def relate(scope: Scope, op: str, left: Value, right: Value) -> Value:
     """Return a link of a chain; gives what the next link's left side is. Source: language reference 4.8."""

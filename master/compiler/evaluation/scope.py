@@ -21,8 +21,6 @@ from ..values.variables import BUILT_IN, RESERVED
 if TYPE_CHECKING:
     from .compilation import Compilation
 
-__all__ = ["MISSING", "MatchVariables", "Scope", "declaring_scope"]
-
 
 class _Missing:
     def __repr__(self) -> str:

@@ -7,8 +7,6 @@ from typing import Any
 from ..values.core import Value
 from .scope import MISSING, Scope
 
-__all__ = ["ScopeTable"]
-
 
 class ScopeTable:
     """

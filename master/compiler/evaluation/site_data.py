@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from .definition_lookup import DefinitionLookup
     from .scope import Scope
 
-__all__ = ["ScopeDataContext", "SiteData"]
-
 
 class SiteData:
     """The site's data for one compilation; `session` is what the host keeps between two lookups."""

@@ -14,8 +14,6 @@ from ..values.variables import RESERVED
 from .defaults import evaluate_defaults
 from .scope import Scope
 
-__all__ = ["render_epp"]
-
 
 def render_epp(scope: Scope, function: str, text: str, file: str, parameters: Mapping[str, Value] | None, *, outside: Scope) -> Value:
     """

@@ -12,8 +12,6 @@ from ..host import NO_ARGUMENTS, LookupArguments
 from ..values.core import Value
 from .api import Context
 
-__all__ = ["CatalogContext"]
-
 
 class CatalogContext(Context, Protocol):
     """The scope that calls a function, as the functions that work on the catalog see it."""

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from ..functions import Function, builtin_functions, catalog, data, files
 from ..functions.api import collect
 
-__all__ = ["all_functions"]
-
 
 def all_functions() -> Mapping[str, Function]:
     """Return the functions of the core by name, those of the catalog included."""

@@ -16,8 +16,6 @@ from ..syntax.parser import parse
 from ..syntax.source import Source
 from .loaded_files import LoadedFile
 
-__all__ = ["DiagnosticLog", "FileReader"]
-
 DiagnosticLog = Callable[[str, Diagnostic], None]
 """Gets the level of a warning, and the warning."""
 

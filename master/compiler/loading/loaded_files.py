@@ -22,8 +22,6 @@ from ..functions.catalog_context import CatalogContext
 from ..syntax.source import Source
 from ..types.base import PuppetType
 
-__all__ = ["FileDefinitions", "LoadedFile", "Template", "check_metaparameters", "definitions_of"]
-
 
 @dataclass(slots=True)
 class LoadedFile:

@@ -32,8 +32,6 @@ from ..types.type_sets import TypeSetType
 from .file_reader import DiagnosticLog, FileReader
 from .loaded_files import FileDefinitions, Template, check_metaparameters, definitions_of
 
-__all__ = ["Loader"]
-
 _NAME = re.compile(r"[a-z]\w*(?:::[a-z]\w*)*", re.ASCII)
 
 

@@ -9,8 +9,6 @@ from shared.types import CORE, KNOWN, builtin_types
 
 from ..host import AnyAttribute, NativeType
 
-__all__ = ["NativeTypes", "native_type"]
-
 
 class NativeTypes:
     """Types written in Python first, then those that are known by their attributes' names only."""

@@ -17,8 +17,6 @@ from ..values.times import Timespan, Timestamp
 from ..values.versions import SemVer, SemVerRange
 from .references import ClassType, ResourceEntryType, reference_text
 
-__all__ = ["AttributeClassReference", "AttributeReference", "as_attribute", "as_legacy_argument"]
-
 
 @lru_cache
 def _namevar(type_name: str) -> str:

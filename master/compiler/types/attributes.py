@@ -30,8 +30,6 @@ from .scalars import (
     URIType,
 )
 
-__all__ = ["attributes_of"]
-
 Attributes = Sequence[tuple[Value, Value]]
 
 _STRUCT_ELEMENT: Final = ObjectType("Pcore::StructElement", {})

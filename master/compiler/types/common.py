@@ -11,8 +11,6 @@ from .data import DATA, RICH_DATA
 from .references import CallableType, ClassType, ResourceEntryType, TypeType
 from .scalars import EnumType, FloatType, IntegerType, NumericType, PatternType, RegexpType, ScalarDataType, ScalarType, StringType
 
-__all__ = ["common_of", "common_type"]
-
 
 def common_type(one: PuppetType | None, two: PuppetType | None) -> PuppetType:
     """Return the narrowest type that inference knows for both; undef adds nothing."""

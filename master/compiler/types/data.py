@@ -13,8 +13,6 @@ from .references import TypeType
 from .scalars import STRING, BinaryType, DefaultType, NumericType, ScalarDataType, ScalarType, SemVerRangeType, SensitiveType, URIType
 from .type_sets import TypeSetType
 
-__all__ = ["DATA", "RICH_DATA", "RICH_DATA_KEY"]
-
 
 class _DataType(AliasType):
     """`Data` and `RichData`, whose instance test is called so often that it is written as a loop."""

@@ -25,8 +25,6 @@ from .references import CallableType
 from .scalars import STRING, PatternType, StringType
 from .type_sets import TypeSetType
 
-__all__ = ["define_object", "define_type_set", "object_extension", "unnamed_object"]
-
 _KEYS: Final = (
     "name", "parent", "type_parameters", "attributes", "constants", "functions", "equality", "equality_include_type", "checks",
     "annotations",

@@ -11,8 +11,6 @@ from ..values.text import program
 from .base import Expansion, Guard, PuppetType, Wrapper
 from .data import RICH_DATA
 
-__all__ = ["Constructors", "InitType"]
-
 
 @dataclass(frozen=True, slots=True)
 class Constructors:

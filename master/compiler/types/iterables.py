@@ -12,8 +12,6 @@ from .base import ANY, AnyType, Guard, PuppetType, Wrapper
 from .infer import infer
 from .scalars import EnumType, IntegerType
 
-__all__ = ["IterableType", "elements", "pairs"]
-
 
 class IterableType(Wrapper):
     __slots__ = ()

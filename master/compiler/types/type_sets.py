@@ -15,8 +15,6 @@ from .aliases import AliasType
 from .base import Guard, PuppetType
 from .objects import ObjectType
 
-__all__ = ["TypeSetType"]
-
 _BARE: Final = (
     "TypeSet[{pcore_uri => 'http://puppet.com/2016.1/pcore', pcore_version => '1.0.0', "
     "name_authority => 'http://puppet.com/2016.1/runtime', name => 'DefaultTypeSet', version => '0.0.0'}]"

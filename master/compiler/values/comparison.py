@@ -18,20 +18,6 @@ from .text import ascii_fold
 from .times import SECOND, Timespan, Timestamp
 from .versions import SemVer, SemVerRange
 
-__all__ = [
-    "compare",
-    "contains",
-    "equals",
-    "greater",
-    "greater_equal",
-    "less",
-    "less_equal",
-    "match",
-    "matches",
-    "nanoseconds",
-    "not_equals",
-]
-
 _TIMES = (Timespan, Timestamp)
 
 

@@ -11,8 +11,6 @@ from .times import Timespan, Timestamp
 from .uris import URI
 from .versions import SemVer, SemVerRange
 
-__all__ = ["label", "ruby_class", "uppercase_article", "with_article"]
-
 _LABELS: Final = {
     str: "String",
     int: "Integer",

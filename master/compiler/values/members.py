@@ -7,8 +7,6 @@ from typing import Final
 from .core import Deferred, Instance, Value
 from .uris import URI
 
-__all__ = ["WITH_MEMBERS", "member"]
-
 WITH_MEMBERS: Final = frozenset((Instance, Deferred, URI))
 """The classes of values that have members."""
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from shared.errors import EvaluationError
 
-__all__ = ["MAX_INTEGER", "MIN_INTEGER", "parse_integer", "to_number"]
-
 MIN_INTEGER = -(2**63)
 MAX_INTEGER = 2**63 - 1
 

@@ -14,8 +14,6 @@ from .text import inspect
 from .times import Timespan, Timestamp
 from .versions import SemVer
 
-__all__ = ["Order", "ruby_order", "sort_as_ruby"]
-
 Order = Callable[[Value, Value], int]
 
 

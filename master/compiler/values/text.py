@@ -19,8 +19,6 @@ from .times import Timespan, Timestamp
 from .uris import URI
 from .versions import SemVer, SemVerRange
 
-__all__ = ["ascii_fold", "float_text", "inspect", "inspect_bare", "inspect_object", "join", "program", "quoted", "to_s"]
-
 
 def to_s(value: Value) -> str:
     """Return `value` as interpolation shows it: strings without quotes at any depth, undef as the empty string."""

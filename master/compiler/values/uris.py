@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from shared.errors import EvaluationError
 
-__all__ = ["URI"]
-
 # RFC 3986, appendix B, with the authority split.
 _URI = re.compile(
     r"(?:(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):)?"

@@ -4,7 +4,5 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["BUILT_IN", "RESERVED"]
-
 RESERVED: Final = frozenset(("trusted", "facts", "server_facts"))
 BUILT_IN: Final = frozenset(("module_name", "caller_module_name"))

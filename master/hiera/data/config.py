@@ -12,8 +12,6 @@ from shared.errors import Location
 from ..errors import DataError
 from ..merging import DEFAULT, Merge
 
-__all__ = ["HierarchyConfig", "HierarchyEntry", "line_of"]
-
 
 @dataclass(frozen=True)
 class HierarchyEntry:

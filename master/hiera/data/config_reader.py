@@ -17,8 +17,6 @@ from ..merging import DEFAULT, Merge, merge_of, require_type
 from .config import HierarchyConfig, HierarchyEntry, line_of
 from .files import parse_yaml
 
-__all__ = ["default_config", "read_config"]
-
 FUNCTIONS = ("data_hash", "lookup_key", "data_dig", "hiera3_backend")
 ALL_FUNCTIONS = (*FUNCTIONS, "v4_data_hash")
 LOCATIONS = ("path", "paths", "glob", "globs", "uri", "uris", "mapped_paths")

@@ -11,8 +11,6 @@ from typing import Any
 
 from shared.errors import BadData, Unsupported
 
-__all__ = ["DecryptionKeys", "decrypt_text", "read_keys"]
-
 _BLOCK = re.compile(r"ENC\[\s*(?:([A-Za-z0-9_]+)\s*,)?([A-Za-z0-9+/=\s]*)\]")
 MAX_BLOCK = 4 * 1024 * 1024
 """Characters of one encrypted block."""

@@ -17,8 +17,6 @@ from .config_reader import default_config, read_config
 from .eyaml import DecryptionKeys, read_keys
 from .files import DataFiles
 
-__all__ = ["DataSources"]
-
 
 class DataSources:
     """

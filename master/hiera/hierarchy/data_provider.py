@@ -18,8 +18,6 @@ from ..merging import MISSING, Merge
 from .levels import HierarchyLevel
 from .locations import DataLocation, locations_of
 
-__all__ = ["DataProvider"]
-
 _UNDEFINED = re.compile(r"Undefined variable '([^']+)'")
 
 

@@ -14,8 +14,6 @@ from ..data.sources import DataSources
 from ..errors import DataError
 from ..invocation import Invocation
 
-__all__ = ["decrypt_value"]
-
 
 def decrypt_value(invocation: Invocation, sources: DataSources, key: str, options: Mapping[str, Any], function: str) -> Value:
     """

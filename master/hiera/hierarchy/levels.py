@@ -27,8 +27,6 @@ from .encrypted_values import decrypt_value
 from .locations import DataLocation, extra_locations
 from .lookup_context import BackendCache, LookupContext
 
-__all__ = ["HierarchyLevel"]
-
 BUILT_IN = ("yaml_data", "json_data", "hocon_data")
 _RICH_DATA_HASH = HashType(RICH_DATA_KEY, RICH_DATA)
 

@@ -14,8 +14,6 @@ from ..data.sources import DataSources
 from ..invocation import Invocation
 from .encrypted_values import decrypt_value
 
-__all__ = ["BackendCache", "LookupContext"]
-
 
 class BackendCache:
     """

@@ -19,8 +19,6 @@ from ..api import Function, collect
 if TYPE_CHECKING:
     from ...host import CompilerHost
 
-__all__ = ["Library", "stdlib_functions"]
-
 TOPICS = (
     "arrays",
     "booleans",

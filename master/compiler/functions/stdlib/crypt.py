@@ -6,8 +6,6 @@ import hashlib
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["md5_crypt", "sha_crypt"]
-
 _CHARS: Final = "./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _ROUNDS: Final = 5000
 _MD5_ORDER: Final = ((0, 6, 12), (1, 7, 13), (2, 8, 14), (3, 9, 15), (4, 10, 5))

@@ -14,8 +14,6 @@ from ...values.core import Value, entries
 from ...values.text import float_text
 from ..strings import ruby_text
 
-__all__ = ["COMPACT", "PRETTY", "Layout", "change_layout", "dump"]
-
 
 @dataclass(frozen=True, slots=True)
 class Layout:

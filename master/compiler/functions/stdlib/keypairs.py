@@ -9,8 +9,6 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from shared.errors import EvaluationError
 
-__all__ = ["check_key_pair"]
-
 
 def check_key_pair(certificate: str, key: str) -> None:
     """

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["encode_octets"]
-
 
 def encode_octets(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")

@@ -22,8 +22,6 @@ from ...values.labels import label
 from ...values.text import float_text
 from .octets import encode_octets
 
-__all__ = ["dump"]
-
 _LETTERS: Final = re.compile(r"^[^\d.:-]?(?:[^\W\d_]|[_\s!@#$%^&*(){}<>|/\\~;=])+", re.MULTILINE)
 _WORDS: Final = frozenset(("~", "null", "yes", "true", "on", "no", "false", "off"))
 _OTHER: Final = re.compile(

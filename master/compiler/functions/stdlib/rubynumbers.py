@@ -11,8 +11,6 @@ from ...values.core import Value
 from ...values.labels import ruby_class
 from ...values.numbers import parse_integer
 
-__all__ = ["float_at_start", "integer_at_start"]
-
 _INTEGER: Final = re.compile(r"\s*([+-]?\d+(?:_\d+)*)", re.ASCII)
 _FLOAT: Final = re.compile(r"\s*([+-]?\d+(?:_\d+)*(?:\.\d+(?:_\d+)*)?(?:[eE][+-]?\d+)?)", re.ASCII)
 

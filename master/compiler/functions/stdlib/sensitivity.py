@@ -7,8 +7,6 @@ from collections.abc import Callable
 from ...values.core import Sensitive, Value, entries, key_of
 from ..api import Closure, Context, function
 
-__all__ = ["change_unwrapped", "rewrap", "unwrap_deeply"]
-
 
 def unwrap_deeply(value: Value) -> tuple[Value, bool]:
     """Return `value` without any Sensitive, and whether there was one."""

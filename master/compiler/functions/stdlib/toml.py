@@ -12,8 +12,6 @@ from ...values.labels import ruby_class, with_article
 from ...values.text import float_text, inspect
 from ..strings import ruby_text
 
-__all__ = ["dump"]
-
 
 def dump(data: dict[Value, Value]) -> str:
     """Return the document for a hash."""

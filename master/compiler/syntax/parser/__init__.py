@@ -16,8 +16,6 @@ from .expressions import ExpressionParser
 from .resources import ResourceParser
 from .statements import StatementParser, in_block
 
-__all__ = ["parse"]
-
 MAX_DEPTH = 100
 
 

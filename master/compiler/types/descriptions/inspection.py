@@ -40,8 +40,6 @@ from ..scalars import (
 )
 from ..type_sets import TypeSetType
 
-__all__ = ["inspect_type"]
-
 Attributes = Iterable[tuple[str, str]]
 
 _BARE_TYPE_SET: Final = (

@@ -20,8 +20,6 @@ from ..base import PuppetType, TypeReference
 from ..builtin import BUILTIN_TYPES
 from .access import type_from_access
 
-__all__ = ["Types", "parse_type"]
-
 
 class Types(Protocol):
     """Finds the types that are not built in, by name: aliases, Object types, resource types."""
