@@ -420,8 +420,6 @@ _RESERVED = frozenset(n for n in vars(Type) if not n.startswith("_") and not isi
     "title", "origin", "ref", "surroundings", "handler", "declaration", "pending",
 }  # fmt: skip
 
-__all__ = ["CompleteCatalog", "Origin", "PendingValue", "Ref", "Surroundings", "TitlePatterns", "Type"]
-
 
 def _texts_in(value: Any) -> Iterator[str]:
     """Yield the strings and numbers in a value, as text."""

@@ -458,6 +458,3 @@ def _error_text(err: OSError | PuppetError) -> str:
     if err.strerror:
         return f"{err.strerror} - {err.filename}" if err.filename else err.strerror
     return str(err)
-
-
-__all__ = ["FileContext", "NoSuchAccount", "PosixFile"]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from shared.errors import ResourceError
-from shared.ral import Command, Confine, Output, Provider, State, execute
+from shared.ral import Command, Confine, Output, State, execute
 from shared.types.service import Service
 
 from .base import STATUS_SECONDS, ServiceProvider, Words
@@ -187,6 +187,3 @@ class Systemd(
             return (await execute(words, seconds=STATUS_SECONDS, fail=False)).text
         except ResourceError as err:
             return err.message
-
-
-__all__ = ["Provider", "Systemd", "enabled_of", "is_systemd", "parse_units"]

@@ -13,6 +13,7 @@ from functools import cmp_to_key
 from typing import Final
 
 from shared.errors import EvaluationError
+from shared.regexps import Regexp
 
 from ..types.base import ANY, PuppetType
 from ..types.containers import ArrayType, HashType, StructType, TupleType
@@ -20,7 +21,7 @@ from ..types.infer import infer_set
 from ..types.objects import ObjectType
 from ..types.scalars import BinaryType, EnumType, FloatType, NumericType, PatternType, StringType
 from ..types.type_sets import TypeSetType
-from ..values.core import DEFAULT, Binary, Deferred, Instance, Iterator, Regexp, Sensitive, Value, entries
+from ..values.core import DEFAULT, Binary, Deferred, Instance, Iterator, Sensitive, Value, entries
 from ..values.text import float_text, program, quoted, to_s
 from ..values.times import Timespan, Timestamp
 from ..values.uris import URI

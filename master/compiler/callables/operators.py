@@ -21,37 +21,13 @@ from ..types.base import PuppetType
 from ..types.infer import infer
 from ..types.notation.access import type_from_access
 from ..types.notation.operands import flatten_arrays
-from ..values.comparison import compare, contains, equals, greater, greater_equal, less, less_equal, match, matches, nanoseconds, not_equals
+from ..values.comparison import nanoseconds
 from ..values.core import DEFAULT, Binary, Deferred, Iterator, Reporter, Value, entries, is_same, key_of
 from ..values.labels import label, with_article
 from ..values.numbers import MAX_INTEGER, MIN_INTEGER, to_number
 from ..values.text import inspect_bare, to_s
 from ..values.times import SECOND, Timespan, Timestamp
 from ..values.uris import URI
-
-__all__ = [
-    "BadOperand",
-    "access",
-    "compare",
-    "contains",
-    "divide",
-    "equals",
-    "greater",
-    "greater_equal",
-    "less",
-    "less_equal",
-    "match",
-    "matches",
-    "minus",
-    "modulo",
-    "negate",
-    "not_equals",
-    "plus",
-    "shift_left",
-    "shift_right",
-    "times",
-    "unfold",
-]
 
 _TIMES = (Timespan, Timestamp)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from shared.errors import EvaluationError
 
-from ..callables import operators
+from ..values import comparison
 from ..values.core import Value
 from ..values.text import to_s
 from .compilation_view import CompilationView
@@ -31,9 +31,9 @@ def test_is(name: str, value: Value, is_equal: bool) -> ResourceTest:
         actual = resource.title if name == "title" else resource.values.get(name)
         if is_equal:
             if isinstance(actual, list):
-                return any(operators.equals(item, value) for item in actual)
-            return operators.equals(actual, value)
-        return not operators.equals(actual, value)
+                return any(comparison.equals(item, value) for item in actual)
+            return comparison.equals(actual, value)
+        return not comparison.equals(actual, value)
 
     return test
 

@@ -11,28 +11,17 @@ from typing import Any
 
 from shared.data.richdata import of_bytes
 from shared.errors import Unsupported
+from shared.regexps import Regexp
 
 from ..types.base import PuppetType
 from ..types.objects import ObjectType
 from ..types.references import ClassType, ResourceEntryType, reference_text
-from ..values.core import (
-    DEFAULT,
-    URI,
-    Binary,
-    Deferred,
-    Instance,
-    Iterator,
-    Regexp,
-    SemVer,
-    SemVerRange,
-    Sensitive,
-    Timespan,
-    Timestamp,
-    Value,
-    entries,
-)
+from ..values.core import DEFAULT, Binary, Deferred, Instance, Iterator, Sensitive, Value, entries
 from ..values.labels import label, with_article
 from ..values.text import inspect, to_s
+from ..values.times import Timespan, Timestamp
+from ..values.uris import URI
+from ..values.versions import SemVer, SemVerRange
 from .pcore import encode_type
 
 Warn = Callable[[str], None]

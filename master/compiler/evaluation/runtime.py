@@ -21,6 +21,7 @@ from ..types.base import PuppetType, TypeReference
 from ..types.notation.operands import flatten_arrays
 from ..types.objects import LOOKUP_CONTEXT
 from ..types.references import ClassType, ResourceEntryType
+from ..values import comparison
 from ..values.core import DEFAULT, Instance, Sensitive, Value, key_of
 from ..values.members import WITH_MEMBERS, member
 from ..values.text import inspect, inspect_bare, to_s
@@ -131,12 +132,12 @@ def remember_match(match: Any, holder: MatchVariables | None) -> bool:
 
 def matches(left: Value, right: Value, holder: MatchVariables | None) -> bool:
     """Return whether `left =~ right`; the match variables are set in `holder`."""
-    return remember_match(operators.match(left, right), holder)
+    return remember_match(comparison.match(left, right), holder)
 
 
 def within(left: Value, right: Value, holder: MatchVariables | None) -> bool:
     """Return whether `left in right`; the match variables are set in `holder`."""
-    return remember_match(operators.contains(left, right), holder)
+    return remember_match(comparison.contains(left, right), holder)
 
 
 def case(option: Value, value: Value, holder: MatchVariables | None) -> bool:
@@ -146,7 +147,7 @@ def case(option: Value, value: Value, holder: MatchVariables | None) -> bool:
         return all(case(part, item, holder) for part, item in zip(option, value, strict=True))
     if option.__class__ is dict and holder is not None and value.__class__ is dict:
         return all(case(part, value.get(key), holder) for key, part in option.items())
-    return remember_match(operators.matches(value, option), holder)
+    return remember_match(comparison.matches(value, option), holder)
 
 
 def any_case(options: list[Value], value: Value, holder: MatchVariables | None) -> bool:
@@ -411,11 +412,11 @@ NAMES: Final[dict[str, Any]] = {
     "_shift_left": shift_left,
     "_shift_right": shift_right,
     "_negative": negative,
-    "_equal": operators.equals,
-    "_less": operators.less,
-    "_less_equal": operators.less_equal,
-    "_greater": operators.greater,
-    "_greater_equal": operators.greater_equal,
+    "_equal": comparison.equals,
+    "_less": comparison.less,
+    "_less_equal": comparison.less_equal,
+    "_greater": comparison.greater,
+    "_greater_equal": comparison.greater_equal,
     "_matches": matches,
     "_within": within,
     "_case": case,

@@ -11,24 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from shared.errors import EvaluationError
+from shared.regexps import Regexp
 
-from ..values.core import (
-    DEFAULT,
-    URI,
-    Binary,
-    Deferred,
-    Iterator,
-    Regexp,
-    SemVer,
-    SemVerRange,
-    Sensitive,
-    Timespan,
-    Timestamp,
-    Value,
-    entries,
-    key_of,
-    value_of,
-)
+from ..values.core import DEFAULT, Binary, Deferred, Iterator, Sensitive, Value, entries, key_of, value_of
+from ..values.times import Timespan, Timestamp
+from ..values.uris import URI
+from ..values.versions import SemVer, SemVerRange
 from .api import Closure, Context, Dispatch, Function, Types, collect, function, legacy_function
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from ..values.core import Iterator, Value, key_of, value_of
+from ..values.core import Iterator, Value, value_of
 from ..values.text import quoted
 from .base import (
     ANY,
@@ -19,7 +19,6 @@ from .base import (
     OptionalType,
     PuppetType,
     Range,
-    UnitType,
     VariantType,
     Wrapper,
     as_size,
@@ -359,8 +358,3 @@ HASH: Final = HashType()
 ARRAY: Final = ArrayType()
 EMPTY_ARRAY: Final = ArrayType(None, (0, 0))
 EMPTY_HASH: Final = HashType(None, None, (0, 0))
-
-__all__ = [
-    "ARRAY", "EMPTY_ARRAY", "EMPTY_HASH", "HASH", "ArrayType", "CollectionType", "HashType", "IteratorType",
-    "StructElement", "StructType", "TupleType", "UnitType", "key_of",
-]  # fmt: skip

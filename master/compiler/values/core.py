@@ -23,39 +23,6 @@ from enum import Enum
 from typing import Any, ClassVar, Final, Protocol, TypeAlias
 
 from shared.errors import EvaluationError
-from shared.regexps import Regexp
-
-from .times import Timespan, Timestamp
-from .uris import URI
-from .versions import SemVer, SemVerRange
-
-__all__ = [
-    "DEFAULT",
-    "URI",
-    "Binary",
-    "Default",
-    "Deferred",
-    "HashKey",
-    "Instance",
-    "InstanceType",
-    "Iterator",
-    "LambdaValue",
-    "Regexp",
-    "Reporter",
-    "SemVer",
-    "SemVerRange",
-    "Sensitive",
-    "Strictness",
-    "Timespan",
-    "Timestamp",
-    "TypeValue",
-    "Value",
-    "entries",
-    "is_same",
-    "is_strictly_equal",
-    "key_of",
-    "value_of",
-]
 
 Value: TypeAlias = Any
 """Any Puppet value; the module's docstring has the table."""

@@ -8,6 +8,7 @@ from master.compiler.callables import operators as o
 from master.compiler.errors.issues import BadOperand
 from master.compiler.types.base import UNDEF, OptionalType, VariantType
 from master.compiler.types.scalars import INTEGER, STRING, IntegerType, NumericType
+from master.compiler.values import comparison
 from master.compiler.values.core import DEFAULT, Binary, Reporter, Strictness, Value, key_of
 from master.compiler.values.numbers import to_number
 from master.compiler.values.times import Timespan, Timestamp
@@ -150,18 +151,18 @@ EQUAL: list[tuple[Value, Value, bool]] = [
 
 @pytest.mark.parametrize(("left", "right", "expected"), EQUAL)
 def test_equality(left: Value, right: Value, expected: bool) -> None:
-    assert o.equals(left, right) is expected
-    assert o.equals(right, left) is expected
+    assert comparison.equals(left, right) is expected
+    assert comparison.equals(right, left) is expected
 
 
 def test_ordering() -> None:
-    assert o.less("a", "B")
-    assert o.greater_equal(1.5, 1)
-    assert o.less(INTEGER, NumericType())
-    assert o.less(SemVer.parse("1.0.0-2"), SemVer.parse("1.0.0-10"))
-    assert o.less(Timespan.seconds(1), 2)
+    assert comparison.less("a", "B")
+    assert comparison.greater_equal(1.5, 1)
+    assert comparison.less(INTEGER, NumericType())
+    assert comparison.less(SemVer.parse("1.0.0-2"), SemVer.parse("1.0.0-10"))
+    assert comparison.less(Timespan.seconds(1), 2)
     with pytest.raises(BadOperand) as caught:
-        o.less(1, "a")
+        comparison.less(1, "a")
     assert caught.value.message == (
         "Comparison of: Integer < String, is not possible. Caused by 'A Numeric is not comparable to non Numeric'."
     )
@@ -184,7 +185,7 @@ IN: list[tuple[Value, Value, bool]] = [
 
 @pytest.mark.parametrize(("left", "right", "expected"), IN)
 def test_membership(left: Value, right: Value, expected: bool) -> None:
-    assert bool(o.contains(left, right)) is expected
+    assert bool(comparison.contains(left, right)) is expected
 
 
 MATCHING: list[tuple[Value, Value, bool]] = [
@@ -203,16 +204,16 @@ MATCHING: list[tuple[Value, Value, bool]] = [
 
 @pytest.mark.parametrize(("value", "option", "expected"), MATCHING)
 def test_case_options(value: Value, option: Value, expected: bool) -> None:
-    assert bool(o.matches(value, option)) is expected
+    assert bool(comparison.matches(value, option)) is expected
 
 
 def test_a_match_gives_its_groups() -> None:
-    found = o.match("foo=bar", Regexp(r"(\w+)=(\w+)"))
+    found = comparison.match("foo=bar", Regexp(r"(\w+)=(\w+)"))
     assert not isinstance(found, bool)
     assert found.groups() == ("foo", "bar")
-    assert o.match("x", STRING) is True
+    assert comparison.match("x", STRING) is True
     with pytest.raises(BadOperand, match=r"Left match operand must result in a String value\. Got an Integer\."):
-        o.match(1, Regexp("a"))
+        comparison.match(1, Regexp("a"))
 
 
 ACCESS: list[tuple[Value, list[Value], Value]] = [

@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from master.compiler.callables import operators as o
 from master.compiler.types.common import common_type
 from master.compiler.types.descriptions.describe import mismatches
 from master.compiler.types.infer import infer, infer_set
 from master.compiler.types.notation.parse import parse_type
+from master.compiler.values import comparison
 from master.compiler.values.core import DEFAULT, Value, is_strictly_equal, key_of, value_of
 from master.compiler.values.text import program, to_s
 
@@ -69,8 +69,8 @@ def test_keys_come_back(value: Value) -> None:
 @few
 @given(VALUES)
 def test_a_value_equals_itself_and_matches_itself(value: Value) -> None:
-    assert o.equals(value, value)
-    assert o.matches(value, value)
+    assert comparison.equals(value, value)
+    assert comparison.matches(value, value)
     assert isinstance(to_s(value), str)
     assert isinstance(program(value), str)
 
