@@ -15,16 +15,6 @@ from shared.errors import PeerNotTrusted
 
 from .signatures import crl_is_genuine, issued
 
-__all__ = [
-    "NotVerified",
-    "TrustStore",
-    "crl_is_genuine",
-    "host_names",
-    "verify",
-    "verify_bundle",
-    "verify_host",
-]
-
 Revocation = Literal["chain", "leaf", False]
 Purpose = Literal["server", "client"]
 Reason = Literal[

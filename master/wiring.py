@@ -262,6 +262,3 @@ async def local_catalog(settings: MasterSettings, name: str) -> Any:
         return plainjson.loads(ready) if ready is not None else catalog.to_data(MODERN)
     finally:
         await compile_pool.close()
-
-
-__all__ = ["Master", "local_catalog", "running"]

@@ -375,6 +375,3 @@ def _peer_error(err: Exception, source: str) -> PeerUnreachable | PeerNotTrusted
     if isinstance(err, aiohttp.ClientError | OSError):
         return PeerUnreachable(f"Could not fetch {url}: {err}")
     return None
-
-
-__all__ = ["CachedDownload", "DownloadCache", "WebSources", "announced_checksum", "checksums_in", "web_sources", "without_password"]

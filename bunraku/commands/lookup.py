@@ -213,6 +213,3 @@ def _plain(value: Value) -> Any:
     if value is None or (isinstance(value, str | int | float | bool)):
         return value
     return to_s(value)
-
-
-__all__ = ["main"]

@@ -29,8 +29,6 @@ from .v4_request import CatalogRequest
 
 log = logging.getLogger("puppet.compiler")
 
-__all__ = ["V4Catalogs"]
-
 
 class LoggedCompile(Protocol):
     async def __call__(self, job: CompileJob, log_entries: list[CompileLogEntry] | None = None) -> bytes:

@@ -12,8 +12,6 @@ from shared.models.facts import PackedFacts
 from ..pools.catalog_schema import parse_catalog_body
 from ..pools.parse_pool import ParsePool
 
-__all__ = ["CatalogRequest", "parse_catalog_request", "parse_large_catalog_request"]
-
 
 @dataclass(frozen=True, slots=True)
 class CatalogRequest:

@@ -17,8 +17,6 @@ from .hierarchy.data_provider import DataProvider
 from .invocation import Invocation
 from .lookup_options import LookupOptions
 
-__all__ = ["DataLayers"]
-
 
 @dataclass(frozen=True, slots=True)
 class Deprecation:

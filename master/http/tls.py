@@ -15,7 +15,7 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from certs import bundles, verify
+from certs import bundles, signatures
 from shared.clock import utc_now
 from shared.errors import ConfigError, PuppetError
 from shared.filesystem.files import stamp_of
@@ -106,7 +106,7 @@ def _genuine_crls(
     """Return the CRLs that one of the authorities signed, and log the others; raise ConfigError when none is left."""
     genuine = []
     for crl in crls:
-        if any(crl.issuer == ca.subject and verify.crl_is_genuine(crl, ca) for ca in authorities):
+        if any(crl.issuer == ca.subject and signatures.crl_is_genuine(crl, ca) for ca in authorities):
             genuine.append(crl)
         else:
             log.error("The CRL of %s in %s is not signed by any CA of ours and is ignored", crl.issuer.rfc4514_string(), path)

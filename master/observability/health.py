@@ -19,8 +19,6 @@ from shared.process.log import NOTICE
 
 from .metrics import Metrics, Samples
 
-__all__ = ["COMPILING", "SERVICES", "Condition", "Health", "State"]
-
 log = logging.getLogger("puppet.master")
 
 State = Literal["running", "error", "unknown", "stopping", "starting"]

@@ -13,8 +13,6 @@ from shared.data import plainjson
 from shared.errors import BadData, BadName, BadRequest
 from shared.names import valid_environment
 
-__all__ = ["parse_catalog_body"]
-
 Check = Callable[[Any], str]  # returns the problem of a value; '' when there is none
 
 MAX_SHOWN = 19  # characters of a value that is shown in a message; of longer ones only their kind is

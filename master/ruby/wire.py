@@ -17,8 +17,6 @@ from ..compiler.types.references import ClassType, ResourceEntryType
 from ..compiler.values.core import DEFAULT, Binary, Instance, Iterator, Sensitive, Value, entries, key_of
 from ..compiler.values.text import to_s
 
-__all__ = ["dump_value", "load_value", "old_api_value"]
-
 _PLAIN_TYPES = frozenset((type(None), bool, int))
 _FLAGS = ((4, "m"), (1, "i"), (2, "x"))  # Ruby's numbers, and letters in Ruby's order
 

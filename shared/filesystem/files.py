@@ -336,22 +336,3 @@ class FileLock:
 def is_readable_by_others(path: Path) -> bool:
     """Return whether anyone but owner and group may read `path`."""
     return bool(path.stat().st_mode & stat.S_IROTH)
-
-
-__all__ = [
-    "FileLock",
-    "Stamp",
-    "append_synced",
-    "descriptor_beneath",
-    "directory_beneath",
-    "inside",
-    "is_readable_by_others",
-    "make_directory",
-    "open_beneath",
-    "open_for_appending",
-    "parts_of",
-    "stamp_of",
-    "sync_directory",
-    "write_all",
-    "write_atomic",
-]

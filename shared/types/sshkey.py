@@ -70,6 +70,3 @@ class Sshkey(Type, name="sshkey"):
     @property
     def key(self) -> str:
         return f"{self.value_of('name')}@{self.value_of('type') or ''}"
-
-
-__all__ = ["KEY_TYPES", "Sshkey"]

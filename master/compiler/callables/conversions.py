@@ -49,8 +49,6 @@ from .formats import to_string
 from .signatures import Parameter, Signature
 from .sprintf import to_float, to_integer
 
-__all__ = ["ConstructionContext", "accepts_arguments", "new"]
-
 
 class ConstructionContext(Protocol):
     """What a conversion may ask of the compilation."""

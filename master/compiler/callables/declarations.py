@@ -14,8 +14,6 @@ from ..types.base import ANY, OptionalType, PuppetType
 from ..types.notation.parse import Types, parse_type
 from .signatures import Parameter, Signature
 
-__all__ = ["signature_of"]
-
 
 class LocalTypes:
     """The aliases that a function declares for its own signatures, and all other types that the compilation knows."""

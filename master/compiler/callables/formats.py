@@ -28,8 +28,6 @@ from ..values.uris import URI
 from ..values.versions import SemVerRange
 from .sprintf import Directive, character, format_value
 
-__all__ = ["ValueFormat", "to_string"]
-
 _PATTERN: Final = re.compile(r"%([\s\[+#0{<(|-]*)([1-9][0-9]*)?(?:\.([0-9]+))?([a-zA-Z])", re.ASCII)
 _DELIMITERS: Final = {"[": "[]", "{": "{}", "(": "()", "<": "<>", "|": "||"}
 

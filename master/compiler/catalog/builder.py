@@ -10,8 +10,6 @@ from shared.errors import EvaluationError
 from ..values.core import DEFAULT
 from .resources import DeclaredResource, parts_of_title
 
-__all__ = ["CatalogBuilder"]
-
 
 class CatalogBuilder:
     """

@@ -12,8 +12,6 @@ from ..values.text import to_s
 from .compilation_view import CompilationView
 from .resources import DeclaredResource, Override, ResourceAttribute, ResourceScope
 
-__all__ = ["Realizer", "ResourceCollector", "ResourceTest", "test_all", "test_any", "test_is"]
-
 ResourceTest = Callable[[DeclaredResource], bool]
 
 

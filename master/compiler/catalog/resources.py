@@ -16,17 +16,6 @@ from ..values.core import Sensitive, Value, entries
 from ..values.text import inspect, to_s
 from .definitions import Definition
 
-__all__ = [
-    "METAPARAMETERS",
-    "RELATIONSHIPS",
-    "DeclaredResource",
-    "Override",
-    "ResourceAttribute",
-    "capitalized_type",
-    "check_tags",
-    "flat_tags",
-]
-
 RELATIONSHIPS: Final = ("before", "notify", "require", "subscribe")
 METAPARAMETERS: Final = frozenset(("alias", "audit", "loglevel", "noop", "schedule", "stage", "tag", *RELATIONSHIPS))
 INHERITED: Final = ("noop", "schedule", "audit", "loglevel", "alias", "tag", "stage")

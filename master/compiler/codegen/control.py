@@ -32,15 +32,12 @@ def block_effect(writer: Writer, node: n.SyntaxNode) -> None:
 
 def if_value(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     name = writer.fresh("t")
-    _conditional(writer, node, name)
+    if_effect(writer, node, name)
     return writer.at(node, load(name))
 
 
-def if_effect(writer: Writer, node: n.SyntaxNode) -> None:
-    _conditional(writer, node, None)
-
-
-def _conditional(writer: Writer, node: n.SyntaxNode, result: str | None) -> None:
+def if_effect(writer: Writer, node: n.SyntaxNode, result: str | None = None) -> None:
+    """Emit the statement; the value of the branch taken goes into the variable `result`."""
     assert isinstance(node, n.IfExpression | n.UnlessExpression)
     saved = _save_matches(writer, node, node.test)
     test = truth(writer, node.test)
@@ -91,15 +88,12 @@ def _restore_matches(writer: Writer, node: n.SyntaxNode, saved: str | None) -> N
 
 def case_value(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     name = writer.fresh("t")
-    _case(writer, node, name)
+    case_effect(writer, node, name)
     return writer.at(node, load(name))
 
 
-def case_effect(writer: Writer, node: n.SyntaxNode) -> None:
-    _case(writer, node, None)
-
-
-def _case(writer: Writer, node: n.SyntaxNode, result: str | None) -> None:
+def case_effect(writer: Writer, node: n.SyntaxNode, result: str | None = None) -> None:
+    """Emit the statement; the value of the branch taken goes into the variable `result`."""
     assert isinstance(node, n.CaseExpression)
     saved = _save_matches(writer, node, node.test)
     subject = writer.keep(writer.value(node.test), node.test)

@@ -18,8 +18,6 @@ from shared.errors import CompileError, EvaluationError, Location, PuppetError
 from .control import Jump
 from .issues import BadOperand, LanguageError, OperandError
 
-__all__ = ["FINAL", "UNIT", "current_place", "locate_error", "place_of", "stray_jump_error"]
-
 UNIT = "__manifest__"
 """The global of generated code that holds its MarkedFile."""
 

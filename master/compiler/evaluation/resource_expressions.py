@@ -26,18 +26,6 @@ if TYPE_CHECKING:
     from ..host import NativeType
     from .compilation import Compilation
 
-__all__ = [
-    "attributes",
-    "collect",
-    "create_resources",
-    "declarable",
-    "declare",
-    "illegal_query",
-    "override",
-    "set_defaults",
-    "splat",
-]
-
 
 def splat(value: Value) -> dict[str, Value]:
     """Return the hash after `* =>`; raise LanguageError for another value, EvaluationError for a key that is no string."""

@@ -22,14 +22,12 @@ from ..types.notation.operands import flatten_arrays
 from ..types.objects import LOOKUP_CONTEXT
 from ..types.references import ClassType, ResourceEntryType
 from ..values import comparison
-from ..values.core import DEFAULT, Instance, Sensitive, Value, key_of
+from ..values.core import DEFAULT, Instance, Reporter, Sensitive, Value, key_of
 from ..values.members import WITH_MEMBERS, member
 from ..values.text import inspect, inspect_bare, to_s
 from . import resource_expressions
 from .relationship_expressions import relate
 from .scope import MISSING, MatchVariables, Scope, declaring_scope
-
-__all__ = ["NAMES", "TemplateOutput"]
 
 
 class _Unset:
@@ -89,32 +87,18 @@ def text(value: Value) -> str:
 # --- operators ----------------------------------------------------------------------------------------------------
 
 
-def plus(scope: Scope, left: Value, right: Value) -> Value:
-    return operators.plus(left, right, scope.compilation.reporter)
+def _reporting(operator: Callable[[Value, Value, Reporter], Value]) -> Callable[[Scope, Value, Value], Value]:
+    """Return an operator of two values that reports to the compilation of a scope."""
+    return lambda scope, left, right: operator(left, right, scope.compilation.reporter)
 
 
-def minus(scope: Scope, left: Value, right: Value) -> Value:
-    return operators.minus(left, right, scope.compilation.reporter)
-
-
-def times(scope: Scope, left: Value, right: Value) -> Value:
-    return operators.times(left, right, scope.compilation.reporter)
-
-
-def divide(scope: Scope, left: Value, right: Value) -> Value:
-    return operators.divide(left, right, scope.compilation.reporter)
-
-
-def modulo(scope: Scope, left: Value, right: Value) -> Value:
-    return operators.modulo(left, right, scope.compilation.reporter)
-
-
-def shift_left(scope: Scope, left: Value, right: Value) -> Value:
-    return operators.shift_left(left, right, scope.compilation.reporter)
-
-
-def shift_right(scope: Scope, left: Value, right: Value) -> Value:
-    return operators.shift_right(left, right, scope.compilation.reporter)
+plus = _reporting(operators.plus)
+minus = _reporting(operators.minus)
+times = _reporting(operators.times)
+divide = _reporting(operators.divide)
+modulo = _reporting(operators.modulo)
+shift_left = _reporting(operators.shift_left)
+shift_right = _reporting(operators.shift_right)
 
 
 def negative(scope: Scope, value: Value) -> Value:

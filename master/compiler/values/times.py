@@ -19,8 +19,6 @@ from shared.regexps import match_whole
 
 from .numbers import parse_integer
 
-__all__ = ["SECOND", "Timespan", "Timestamp"]
-
 SECOND = 1_000_000_000
 _UNITS = {"D": 86400 * SECOND, "H": 3600 * SECOND, "M": 60 * SECOND, "S": SECOND, "L": 1_000_000, "N": 1}
 _MODULO = {"H": 24, "M": 60, "S": 60, "L": 1000, "N": SECOND}

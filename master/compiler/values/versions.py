@@ -10,8 +10,6 @@ from shared.errors import EvaluationError
 
 from .numbers import parse_integer
 
-__all__ = ["SemVer", "SemVerRange"]
-
 _PART = r"[0-9A-Za-z-]+"
 _PARTS = rf"{_PART}(?:\.{_PART})*"
 _NUMBER = r"(?:0|[1-9][0-9]*)"

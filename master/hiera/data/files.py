@@ -16,8 +16,6 @@ from ...compiler.values.core import Strictness, Value
 from ...files.code_files import CodeFiles
 from ..errors import DataError
 
-__all__ = ["DataFile", "DataFiles", "parse_yaml"]
-
 Warn = Callable[[str], None]
 FileSignature = tuple[int, ...] | None
 MAX_FILES = 50_000

@@ -19,8 +19,6 @@ from ..lookup_options import OPTIONS, is_options_key, merge_options
 from ..merging import HASH, MISSING, Merge
 from .explanation import Explainer, ExplanationStep
 
-__all__ = ["ExplainedInvocation", "ExplainedLookup"]
-
 _VARIABLE_EVENTS = {"overrides": "found_in_overrides", "scope": "found", "defaults": "found_in_defaults"}
 
 

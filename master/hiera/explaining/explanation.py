@@ -13,8 +13,6 @@ from ...compiler.values.text import to_s
 
 _INTERPOLATED = re.compile(r"#(?=[{$@])")  # Ruby's own interpolation
 
-__all__ = ["Explainer", "ExplanationStep"]
-
 _FOUND = {"found": "", "found_in_overrides": " in overrides", "found_in_defaults": " in defaults"}
 _ESCAPES = {
     '"': '\\"',

@@ -15,8 +15,6 @@ from ..errors import DataError
 from ..interpolation import read_variable
 from ..invocation import Invocation
 
-__all__ = ["DataLocation", "extra_locations", "locations_of"]
-
 MAX_NAME = 255
 """Bytes of a file's name."""
 MAX_PATH = 4096

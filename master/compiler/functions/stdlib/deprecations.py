@@ -10,8 +10,6 @@ from ...errors.locations import current_place
 from ...values.core import Strictness, Value
 from ..api import Closure, Context, Function, function
 
-__all__ = ["MOVED", "deprecate", "moved_functions"]
-
 MOVED = (
     "batch_escape",
     "ensure_packages",

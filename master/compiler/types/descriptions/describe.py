@@ -35,8 +35,6 @@ from .mismatch import (
     TypeMismatch,
 )
 
-__all__ = ["check_parameters", "describe_mismatch", "describe_signatures", "mismatches", "signature_text"]
-
 
 class ParameterView(Protocol):
     """What messages show of a parameter."""

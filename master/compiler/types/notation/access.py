@@ -46,8 +46,6 @@ from ..type_sets import TypeSetType
 from .named_references import class_reference, resource_reference
 from .operands import Keys, arity_error, check_keys, flatten_arrays, limits, size_of, type_text
 
-__all__ = ["IllegalAlias", "declared_type", "type_from_access"]
-
 
 def type_from_access(base: PuppetType, keys: Sequence[Value]) -> Value:
     """
