@@ -28,9 +28,9 @@ from master.compiler.loading.loader import Loader
 from master.compiler.log import LogEntry
 from master.environments.directories import EnvironmentSettings, read_environment
 from master.environments.directory_environment import DirectoryEnvironment
-from master.files.code_files import MemoryFiles
 from master.ruby import RubyProgram, RubySettings, find_ruby
 from shared.errors import PuppetError
+from tests.support.memory_files import MemoryFiles
 
 FACTS: dict[str, Any] = {
     "os": {

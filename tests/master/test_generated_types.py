@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from master.files.code_files import MemoryFiles
 from master.module_types.generated import generated_manifest, read_generated
 from master.module_types.models import DeclaredAttribute, DeclaredType
 from master.module_types.registry import ModuleTypes
 from shared.errors import ParseError
+from tests.support.memory_files import MemoryFiles
 
 NOW = datetime(2024, 5, 6, 7, 8, 9, tzinfo=UTC)
 DECLARED = DeclaredType(

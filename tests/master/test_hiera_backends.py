@@ -69,7 +69,7 @@ def _on_disk(keys: Path, files: dict[str, str], manifest: str) -> list[str]:
     from master.compiler.loading.builtins import all_functions
     from master.compiler.loading.loader import Loader
     from master.environments.directory_environment import DirectoryEnvironment
-    from master.files.code_files import MemoryFiles
+    from tests.support.memory_files import MemoryFiles
 
     contents: dict[str, str | bytes] = {f"/env/{path}": text for path, text in files.items()}
     contents |= {str(path): path.read_bytes() for path in keys.iterdir()}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from master.files.code_files import MemoryFiles
 from master.module_types.models import DeclaredType
 from master.module_types.registry import ModuleTypes, RubyTypeCache
 from master.module_types.ruby_types import read_ruby_type
+from tests.support.memory_files import MemoryFiles
 
 
 def read(body: str, name: str = "x", **others: str) -> DeclaredType:

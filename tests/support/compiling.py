@@ -14,7 +14,7 @@ from master.compiler.loading.builtins import all_functions
 from master.compiler.loading.loader import Loader
 from master.compiler.log import LogEntry
 from master.environments.directory_environment import DirectoryEnvironment
-from master.files.code_files import MemoryFiles
+from tests.support.memory_files import MemoryFiles
 
 __all__ = ["ROOT", "Compiled", "compiled", "world_of"]
 

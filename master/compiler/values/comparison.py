@@ -52,10 +52,6 @@ def _times_equal(left: Value, right: Value) -> bool:
     return pair <= {Timespan, Timestamp, int, float} and pair != set(_TIMES) and _order_of_times(left, right) == 0
 
 
-def not_equals(left: Value, right: Value) -> bool:
-    return not equals(left, right)
-
-
 def compare(left: Value, right: Value) -> int:
     """
     Return -1, 0 or 1; strings are compared without regard to case.

@@ -90,16 +90,11 @@ def entries(hash_: Mapping[Any, Value]) -> Iterable[tuple[Value, Value]]:
     return [(key.value if key.__class__ is HashKey else key, value) for key, value in hash_.items()]
 
 
-def is_strictly_equal(left: Value, right: Value) -> bool:
-    """Return whether Ruby's `eql?` holds: strings are compared with their case, and 1 and 1.0 differ, at any depth."""
-    return bool(key_of(left) == key_of(right))
-
-
 def is_same(left: Value, right: Value) -> bool:
     """
     Return whether Ruby's `==` holds: strings are compared with their case, 1 equals 1.0, true differs from 1.
 
-    `-` on arrays and `unique` use `is_strictly_equal` instead.
+    `-` on arrays and `unique` compare by `key_of` instead, as Ruby's `eql?` does.
     """
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right

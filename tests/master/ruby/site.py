@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from master.environments.directory_environment import DirectoryEnvironment
-from master.files.code_files import MemoryFiles
 from master.ruby import RubyProgram, RubySettings, find_ruby
 from tests.support.compiling import Compiled, compiled
+from tests.support.memory_files import MemoryFiles
 
 PROGRAM = find_ruby("auto")
 needs_ruby = pytest.mark.skipif(not PROGRAM, reason="no ruby is find_ruby")
