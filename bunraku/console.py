@@ -28,7 +28,7 @@ def say(level: str, text: str) -> None:
 
 
 def complain(error: PuppetError) -> None:
-    """What is wrong, and what to try."""
+    """Log an error and what to try."""
     say("err", str(error))
     if error.hint:
         print(f"       {error.hint}", file=sys.stderr)

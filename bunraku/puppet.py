@@ -114,7 +114,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def show_help() -> int:
-    """The subcommands, one a line."""
+    """Print the subcommands, one a line; return 0."""
     width = max(map(len, COMMANDS))
     lines = [f"  {name:<{width}}  {doc}" for name, (doc, _) in sorted(COMMANDS.items())]
     print("Usage: puppet <subcommand> [options] [arguments]\n\nAvailable subcommands:\n" + "\n".join(lines))
@@ -123,7 +123,7 @@ def show_help() -> int:
 
 
 def complain(message: str, hint: str = "") -> int:
-    """`Error: …` and what to try, on standard error; 1."""
+    """Print `Error: …` and what to try on standard error; return 1."""
     print(f"Error: {message}", file=sys.stderr)
     if hint:
         print(hint, file=sys.stderr)

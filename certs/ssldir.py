@@ -127,12 +127,12 @@ class SslDir:
         return None if pem is None else _named(self.hostcrl, bundles.revocation_lists, pem)
 
     def certificate(self) -> x509.Certificate | None:
-        """This node's certificate; None when there is none yet."""
+        """Return this node's certificate; None when there is none yet."""
         pem = _read(self.hostcert)
         return None if pem is None else _named(self.hostcert, bundles.certificate, pem)
 
     def key(self, password: bytes | None = None) -> PrivateKey | None:
-        """This node's private key; None when there is none yet."""
+        """Return this node's private key; None when there is none yet."""
         try:
             return keys.load(self.hostprivkey, password)
         except FileNotFoundError:

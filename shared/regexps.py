@@ -172,6 +172,6 @@ def _compile(source: str) -> tuple[regex.Pattern[str], Mapping[str, tuple[int, .
 
 
 def quoted(text: str) -> str:
-    """`text` as a regular expression that matches itself, as Ruby's Regexp.escape writes it."""
+    """Return `text` as a regular expression that matches itself, as Ruby's Regexp.escape writes it."""
     special = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\f": "\\f", "\v": "\\v", " ": "\\ "}
     return "".join(special.get(c) or ("\\" + c if c in ".*?+^$|\\()[]{}-#" else c) for c in text)

@@ -102,7 +102,7 @@ def modules_of(environment: Environment) -> list[Path]:
 
 
 async def facts_for(host: Host, sources: FactSources, environment: Environment, *, certname: str, noop: bool) -> dict[str, Any]:
-    """This machine's facts; the environment's modules bring theirs, as no plugin sync comes first."""
+    """Return this machine's facts; the environment's modules bring theirs, as no plugin sync comes first."""
     modules = modules_of(environment)
     sources = replace(
         sources,

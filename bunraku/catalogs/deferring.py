@@ -45,7 +45,7 @@ class _Synced(DirectoryEnvironment):
 
 
 def functions_without_catalog() -> Mapping[str, Function]:
-    """Puppet's own functions that an agent can call: neither what declares resources nor what looks up a master's data."""
+    """Return Puppet's own functions that an agent can call: neither what declares resources nor what looks up a master's data."""
     from master.compiler.functions import files
 
     return {**builtin_functions(), **collect((files,))}
@@ -74,7 +74,7 @@ def resolver(settings: AgentSettings, environment: str, facts: Mapping[str, Any]
 
 def resolve_deferred(compilation: Compilation, deferred: richdata.WireDeferred) -> Any:
     """
-    The value of a deferred call, with the functions of `compiler`.
+    Return the value of a deferred call, with the functions of `compiler`.
 
     Raises:
         EvaluationError: there is no such function here, or it fails.
@@ -89,7 +89,7 @@ def resolve_deferred(compilation: Compilation, deferred: richdata.WireDeferred) 
 
 
 def _inward(value: Any) -> Value:
-    """A value of a catalog as functions take it."""
+    """Return a value of a catalog as functions take it."""
     match value:
         case richdata.WireSensitive():
             return Sensitive(_inward(value.value))

@@ -127,7 +127,7 @@ class ApplyCommand:
         self.times: dict[str, float] = {}
 
     async def run(self) -> int:
-        """The exit code; what is wrong has been logged."""
+        """Return the exit code; what is wrong has been logged."""
         from agent.state.logbridge import record_logging
 
         with record_logging(self.log):
@@ -252,7 +252,7 @@ class ApplyCommand:
         return Manifest(path=path)
 
     def _classes(self) -> list[str] | None:
-        """The names in the file of classes; [] without a file, None when it cannot be read, which has been said."""
+        """Return the names in the file of classes; [] without a file, None when it cannot be read, which has been said."""
         path = self.settings.classfile
         try:
             return path.read_text("utf-8").split()

@@ -151,12 +151,12 @@ class CatalogCommand:
         return apply(settings, settings.catalog_terminus, lambda: CATALOG.model.from_data(self.compiled(settings.certname)))
 
     def _agents(self) -> AgentSettings:
-        """The settings as this machine's agent has them."""
+        """Return the settings as this machine's agent has them."""
         return load(AgentSettings, section="agent", flags=self.flags)
 
     def compiled(self, name: str, environment: str = "", *, profile: bool = False) -> dict[str, Any]:
         """
-        A node's catalog as plain data.
+        Return a node's catalog as plain data.
 
         Raises:
             CompileError: it cannot be compiled. NotFound: the environment is not there. PuppetError: node or facts are not to be had.
@@ -181,11 +181,11 @@ class CatalogCommand:
         return data
 
     def _name(self) -> str:
-        """The node that is asked for: this one when none is named."""
+        """Return the node that is asked for: this one when none is named."""
         return self.options.exactly(1)[0] if self.options.names else self.settings()[1].certname
 
     def _operand(self, word: str) -> Catalog:
-        """One side of a comparison: a file, or what is to be compiled."""
+        """Return one side of a comparison: a file, or what is to be compiled."""
         from ..catalogs.localrun import catalog_from
 
         path = Path(word)

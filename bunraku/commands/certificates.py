@@ -34,7 +34,7 @@ local and only: the CA in this host's cadir. remote: the CA at ca_server, asked 
 
 
 def place_for(flags: dict[str, Any], *, make: bool = False) -> CaSite:
-    """The CA of this host, as the settings say; `make`: its folders, where root is the first to need them."""
+    """Return the CA of this host, as the settings say; `make`: its folders, where root is the first to need them."""
     settings = load(MasterSettings, section="master", flags=flags)
     if make and os.geteuid() == 0 and settings.ca:
         _for_the_master(settings)
@@ -116,7 +116,7 @@ def certificate(argv: Sequence[str]) -> int:
 
 
 def _location(words: list[str]) -> tuple[str, list[str]]:
-    """The value of --ca-location, and the other words; ConfigError when it is missing."""
+    """Return the value of --ca-location, and the other words; ConfigError when it is missing."""
     for index, word in enumerate(words):
         name, equals, value = word.partition("=")
         if name in ("--ca-location", "--ca_location"):
@@ -143,7 +143,7 @@ def _find(place: CaSite, names: list[str]) -> int:
 
 
 async def _remote(words: list[str]) -> int:
-    """The same against the CA at ca_server, with this host's certificate."""
+    """Run the action against the CA at ca_server, with this host's certificate; return the exit code."""
     from shared.indirector import Binding
     from shared.indirector.rest import Rest
     from shared.models.certificate import CERTIFICATE

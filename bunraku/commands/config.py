@@ -66,7 +66,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def in_force(section: str, flags: dict[str, Any]) -> dict[str, str]:
-    """All settings as text, by name, sorted; the agent's where master and agent differ, but in the master's section."""
+    """Return all settings as text, by name, sorted; the agent's where master and agent differ, but in the master's section."""
     texts: dict[str, str] = {}
     classes: list[type[CommonSettings]] = [MasterSettings, AgentSettings]
     for cls in classes if section != "master" else reversed(classes):
@@ -95,7 +95,7 @@ def of_environment(settings: MasterSettings) -> dict[str, str]:
 
 
 def print_settings(names: Sequence[str], section: str, flags: dict[str, Any], *, as_json: bool) -> int:
-    """One name: its bare value; several or all: `name = value`. An unknown name prints an empty value, as Puppet has it."""
+    """Print the bare value of one name, or `name = value` for several or all. An unknown name has an empty value, as in Puppet."""
     values = in_force(section, flags)
     chosen = values if tuple(names) in ((), ("all",)) else {name: values.get(canonical(name), "") for name in names}
     if as_json:

@@ -70,7 +70,7 @@ def _unknown(name: str) -> ResourceError:
 
 
 def providers_of(type_name: str, platform: Platform | None = None) -> Sequence[Provider[Any]]:
-    """All providers of a type, whether they fit or not; what some of them can do depends on the platform."""
+    """Return all providers of a type, whether they fit or not; what some of them can do depends on the platform."""
     log, host_platform = RunLog(), platform or Platform()
     files = FileContext(sources=LocalSources(), buckets=bucket_factory(Path("/nonexistent")), log=log)  # nothing is read or kept
     run = Providers({}, host_platform)
@@ -79,7 +79,7 @@ def providers_of(type_name: str, platform: Platform | None = None) -> Sequence[P
 
 
 def type_list() -> str:
-    """The types, one a line, each with the beginning of its text."""
+    """Return the types, one a line, each with the beginning of its text."""
     types = builtin_types()
     lines = (f"{name:<18} - {textwrap.shorten(types[name].declaration.doc, _SUMMARY, placeholder=' ...')}" for name in sorted(types))
     return "These are the types known to puppet:\n" + "\n".join(lines)
@@ -138,7 +138,7 @@ def _needs(confine: Iterable[Confine]) -> str:
 
 
 def conditions(facts: Mapping[str, Any]) -> str:
-    """Facts with the values that they must have."""
+    """Return facts with the values that they must have."""
     return " and ".join(
         f"{fact} {', '.join(map(text_of, value)) if isinstance(value, list | tuple) else text_of(value)}" for fact, value in facts.items()
     )

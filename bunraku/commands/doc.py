@@ -53,7 +53,7 @@ class ReferenceEntry:
 
 
 def functions() -> Iterator[ReferenceEntry]:
-    """The functions of the language and of stdlib."""
+    """Yield the functions of the language and of stdlib."""
     functions_by_name = {**stdlib_functions(), **all_functions()}
     for name in sorted(functions_by_name):
         yield ReferenceEntry(name, functions_by_name[name].doc, {"signatures": functions_by_name[name].usages()}, code=True)
@@ -75,7 +75,7 @@ def settings() -> Iterator[ReferenceEntry]:
 
 
 def types() -> Iterator[ReferenceEntry]:
-    """The resource types, each with its attributes."""
+    """Yield the resource types, each with its attributes."""
     for name, cls in sorted(builtin_types().items()):
         attributes = sorted(each for each, attribute in cls.declaration.attributes.items() if not attribute.meta)
         yield ReferenceEntry(name, cls.declaration.doc, {"attributes": attributes})

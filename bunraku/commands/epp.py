@@ -98,7 +98,7 @@ class EppCommand:
         return LocalEnvironment.of(self.master, environment_of(self.master), Manifest(), log)
 
     def _sources(self, site: LocalEnvironment) -> tuple[list[tuple[str, Source]], list[str]]:
-        """The templates with their names, and the names that are none. A module's template comes before a file of that name."""
+        """Return the templates with their names, and the names that are none. A module's template comes before a file of that name."""
         sources: list[tuple[str, Source]] = []
         missing: list[str] = []
         for word in self.options.names:
@@ -113,7 +113,7 @@ class EppCommand:
         return sources, missing
 
     def _given(self, nothing: str) -> str:
-        """The template that stands on the command line or is piped in; PuppetError(`nothing`) for none."""
+        """Return the template that stands on the command line or is piped in; PuppetError(`nothing`) for none."""
         if self.options.e is not None:
             return self.options.e
         if sys.stdin.isatty():
@@ -210,7 +210,7 @@ class EppCommand:
         return 0
 
     async def _compiler(self, site: LocalEnvironment) -> Compilation:
-        """A compilation of which nothing but top scope is there: the node's variables and facts."""
+        """Return a compilation of which nothing but top scope is there: the node's variables and facts."""
         name = self.agent.node_name_value if self.options.node is None else self.options.node
         node = await node_for(self.master, name)
         own_facts = {} if self.options.facts is None else given_facts(Path(self.options.facts))
@@ -220,7 +220,7 @@ class EppCommand:
         return compilation
 
     def _values(self, compilation: Compilation) -> dict[str, Value] | None:
-        """The parameters; None: the template is called without any, and sees all variables."""
+        """Return the parameters; None: the template is called without any, and sees all variables."""
         parameters: Any = None
         if self.options.values_file is not None:
             parameters = _of_file(compilation, Path(self.options.values_file))
@@ -265,7 +265,7 @@ def _write(text: str) -> None:
 
 
 def _valid(source: Source, strict: str, *, header: str = "") -> bool:
-    """Whether a template is right; what is not has been said."""
+    """Return whether a template is valid; print its errors."""
     diagnostics = problems(source, strict, epp=True)
     errors = [diagnostic for diagnostic in diagnostics if diagnostic.severity == "error"]
     if errors and header:

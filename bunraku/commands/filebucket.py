@@ -106,7 +106,7 @@ def _exactly(words: list[str], number: int, usage: str) -> list[str]:
 
 
 def _folder(options: FilebucketOptions, settings: AgentSettings) -> Path | None:
-    """The local bucket that is meant; None: the server's."""
+    """Return the local bucket that is meant; None: the server's."""
     if options.bucket:
         return Path(options.bucket).absolute()
     return settings.clientbucketdir if options.local else None
@@ -191,7 +191,7 @@ class BucketCommands:
             ) from err
 
     def _checked(self, text: str) -> str:
-        """The hex value of a checksum that may come with its `{algorithm}`; BadRequest when it is none."""
+        """Return the hex value of a checksum that may come with its `{algorithm}`; BadRequest when it is none."""
         value = text.strip().lower().removeprefix(f"{{{self.digest}}}")
         if not checksums.valid(self.digest, value):
             raise BadRequest(f'Invalid checksum "{text}"', hint=f"This bucket's are {checksums.HEX_LENGTH[self.digest]} hex digits long.")
@@ -226,7 +226,7 @@ class BucketCommands:
         return 0
 
     async def _side(self, word: str) -> tuple[IO[bytes], str]:
-        """An open file with the content, and what to call it."""
+        """Return an open file with the content, and what to call it."""
         opened = await asyncio.to_thread(_file_of, word)
         if opened is not None:
             return opened, word
@@ -292,7 +292,7 @@ def show_list(options: FilebucketOptions, settings: AgentSettings) -> int:
 
 
 def moment(text: str, name: str) -> datetime | None:
-    """A date, with a time if need be, in local time; None for ''. BadRequest when it is none."""
+    """Return a date, with a time if need be, in local time; None for ''. BadRequest when it is none."""
     if not text:
         return None
     match = _DATE.fullmatch(text.strip())

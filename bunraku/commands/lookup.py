@@ -129,7 +129,7 @@ def _answer(options: LookupCommandOptions, compilation: Compilation, merge: Any,
 
 def _value(compilation: Compilation, options: LookupCommandOptions, merge: Any, explainer: Explainer | None) -> Value:
     """
-    The value of the first key that has one.
+    Return the value of the first key that has one.
 
     Raises:
         NotFoundInData: none has, and there is no default. EvaluationError: the data is wrong, or the value is of another type.
@@ -148,7 +148,7 @@ def _value(compilation: Compilation, options: LookupCommandOptions, merge: Any, 
 
 
 async def _compiler(options: LookupCommandOptions, agent: AgentSettings, master: MasterSettings) -> Compilation:
-    """A compilation for the node: of its catalog with --compile, else of nothing, with its facts in top scope."""
+    """Return a compilation for the node: of its catalog with --compile, else of nothing, with its facts in top scope."""
     name = master.certname if options.node is None else options.node
     log = printer("debug" if agent.debug else "info" if agent.verbose else agent.log_level)
     given = {} if options.facts is None else given_facts(Path(options.facts))
@@ -169,7 +169,7 @@ async def _compiler(options: LookupCommandOptions, agent: AgentSettings, master:
 
 
 def _merge(options: LookupCommandOptions) -> Any:
-    """The strategy that the command line asks for; None when it does not say."""
+    """Return the strategy that the command line asks for; None when it does not say."""
     name = options.merge
     if name != "deep" and (options.sort_merged_arrays or options.merge_hash_arrays or options.knock_out_prefix is not None):
         raise ConfigError(
@@ -205,7 +205,7 @@ def _write(value: Value, form: str) -> None:
 
 
 def _plain(value: Value) -> Any:
-    """A value as JSON and YAML have it; what they have no words for as its text."""
+    """Return a value as JSON and YAML have it; what they have no words for as its text."""
     if isinstance(value, dict):
         return {key if isinstance(key, str | int) else to_s(key): _plain(item) for key, item in entries(value)}
     if isinstance(value, list):

@@ -78,7 +78,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 async def classified_node(name: str, settings: MasterSettings, terminus: str = "") -> Any:
-    """A node with its facts, as plain data, from another terminus than the settings' if one is named; NotFound."""
+    """Return a node with its facts, as plain data, from another terminus than the settings' if one is named; NotFound."""
     registry = choice_of(settings)
     factories = node_factories(settings)
     nodes = registry.terminus_named(NODE, factories, terminus) if terminus else registry.terminus(NODE, factories, settings.node_terminus)

@@ -49,7 +49,7 @@ def main(argv: Sequence[str]) -> int:
 
 async def download(settings: AgentSettings) -> list[str]:
     """
-    The paths of all that was fetched or removed.
+    Return the paths of all that was fetched or removed.
 
     Raises:
         PuppetError: a mount or a file could not be brought; which one, and why, has been logged.

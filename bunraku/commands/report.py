@@ -105,7 +105,7 @@ def print_last_runs(options: ReportOptions, settings: MasterSettings, now: datet
 
 
 def nodes_with_facts(settings: MasterSettings) -> Iterator[str]:
-    """The names of the nodes whose facts the master has stored; none where a terminus keeps them elsewhere. Blocks; OSError."""
+    """Yield the names of the nodes whose facts the master has stored; none where a terminus keeps them elsewhere. Blocks; OSError."""
     kind = settings.facts_terminus or "yaml"
     if kind in _FACT_FILES:
         folder = (settings.yamldir if kind == "yaml" else settings.server_datadir) / "facts"
@@ -121,7 +121,7 @@ def is_asked_for(run: LatestReport, options: ReportOptions, silent_for: int | No
 
 
 def lines_of(runs: Sequence[LatestReport], now: datetime) -> Iterator[str]:
-    """One line a node: status, name, when its report came, environment, and what was special about the run."""
+    """Yield one line a node: status, name, when its report came, environment, and what was special about the run."""
     width = max((len(run.node) for run in runs), default=0)
     for run in runs:
         when = "never" if run.received is None else f"{run.received:%Y-%m-%d %H:%M} UTC ({age(now, run.received)} ago)"
@@ -146,7 +146,7 @@ def age(now: datetime, then: datetime) -> str:
 
 
 def as_data(run: LatestReport, now: datetime) -> dict[str, Any]:
-    """A node's last run as plain data."""
+    """Return a node's last run as plain data."""
     seconds = None if run.received is None else int((now - run.received).total_seconds())
     return {
         "node": run.node,
@@ -164,7 +164,7 @@ def as_data(run: LatestReport, now: datetime) -> dict[str, Any]:
 
 def read(path: Path) -> Report:
     """
-    The report in a file.
+    Return the report in a file.
 
     Raises:
         PuppetError: it cannot be read. BadData: it holds no report.

@@ -108,7 +108,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def plain(value: Any) -> Any:
-    """A value as text where Puppet's language has no literal for it."""
+    """Return a value as text where Puppet's language has no literal for it."""
     return value.strftime("%Y-%m-%d %H:%M:%S %z") if isinstance(value, datetime) else value
 
 

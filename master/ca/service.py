@@ -172,11 +172,11 @@ class CaService:
         return found
 
     async def request(self, name: str) -> bytes | None:
-        """The PEM of a pending request, None when there is none."""
+        """Return the PEM of a pending request, None when there is none."""
         return await asyncio.to_thread(self.registry.request, valid_certname(name))
 
     async def requests(self) -> list[bytes]:
-        """The PEMs of all pending requests, by name."""
+        """Return the PEMs of all pending requests, by name."""
         return [pem for name in await asyncio.to_thread(self.registry.pending) if (pem := await self.request(name)) is not None]
 
     async def delete_request(self, name: str, *, client: Client | None = None) -> bool:
@@ -186,25 +186,25 @@ class CaService:
     # --- certificates
 
     async def certificate(self, name: str) -> bytes | None:
-        """The PEM of a certificate, None when there is none; `ca` is the CA's own, with its chain."""
+        """Return the PEM of a certificate, None when there is none; `ca` is the CA's own, with its chain."""
         if name == "ca":
             return await asyncio.to_thread(self.authority_pem)
         found = await asyncio.to_thread(self.authority.signed_certificate, valid_certname(name))
         return certificates.pem(found) if found is not None else None
 
     async def certificates(self) -> list[bytes]:
-        """The PEMs of all certificates in signed/, by name."""
+        """Return the PEMs of all certificates in signed/, by name."""
         names = [each.name for each in await self.statuses() if each.state != "requested"]
         return [pem for name in names if (pem := await self.certificate(name)) is not None]
 
     def authority_pem(self) -> bytes:
-        """The CA's bundle, the issuing certificate first."""
+        """Return the CA's bundle, the issuing certificate first."""
         signers = self.authority.signers()
         own = signers.own.certificate
         return bundles.dump([own, *(c for c in signers.bundle if c != own)])
 
     async def crl(self) -> bytes:
-        """The CRLs of the chain, ours first; as the file says now, whoever wrote it."""
+        """Return the CRLs of the chain, ours first; as the file says now, whoever wrote it."""
         return await asyncio.to_thread(self.authority.crl_pem)
 
     async def status(self, name: str) -> CertificateStatus | None:
@@ -212,7 +212,9 @@ class CaService:
         return await asyncio.to_thread(self.registry.status, name)
 
     async def statuses(self, state: str = "", kinds: Sequence[str] = ()) -> list[CertificateStatus]:
-        """All names, or those that are requested, signed or revoked, or have files of these kinds; BadRequest for others of either."""
+        """
+        Return all names, or those that are requested, signed or revoked, or have files of these kinds; BadRequest for others of either.
+        """
         if state and state not in STATES:
             raise BadRequest(f"State {quoted_for_log(state)} invalid; must be one of {', '.join(STATES)}")
         if unknown := [kind for kind in kinds if kind not in KINDS]:
@@ -262,7 +264,7 @@ class CaService:
 
     async def renew(self, certificate: bytes | None, *, client: Client | None = None) -> bytes:
         """
-        The PEM of a new certificate for the holder of this one (DER, from the TLS layer, which has seen the proof of possession).
+        Return the PEM of a new certificate for the holder of this one (DER, from the TLS layer, which has seen the proof of possession).
 
         Raises:
             NotFound: renewal is off. BadRequest: no certificate. Denied: foreign, expired or revoked.
@@ -287,7 +289,7 @@ class CaService:
         return await self._finish(self._write(self.authority.refresh_crl_if_due))
 
     async def ocsp(self, request: bytes) -> bytes:
-        """The DER of the answer to an OCSP request."""
+        """Return the DER of the answer to an OCSP request."""
         return await asyncio.to_thread(self.authority.answer_ocsp, request)
 
     # --- the writer
@@ -358,7 +360,7 @@ def _bulk(names: Iterable[str]) -> list[str]:
 
 
 def _storage_error(err: OSError) -> PuppetError:
-    """The system's word on a file as an error for the caller; the path is for the log only."""
+    """Return the system's word on a file as an error for the caller; the path is for the log only."""
     log.error("The CA could not write: %s", err)
     if err.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return OutOfSpace("The CA's disk is full; nothing was changed", hint="Make room; the CA goes on without a restart.")

@@ -340,7 +340,7 @@ class _Resolver:
 
 
 def _deeply(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
-    """Both merged, the right one winning; its keys come first, as other readers have it."""
+    """Return both merged, the right one winning; its keys come first, as other readers have it."""
     merged: dict[str, Any] = {}
     for key, item in right.items():
         old = left.get(key)

@@ -57,7 +57,7 @@ class CannotWrite(TypeError):
 
 
 def write(data: Any) -> str:
-    """One document, from `---` to its last newline; CannotWrite for what is neither a map, a list nor a scalar."""
+    """Return one document, from `---` to its last newline; CannotWrite for what is neither a map, a list nor a scalar."""
     document = _Document()
     document.node(data, "---", "")
     return "\n".join(document.lines) + "\n"
@@ -151,7 +151,7 @@ def _text(text: str, indent: str) -> str:
 
 
 def _block(text: str, indent: str) -> str:
-    """Several lines as they are; '' when that would not be read back the same."""
+    """Return several lines as they are; '' when that would not be read back the same."""
     body = text.rstrip("\n")
     if not body or body.lstrip("\n")[0] == " " or not _is_printable(text.replace("\n", "")):
         return ""

@@ -183,7 +183,7 @@ class Bucket:
     # -- writing ----------------------------------------------------------------------------------
 
     def incoming(self) -> Incoming:
-        """A content on its way in: `with bucket.incoming() as new: new.write(block) …; new.keep(value, path)`."""
+        """Return a content on its way in: `with bucket.incoming() as new: new.write(block) …; new.keep(value, path)`."""
         return Incoming(self)
 
     def add(self, blocks: Iterable[bytes], *, value: str | None = None, path: str | None = None) -> str:

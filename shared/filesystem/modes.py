@@ -57,7 +57,7 @@ def apply_mode(mode: str, current: int, *, directory: bool) -> int:
 
 
 def _part(part: str, before: int, original: int, directory: bool) -> int:
-    """One comma-separated part applied to `before`; `original` decides what `X` means."""
+    """Return one comma-separated part applied to `before`; `original` decides what `X` means."""
     who = part[: len(part) - len(part.lstrip("ugoa"))]
     everyone = dict.fromkeys((who or "a").replace("a", "ugo"))
     special = before >> 9

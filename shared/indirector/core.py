@@ -39,11 +39,11 @@ class Model(BaseModel):
     expiration: datetime | None = None  # UTC; None: never
 
     def to_data(self, dialect: Dialect) -> Any:
-        """Plain data for json, pson and yaml; override where a dialect differs."""
+        """Return plain data for json, pson and yaml; override where a dialect differs."""
         return self.model_dump(mode="json", exclude_none=True)
 
     def to_form(self, dialect: Dialect, format: Format) -> Any:
-        """Plain data for one format; override where formats differ in what they can say."""
+        """Return plain data for one format; override where formats differ in what they can say."""
         return self.to_data(dialect)
 
     def encoded(self, dialect: Dialect, format: Format) -> bytes | None:
@@ -229,7 +229,7 @@ class Indirection(Generic[M]):
         return self.plural or self.name + "s"
 
     def allowed(self, options: Mapping[str, Option]) -> dict[str, Option]:
-        """Those of `options` that a remote caller may pass; BadRequest when one stands more often than it may."""
+        """Return those of `options` that a remote caller may pass; BadRequest when one stands more often than it may."""
         prefixes = tuple(name[:-1] for name in self.options if name.endswith("*"))
         known = {k: v for k, v in options.items() if k in self.options or (prefixes and k.startswith(prefixes))}
         for name, value in known.items():
@@ -399,7 +399,9 @@ class Indirector(Mapping[str, "Binding[Any]"]):
         self._bindings = {binding.indirection.name: binding for binding in bindings}
 
     def prepared(self) -> Indirector:
-        """The same, its models built: they build themselves at first use, which a server's threads could come to at the same moment."""
+        """
+        Return the same, its models built: they build themselves at first use, which a server's threads could come to at the same moment.
+        """
         for binding in self._bindings.values():
             binding.indirection.model.model_rebuild()
         return self

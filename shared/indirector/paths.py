@@ -64,7 +64,7 @@ class IndirectorCall:
 
     def with_form(self, body: bytes) -> IndirectorCall:
         """
-        This call with the parameters of a form body added; those that stand in both count as repeated.
+        Return this call with the parameters of a form body added; those that stand in both count as repeated.
 
         Raises:
             BadRequest: the form names another environment than the query. Agents of 4 and later name theirs in both. In scheme A only

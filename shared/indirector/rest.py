@@ -31,7 +31,7 @@ class OpenAnswer(Protocol):
     headers: Mapping[str, str]
 
     def chunks(self) -> AsyncIterator[bytes]:
-        """The body; the connection is given back when it ends or is closed."""
+        """Return the body; the connection is given back when it ends or is closed."""
 
     async def read(self) -> bytes:
         """Return the whole body, bounded, for an error's text."""
@@ -48,10 +48,10 @@ class Transport(Protocol):
         """Return the peer's dialect; ask the peer the first time when it is not known."""
 
     async def send(self, outgoing: Outgoing, headers: Mapping[str, str], body: bytes | None = None) -> Answer:
-        """One exchange, the answer held in memory."""
+        """Return one exchange, the answer held in memory."""
 
     async def open(self, outgoing: Outgoing, headers: Mapping[str, str], body: AsyncIterator[bytes] | None = None) -> OpenAnswer:
-        """One exchange, bodies streamed both ways."""
+        """Return one exchange, bodies streamed both ways."""
 
 
 class Rest(Terminus[M]):

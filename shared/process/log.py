@@ -67,7 +67,7 @@ ORIGIN: ContextVar[RequestOrigin | None] = ContextVar("origin", default=None)
 
 
 def level_name(number: int) -> str:
-    """Puppet's name of a level: `err`, `notice`, …"""
+    """Return Puppet's name of a level: `err`, `notice`, …"""
     return next((name for name, value in reversed(list(LEVELS.items())) if number >= value), "debug")
 
 
@@ -215,7 +215,7 @@ class SyslogHandler(logging.handlers.SysLogHandler):
 
 
 def handler_for(destination: str, *, colour: str, ident: str, facility: str) -> logging.Handler:
-    """One destination: `console`, `syslog`, `journal`, or an absolute path (`*.json` and `*.jsonl` as objects)."""
+    """Return one destination: `console`, `syslog`, `journal`, or an absolute path (`*.json` and `*.jsonl` as objects)."""
     if destination == "console":
         return ConsoleHandler(colour=colour)
     if destination == "syslog":

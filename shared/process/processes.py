@@ -28,7 +28,7 @@ class Process:
         return True
 
     def command_line(self) -> str:
-        """Its arguments with blanks between; '' when there is no such process."""
+        """Return its arguments with blanks between; '' when there is no such process."""
         try:
             return (self.proc / str(self.pid) / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
         except OSError:

@@ -80,7 +80,7 @@ def absolute_paths(text: str) -> str:
 
 
 def default_certname() -> str:
-    """This host's full name in lower case."""
+    """Return this host's full name in lower case."""
     name = socket.getfqdn().lower().rstrip(".")
     return name if name and not name.startswith("localhost") else socket.gethostname().lower()
 
@@ -239,7 +239,7 @@ def _refuse_environments_own(conf: Conf) -> None:
 
 
 def unknown_settings(conf: Conf, *classes: type[Settings], also: Iterable[str] = ()) -> list[str]:
-    """One sentence for each setting of a file that nothing here reads, with a hint where a name is close to a known one."""
+    """Return one sentence for each setting of a file that nothing here reads, with a hint where a name is close to a known one."""
     known = {name for cls in classes for name in cls.model_fields} | set(also) | set(IGNORED_SETTINGS)
     return [
         f"Unknown setting {name} in [{section}] (file: {conf.path}, line: {entry.line}). {did_you_mean(name, known)}".rstrip()

@@ -23,7 +23,7 @@ def timeout(value: str) -> str:
 
 
 def size(value: Any) -> int:
-    """Bytes of `4096`, `64k`, `16MiB`, `1g`."""
+    """Return bytes of `4096`, `64k`, `16MiB`, `1g`."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     match = _SIZE.fullmatch(str(value).lower())

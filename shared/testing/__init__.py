@@ -118,6 +118,6 @@ class KnownEnvironments:
 
 
 async def pieces(*chunks: bytes) -> AsyncIterator[bytes]:
-    """The chunks, one after the other, as the body of a Stream."""
+    """Yield the chunks, one after the other, as the body of a Stream."""
     for chunk in chunks:
         yield chunk

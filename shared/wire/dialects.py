@@ -86,7 +86,7 @@ class Dialect:
         return [form for form in self.formats_of(indirection) if form.raw or form.name in self.readable]
 
     def dump(self, indirection: WireIndirection[Any], instance: WireModel, format: Format) -> bytes:
-        """One object as the bytes of a body."""
+        """Return one object as the bytes of a body."""
         if format.raw:
             return instance.to_bytes(self)
         ready = instance.encoded(self, format)

@@ -98,7 +98,7 @@ def of_content_type(header: str | None, formats: Sequence[Format]) -> Format:
 
 def accepted_formats(header: str, formats: Iterable[Format]) -> list[Format]:
     """
-    Those of `formats` (the preferred first) that an Accept header names, in the header's order.
+    Return those of `formats` (the preferred first) that an Accept header names, in the header's order.
 
     Items are MIME types, bare format names (3.x and 4.x clients) or wildcards; `q` is cut off and ignored.
 

@@ -13,7 +13,7 @@ _PIECE = 64 * 1024  # bytes
 
 
 def pieces(data: bytes) -> Iterator[bytes]:
-    """`data` in pieces of at most 64 KiB, none of which ends within an escape."""
+    """Yield `data` in pieces of at most 64 KiB, none of which ends within an escape."""
     start = 0
     while start < len(data):
         end = start + _PIECE

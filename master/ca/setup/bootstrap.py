@@ -44,7 +44,7 @@ def bootstrap(
     report: Audit = audit.to_log,
 ) -> CertificateAuthority:
     """
-    The CA of a master that starts: made if there is nothing, then the master's own key and certificate, if it has none.
+    Return the CA of a master that starts: made if there is nothing, then the master's own key and certificate, if it has none.
 
     Killed at any point, the next start goes on from there. Blocks, for seconds when it makes RSA keys.
 
@@ -143,7 +143,7 @@ def open_authority(
     report: Audit = audit.to_log,
 ) -> CertificateAuthority:
     """
-    The CA that is there, taken as it is: Puppet's of any version, with bundles, an intermediate, or an encrypted key.
+    Return the CA that is there, taken as it is: Puppet's of any version, with bundles, an intermediate, or an encrypted key.
 
     Raises:
         ConfigError: there is none, a part is missing, damaged or unreadable; nothing is changed.
@@ -181,7 +181,7 @@ def _unusable(files: CaFiles, err: OSError) -> ConfigError:
 
 
 def own_names(name: str, dns_alt_names: Sequence[str]) -> list[str]:
-    """The alternative names of a master's certificate: those configured, else `puppet`, its name and `puppet.<domain>`."""
+    """Return the alternative names of a master's certificate: those configured, else `puppet`, its name and `puppet.<domain>`."""
     if dns_alt_names:
         return [name, *dns_alt_names]
     domain = name.partition(".")[2]

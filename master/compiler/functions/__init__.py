@@ -48,7 +48,7 @@ __all__ = [
 
 
 def builtin_functions() -> Mapping[str, Function]:
-    """The core functions that need nothing of the catalog, by name."""
+    """Return the core functions that need nothing of the catalog, by name."""
     from . import arithmetic, calls, control, conversion, digests, extremes, hashes, iteration, logging, scan, strings, substitution, time
 
     return collect(

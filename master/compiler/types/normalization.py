@@ -151,7 +151,7 @@ def _merged_ranges(kind: type[Ranged], types: list[PuppetType]) -> list[PuppetTy
 
 
 def _joined(one: Ranged, two: Ranged) -> Ranged | None:
-    """One range for both, when they overlap (or, of integers, touch)."""
+    """Return one range for both, when they overlap (or, of integers, touch)."""
     (low, high), (other_low, other_high) = one.range, two.range
     gap = 1 if isinstance(one, IntegerType) else 0
     if high + gap < other_low or other_high + gap < low:

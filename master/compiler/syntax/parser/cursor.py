@@ -41,7 +41,7 @@ class TokenCursor(ABC):
             self.unexpected()
 
     def following(self) -> str:
-        """The kind of the next token; '' when the current one is the last."""
+        """Return the kind of the next token; '' when the current one is the last."""
         return self.tokens[self.index + 1][0] if self.index + 1 < len(self.tokens) else ""
 
     def take(self, kind: str) -> None:

@@ -67,7 +67,7 @@ class ResourceParser(TokenCursor):
         raise self.source.error(f"{what} can only be applied to a Resource Expression", at)
 
     def class_resource(self) -> SyntaxNode:
-        """`class { 'name': … }`"""
+        """Return `class { 'name': … }`"""
         at = self.at
         name = QualifiedName(at, self.token_end, "class")
         self.advance()
