@@ -19,7 +19,7 @@ class NativeTypes:
             "component": NativeType("component", frozenset(("name",))),
             **(extra or {}),
         }
-        self._declared: Mapping[str, Any] | None = None
+        self._declared = builtin_types()
 
     def find(self, name: str) -> NativeType | None:
         if name not in self._found:
@@ -31,12 +31,10 @@ class NativeTypes:
         return name in CORE
 
     def _find(self, name: str) -> NativeType | None:
-        if self._declared is None:
-            self._declared = builtin_types()
         declared = self._declared.get(name)
         if declared is not None:
             return native_type(name, declared.declaration)
-        known = next((each for each in _known() if each.name == name), None)
+        known = KNOWN.get(name)
         if known is None:
             return None
         attributes = (
@@ -45,14 +43,9 @@ class NativeTypes:
         return NativeType(name, attributes, known.namevars, known.isomorphic, trim_slashes=name == "file")
 
 
-def _known() -> list[Any]:
-    return list(KNOWN.values()) if isinstance(KNOWN, Mapping) else list(KNOWN)
-
-
 def native_type(name: str, declaration: Any) -> NativeType:
     """Return what the compiler needs to know of a declared type."""
     attributes_of_type = [attribute for attribute in declaration.attributes.values() if not attribute.meta]
     attributes = frozenset(attribute.name for attribute in attributes_of_type) | {"provider"}
     namevars = tuple(attribute.name for attribute in attributes_of_type if attribute.namevar) or ("name",)
-    isomorphic = bool(getattr(declaration, "isomorphic", name not in ("exec", "tidy")))
-    return NativeType(name, attributes, namevars, isomorphic, trim_slashes=name == "file")
+    return NativeType(name, attributes, namevars, declaration.isomorphic, trim_slashes=name == "file")

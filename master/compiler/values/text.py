@@ -99,12 +99,10 @@ def program(value: Value) -> str:
         return "[" + ", ".join([program(item) for item in value]) + "]"
     if kind is dict:
         return "{" + ", ".join([f"{program(key)} => {program(item)}" for key, item in entries(value)]) + "}"
-    if kind in (SemVer, SemVerRange, Timespan, Timestamp):
-        return f"'{value}'" if kind in (Timespan, Timestamp) else f"{kind.__name__}('{value}')"
-    if kind is URI:
-        return f"URI('{value}')"
-    if kind is Binary:
-        return f"Binary('{value}')"
+    if kind in (Timespan, Timestamp):
+        return f"'{value}'"
+    if kind in (SemVer, SemVerRange, URI, Binary):
+        return f"{kind.__name__}('{value}')"
     if kind is Deferred:
         attributes = {"name": value.name} | ({} if value.arguments is None else {"arguments": value.arguments})
         return f"Deferred({program(attributes)})"

@@ -92,23 +92,21 @@ def _not_undef(_: PuppetType, keys: Sequence[Value]) -> PuppetType:
 
 
 def _integer(_: PuppetType, keys: Sequence[Value]) -> PuppetType:
-    keys = flatten_arrays(keys)
-    if not 1 <= len(keys) <= 2:
-        raise BadOperand(f"Integer-Type supports [] with one or two arguments (from, to). Got {len(keys)}")
-    for index, key in enumerate(keys):
-        if key is not DEFAULT and key.__class__ is not int:
-            raise BadOperand(f"Integer-Type [] requires all arguments to be integers (or default). Got {ruby_class(key)}", index)
-    return IntegerType(*limits(keys))
+    return IntegerType(*_number_limits("Integer", (int,), "integers", keys))
 
 
 def _float(_: PuppetType, keys: Sequence[Value]) -> PuppetType:
+    return FloatType(*_number_limits("Float", (int, float), "floats, or integers", keys))
+
+
+def _number_limits(name: str, classes: tuple[type, ...], noun: str, keys: Sequence[Value]) -> tuple[float, float]:
     keys = flatten_arrays(keys)
     if not 1 <= len(keys) <= 2:
-        raise BadOperand(f"Float-Type supports [] with one or two arguments (from, to). Got {len(keys)}")
+        raise BadOperand(f"{name}-Type supports [] with one or two arguments (from, to). Got {len(keys)}")
     for index, key in enumerate(keys):
-        if key is not DEFAULT and key.__class__ not in (int, float):
-            raise BadOperand(f"Float-Type [] requires all arguments to be floats, or integers (or default). Got {ruby_class(key)}", index)
-    return FloatType(*limits(keys))
+        if key is not DEFAULT and key.__class__ not in classes:
+            raise BadOperand(f"{name}-Type [] requires all arguments to be {noun} (or default). Got {ruby_class(key)}", index)
+    return limits(keys)
 
 
 def _string(_: PuppetType, keys: Sequence[Value]) -> PuppetType:
