@@ -22,16 +22,12 @@ class FinishedStep:
 StepObserver = Callable[[FinishedStep], None]
 
 
-def _ignore_step(step: FinishedStep) -> None:
-    return
-
-
 class Steps:
     """The steps of one run. Each is timed for the observer, and in `metrics` for the report."""
 
     def __init__(self, observer: StepObserver | None = None, clock: Callable[[], float] = time.perf_counter) -> None:
         self.metrics: dict[str, float] = {}
-        self._observer = observer or _ignore_step
+        self._observer = observer
         self._clock = clock
         self._began = clock()
 
@@ -55,7 +51,8 @@ class Steps:
             seconds = self._clock() - began
             if metric:
                 self.metrics[metric] = self.metrics.get(metric, 0.0) + seconds
-            self._observer(FinishedStep(name, seconds, active.detail))
+            if self._observer is not None:
+                self._observer(FinishedStep(name, seconds, active.detail))
         failpoint(f"agent.{name}-done")
 
     def total(self) -> float:

@@ -4,6 +4,6 @@ from .data.sources import DataSources
 from .data_layers import DataLayers
 from .entry_points import detached_context, look_up
 from .explaining.explanation import Explainer
-from .merging import Merge, merge_of
+from .merging import merge_of
 
-__all__ = ["DataLayers", "DataSources", "Explainer", "Merge", "detached_context", "look_up", "merge_of"]
+__all__ = ["DataLayers", "DataSources", "Explainer", "detached_context", "look_up", "merge_of"]

@@ -16,7 +16,7 @@ import yaml
 
 from ..errors import BadData
 from . import yamlwriter
-from .yamlscalars import ALLOWED_CLASSES, Core, Psych, ScalarError, Scalars
+from .yamlscalars import Core, Psych, ScalarError, Scalars
 from .yamlwriter import OldSymbol, RubyObject, Symbol, YamlTimestamp
 
 MAX_DEPTH = 100  # levels of nesting
@@ -251,7 +251,6 @@ def dumps(data: Any) -> bytes:
 
 
 __all__ = [
-    "ALLOWED_CLASSES",
     "CORE",
     "MAX_DEPTH",
     "MAX_NODES",

@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING, Any
 
 from .agent import AgentSettings
-from .base import Layers, SettingOptions, Settings, canonical, flags_of, ignored_setting_texts, load, path_names, unknown_settings
+from .base import SettingOptions, Settings, canonical, flags_of, ignored_setting_texts, load, path_names, unknown_settings
 from .common import CommonSettings
-from .conf import Conf, parse, read
+from .conf import Conf, read
 from .ignored import IGNORED_SETTINGS, IgnoredSetting
 from .values import setting_text
 
@@ -15,7 +15,6 @@ __all__ = [
     "CommonSettings",
     "Conf",
     "IgnoredSetting",
-    "Layers",
     "MasterSettings",
     "SettingOptions",
     "Settings",
@@ -23,7 +22,6 @@ __all__ = [
     "flags_of",
     "ignored_setting_texts",
     "load",
-    "parse",
     "path_names",
     "read",
     "setting_text",

@@ -8,11 +8,10 @@ from types import CodeType
 from ..syntax import nodes as n
 from ..syntax.source import Source
 from . import calls, control, declarations, definitions, expressions, texts
-from .headers import CODE, CONSTANT, NONE, READ, DefinitionHeader, ParameterHeader, headers
+from .headers import CONSTANT, NONE, READ, DefinitionHeader, ParameterHeader, headers
 from .writer import Effect, Marks, Rule, Writer
 
 __all__ = [
-    "CODE",
     "CONSTANT",
     "NONE",
     "READ",
