@@ -14,12 +14,12 @@ from agent.servers.http import HttpClient
 from agent.servers.server import DialectCache, Server
 from agent.servers.sites import Site
 from agent.servers.tls import Verifier
-from certs import ocsp
 from shared.indirector import Binding
 from shared.indirector.rest import Rest
 from shared.models.ocsp import OCSP, key_of
 from shared.settings import AgentSettings, Conf, load
 from shared.wire.dialects import LEGACY, MODERN, Dialect
+from tests.support import ocsp_client
 from tests.support.processes import Done, MasterProcess, OurAgent, master
 
 pytestmark = pytest.mark.slow
@@ -45,7 +45,7 @@ def openssl(process: MasterProcess, agent: OurAgent, *more: str) -> Done:
     return Done(done.returncode, (done.stdout + done.stderr).decode())
 
 
-async def through_the_indirector(process: MasterProcess, asking: OurAgent, about: OurAgent, dialect: Dialect) -> ocsp.StatusResponse:
+async def through_the_indirector(process: MasterProcess, asking: OurAgent, about: OurAgent, dialect: Dialect) -> ocsp_client.StatusResponse:
     """The same question as a find of the indirection: a binding, a terminus, the agent's own transport."""
     flags = {"confdir": str(asking.root / "confdir"), "server": "localhost", "masterport": process.port, "certname": asking.certname}
     settings = load(AgentSettings, section="agent", flags=flags, conf=Conf())
@@ -54,12 +54,14 @@ async def through_the_indirector(process: MasterProcess, asking: OurAgent, about
     )
     certificate = x509.load_pem_x509_certificate(about.certificate.read_bytes())
     authority = x509.load_pem_x509_certificate((about.ssl / "certs" / "ca.pem").read_bytes())
-    question = ocsp.build_request(certificate, authority, nonce=b"0123456789abcdef")
+    question = ocsp_client.build_request(certificate, authority, nonce=b"0123456789abcdef")
     async with HttpClient.of(settings, verifier) as client:
         transport = Server(Site("localhost", process.port), client, DialectCache(fixed=dialect), lambda: "production")
         found = await Binding(OCSP, Rest(OCSP, transport, prefix="puppet-ca")).find(key_of(question))
     assert found is not None
-    return ocsp.verify_response(found.content, certificate=certificate, issuer=authority, now=datetime.now(UTC), nonce=b"0123456789abcdef")
+    return ocsp_client.verify_response(
+        found.content, certificate=certificate, issuer=authority, now=datetime.now(UTC), nonce=b"0123456789abcdef"
+    )
 
 
 async def test_a_certificate_is_good_until_it_is_revoked(tmp_path: Path) -> None:

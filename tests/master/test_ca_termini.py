@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from cryptography import x509
 
-from certs import bundles, ocsp
+from certs import bundles
 from master.termini.ca import CaCertificates, CaCrls, CaOcsp, CaRequests, CaStatuses, NoCa
 from shared.errors import BadRequest, Conflict, NotFound
 from shared.indirector.core import Binding, request_for
@@ -15,6 +15,7 @@ from shared.models.certificate_revocation_list import CERTIFICATE_REVOCATION_LIS
 from shared.models.certificate_status import CERTIFICATE_STATUS, CertificateStatus
 from shared.models.ocsp import OCSP, key_of
 from shared.wire.dialects import LEGACY, MODERN
+from tests.support import ocsp_client
 from tests.support.ca_site import empty_site, new_key, pem, site
 
 __all__ = ["empty_site", "new_key", "pem", "site"]
@@ -70,8 +71,8 @@ async def test_ocsp_goes_through_an_indirection_like_any_other(ca, pem) -> None:
     await ca.submit_request("web1", pem("web1"))
     leaf = x509.load_pem_x509_certificate(await ca.set_state("web1", "signed"))
     own = ca.authority.certificate
-    found = await Binding(OCSP, CaOcsp(ca)).find(key_of(ocsp.build_request(leaf, own)))
-    assert ocsp.verify_response(found.content, certificate=leaf, issuer=own, now=ca.authority.now()).status == "good"
+    found = await Binding(OCSP, CaOcsp(ca)).find(key_of(ocsp_client.build_request(leaf, own)))
+    assert ocsp_client.verify_response(found.content, certificate=leaf, issuer=own, now=ca.authority.now()).status == "good"
     with pytest.raises(BadRequest):
         await Binding(OCSP, CaOcsp(ca)).find("no base64!")
 

@@ -6,12 +6,13 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from certs import bundles, csr, ocsp
+from certs import bundles, csr
 from certs.bundles import dump
 from master.ca.policy import SigningPolicy
 from master.ca.setup.bootstrap import ensure_own_certificate
 from shared.errors import BadRequest, NotFound, OutOfSpace, Unavailable
 from shared.indirector.core import Client
+from tests.support import ocsp_client
 from tests.support.ca_site import key
 
 ADMIN = Client("admin", "10.0.0.9", True)
@@ -186,7 +187,7 @@ async def test_ocsp_answers_from_the_records(site, pem) -> None:
     own, now = ca.authority.certificate, site.clock.now
     for name, wanted in (("a", "good"), ("b", "revoked")):
         leaf = x509.load_pem_x509_certificate(await ca.certificate(name) or b"")
-        said = ocsp.verify_response(await ca.ocsp(ocsp.build_request(leaf, own)), certificate=leaf, issuer=own, now=now)
+        said = ocsp_client.verify_response(await ca.ocsp(ocsp_client.build_request(leaf, own)), certificate=leaf, issuer=own, now=now)
         assert said.status == wanted
     assert x509.ocsp.load_der_ocsp_response(await ca.ocsp(b"junk")).response_status.name == "MALFORMED_REQUEST"
     await ca.close()
