@@ -137,7 +137,7 @@ TOLD: list[tuple[Any, Any]] = [
     (Apt, lambda p: p.uninstall(Package(HOSTILE, {}), None)),
     (Dpkg, lambda p: p.install(Package("x", {"source": HOSTILE}), None)),
     (Dpkg, lambda p: p.purge(Package(HOSTILE, {}), None)),
-    (Systemd, lambda p: p.enabled(Service(HOSTILE, {}))),
+    (Systemd, lambda p: p.enablement(Service(HOSTILE, {}))),
     (Systemd, lambda p: p.set_enable(Service(HOSTILE, {}), "true", None)),
 ]
 

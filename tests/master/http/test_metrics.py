@@ -69,7 +69,7 @@ async def test_on_the_port_of_agents_only_a_rule_lets_anyone_in(serve: Serve, tm
     async with serve(auth_conf=rules) as master:
         agent, other = await master.client("agent1"), await master.client("agent2")
         assert (await agent.ask("GET", "/production/node/agent1?")).status == 200
+        assert (await other.ask("GET", "/metrics")).status == 403  # so that the server has taken its connection over, too
         text = (await agent.ask("GET", "/metrics")).body.decode()
         assert 'puppet_requests_total{indirection="node",method="GET",status="200"} 1' in text
         assert "puppet_connections 2" in text
-        assert (await other.ask("GET", "/metrics")).status == 403
