@@ -16,7 +16,7 @@ help:
 	@echo "make compose-base  a base image for it where no registry is reachable (needs root and debootstrap)"
 	@echo "make test    unit, end-to-end and conformance tests"
 	@echo "make unit    the same without the slow ones"
-	@echo "make check   ruff, mypy --strict, then make test"
+	@echo "make check   ruff, vulture, mypy --strict, then make test"
 	@echo "make interop the same against Debian's puppet-agent, which must be installed"
 	@echo "make peers   other releases of Puppet in folders (3.8, 5.5, 8), for interop tests (root, debootstrap)"
 	@echo "make image   a Debian in a folder, in which interop tests change users, packages and services (needs root)"
