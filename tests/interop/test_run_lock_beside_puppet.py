@@ -17,9 +17,9 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow]
 OURS = """
 import sys, time
 from pathlib import Path
-from agent.cli import entitle
+from agent.cli import set_process_title
 from agent.run.lock import RunLock
-entitle("puppet agent")
+set_process_title("puppet agent")
 assert RunLock(Path(sys.argv[1])).acquire()
 print("held", flush=True)
 time.sleep(60)

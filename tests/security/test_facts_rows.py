@@ -29,7 +29,8 @@ def watch(event, args):
         seen.append(["run", [str(each) for each in args[1]]])
 sys.addaudithook(watch)
 from agent.facts.builtin.host import Host
-facts = asyncio.run(gather(Host(), Sources()))
+from agent.facts.facter import FactSources, gather
+facts = asyncio.run(gather(Host(), FactSources()))
 json.dump({"facts": facts, "seen": seen}, sys.stdout, default=str)
 """
 

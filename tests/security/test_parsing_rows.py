@@ -126,7 +126,6 @@ async def test_PRS_07_large_facts_are_compiled_stored_and_read_back_as_they_are(
     node = json.loads((await client.ask("GET", "/puppet/v3/node/agent1?environment=production")).body)
     assert node["parameters"]["large"] == facts["large"] and node["parameters"]["many"] == facts["many"]
     assert "trusted" not in node["parameters"] and node["parameters"]["clientcert"] == "agent1"
-    wired.master.indirector.facts.terminus._large.clear()  # type: ignore[attr-defined]  # as after a restart
     again = await client.ask("POST", "/puppet/v3/catalog/agent1?environment=production", b"", Content_Type=FORM)
     assert (again.status, "agent1 blue" in again.text) == (200, True)
     stored = await wired.master.indirector.facts.find("agent1", environment="production")
@@ -193,7 +192,6 @@ async def test_PRS_11_large_facts_that_are_read_back_become_no_objects_in_the_pr
     client = await wired.client("agent1")
     facts: dict[str, object] = {"colour": "blue", **{f"fact {n}": f"value {n}" for n in range(5000)}}
     assert (await wired.catalog(client, "agent1", facts)).status == 200
-    wired.master.indirector.facts.terminus._large.clear()  # type: ignore[attr-defined]  # as after a restart
     monkeypatch.setattr(Facts, "from_data", classmethod(refuse))
     answer = await client.ask("POST", "/puppet/v3/catalog/agent1?environment=production", b"", Content_Type=FORM)
     assert (answer.status, "agent1 blue" in answer.text) == (200, True), answer.text[:500]

@@ -16,7 +16,7 @@ from shared.failpoints import VARIABLE
 APPLY = """
 import asyncio, json, sys
 from pathlib import Path
-from agent.servers.dipper import buckets
+from agent.servers.dipper import bucket_factory
 from agent.providers import builtin_providers
 from agent.providers.file.context import FileContext
 from agent.state.runlog import RunLog
@@ -32,7 +32,7 @@ from shared.types import builtin_types
 root = Path(sys.argv[1])
 catalog = Catalog.from_data(json.loads(sys.stdin.read()))
 log = RunLog()
-files = FileContext(LocalSources(), buckets(root / "bucket"), log)
+files = FileContext(LocalSources(), bucket_factory(root / "bucket"), log)
 providers = Providers(builtin_providers(log=log, files=lambda: files), Platform.here({}))
 context = ApplyContext(log=log, providers=providers, state=StateFile(root / "state.yaml"), store=TransactionStore(root / "store.yaml"))
 applied = asyncio.run(apply_catalog(resources_of(catalog, builtin_types()), context))
