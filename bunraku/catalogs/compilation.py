@@ -178,12 +178,12 @@ class LocalEnvironment:
 
     settings: MasterSettings
     environment: Environment
-    world: DirectoryEnvironment
+    host: DirectoryEnvironment
     loader: Loader
 
     @classmethod
     def of(cls, settings: MasterSettings, environment: Environment, manifest: Manifest, log: Say) -> LocalEnvironment:
-        world = DirectoryEnvironment(
+        host = DirectoryEnvironment(
             environment.name,
             environment.root,
             DiskFiles(),
@@ -198,7 +198,7 @@ class LocalEnvironment:
         def told(level: str, diagnostic: Diagnostic) -> None:
             log(LogEntry(level, diagnostic.message, diagnostic.where))
 
-        return cls(settings, environment, world, Loader(world, NAMES, CodeCache(), log=told, builtins=all_functions()))
+        return cls(settings, environment, host, Loader(host, NAMES, CodeCache(), log=told, builtins=all_functions()))
 
     def compilation(self, node: Node, facts: Mapping[str, Any], log: Say, external: Mapping[str, Any]) -> Compilation:
         """Return a compilation of this node's catalog; `external`: external data among the trusted facts."""
@@ -212,7 +212,7 @@ class LocalEnvironment:
             trusted=trusted_data(node.name, None, external),
             server_facts={},
         )
-        return Compilation(self.world, self.loader, node_input, log)
+        return Compilation(self.host, self.loader, node_input, log)
 
     def data(self, compilation: Compilation) -> dict[str, Any]:
         """
@@ -252,7 +252,7 @@ def compile_here(
         profile(profile_text(site, node, facts, external))
 
     def done() -> None:
-        site.world.close()
+        site.host.close()
         compilation.dispose()
 
     return Compiled(CATALOG.model.from_data(data), lambda deferred: resolve_deferred(compilation, deferred), seconds, done)

@@ -102,7 +102,7 @@ class EppCommand:
         sources: list[tuple[str, Source]] = []
         missing: list[str] = []
         for word in self.options.names:
-            path = site.world.find_file(word, "templates") or word
+            path = site.host.find_file(word, "templates") or word
             if not Path(path).is_file():
                 missing.append(word)
                 continue
@@ -194,7 +194,7 @@ class EppCommand:
         wrong = 0
         for number, name in enumerate(self.options.names):
             path = name
-            if site.world.find_file(name, "templates") is None and Path(name).exists():
+            if site.host.find_file(name, "templates") is None and Path(name).exists():
                 path = str(Path(name).absolute())
             try:
                 text = _render_template(compilation, "epp", path, parameters)

@@ -1,4 +1,4 @@
-"""An environment's folder as the compiler's World."""
+"""An environment's folder as the compiler's host."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from shared.errors import EvaluationError, ParseError
 from ..compiler.host import NO_ARGUMENTS, DataContext, ExportedResource, LookupArguments, NativeTypeLookup, NodeInput, RubyRuntime
 from ..compiler.syntax.source import Source
 from ..compiler.values.core import Value
-from ..files.code_files import CodeFiles
+from ..files.code_files import CodeFiles, DiskFiles
 from ..files.manifest_access import ManifestAccess
 from ..hiera import DataLayers, DataSources, detached_context, look_up
 from ..module_types.registry import ModuleTypes, RubyTypeCache
 from ..ruby import RubyHost, RubyProgram
+from .directories import Environments
 
 _MODULE = re.compile(r"[a-z]\w*", re.ASCII)
 PROGRAM_TIMEOUT = 300.0
@@ -29,7 +30,7 @@ class DirectoryEnvironment:
     """
     An environment in a folder: `manifests` is its main manifest or a folder of them, modules are found along `modulepath`.
 
-    `settings` are what `$settings::…` and the compiler itself read. `files` are those whose change makes another world;
+    `settings` are what `$settings::…` and the compiler itself read. `files` are those whose change makes another host;
     templates and the like are read through `live` each time they are used. `ruby_types` keeps what was read of types in Ruby;
     `note` is told of types whose attributes are not known. `data_provider` is what environment.conf says of data;
     `access` is what manifests may read and start on this host. `ruby` runs what modules have in Ruby.
@@ -246,3 +247,9 @@ def _tidy(path: str) -> str:
     """Return a path without `.` and `..`; a slash at the end stays, it says that a folder is meant."""
     tidy = posixpath.normpath(path)
     return f"{tidy}/" if path.endswith("/") and tidy != "/" else tidy
+
+
+def compiler_host(environments: Environments, name: str) -> DirectoryEnvironment:
+    """Return the environment of that name with its files as they are on disk now; raise NotFound for an unknown one."""
+    environment = environments.read(name)
+    return DirectoryEnvironment(name, environment.root, DiskFiles(), modulepath=environment.modulepath, manifest=environment.manifest)

@@ -37,7 +37,7 @@ class LoadedEnvironment:
     """
 
     environment: Environment
-    world: DirectoryEnvironment
+    host: DirectoryEnvironment
     loader: Loader
     version: int | str
     files: TrackedFiles
@@ -49,7 +49,7 @@ class LoadedEnvironment:
         self.live.take_signatures()
         # With a timeout, older files may have changed since; only files that this compile reads first can be compared.
         since = 0 if self.environment.environment_timeout == 0 else self.files.count
-        settings = self.world.settings()
+        settings = self.host.settings()
         folders = (str(settings[name]) for name in ("confdir", "codedir") if name in settings)
         own_folders = [self.environment.root, *self.environment.modulepath, *folders]
         return lambda: self.files.changed(since) or self.live.changed(below=own_folders)
@@ -110,7 +110,7 @@ class LoadedEnvironments:
         for loaded_name in [name] if name is not None else list(self._loaded):
             dropped = self._loaded.pop(loaded_name, None)
             if dropped is not None:
-                dropped.world.close()
+                dropped.host.close()
 
     def _load(self, name: str) -> LoadedEnvironment:
         files, live = TrackedFiles(), TrackedFiles()
@@ -122,7 +122,7 @@ class LoadedEnvironments:
             "modulepath": os.pathsep.join(environment.modulepath),
             "config_version": environment.config_version,
         }
-        world = DirectoryEnvironment(
+        host = DirectoryEnvironment(
             name,
             environment.root,
             files,
@@ -136,5 +136,5 @@ class LoadedEnvironments:
             access=ManifestAccess(self.settings.read_roots, self.settings.hidden, self.settings.programs),
             ruby=self._ruby,
         )
-        loader = Loader(world, NAMES, self.cache, log=self.log, builtins=self.functions)
-        return LoadedEnvironment(environment, world, loader, version_of(environment, now=self.now), files, live, self.clock())
+        loader = Loader(host, NAMES, self.cache, log=self.log, builtins=self.functions)
+        return LoadedEnvironment(environment, host, loader, version_of(environment, now=self.now), files, live, self.clock())

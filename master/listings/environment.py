@@ -20,7 +20,7 @@ from ..compiler.syntax.checker import Diagnostic
 from ..compiler.syntax.checker.report import Strict
 from ..compiler.syntax.source import Source
 from ..environments.directories import Environments
-from ..environments.directory_environment import DirectoryEnvironment
+from ..environments.directory_environment import DirectoryEnvironment, compiler_host
 from ..files.code_files import DiskFiles
 from .classes import classes
 from .key_order import sorted_as_clojure
@@ -50,12 +50,14 @@ class Listings:
             case "tasks":
                 return plainjson.dumps(list(self._tasks(environment)))
             case "task":
-                return plainjson.dumps(task(self._world(environment), question["module"], question["name"]))
+                return plainjson.dumps(task(compiler_host(self.environments, environment), question["module"], question["name"]))
             case "plans":
                 where = [{"name": environment, "code_id": None}]
-                return plainjson.dumps([{"name": name, "environment": where} for name in plans(self._world(environment))])
+                return plainjson.dumps(
+                    [{"name": name, "environment": where} for name in plans(compiler_host(self.environments, environment))]
+                )
             case _:
-                return plainjson.dumps(plan(self._world(environment), question["module"], question["name"]))
+                return plainjson.dumps(plan(compiler_host(self.environments, environment), question["module"], question["name"]))
 
     def forget(self) -> None:
         """Forget all remembered classes."""
@@ -63,10 +65,10 @@ class Listings:
 
     def classes(self, environment: str) -> dict[str, Any]:
         """Return the classes in each manifest of an environment, or the error in it, by file."""
-        world = self._world(environment)
+        host = compiler_host(self.environments, environment)
         before = self._read.pop(environment, {})
         now: ListedByPath = {}
-        files = [self._classes_of(path, before, now) for path in sorted(set(_manifests(world)))]
+        files = [self._classes_of(path, before, now) for path in sorted(set(_manifests(host)))]
         self._read[environment] = now
         while len(self._read) > MAX_ENVIRONMENTS:
             self._read.popitem(last=False)
@@ -74,8 +76,8 @@ class Listings:
 
     def modules(self, environment: str) -> dict[str, Any]:
         """Return the modules of an environment with their Forge name and version, where their metadata have them."""
-        world = self._world(environment)
-        return {"modules": [self._module(world, root) for root in world.module_roots()], "name": environment}
+        host = compiler_host(self.environments, environment)
+        return {"modules": [self._module(host, root) for root in host.module_roots()], "name": environment}
 
     def _all_modules(self) -> Iterator[dict[str, Any]]:
         for name in self.environments.names():
@@ -86,7 +88,7 @@ class Listings:
 
     def _tasks(self, environment: str) -> Iterator[dict[str, Any]]:
         """Yield the valid tasks; log the errors of the others."""
-        for name, metadata in tasks(self._world(environment)):
+        for name, metadata in tasks(compiler_host(self.environments, environment)):
             if isinstance(metadata, WrongTask):
                 self.log("warning", f"The task {name} of environment {environment} is not listed: {metadata.message}")
                 continue
@@ -96,12 +98,6 @@ class Listings:
                 "description": sorted_as_clojure(metadata.get("description", "")),
                 "environment": [{"name": environment, "code_id": None}],
             }
-
-    def _world(self, environment: str) -> DirectoryEnvironment:
-        configured = self.environments.read(environment)
-        return DirectoryEnvironment(
-            environment, configured.root, DiskFiles(), modulepath=configured.modulepath, manifest=configured.manifest
-        )
 
     def _classes_of(self, path: str, before: ListedByPath, now: ListedByPath) -> dict[str, Any]:
         try:
@@ -127,12 +123,12 @@ class Listings:
         except PuppetError as err:
             return {"error": str(err), "path": path}
 
-    def _module(self, world: DirectoryEnvironment, root: str) -> dict[str, Any]:
+    def _module(self, host: DirectoryEnvironment, root: str) -> dict[str, Any]:
         """Return one module. Invalid metadata count as none, because the classes of such a module are usable all the same."""
         name, version = root.rpartition("/")[2], None
         path = f"{root}/metadata.json"
         try:
-            content = world.files.read(path)
+            content = host.files.read(path)
             metadata = plainjson.loads(content) if content else {}
         except PuppetError as err:
             self.log("warning", f"{path} cannot be read: {err}")
@@ -144,13 +140,13 @@ class Listings:
         return {"name": name, "version": version}
 
 
-def _manifests(world: DirectoryEnvironment) -> Iterator[str]:
+def _manifests(host: DirectoryEnvironment) -> Iterator[str]:
     """Yield the paths of the main manifests and of those of all modules, without hidden ones."""
-    files = world.files
-    if world.manifest is not None and not files.is_folder(world.manifest) and files.exists(world.manifest):
-        yield world.manifest
-    folders = [world.manifest] if world.manifest is not None and files.is_folder(world.manifest) else []
-    for folder in [*folders, *(f"{root}/manifests" for root in world.module_roots())]:
+    files = host.files
+    if host.manifest is not None and not files.is_folder(host.manifest) and files.exists(host.manifest):
+        yield host.manifest
+    folders = [host.manifest] if host.manifest is not None and files.is_folder(host.manifest) else []
+    for folder in [*folders, *(f"{root}/manifests" for root in host.module_roots())]:
         for path in files.matching(folder, "**/*.pp"):
             if "/." not in path.removeprefix(folder):
                 yield path

@@ -19,8 +19,7 @@ from ..compiler.syntax import nodes as n
 from ..compiler.syntax.parser import parse
 from ..compiler.syntax.source import Source
 from ..environments.directories import Environments
-from ..environments.directory_environment import DirectoryEnvironment
-from ..files.code_files import DiskFiles
+from ..environments.directory_environment import DirectoryEnvironment, compiler_host
 from .source_text import text_of
 
 KINDS = ("class", "defined_type", "node")
@@ -137,12 +136,12 @@ class ResourceTypes:
             NotFound: there is no such environment.
         """
         name = check_name(name)
-        world = self._world(environment)
-        candidates = [entry for source in world.manifests() for entry in self._of(source, None)]
+        host = compiler_host(self.environments, environment)
+        candidates = [entry for source in host.manifests() for entry in self._of(source, None)]
         segments = name.split("::")
         for count in range(len(segments), 0, -1) if _CLASS.fullmatch(name) else ():
             path = "/".join(segments[1:count]) if count > 1 else "init"
-            source = world.module_file(segments[0], f"manifests/{path}.pp")
+            source = host.module_file(segments[0], f"manifests/{path}.pp")
             candidates += self._of(source, segments[0]) if source is not None else []
         matching = [entry for entry in candidates if entry["name"] == name]
         return min(matching, key=lambda entry: KINDS.index(entry["kind"]), default=None)
@@ -150,9 +149,9 @@ class ResourceTypes:
     def search(self, environment: str, pattern: str, kind: str) -> list[DefinitionEntry]:
         """Return all entries whose name matches, by kind, then name; raise NotFound for an unknown environment."""
         expression, kind = check_pattern(pattern), check_kind(kind)
-        world = self._world(environment)
+        host = compiler_host(self.environments, environment)
         known: dict[tuple[str, str], DefinitionEntry] = {}
-        for source, module in self._sources(world):
+        for source, module in self._sources(host):
             for entry in self._of(source, module):
                 known.setdefault((entry["kind"], entry["name"]), entry)
         ordered = sorted(known.items(), key=lambda item: (KINDS.index(item[0][0]), item[0][1]))
@@ -169,25 +168,19 @@ class ResourceTypes:
         """Forget all remembered entries."""
         self._read.clear()
 
-    def _world(self, environment: str) -> DirectoryEnvironment:
-        configured = self.environments.read(environment)
-        return DirectoryEnvironment(
-            environment, configured.root, DiskFiles(), modulepath=configured.modulepath, manifest=configured.manifest
-        )
-
-    def _sources(self, world: DirectoryEnvironment) -> Iterator[tuple[Source, str | None]]:
+    def _sources(self, host: DirectoryEnvironment) -> Iterator[tuple[Source, str | None]]:
         """Yield the main manifests, then those of each module; of two modules with one name the first counts."""
-        for source in world.manifests():
+        for source in host.manifests():
             yield source, None
         seen: set[str] = set()
-        for folder in world.modulepath:
-            for module in world.files.names(folder):
-                if module in seen or not _CLASS.fullmatch(module) or not world.files.is_folder(f"{folder}/{module}"):
+        for folder in host.modulepath:
+            for module in host.files.names(folder):
+                if module in seen or not _CLASS.fullmatch(module) or not host.files.is_folder(f"{folder}/{module}"):
                     continue
                 seen.add(module)
                 root = f"{folder}/{module}"
-                for path in world.files.matching(root, "manifests/**/*.pp"):
-                    manifest = world.module_file(module, path.removeprefix(f"{root}/"))
+                for path in host.files.matching(root, "manifests/**/*.pp"):
+                    manifest = host.module_file(module, path.removeprefix(f"{root}/"))
                     if manifest is not None:
                         yield manifest, module
 

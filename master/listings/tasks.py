@@ -46,21 +46,21 @@ class WrongTask(Exception):
         return {"kind": f"puppet.tasks/{self.kind}", "msg": self.message, "details": dict(self.details)}
 
 
-def tasks(world: DirectoryEnvironment) -> Iterator[tuple[str, dict[str, Any] | WrongTask]]:
+def tasks(host: DirectoryEnvironment) -> Iterator[tuple[str, dict[str, Any] | WrongTask]]:
     """Yield the full name of each task with its metadata or its fault."""
-    for root in world.module_roots():
+    for root in host.module_roots():
         files = _task_files(root)
         for name in dict.fromkeys(path.stem for path in files):
             full = _full_name(root, name)
             try:
                 metadata = _metadata(files, name, full)
-                _files(world, root, full, name, metadata, files)
+                _files(host, root, full, name, metadata, files)
                 yield full, metadata
             except WrongTask as err:
                 yield full, err
 
 
-def task(world: DirectoryEnvironment, module: str, name: str) -> dict[str, Any]:
+def task(host: DirectoryEnvironment, module: str, name: str) -> dict[str, Any]:
     """
     Return a task's metadata, full name and files, or `error`.
 
@@ -69,14 +69,14 @@ def task(world: DirectoryEnvironment, module: str, name: str) -> dict[str, Any]:
      Raises:
          NotFound: there is no such module or task.
     """
-    root = _root(world, module)
+    root = _root(host, module)
     files = _task_files(root)
     if name not in {path.stem for path in files}:
         raise NotFound(f"Could not find task '{name}'")
     full = _full_name(root, name)
     try:
         metadata = _metadata(files, name, full)
-        files_of_task = _files(world, root, full, name, metadata, files)
+        files_of_task = _files(host, root, full, name, metadata, files)
         return {
             "metadata": sorted_as_clojure(metadata),
             "name": full,
@@ -86,23 +86,23 @@ def task(world: DirectoryEnvironment, module: str, name: str) -> dict[str, Any]:
         return {"error": err.data}
 
 
-def plans(world: DirectoryEnvironment) -> Iterator[str]:
+def plans(host: DirectoryEnvironment) -> Iterator[str]:
     """Yield the full names of all plans."""
-    for root in world.module_roots():
+    for root in host.module_roots():
         for name in _plan_names(root):
             yield _full_name(root, name)
 
 
-def plan(world: DirectoryEnvironment, module: str, name: str) -> dict[str, Any]:
+def plan(host: DirectoryEnvironment, module: str, name: str) -> dict[str, Any]:
     """Return a plan's full name, with empty metadata; raise NotFound for an unknown module or plan."""
-    root = _root(world, module)
+    root = _root(host, module)
     if name not in _plan_names(root):
         raise NotFound(f"Could not find plan '{name}'")
     return {"metadata": {}, "name": _full_name(root, name)}
 
 
-def _root(world: DirectoryEnvironment, module: str) -> str:
-    root = world.module_root(module) if _NAME.fullmatch(module) else None
+def _root(host: DirectoryEnvironment, module: str) -> str:
+    root = host.module_root(module) if _NAME.fullmatch(module) else None
     if root is None:
         raise NotFound(f"Could not find module '{module}'")
     return root
@@ -144,7 +144,7 @@ def _metadata(files: Sequence[Path], name: str, full: str) -> dict[str, Any]:
 
 
 def _files(
-    world: DirectoryEnvironment, root: str, full: str, name: str, metadata: Mapping[str, Any], files: Sequence[Path]
+    host: DirectoryEnvironment, root: str, full: str, name: str, metadata: Mapping[str, Any], files: Sequence[Path]
 ) -> list[tuple[str, Path]]:
     """Return the files of a task: its programs, by their file names, then other files of modules, by module and path."""
     programs = [path for path in files if path.suffix != ".json"]
@@ -153,7 +153,7 @@ def _files(
     for entry in metadata.get("implementations", []):
         names += _file_names(entry.get("files", []))
     for entry in dict.fromkeys(names):
-        parts += _extra(world, entry)
+        parts += _extra(host, entry)
         if len(parts) > MAX_FILES:
             raise WrongTask(f"Task {full} consists of more than {MAX_FILES} files")
     return parts
@@ -191,11 +191,11 @@ def _file_names(files: Any) -> list[str]:
     return list(files)
 
 
-def _extra(world: DirectoryEnvironment, entry: str) -> list[tuple[str, Path]]:
+def _extra(host: DirectoryEnvironment, entry: str) -> list[tuple[str, Path]]:
     """Return the file, or the files of the folder, that metadata name as `module/mount/path`."""
     module, _, rest = entry.partition("/")
     mount, _, inside = rest.partition("/")
-    root = world.module_root(module) if _NAME.fullmatch(module) else None
+    root = host.module_root(module) if _NAME.fullmatch(module) else None
     if root is None:
         raise WrongTask(f"Could not find module {module} containing task file {inside}")
     if mount not in MOUNTS:

@@ -83,9 +83,9 @@ class CompileWorker:
 
     def _self_test(self) -> bytes:
         """Compile a manifest that needs no environment, which shows whether this process can compile at all; return its catalog."""
-        world = DirectoryEnvironment("production", NOWHERE, TrackedFiles(), modulepath=[], manifest=None, code="notify { 'self-test': }")
-        loader = Loader(world, NAMES, CodeCache(), log=self._log_finding, builtins=self.environments.functions)
-        return plainjson.dumps(compile_catalog(world, loader, NodeInput("self-test"), version=0, log=self._log))
+        host = DirectoryEnvironment("production", NOWHERE, TrackedFiles(), modulepath=[], manifest=None, code="notify { 'self-test': }")
+        loader = Loader(host, NAMES, CodeCache(), log=self._log_finding, builtins=self.environments.functions)
+        return plainjson.dumps(compile_catalog(host, loader, NodeInput("self-test"), version=0, log=self._log))
 
     def forget(self) -> None:
         """Read everything again at the next job."""
@@ -139,7 +139,7 @@ class CompileWorker:
         reads = NodeDependencies() if self.memo.limit else None
         rich, exported, code_id = loaded.environment.rich_data, job["exported"], job["code_id"]
         catalog = compile_catalog(
-            loaded.world, loaded.loader, node, version=loaded.version, log=record_entry, rich=rich, exported=exported, dependencies=reads
+            loaded.host, loaded.loader, node, version=loaded.version, log=record_entry, rich=rich, exported=exported, dependencies=reads
         )
         body = plainjson.dumps(catalog | {"code_id": code_id})
 

@@ -102,7 +102,7 @@ def compile_again(codedir: Path, facts: dict[str, Any], repeat: int, catalog: Pa
             profiler.enable()
         began = time.process_time()
         loaded = environments.get("production")
-        data = compile_catalog(loaded.world, loaded.loader, node, version=1, log=lambda entry: None)
+        data = compile_catalog(loaded.host, loaded.loader, node, version=1, log=lambda entry: None)
         done = time.process_time()
         text = plainjson.dumps(data)
         encoding.append(time.process_time() - done)

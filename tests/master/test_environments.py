@@ -43,7 +43,7 @@ def _loaded(tmp_path: Path, clock: Clock, **given: Any) -> LoadedEnvironments:
 
 def _titles(environments: LoadedEnvironments, name: str = "production") -> list[str]:
     loaded = environments.get(name)
-    catalog = compile_catalog(loaded.world, loaded.loader, NodeInput("n"), version=loaded.version, log=lambda entry: None)
+    catalog = compile_catalog(loaded.host, loaded.loader, NodeInput("n"), version=loaded.version, log=lambda entry: None)
     return [each["title"] for each in catalog["resources"] if each["type"] == "Notify"]
 
 

@@ -187,7 +187,7 @@ def test_changed_data_is_seen_by_the_next_compile_and_the_environment_stays_load
     def noticed() -> tuple[Any, list[str]]:
         loaded = environments.get("production")
         logs: list[Any] = []
-        Compilation(loaded.world, loaded.loader, NodeInput("n"), logs.append).compile()
+        Compilation(loaded.host, loaded.loader, NodeInput("n"), logs.append).compile()
         return loaded, [entry.message for entry in logs]
 
     first, before = noticed()

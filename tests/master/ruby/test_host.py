@@ -182,7 +182,7 @@ def environments(root: Path, names: tuple[str, ...] = ("production",)) -> Loaded
 
 def title(loaded: LoadedEnvironments, name: str = "production") -> str:
     found = loaded.get(name)
-    catalog = compile_catalog(found.world, found.loader, NodeInput("n", name), version=1, log=lambda entry: None)
+    catalog = compile_catalog(found.host, found.loader, NodeInput("n", name), version=1, log=lambda entry: None)
     return next(str(each["title"]) for each in catalog["resources"] if each["type"] == "Notify")
 
 
