@@ -12,6 +12,8 @@ COPY pyproject.toml README.md LICENSE ./
 COPY bin bin
 COPY shared shared
 COPY certs/*.py certs/py.typed certs/
+COPY httpd httpd
+COPY store store
 COPY master master
 COPY agent agent
 COPY bunraku bunraku

@@ -12,6 +12,10 @@ from typing import Any
 
 from certs.oids import OidNames
 from certs.ssldir import SslDir
+from httpd.identity import ProxyRules
+from httpd.options import ServerOptions
+from httpd.server import HttpServer
+from httpd.tls import TrustFiles
 from shared.data import plainjson
 from shared.errors import NotFound
 from shared.indirector import Indirector
@@ -34,10 +38,6 @@ from .endpoints.metrics import MetricsListener, describe_server
 from .endpoints.puppetserver import ServerEndpoints
 from .environments.directories import Environments
 from .environments.settings import environment_settings
-from .http.identity import ProxyRules
-from .http.options import ServerOptions
-from .http.server import HttpServer
-from .http.tls import TrustFiles
 from .observability.health import Health
 from .observability.longtasks import REFRESH_CRL, REMOVE_LEFTOVERS, RENEW_CRL, WARN_OF_EXPIRIES, WATCH_HEALTH, master_supervisor
 from .observability.metrics import Metrics

@@ -14,9 +14,11 @@ from tests.support.imports import ROOT, Import, cycles, imports, modules, parsed
 MAY_IMPORT = {
     "shared": {"shared"},
     "certs": {"certs", "shared"},
-    "master": {"master", "certs", "shared"},
+    "httpd": {"httpd", "certs", "shared"},
+    "store": {"store", "httpd", "certs", "shared"},
+    "master": {"master", "httpd", "certs", "shared"},
     "agent": {"agent", "certs", "shared"},
-    "bunraku": {"bunraku", "master", "agent", "certs", "shared"},
+    "bunraku": {"bunraku", "master", "store", "agent", "httpd", "certs", "shared"},
 }
 MAX_LINES = 500
 
@@ -32,7 +34,7 @@ LAYERS = {
         "types",
     ),
     "master": (
-        "authorization compiler files http reports",
+        "authorization compiler files reports",
         "hiera module_types observability ruby",
         "ca",
         "environments",

@@ -7,12 +7,12 @@ from datetime import datetime
 from typing import Final
 
 from certs import bundles, certificates, verify
+from httpd import tls
 from shared.settings import MasterSettings
 
 from ..ca.authority import CertificateAuthority
 from ..ca.configured import ca_options
 from ..ca.storage.store import CaFiles, CaStore
-from ..http import tls
 from ..service.crl_refresh import overdue_since
 from ..service.expiry import Ending, agent_endings, expiry_warnings, server_endings
 from ..wiring import trust_files

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from httpd.listener import listening_socket
 from shared.process.daemon import PidFile
 from shared.settings import MasterSettings
 
-from ..http.listener import listening_socket
 from .findings import Finding
 
 AREA: Final = "ports"

@@ -14,17 +14,17 @@ from pathlib import Path
 from typing import Protocol
 
 from certs.oids import OidNames
+from httpd.admission import Admission
+from httpd.application import HttpApplication
+from httpd.connection import HttpRequest
+from httpd.dispatcher import request_number
+from httpd.responses import Response, text_response
 from shared import __version__
 from shared.errors import NoEnvironment, PuppetError
 from shared.indirector.core import Client, Indirector
 from shared.indirector.paths import is_scheme_b, parse
 
 from ..authorization.auth_conf import AuthFile, Rules
-from ..http.admission import Admission
-from ..http.application import HttpApplication
-from ..http.connection import HttpRequest
-from ..http.dispatcher import request_number
-from ..http.responses import Response, text_response
 from ..observability.health import Health
 from ..pools.parse_pool import ParsePool
 from .handlers import OF_THE_CA, EnvironmentLookup, Handlers

@@ -16,6 +16,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from certs.ocsp import MAX_REQUEST_BYTES, REQUEST_MIME, RESPONSE_MIME
+from httpd import bodies
+from httpd.conditional import Validators
+from httpd.connection import HttpRequest
+from httpd.responses import Response, error_response, text_response
 from shared.data import plainjson
 from shared.errors import BadData, BadRequest, MethodNotAllowed, NotAcceptable, NotFound, PuppetError, UnsupportedMediaType
 from shared.indirector.core import Client
@@ -26,10 +30,6 @@ from shared.wire.dialects import MODERN
 
 from ..authorization.auth_conf import Rules
 from ..ca.service import CaService
-from ..http import bodies
-from ..http.conditional import Validators
-from ..http.connection import HttpRequest
-from ..http.responses import Response, error_response, text_response
 from .limits import MasterLimits
 from .schemes import is_internal
 from .service import RequestTarget, denial_for

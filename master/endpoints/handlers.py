@@ -8,6 +8,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
+from httpd import bodies
+from httpd.connection import HttpRequest
+from httpd.responses import Response
 from shared.errors import BadData, BadRequest, MethodNotAllowed, NoEnvironment, NoHandler, NotAcceptable, NotFound, PuppetError
 from shared.indirector.core import Binding, Client, Indirection, Indirector, Model, Request, Stream
 from shared.indirector.paths import IndirectorCall
@@ -16,9 +19,6 @@ from shared.wire.formats import Format, accepted_formats, of_content_type
 
 from ..authorization.auth_conf import Rules
 from ..authorization.rules import AccessDecision, AccessRequest, decide
-from ..http import bodies
-from ..http.connection import HttpRequest
-from ..http.responses import Response
 from ..pools.parse_pool import ParsePool
 from .limits import MasterLimits
 from .schemes import not_routed, scheme_of

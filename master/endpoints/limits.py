@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from httpd.limits import ServerLimits
 from shared.errors import ConfigError
-
-from ..http.limits import ServerLimits
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
+from httpd.admission import Admission
+from httpd.connection import Connection, ConnectionServer, HttpRequest
+from httpd.limits import ServerLimits
+from httpd.responses import Response, send, text_response
+from httpd.server import HttpServer
 from shared.errors import ConfigError
 
-from ..http.admission import Admission
-from ..http.connection import Connection, ConnectionServer, HttpRequest
-from ..http.limits import ServerLimits
-from ..http.responses import Response, send, text_response
-from ..http.server import HttpServer
 from ..observability.metrics import MIME, Metrics
 
 MAX_CONNECTIONS = 16  # connections at the same time; further ones are cut

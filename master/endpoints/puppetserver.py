@@ -15,6 +15,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Protocol
 
+from httpd import bodies
+from httpd.connection import HttpRequest
+from httpd.responses import Response
 from shared.data import plainjson
 from shared.errors import BadRequest, NotFound, PuppetError
 from shared.indirector.core import Client, Option
@@ -25,9 +28,6 @@ from shared.names import valid_environment
 from ..authorization.auth_conf import Rules
 from ..catalogs.v4_request import CatalogRequest, parse_catalog_request, parse_large_catalog_request
 from ..environments.code_commands import CodeCommands
-from ..http import bodies
-from ..http.connection import HttpRequest
-from ..http.responses import Response
 from ..pools.parse_pool import IN_PLACE, ParsePool
 from .handlers import EnvironmentLookup, parse_body
 from .limits import MasterLimits

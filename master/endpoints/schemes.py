@@ -10,6 +10,8 @@ import json
 from abc import ABC, abstractmethod
 from dataclasses import replace
 
+from httpd.bodies import TooSlow
+from httpd.responses import Response, error_headers, incident_response, one_line, text_response
 from shared.errors import (
     BadRequest,
     CompileError,
@@ -30,8 +32,6 @@ from shared.indirector.paths import IndirectorCall
 from shared.wire.dialects import LEGACY, MODERN, Dialect
 
 from ..authorization.rules import AccessDecision, Rule
-from ..http.bodies import TooSlow
-from ..http.responses import Response, error_headers, incident_response, one_line, text_response
 
 _PREFIXES: tuple[tuple[type[PuppetError], str], ...] = (
     (NotFound, "Not Found: "),

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from httpd.responses import Response, text_response
 from shared.data import plainjson
 from shared.errors import BadName, MethodNotAllowed, NotFound
 from shared.indirector.core import Client
@@ -16,7 +17,6 @@ from shared.names import quoted_for_log, valid_environment
 
 from ..authorization.auth_conf import Rules
 from ..authorization.rules import AccessRequest, decide
-from ..http.responses import Response, text_response
 from ..observability.health import SERVICES, Health, State, worst
 from ..observability.metrics import MIME
 from .handlers import EnvironmentLookup

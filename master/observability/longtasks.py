@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from httpd.tasks import HTTP_TASKS
 from shared.process.supervision import SupervisedTask, Supervisor
-
-from ..http.tasks import HTTP_TASKS
 
 WARN_OF_EXPIRIES = "warn of certificates that end"
 REFRESH_CRL = "fetch the CA's revocation list"

@@ -21,6 +21,8 @@ from cryptography import x509
 
 from certs import bundles, crl
 from certs.verify import CRL_FROM_THE_FUTURE
+from httpd import tls
+from httpd.tls import TrustFiles
 from shared.clock import utc_now
 from shared.errors import BadData, PeerAnswered, PeerNotTrusted, PeerUnreachable, PuppetError, TooLarge
 from shared.filesystem.files import owner_in, write_atomic
@@ -31,8 +33,6 @@ from shared.process.log import NOTICE
 from shared.settings import MasterSettings
 from shared.wire.dialects import LEGACY, MODERN, Dialect
 
-from ..http import tls
-from ..http.tls import TrustFiles
 from ..observability.metrics import Metrics
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from certs import bundles, certificates
+from httpd.tls import TrustFiles
 from shared.clock import utc_now
 from shared.errors import PuppetError
 
 from ..ca.authority import CertificateAuthority
 from ..ca.storage.store import is_name
-from ..http.tls import TrustFiles
 from ..observability.metrics import Metrics
 
 log = logging.getLogger("puppet.master")

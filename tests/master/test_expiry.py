@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from master.http.tls import TrustFiles
+from httpd.tls import TrustFiles
 from master.observability.metrics import Metrics
 from master.service.expiry import Ending, Expiries, agent_endings, expiry_warnings, server_endings
 from tests.support.ca_site import START, Clock, Site, empty_site, pem, site

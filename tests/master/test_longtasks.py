@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from master.http.tasks import ACCEPT, COUNT_TURNS, HANDSHAKE
+from httpd.tasks import ACCEPT, COUNT_TURNS, HANDSHAKE
 from master.observability.longtasks import (
     CHANGE_CA,
     DECIDE_AGAIN,

@@ -17,6 +17,9 @@ from cryptography import x509
 
 from certs import certificates, keys
 from certs.keys import KeyKind
+from httpd.options import ServerOptions
+from httpd.server import HttpServer
+from httpd.tls import TrustFiles
 from master.ca.authority import CaOptions
 from master.ca.autosign import Autosign
 from master.ca.service import CaService
@@ -24,9 +27,6 @@ from master.ca.setup import bootstrap
 from master.ca.storage.store import CaFiles
 from master.endpoints.app import HANDSHAKE_HINT, MasterApp, MasterAppOptions
 from master.endpoints.metrics import describe_server
-from master.http.options import ServerOptions
-from master.http.server import HttpServer
-from master.http.tls import TrustFiles
 from master.observability.longtasks import master_supervisor
 from master.observability.metrics import Metrics
 from tests.support.throwaway_ca import ThrowAwayCa

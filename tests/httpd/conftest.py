@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import uvloop
 
+from httpd.server import HttpServer
 from master.endpoints.limits import MasterLimits
-from master.http.server import HttpServer
 from shared.indirector.core import Binding, Indirector
 from shared.models.catalog import CATALOG, Catalog
 from shared.models.facts import FACTS

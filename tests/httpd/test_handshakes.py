@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from master.http.handshakes import Handshake, ServedContext
-from master.http.limits import ServerLimits
-from master.http.tasks import HANDSHAKE
+from httpd.handshakes import Handshake, ServedContext
+from httpd.limits import ServerLimits
+from httpd.tasks import HANDSHAKE
 from tests.support.raw_master import CaFolder, RunningMaster
 
 Serve = Callable[..., AbstractAsyncContextManager[RunningMaster]]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from httpd.limits import ServerLimits
 from master.endpoints.metrics import MAX_CONNECTIONS, MetricsListener
-from master.http.limits import ServerLimits
 from shared.errors import ConfigError
 from tests.support.processes import free_port
 from tests.support.raw_master import RawClient, RunningMaster

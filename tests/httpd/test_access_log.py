@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from httpd.access_log import format_line
 from master.endpoints.limits import MasterLimits
-from master.http.access_log import format_line
 from shared.errors import ConfigError
 from shared.settings import MasterSettings
 

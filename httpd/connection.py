@@ -1,7 +1,7 @@
 """
 One connection: aiohttp's parser and writer with deadlines, and no header that names them.
 
-No other file uses aiohttp's private names; tests/master/http/test_private_names.py lists those that this one uses.
+No other file uses aiohttp's private names; tests/httpd/test_private_names.py lists those that this one uses.
 """
 
 from __future__ import annotations

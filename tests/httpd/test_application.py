@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-import master.http
-from master.http import bodies
-from master.http.application import HttpApplication
-from master.http.connection import HttpRequest
-from master.http.options import ServerOptions
-from master.http.responses import Response, text_response
-from master.http.server import HttpServer
-from master.http.tasks import HTTP_TASKS
+import httpd
+from httpd import bodies
+from httpd.application import HttpApplication
+from httpd.connection import HttpRequest
+from httpd.options import ServerOptions
+from httpd.responses import Response, text_response
+from httpd.server import HttpServer
+from httpd.tasks import HTTP_TASKS
 from shared.errors import NotFound
 from shared.process.supervision import Supervisor
 from tests.support.raw_master import CaFolder, running
@@ -51,8 +51,8 @@ async def test_another_application_is_served(ca: CaFolder, caplog: pytest.LogCap
     assert answers == [("GET", 200), ("PUT", 200), ("GET", 404), ("PUT", 413), ("GET", 500)]
 
 
-def test_the_kernel_imports_nothing_else_of_the_master() -> None:
-    folder = Path(master.http.__path__[0])
+def test_the_kernel_imports_nothing_outside_itself_relatively() -> None:
+    folder = Path(httpd.__path__[0])
     for path in folder.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             assert not (isinstance(node, ast.ImportFrom) and node.level > 1), f"{path.name}, line {node.lineno}"

@@ -2,7 +2,7 @@
 The names of our libraries that are not public and that we use nevertheless, all in one place.
 
 Each is a reason for the upper bound of the library in pyproject.toml: before the bound is raised, this file and the tests of
-`master/http` run with the new version.
+`httpd` run with the new version.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from cryptography import x509
 from cryptography.x509 import name as x509_name
 from packaging.requirements import Requirement
 
-from master.http.connection import Connection, ConnectionServer, HttpRequest
+from httpd.connection import Connection, ConnectionServer, HttpRequest
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 
 PRIVATE_NAMES: dict[type, tuple[type, set[str]]] = {
     Connection: (
@@ -60,7 +60,7 @@ def test_aiohttp_has_the_private_names_that_we_use(ours: type) -> None:
 
 
 def test_no_other_private_name_of_aiohttp_is_used() -> None:
-    source = (ROOT / "master/http/connection.py").read_text("utf-8")
+    source = (ROOT / "httpd/connection.py").read_text("utf-8")
     listed = set[str]().union(*(names for _, names in PRIVATE_NAMES.values()))
     assert private_names(source) - OWN_NAMES - {"_replace"} == listed  # _replace is a named tuple's, and public
 
@@ -68,7 +68,7 @@ def test_no_other_private_name_of_aiohttp_is_used() -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        *sorted((ROOT / "master/http").glob("*.py")),
+        *sorted((ROOT / "httpd").glob("*.py")),
         *sorted((ROOT / "master/endpoints").glob("*.py")),
         ROOT / "agent/servers/http.py",
         ROOT / "agent/servers/websources.py",
