@@ -302,7 +302,7 @@ async def test_R_43_an_ended_revocation_list_is_an_error_of_what_agents_ask_for(
     health = wired.master.health
     client = await wired.client("agent1")
     assert (await wired.catalog(client, "agent1", {})).status == 200
-    tls = wired.http.tls
+    tls = wired.master.http.tls
     monkeypatch.setattr(tls, "_trust", replace(tls.trust, next_update=datetime(2000, 1, 1, tzinfo=UTC)))
     await health.check(health.conditions["revocation-lists"])
     assert [health.state(each) for each in ("ca", "server", "status-service")] == ["error", "error", "running"]
