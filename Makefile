@@ -41,7 +41,7 @@ help:
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=23.2'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,ldap]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,ldap,postgresql]'
 	@touch $@
 
 demo: $(VENV)/.installed
@@ -110,7 +110,7 @@ $(VENV)/.release: $(VENV)/.installed
 LOCKED := $(BIN)/pip-compile --quiet --upgrade --generate-hashes --strip-extras --no-header \
   --no-emit-index-url --no-emit-find-links --no-emit-trusted-host
 lock: $(VENV)/.release
-	$(LOCKED) --extra ldap --output-file requirements/release.txt pyproject.toml
+	$(LOCKED) --extra ldap --extra postgresql --output-file requirements/release.txt pyproject.toml
 	$(LOCKED) --build-deps-for wheel --only-build-deps --output-file requirements/build.txt pyproject.toml
 
 audit: $(VENV)/.release

@@ -58,6 +58,7 @@ LAYERS = {
         "loading",
         "evaluation",
     ),
+    "store": ("database",),
     "agent": (
         "facts servers state",
         "bootstrap providers transaction",

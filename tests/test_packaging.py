@@ -54,7 +54,8 @@ def pinned(lock: str = "release") -> dict[str, str]:
 def declared() -> list[Requirement]:
     """What pyproject.toml says that a release needs, with what is optional."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    return [Requirement(text) for text in (*project["dependencies"], *project["optional-dependencies"]["ldap"])]
+    optional = project["optional-dependencies"]
+    return [Requirement(text) for text in (*project["dependencies"], *optional["ldap"], *optional["postgresql"])]
 
 
 def test_a_release_pins_everything_that_is_declared_in_a_version_that_fits() -> None:
@@ -79,20 +80,24 @@ def test_every_pin_has_hashes_and_nothing_says_where_it_came_from(lock: str) -> 
 
 def test_a_release_pins_what_its_packages_need_too_and_nothing_else() -> None:
     pins = pinned()
-    needed: set[str] = set()
-    todo = [each.name for each in declared()]
-    while todo:
-        name = canonicalize_name(todo.pop())
-        if name in needed:
+    needed: set[tuple[str, str]] = set()  # packages with one of their extras, or without
+    unread = [(each.name, extra) for each in declared() for extra in ("", *each.extras)]
+    while unread:
+        name, extra = unread.pop()
+        name = canonicalize_name(name)
+        if (name, extra) in needed:
             continue
-        needed.add(name)
+        needed.add((name, extra))
         try:
-            found = [Requirement(text) for text in requires(name) or ()]
+            requirements = [Requirement(text) for text in requires(name) or ()]
         except PackageNotFoundError:
             continue  # optional, and not installed here
-        todo += [each.name for each in found if each.marker is None or each.marker.evaluate({"extra": ""})]
-    assert needed <= set(pins), "run make lock"
-    assert set(pins) <= needed | {"pyasn1"}, "run make lock"  # of ldap3
+        for requirement in requirements:
+            if requirement.marker is None or requirement.marker.evaluate({"extra": extra}):
+                unread += [(requirement.name, more) for more in ("", *requirement.extras)]
+    names = {name for name, _ in needed}
+    assert names <= set(pins), "run make lock"
+    assert set(pins) <= names | {"pyasn1"}, "run make lock"  # of ldap3
 
 
 AUDITS = [

@@ -1,0 +1,1 @@
+"""The store's database: its tables, on SQLite and on PostgreSQL."""

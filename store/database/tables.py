@@ -1,0 +1,223 @@
+"""
+The tables of the store.
+
+A node has one set of facts, one catalog and one set of inputs, the newest, and many reports. What many nodes have in common is stored
+once: names of environments and producers, parameters of resources, paths of facts, packages. A command writes only what differs
+from what is stored, so that a node of which nothing has changed costs a few rows.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import Boolean, Column, ForeignKey, Index, Integer, MetaData, SmallInteger, Table, Text, UniqueConstraint, text
+
+from .columns import JsonColumn, Key, Microseconds, PackedJson
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+RELATIONSHIPS = ("contains", "before", "required-by", "notifies", "subscription-of")
+"""The relationships of edges, by the number that stands in the table."""
+
+
+def _node(*, primary: bool = False) -> Column[int]:
+    return Column("node_id", Key, ForeignKey("nodes.id", ondelete="CASCADE"), primary_key=primary, nullable=False)
+
+
+environments = Table("environments", metadata, Column("id", Key, primary_key=True), Column("name", Text, nullable=False, unique=True))
+
+producers = Table("producers", metadata, Column("id", Key, primary_key=True), Column("name", Text, nullable=False, unique=True))
+
+nodes = Table(
+    "nodes",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("certname", Text, nullable=False, unique=True),
+    Column("deactivated", Microseconds),
+    Column("expired", Microseconds),
+    Column("expires_facts", Boolean, nullable=False, server_default=text("true")),
+    Column("expires_facts_updated", Microseconds),
+    # The newest report of an agent by its producer's time. No foreign key: reports go in batches.
+    Column("latest_report_id", Key),
+    Column("latest_report_time", Microseconds),
+)
+
+factsets = Table(
+    "factsets",
+    metadata,
+    _node(primary=True),
+    Column("received", Microseconds, nullable=False),
+    Column("producer_timestamp", Microseconds, nullable=False),
+    Column("environment_id", Key, ForeignKey("environments.id")),
+    Column("producer_id", Key, ForeignKey("producers.id")),
+    Column("hash", Text, nullable=False),
+)
+
+facts = Table(
+    "facts",
+    metadata,
+    _node(primary=True),
+    Column("name", Text, primary_key=True),
+    Column("value", JsonColumn, nullable=False),
+    Index("ix_facts_name", "name"),
+    sqlite_with_rowid=False,
+)
+"""A row for each fact at the top level."""
+
+fact_paths = Table(
+    "fact_paths",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("path", JsonColumn, nullable=False),
+    Column("type", Text, nullable=False),
+    Column("name", Text, nullable=False, index=True),
+    Column("depth", Integer, nullable=False),
+    Column("pointer", Text, nullable=False),
+    UniqueConstraint("path", "type"),
+)
+"""
+Every path to a leaf that some node's facts have, with its type (`string`, `integer`, `float`, `boolean`, `null`).
+
+`depth` is 0 for a leaf at the top level. `pointer` leads from the value of the fact `name` to the leaf: SQLite's JSON path (`$."a"[0]`).
+"""
+
+catalogs = Table(
+    "catalogs",
+    metadata,
+    _node(primary=True),
+    Column("received", Microseconds, nullable=False),
+    Column("producer_timestamp", Microseconds, nullable=False),
+    Column("environment_id", Key, ForeignKey("environments.id")),
+    Column("producer_id", Key, ForeignKey("producers.id")),
+    Column("hash", Text, nullable=False),
+    Column("version", Text, nullable=False),
+    Column("transaction_uuid", Text),
+    Column("catalog_uuid", Text),
+    Column("code_id", Text),
+    Column("job_id", Text),
+)
+
+parameter_sets = Table(
+    "parameter_sets",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("hash", Text, nullable=False, unique=True),
+    Column("parameters", JsonColumn, nullable=False),
+)
+"""
+The parameters of resources; equal resources of many nodes share a row.
+
+`hash` is the resource's own: SHA-1 of `[type, title, parameters]`.
+"""
+
+resources = Table(
+    "resources",
+    metadata,
+    Column("id", Key, primary_key=True),
+    _node(),
+    Column("type", Text, nullable=False),
+    Column("title", Text, nullable=False),
+    Column("parameter_set_id", Key, ForeignKey("parameter_sets.id"), nullable=False, index=True),
+    Column("tags", JsonColumn, nullable=False),
+    Column("exported", Boolean, nullable=False),
+    Column("file", Text),
+    Column("line", Integer),
+    UniqueConstraint("node_id", "type", "title"),
+    Index("ix_resources_type_title", "type", "title"),
+)
+Index("ix_resources_exported", resources.c.type, sqlite_where=resources.c.exported, postgresql_where=resources.c.exported)
+
+edges = Table(
+    "edges",
+    metadata,
+    Column("source_id", Key, ForeignKey("resources.id", ondelete="CASCADE"), primary_key=True),
+    Column("target_id", Key, ForeignKey("resources.id", ondelete="CASCADE"), primary_key=True, index=True),
+    Column("relationship", SmallInteger, primary_key=True),
+    sqlite_with_rowid=False,
+)
+"""`relationship` is an index into RELATIONSHIPS. An edge belongs to the node of its resources."""
+
+reports = Table(
+    "reports",
+    metadata,
+    Column("id", Key, primary_key=True),
+    _node(),
+    Column("hash", Text, nullable=False, unique=True),
+    Column("type", Text, nullable=False, server_default="agent"),
+    Column("puppet_version", Text, nullable=False),
+    Column("report_format", Integer, nullable=False),
+    Column("configuration_version", Text, nullable=False),
+    Column("start_time", Microseconds, nullable=False),
+    Column("end_time", Microseconds, nullable=False),
+    Column("producer_timestamp", Microseconds, nullable=False, index=True),
+    Column("received", Microseconds, nullable=False),
+    Column("environment_id", Key, ForeignKey("environments.id")),
+    Column("producer_id", Key, ForeignKey("producers.id")),
+    Column("status", Text),
+    Column("noop", Boolean),
+    Column("noop_pending", Boolean),
+    Column("corrective_change", Boolean),
+    Column("transaction_uuid", Text),
+    Column("catalog_uuid", Text),
+    Column("code_id", Text),
+    Column("job_id", Text),
+    Column("cached_catalog_status", Text),
+    Column("logs", PackedJson),
+    Column("metrics", PackedJson),
+    Index("ix_reports_node_id_producer_timestamp", "node_id", "producer_timestamp"),
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("report_id", Key, ForeignKey("reports.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("status", Text, nullable=False),
+    Column("timestamp", Microseconds, nullable=False, index=True),
+    Column("resource_type", Text, nullable=False),
+    Column("resource_title", Text, nullable=False),
+    Column("property", Text),
+    Column("name", Text),
+    Column("new_value", JsonColumn),
+    Column("old_value", JsonColumn),
+    Column("message", Text),
+    Column("file", Text),
+    Column("line", Integer),
+    Column("containment_path", JsonColumn),
+    Column("containing_class", Text),
+    Column("corrective_change", Boolean),
+    Index("ix_events_resource_type_resource_title", "resource_type", "resource_title"),
+)
+
+packages = Table(
+    "packages",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("version", Text, nullable=False),
+    Column("provider", Text, nullable=False),
+    UniqueConstraint("name", "version", "provider"),
+)
+
+node_packages = Table(
+    "node_packages",
+    metadata,
+    _node(primary=True),
+    Column("package_id", Key, ForeignKey("packages.id"), primary_key=True, index=True),
+    sqlite_with_rowid=False,
+)
+
+catalog_inputs = Table(
+    "catalog_inputs",
+    metadata,
+    _node(primary=True),
+    Column("producer_timestamp", Microseconds, nullable=False),
+    Column("catalog_uuid", Text, nullable=False),
+    Column("inputs", JsonColumn, nullable=False),
+)
+"""`inputs` are distinct pairs of a type and a name, sorted."""
