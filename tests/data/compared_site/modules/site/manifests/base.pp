@@ -1,0 +1,1 @@
+class site::base { notify { 'base': noop => false } }

@@ -1,0 +1,1 @@
+class site::inner { notify { 'inner': audit => all } }

@@ -1,0 +1,2 @@
+Facter.add(:before_the_exit) { setcode { 'is there' } }
+exit 0

@@ -1,0 +1,1 @@
+Facter.add(:in_no_encoding) { setcode { "Größe" } }

@@ -1,0 +1,1 @@
+Facter.add(:found_by_its_file) { setcode { 'found' } }

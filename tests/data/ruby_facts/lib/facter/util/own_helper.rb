@@ -1,0 +1,5 @@
+module Facter::Util::OwnHelper
+  def self.answer
+    'of a helper'
+  end
+end

@@ -1,0 +1,1 @@
+Facter.add(:in_wrong_syntax) { setcode { 'never' }
