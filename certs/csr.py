@@ -6,6 +6,7 @@ import base64
 import ipaddress
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -253,12 +254,10 @@ def _is_signed_by_own_key(csr: x509.CertificateSigningRequest, sent: bytes) -> b
         return csr.is_signature_valid
     signed = der.encode(*der.elements(der.element(sent)[1])[0])
     key, how = csr.public_key(), csr.signature_algorithm_parameters
-    try:
+    with suppress(InvalidSignature):
         if isinstance(key, rsa.RSAPublicKey) and isinstance(how, padding.PKCS1v15) and csr.signature_hash_algorithm is not None:
             key.verify(csr.signature, signed, how, csr.signature_hash_algorithm)
             return True
-    except InvalidSignature:
-        pass
     return False
 
 

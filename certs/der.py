@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 INTEGER, BOOLEAN, UTF8_STRING, IA5_STRING, PRINTABLE_STRING = 0x02, 0x01, 0x0C, 0x16, 0x13
 SEQUENCE, SET, OBJECT_IDENTIFIER = 0x30, 0x31, 0x06
 
@@ -57,7 +59,7 @@ def extension_text(value: bytes) -> str:
     string, integer or boolean is decoded; everything else is read as UTF-8.
     Source: protocol reference 5.4.
     """
-    try:
+    with suppress(ValueError):
         tag, content, rest = element(value)
         if not rest:
             if tag in _STRINGS:
@@ -66,6 +68,4 @@ def extension_text(value: bytes) -> str:
                 return "true" if content[0] else "false"
             if tag == INTEGER and content:
                 return str(int.from_bytes(content, "big", signed=True))
-    except ValueError:
-        pass
     return value.decode("utf-8", "replace")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
@@ -16,22 +18,18 @@ def issued(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
     SHA-1 counts for a self-signed root only: it is trusted because it is configured, and its own signature proves nothing
     more than that the file is whole. Roots of Puppet before 3.0 have one.
     """
-    try:
+    with suppress(InvalidSignature, ValueError, TypeError, UnsupportedAlgorithm):
         certificate.verify_directly_issued_by(issuer)
         return True
-    except (InvalidSignature, ValueError, TypeError, UnsupportedAlgorithm):
-        pass
     is_old_root = certificate == issuer and certificate.signature_algorithm_oid == SignatureAlgorithmOID.RSA_WITH_SHA1
     return is_old_root and _rsa_sha1(issuer, certificate.signature, certificate.tbs_certificate_bytes)
 
 
 def crl_is_genuine(crl: x509.CertificateRevocationList, issuer: x509.Certificate) -> bool:
     """Return whether `issuer`'s key signed a CRL. SHA-1 counts: CRLs of Puppet 3 to 5 have it, and only the CA chooses what is on it."""
-    try:
+    with suppress(TypeError, ValueError, UnsupportedAlgorithm):
         if crl.is_signature_valid(issuer.public_key()):  # type: ignore[arg-type]  # DH keys raise TypeError
             return True
-    except (TypeError, ValueError, UnsupportedAlgorithm):
-        pass
     is_old = crl.signature_algorithm_oid == SignatureAlgorithmOID.RSA_WITH_SHA1
     return is_old and _rsa_sha1(issuer, crl.signature, crl.tbs_certlist_bytes)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
@@ -235,10 +236,8 @@ def verify_host(certificate: x509.Certificate, host: str) -> None:
 
 
 def _matches(name: str, host: str) -> bool:
-    try:
+    with suppress(ValueError):
         return ipaddress.ip_address(name) == ipaddress.ip_address(host)
-    except ValueError:
-        pass
     name = name.rstrip(".").lower()
     if name.startswith("*."):
         label, _, rest = host.partition(".")

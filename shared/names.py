@@ -12,7 +12,7 @@ _LABEL = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
 _FIRST = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_")
 _ENVIRONMENT = re.compile(r"\w+", re.ASCII)
 MAX_ENVIRONMENT = 255
-FIRST_SEGMENTS = frozenset({"puppet", "puppet-ca", "status", "metrics", "puppet-admin-api", "v2.0"})
+FIRST_SEGMENTS = frozenset({"puppet", "puppet-ca", "status", "metrics", "puppet-admin-api", "pdb", "v2.0"})
 """What URLs of a master begin with that are not those of 3.x, which begin with an environment: no environment has such a name."""
 
 

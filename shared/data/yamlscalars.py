@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any
 
@@ -94,19 +94,18 @@ class Scalars:
 
     def tagged(self, tag: str, text: str) -> Any:
         """Return the value of a scalar with a tag; ScalarError when the tag is not allowed, or does not fit."""
-        if tag.startswith("!ruby/"):
-            return self.ruby(tag, text)
-        if not tag.startswith(STANDARD):
-            raise ScalarError(f"The YAML tag {quoted_for_log(tag)} is not allowed")
-        return self.standard(tag.removeprefix(STANDARD), text)
+        return self._with_tag(tag, text, self.standard)
 
     def collection(self, tag: str, value: Any) -> Any:
         """Return the value of a map or list with a tag; errors as for scalars."""
+        return self._with_tag(tag, value, self.standard_collection)
+
+    def _with_tag(self, tag: str, value: Any, standard: Callable[[str, Any], Any]) -> Any:
         if tag.startswith("!ruby/"):
             return self.ruby(tag, value)
         if not tag.startswith(STANDARD):
             raise ScalarError(f"The YAML tag {quoted_for_log(tag)} is not allowed")
-        return self.standard_collection(tag.removeprefix(STANDARD), value)
+        return standard(tag.removeprefix(STANDARD), value)
 
     def ruby(self, tag: str, value: Any) -> Any:
         """Return the value of a text, a map or a list with a tag of Ruby."""

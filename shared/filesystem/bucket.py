@@ -14,7 +14,7 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -77,6 +77,7 @@ class BucketEntry:
     path: str
 
 
+@dataclass(eq=False, repr=False)
 class Bucket:
     """
     Contents by checksum below `root`.
@@ -88,26 +89,18 @@ class Bucket:
         report: Gets Puppet's own messages about duplicates and damage.
     """
 
-    def __init__(
-        self,
-        root: Path,
-        *,
-        algorithm: Algorithm = "sha256",
-        quota: int = 0,
-        reserve: int = 64 * 1024 * 1024,
-        max_file: int = 16 * 1024**3,
-        report: Report = lambda level, message: None,
-        differ: Differ | None = None,
-    ) -> None:
-        if algorithm not in checksums.HEX_LENGTH:
-            raise BadRequest(f"A bucket cannot store by checksum type {algorithm}")
-        self.root = root
-        self.algorithm = algorithm
-        self.quota = quota
-        self.reserve = reserve
-        self.max_file = max_file
-        self.report = report
-        self.differ = differ or Differ()
+    root: Path
+    _: KW_ONLY
+    algorithm: Algorithm = "sha256"
+    quota: int = 0
+    reserve: int = 64 * 1024 * 1024
+    max_file: int = 16 * 1024**3
+    report: Report = lambda level, message: None
+    differ: Differ = field(default_factory=Differ)
+
+    def __post_init__(self) -> None:
+        if self.algorithm not in checksums.HEX_LENGTH:
+            raise BadRequest(f"A bucket cannot store by checksum type {self.algorithm}")
 
     def key(self, text: str) -> BucketKey:
         """Return `BucketKey.parse` with this bucket's algorithm."""

@@ -9,7 +9,7 @@ import secrets
 import stat
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -188,15 +188,13 @@ def sweep(folder: Path, *, older_than: float = 3600.0) -> int:
     """Remove what killed processes left of `write_atomic` in `folder`, when it is older (seconds), and return how many files it was."""
     before = time.time() - older_than
     count = 0
-    try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                ours = entry.name.startswith(".") and entry.name.endswith(".tmp") and entry.is_file(follow_symlinks=False)
-                if ours and entry.stat(follow_symlinks=False).st_mtime < before:
-                    os.unlink(entry.path)  # noqa: PTH108 -- the entry has its path as text
-                    count += 1
-    except FileNotFoundError:
-        pass  # the folder, or a file that its writer has renamed in between
+    # Not found: the folder, or a file that its writer has renamed in between.
+    with suppress(FileNotFoundError), os.scandir(folder) as entries:
+        for entry in entries:
+            ours = entry.name.startswith(".") and entry.name.endswith(".tmp") and entry.is_file(follow_symlinks=False)
+            if ours and entry.stat(follow_symlinks=False).st_mtime < before:
+                os.unlink(entry.path)  # noqa: PTH108 -- the entry has its path as text
+                count += 1
     return count
 
 
@@ -221,10 +219,8 @@ def open_for_appending(path: Path, *, mode: int = 0o640, owner: tuple[int, int] 
     a program of root's does not lock the folder's owner out of a log.
     """
     flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-    try:
+    with suppress(FileNotFoundError):
         return os.open(path, flags)
-    except FileNotFoundError:
-        pass
     try:
         fd = os.open(path, flags | os.O_CREAT | os.O_EXCL, mode)
     except FileExistsError:

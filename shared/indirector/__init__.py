@@ -1,8 +1,8 @@
 """The indirector: models, termini and the bindings between them."""
 
+from ..client import Client
 from .core import (
     Binding,
-    Client,
     Indirection,
     Indirector,
     Model,

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Generic, Self, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from ..client import Client
 from ..clock import utc_now
 from ..errors import BadData, BadRequest, Denied, Unsupported
 from ..names import quoted_for_log
@@ -87,22 +88,6 @@ class Stream(Model):
     @classmethod
     def from_chunks(cls, name: str, chunks: Callable[[], AsyncIterator[bytes]], size: int | None) -> Self:
         return cls(name=name, chunks=chunks, size=size)
-
-
-@dataclass(frozen=True, slots=True)
-class Client:
-    """
-    Who is asking. `name` is the certificate's common name, or the address of an anonymous peer.
-
-    `extensions` are the certificate's trusted extensions by short name or OID, `certificate` its DER.
-    """
-
-    name: str
-    address: str
-    authenticated: bool
-    extensions: Mapping[str, str] = field(default_factory=dict)
-    alt_names: tuple[str, ...] = ()
-    certificate: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,23 +255,16 @@ class Terminus(Generic[M]):
         return True
 
 
+@dataclass(eq=False, repr=False)
 class Binding(Generic[M]):
     """An indirection joined with the terminus that answers and, if wanted, a cache."""
 
-    def __init__(
-        self,
-        indirection: Indirection[M],
-        terminus: Terminus[M],
-        *,
-        cache: Terminus[M] | None = None,
-        ttl: timedelta = timedelta(minutes=30),
-        now: Callable[[], datetime] = utc_now,
-    ) -> None:
-        self.indirection = indirection
-        self.terminus = terminus
-        self.cache = cache
-        self.ttl = ttl
-        self.now = now
+    indirection: Indirection[M]
+    terminus: Terminus[M]
+    _: KW_ONLY
+    cache: Terminus[M] | None = None
+    ttl: timedelta = timedelta(minutes=30)
+    now: Callable[[], datetime] = utc_now
 
     async def find(self, key: str | Request[M], **parameters: Any) -> M | None:
         """

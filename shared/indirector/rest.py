@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Protocol
 
 from ..data.plainjson import loads
@@ -54,6 +54,7 @@ class Transport(Protocol):
         """Return one exchange, bodies streamed both ways."""
 
 
+@dataclass(eq=False)
 class Rest(Terminus[M]):
     """
     Instances at a peer. 404 is None (or [] becomes None); every other error status raises.
@@ -64,14 +65,12 @@ class Rest(Terminus[M]):
         required: a find that is answered with 404 raises, with the peer's own words, as other error statuses do.
     """
 
-    def __init__(
-        self, indirection: Indirection[M], transport: Transport, *, prefix: str = "puppet", post: bool = False, required: bool = False
-    ) -> None:
-        self.indirection = indirection
-        self.transport = transport
-        self.prefix = prefix
-        self.post = post
-        self.required = required
+    indirection: Indirection[M]
+    transport: Transport
+    _: KW_ONLY
+    prefix: str = "puppet"
+    post: bool = False
+    required: bool = False
 
     async def find(self, request: Request[M]) -> M | None:
         dialect = await self.transport.dialect()
@@ -85,9 +84,7 @@ class Rest(Terminus[M]):
         return dialect.load(self.indirection, answer.body, self._format(answer.headers, dialect))
 
     async def search(self, request: Request[M]) -> list[M] | None:
-        dialect = await self.transport.dialect()
-        outgoing = self._outgoing("search", request, dialect)
-        answer = await self._send(outgoing, dialect)
+        dialect, outgoing, answer = await self._exchange("search", request)
         if answer.status == 404:
             return None
         _check(answer.status, answer.headers, answer.body, dialect, outgoing)
@@ -110,9 +107,7 @@ class Rest(Terminus[M]):
         return self._plain(answer, dialect)
 
     async def destroy(self, request: Request[M]) -> object:
-        dialect = await self.transport.dialect()
-        outgoing = self._outgoing("destroy", request, dialect)
-        answer = await self._send(outgoing, dialect)
+        dialect, outgoing, answer = await self._exchange("destroy", request)
         if answer.status == 404:
             text, hint = _words(answer.headers, answer.body)
             raise NotFound(text or f"Could not find {self.indirection.name} {request.key}", hint=hint)
@@ -120,9 +115,7 @@ class Rest(Terminus[M]):
         return self._plain(answer, dialect)
 
     async def head(self, request: Request[M]) -> bool:
-        dialect = await self.transport.dialect()
-        outgoing = self._outgoing("head", request, dialect)
-        answer = await self._send(outgoing, dialect)
+        dialect, outgoing, answer = await self._exchange("head", request)
         if answer.status == 404:
             return False
         _check(answer.status, answer.headers, answer.body, dialect, outgoing)
@@ -143,6 +136,11 @@ class Rest(Terminus[M]):
 
     def _outgoing(self, verb: Verb, request: Request[M], dialect: Dialect) -> Outgoing:
         return paths.build(verb, self.indirection, request, dialect, prefix=self.prefix, post=self.post)  # type: ignore[arg-type]
+
+    async def _exchange(self, verb: Verb, request: Request[M]) -> tuple[Dialect, Outgoing, Answer]:
+        dialect = await self.transport.dialect()
+        outgoing = self._outgoing(verb, request, dialect)
+        return dialect, outgoing, await self._send(outgoing, dialect)
 
     async def _send(self, outgoing: Outgoing, dialect: Dialect) -> Answer:
         headers = self._headers(dialect)

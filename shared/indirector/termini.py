@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,7 @@ class CodeTerminus(Terminus[M]):
         return await instance if isinstance(instance, Awaitable) else instance
 
 
+@dataclass(eq=False, repr=False)
 class FilePerKey(Terminus[M]):
     """
     One file a key, `<root>/<key><suffix>`, in the model's raw form; a base for other forms.
@@ -57,24 +59,14 @@ class FilePerKey(Terminus[M]):
     parse counts as missing, with a warning: it is written anew at the next save.
     """
 
-    def __init__(
-        self,
-        indirection: Indirection[M],
-        root: Path,
-        *,
-        suffix: str = "",
-        mode: int = 0o640,
-        folder_mode: int = 0o750,
-        most: int = 64 * 2**20,
-        durable: bool = True,
-    ) -> None:
-        self.indirection = indirection
-        self.root = root
-        self.suffix = suffix
-        self.mode = mode
-        self.folder_mode = folder_mode
-        self.most = most  # bytes of one file
-        self.durable = durable  # whether what was saved has to survive a power loss
+    indirection: Indirection[M]
+    root: Path
+    _: KW_ONLY
+    suffix: str = ""
+    mode: int = 0o640
+    folder_mode: int = 0o750
+    most: int = 64 * 2**20  # bytes of one file
+    durable: bool = True  # whether what was saved has to survive a power loss
 
     def path(self, key: str) -> Path:
         """Return the file of a key; BadName when the key cannot be a file's name."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Self
 
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from ..indirector.core import Indirection, Model
 from ..wire.bounds import check_bounds
@@ -21,11 +21,23 @@ class Facts(Model):
 
     values: dict[str, Any] = Field(default_factory=dict)
     timestamp: str | None = None
+    _trusted: Mapping[str, Any] | None = PrivateAttr(None)  # no field: nobody who sends facts can say what is trusted
 
     @classmethod
     def from_data(cls, data: Any) -> Self:
         check_bounds(data, "Facts")
         return super().from_data(data)
+
+    @property
+    def trusted(self) -> Mapping[str, Any] | None:
+        """`$trusted` of the node that sent them; None when the master has not said it."""
+        return self._trusted
+
+    def with_trusted(self, trusted: Mapping[str, Any]) -> Self:
+        """Return the same facts with what is trusted of their node, for those who keep that as well; it is in no wire form."""
+        copy = self.model_copy()
+        copy._trusted = trusted
+        return copy
 
     def to_data(self, dialect: Dialect) -> Any:
         """Return the wire form without the keys that begin with `_`, which are internal."""
@@ -35,6 +47,13 @@ class Facts(Model):
         if self.expiration:
             data["expiration"] = self.expiration.isoformat()
         return data
+
+
+class NodeName(Model):
+    """A node's name, which is all that a search for facts answers."""
+
+    def to_data(self, dialect: Dialect) -> Any:
+        return self.name
 
 
 class PackedFacts(Facts):

@@ -170,6 +170,9 @@ def invalid_option(command: str, word: str, options: Iterable[str] = ()) -> Conf
     name, prefix = option.removeprefix("--"), "--"
     if name.startswith("no-"):
         name, prefix = name.removeprefix("no-"), "--no-"
-    known = {*options, "version", *AgentSettings.model_fields, *MasterSettings.model_fields}
+    settings = {*AgentSettings.model_fields, *MasterSettings.model_fields}
+    known = {*options, "version", *settings}
     guess = did_you_mean(name, known, form=f"{prefix}{{}}") if option.startswith("--") else ""
+    if option.startswith("--") and name.replace("-", "_") in settings:
+        guess = "That is a setting which this command does not use, or not in this form."
     return ConfigError(f"{_PREFIX}invalid option: {word}", hint=f"{guess} Try 'puppet {command} --help'.".lstrip())

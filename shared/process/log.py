@@ -17,14 +17,11 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, Protocol
 
 from ..errors import ConfigError
 from ..filesystem.files import open_for_appending
 from .journal import SOCKET, JournalHandler
-
-if TYPE_CHECKING:
-    from ..settings.common import CommonSettings
 
 DEBUG, INFO, NOTICE, WARNING, ERR, ALERT, EMERG, CRIT = 10, 20, 25, 30, 40, 45, 48, 50
 
@@ -274,7 +271,24 @@ def set_apart(name: str, destination: str, *, ident: str, facility: str) -> None
     logger.setLevel(INFO if destination != "off" else CRIT)
 
 
-def set_up_by(settings: CommonSettings, *, foreground: bool, ident: str) -> None:
+class LogSettings(Protocol):
+    """The settings of logs, as CommonSettings has them."""
+
+    @property
+    def color(self) -> str: ...
+    @property
+    def debug(self) -> bool: ...
+    @property
+    def log_level(self) -> str: ...
+    @property
+    def logdest(self) -> str: ...
+    @property
+    def syslogfacility(self) -> str: ...
+    @property
+    def verbose(self) -> bool: ...
+
+
+def set_up_by(settings: LogSettings, *, foreground: bool, ident: str) -> None:
     """Send the logs of a daemon where its settings say: by default to the console in the foreground, else to syslog."""
     set_up(
         level=level_of(settings),
@@ -285,7 +299,7 @@ def set_up_by(settings: CommonSettings, *, foreground: bool, ident: str) -> None
     )
 
 
-def level_of(settings: CommonSettings, *, verbose: bool = False) -> str:
+def level_of(settings: LogSettings, *, verbose: bool = False) -> str:
     """Return the level that options and setting ask for; `verbose`: info or more in any case."""
     if settings.debug:
         return "debug"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -149,13 +150,12 @@ def resources_of(
     defaults: Sequence[Type] = (),
     resolve: Resolver | None = None,
     late: bool = False,
-    lenient: bool = False,
     broken: Mapping[str, PuppetError] | None = None,
 ) -> RalCatalog:
     """
     Return the resources of a catalog as it came over the wire.
 
-    A resource of a type that cannot be managed here is kept and fails when its turn comes, never in silence.
+    A resource that cannot be managed here (an unknown type or attribute, a bad value) is kept with its `fault`, and fails at its turn.
 
     Args:
         types: the types that can be applied, by name.
@@ -164,19 +164,19 @@ def resources_of(
         resolve: calls a Deferred value's function.
         late: Deferred values are resolved at their resource's turn, when all that it depends on has been applied.
         broken: types of modules that could not be loaded, and why; their resources fail with it.
-        lenient: a resource with an unknown attribute or a bad value fails alone; otherwise it is raised and nothing is applied.
     Raises:
-        ResourceError, BadData: the catalog is not consistent, or (not lenient) one of its resources is wrong.
+        ResourceError, BadData: the catalog is not consistent: a resource is declared twice, a relationship leads nowhere.
     """
     catalog.checked()
     resources = RalCatalog(types, name=catalog.name, version=catalog.version, environment=catalog.environment)
     resources.classes = list(catalog.classes)
-    reader = _Reader(types, known, frozenset(edge.source for edge in catalog.edges), resolve, late, lenient, broken or {})
+    reader = _Reader(types, known, frozenset(edge.source for edge in catalog.edges), resolve, late, broken or {})
     resources_by_ref: dict[str, Type] = {}
-    for wire in catalog.resources:
-        if wire.virtual:
-            continue
-        resources_by_ref[wire.ref] = reader.resource(wire)
+    readings = [reader.read(wire) for wire in catalog.resources if not wire.virtual]
+    _prepare(readings, types)
+    for reading in readings:
+        wire = reading.wire
+        resources_by_ref[wire.ref] = reader.resource(reading)
         with _without_secrets(resources_by_ref[wire.ref]):
             resources.add(resources_by_ref[wire.ref])
     for edge in catalog.edges:
@@ -187,9 +187,33 @@ def resources_of(
             resources.add(resource)
     check_relationships(resources)
     for resource in resources.order:
-        with _without_secrets(resource):
+        with resource.failing_alone():
             resource.check_catalog(resources)
     return resources
+
+
+@dataclass(slots=True)
+class _Reading:
+    """A resource of the wire with its values read; `error` is why they cannot be."""
+
+    wire: CatalogResource
+    ref: Ref
+    origin: Origin
+    plain: dict[str, Any]
+    error: ResourceError | None = None
+
+
+def _prepare(readings: Sequence[_Reading], types: Mapping[str, type[Type]]) -> None:
+    """Let types that make many resources at once know them all."""
+    by_type: dict[type[Type], list[tuple[str, Mapping[str, Any], Origin]]] = {}
+    for reading in readings:
+        declared = types.get(reading.ref.type)
+        if reading.error is None and declared is not None and declared.prepare.__func__ is not Type.prepare.__func__:  # type: ignore[attr-defined]
+            by_type.setdefault(declared, []).append((reading.wire.title, reading.plain, reading.origin))
+    for declared, resources in by_type.items():
+        # What it cannot tell all at once, it is asked for each.
+        with suppress(ResourceError):
+            declared.prepare(resources)
 
 
 @contextmanager
@@ -216,34 +240,35 @@ def _check_relationships_of(resource: Type, resources: RalCatalog) -> None:
                 raise ResourceError(f"Could not find {word} {ref} for {resource.ref}", where=resource.origin.where)
 
 
+def _as_resource_error(err: PuppetError, where: Location | None) -> ResourceError:
+    return err if isinstance(err, ResourceError) else ResourceError(err.message, where=where, hint=err.hint)
+
+
+def _unforeseen(err: Exception, plain: Mapping[str, Any], secret: Iterable[str], where: Location | None) -> ResourceError:
+    values = Secrets()
+    values.add([plain[name] for name in secret if name in plain])
+    return ResourceError(f"{type(err).__name__}: {values.hide(str(err))}", where=where)
+
+
+@dataclass(eq=False, repr=False)
 class _Reader:
     """Converts resources of the wire into resources of their types."""
 
-    def __init__(
-        self,
-        types: Mapping[str, type[Type]],
-        known: frozenset[str],
-        containers: frozenset[str],
-        resolve: Resolver | None,
-        late: bool,
-        lenient: bool,
-        broken: Mapping[str, PuppetError],
-    ) -> None:
-        self.types = types
-        self.broken = broken
-        self.known = known
-        self.containers = containers
-        self.resolve = resolve
-        self.late = late
-        self.lenient = lenient
+    types: Mapping[str, type[Type]]
+    known: frozenset[str]
+    containers: frozenset[str]
+    resolve: Resolver | None
+    late: bool
+    broken: Mapping[str, PuppetError]
 
-    def resource(self, wire: CatalogResource) -> Type:
+    def read(self, wire: CatalogResource) -> _Reading:
+        """Return a resource with its values read: Sensitive unwrapped, Deferred resolved, or to be resolved at its turn."""
         ref = Ref(wire.type, wire.title)
         where = Location(wire.file, wire.line) if wire.file or wire.line else None
         plain: dict[str, Any] = {}
         pending: dict[str, PendingValue] = {}
         secret = set(wire.sensitive_parameters)
-        origin = Origin(where, _tags(wire, plain), wire.exported, sensitive=frozenset(secret))
+        error: ResourceError | None = None
         try:
             for name, value in wire.parameters.items():
                 read = richdata.read(value)
@@ -253,17 +278,56 @@ class _Reader:
                 plain[name], hidden = self._unwrap(read)
                 if hidden:
                     secret.add(name)
-            origin = Origin(where, _tags(wire, plain), wire.exported, sensitive=frozenset(secret), pending=pending)
-            if self._is_container(wire, ref):
+        except PuppetError as err:
+            error = _as_resource_error(err, where)
+        except Exception as err:  # noqa: BLE001  # a function of a module may fail in any way; the other resources do not
+            error = _unforeseen(err, plain, secret, where)
+        origin = Origin(where, _tags(wire, plain), wire.exported, sensitive=frozenset(secret), pending=pending)
+        return _Reading(wire, ref, origin, plain, error)
+
+    def resource(self, reading: _Reading) -> Type:
+        """Return the resource that was read; one that cannot be managed has a fault."""
+        ref, origin, plain = reading.ref, reading.origin, reading.plain
+        if reading.error is not None:
+            return Unmanaged(ref, reading.error, self._relations_only(ref, plain), origin)
+        try:
+            if self._is_container(reading.wire, ref):
                 return Component(ref, plain, origin)
             if ref.type not in self.types:
-                return Unmanaged(ref, self._missing(ref, where), plain, origin)
-            return self.types[ref.type](wire.title, plain, origin)
+                return Unmanaged(ref, self._missing(ref, origin.where), plain, origin)
+            return self.types[ref.type](reading.wire.title, plain, origin)
         except PuppetError as err:
-            if not self.lenient:
-                raise
-            reason = err if isinstance(err, ResourceError) else ResourceError(err.message, where=where, hint=err.hint)
-            return Unmanaged(ref, reason, _relations_only(plain), origin)
+            reason = _as_resource_error(err, origin.where)
+        except Exception as err:  # noqa: BLE001  # a module's type may fail in any way; the other resources do not
+            reason = _unforeseen(err, plain, origin.sensitive, origin.where)
+        return Unmanaged(ref, reason, self._relations_only(ref, plain), origin)
+
+    def _relations_only(self, ref: Ref, plain: Mapping[str, Any]) -> dict[str, Any]:
+        """Return those metaparameters of a resource that cannot be managed by which it still relates to others, its names among them."""
+        related = {name: plain[name] for name in ("require", "before", "notify", "subscribe", "noop", "tag", "alias") if name in plain}
+        name = self._name_of(ref, plain)
+        if name not in ("", ref.title):
+            aliases = related.get("alias", [])
+            related["alias"] = [*(aliases if isinstance(aliases, list) else [aliases]), name]
+        usable = {}
+        for attribute, value in related.items():
+            try:
+                Unmanaged(Ref("unmanaged", "probe"), ResourceError(""), {attribute: value})
+            except ResourceError:
+                continue
+            usable[attribute] = value
+        return usable
+
+    def _name_of(self, ref: Ref, plain: Mapping[str, Any]) -> str:
+        """Return the name of the thing on the system, as far as it can be told, so that no purge takes it for unmanaged; '': it cannot."""
+        declaration = self.types[ref.type].declaration if ref.type in self.types else None
+        if declaration is None or not declaration.isomorphic or len(declaration.namevars) != 1:
+            return ""
+        try:
+            name = plain.get(declaration.namevars[0]) or self.types[ref.type].names_in(ref.title).get(declaration.namevars[0])
+        except ResourceError:
+            return ""
+        return name if isinstance(name, str) else ""
 
     def _may_wait(self, ref: Ref, name: str) -> bool:
         """Return whether an attribute's value is not needed before its resource's turn; those of classes and defines are never needed."""
@@ -320,19 +384,6 @@ class _Reader:
             where=where,
             hint=f"This agent needs the type in Python: lib/puppet/type/{ref.type}.py in the module that has it in Ruby.",
         )
-
-
-def _relations_only(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those metaparameters of a broken resource that are usable."""
-    usable = {}
-    for name in ("require", "before", "notify", "subscribe", "noop", "tag"):
-        if name in plain:
-            try:
-                Unmanaged(Ref("unmanaged", "probe"), ResourceError(""), {name: plain[name]})
-            except ResourceError:
-                continue
-            usable[name] = plain[name]
-    return usable
 
 
 def _tags(wire: CatalogResource, plain: Mapping[str, Any]) -> tuple[str, ...]:

@@ -59,7 +59,11 @@ def log_end(command: str, code: int | None, started: float) -> None:
 
 def which(name: str) -> str | None:
     """Return the path of a program: an absolute one if it is executable, else the first in PATH and then in the system's folders; None."""
-    folders = [""] if name.startswith("/") else [f for f in os.environ.get("PATH", "").split(":") if f] + _SYSTEM
+    return which_in([""] if name.startswith("/") else [f for f in os.environ.get("PATH", "").split(":") if f] + _SYSTEM, name)
+
+
+def which_in(folders: Sequence[str], name: str) -> str | None:
+    """Return the path of a program in the first folder that has it; None: none has."""
     for folder in folders:
         path = Path(folder) / name
         if path.is_file() and os.access(path, os.X_OK):

@@ -33,5 +33,5 @@ class Unmanaged(_StandIn, name="unmanaged"):
     """A resource that cannot be managed, for a reason that becomes its failure; its relationships hold all the same."""
 
     def __init__(self, ref: Ref, reason: ResourceError, parameters: Mapping[str, Any], origin: Origin | None = None) -> None:
-        self.reason = reason
         super().__init__(ref, parameters, origin)
+        self.fault = reason

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -23,6 +25,15 @@ TitlePatterns = Sequence[tuple[str, Sequence[str | tuple[str, Callable[[str], An
 
 PendingValue = Callable[[], tuple[Any, bool]]
 """Gives an attribute's value, and whether it is a secret; PuppetError when there is none."""
+
+
+_TAG = re.compile(r"\w[\w:.-]*\Z")
+
+
+def own_tags(type_name: str, title: str) -> tuple[str, ...]:
+    """Return the tags that a resource has by its type and title, whoever made it."""
+    names = [name.lower() for name in (type_name, title) if _TAG.match(name)]
+    return tuple(dict.fromkeys(tag for name in names for tag in (name, *name.split("::")) if tag))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,10 +162,11 @@ class Type(Metaparams):
             ResourceError: an unknown attribute, a refused value, or the message of the type's own `validate`; with file and line.
         """
         self.title = title
-        self.origin = origin or Origin()
+        self.origin = origin or Origin(tags=own_tags(self.declaration.name, title))
         self.ref = ref or Ref(self.declaration.name, title)
         self.surroundings: Surroundings | None = None
         self.handler: Provider[Any] | None = None  # the provider, once the run has chosen it
+        self.fault: ResourceError | None = None  # why this resource cannot be managed; its evaluation fails with it
         self._values: dict[str, Any] = {}
         self._given: set[str] = set()
         self.redaction = Secrets()
@@ -166,6 +178,10 @@ class Type(Metaparams):
             err.where = err.where or self.origin.where
             self.strip_secrets(err)
             raise
+
+    @classmethod
+    def prepare(cls, resources: Sequence[tuple[str, Mapping[str, Any], Origin]]) -> None:
+        """Called once with the titles, attributes and origins of all of a catalog's resources of this type, just before they are made."""
 
     # --- values
 
@@ -287,6 +303,18 @@ class Type(Metaparams):
         error.message = f"{self.ref}: {message}" if message == HIDDEN else message
         error.hint = "" if self.redaction.reveals(error.hint) else error.hint
 
+    @contextmanager
+    def failing_alone(self) -> Iterator[None]:
+        """Let an error of the block become this resource's `fault`: its evaluation fails with it, and the run goes on."""
+        try:
+            yield
+        except ResourceError as err:
+            self.strip_secrets(err)
+            self.fault = self.fault or err
+        except Exception as err:  # noqa: BLE001  # the code of a module's type may fail in any way
+            text = err.message if isinstance(err, PuppetError) else f"{type(err).__name__}: {err}"
+            self.fault = self.fault or ResourceError(self.without_secrets(text), where=self.origin.where)
+
     @property
     def given(self) -> Mapping[str, Any]:
         """Return the attributes that the manifest sets, converted."""
@@ -331,7 +359,7 @@ class Type(Metaparams):
         """Raise ValueError when the attributes, each fine by itself, do not fit together."""
 
     def check_catalog(self, catalog: CompleteCatalog) -> None:
-        """Raise ResourceError when the catalog, which is complete now, lacks something that this resource needs."""
+        """Raise ResourceError when the catalog, which is complete now, lacks something that this resource needs; it becomes its `fault`."""
 
     def pre_run_check(self) -> None:
         """Raise ResourceError when the whole run may not start; called for every resource before the first is evaluated."""
@@ -417,7 +445,7 @@ def _attributes_in_order(cls: type[Type]) -> dict[str, Param[Any]]:
 
 
 _RESERVED = frozenset(n for n in vars(Type) if not n.startswith("_") and not isinstance(vars(Type)[n], Param)) | {
-    "title", "origin", "ref", "surroundings", "handler", "declaration", "pending",
+    "title", "origin", "ref", "surroundings", "handler", "fault", "declaration", "pending",
 }  # fmt: skip
 
 

@@ -11,11 +11,13 @@ REDACTED = "[redacted]"
 
 def displayed(value: Any) -> str:
     """
-    Return a value as a change message shows it: strings in single quotes, numbers and booleans bare, hashes over several lines.
+    Return a value as a change message shows it.
+
+    Strings are in single quotes, numbers and booleans bare, hashes over several lines, None is nothing.
 
     Source: resource layer reference 1.5.
     """
-    return _pretty(value, 0)
+    return "" if value is None else _pretty(value, 0)
 
 
 def _pretty(value: Any, depth: int) -> str:

@@ -73,6 +73,15 @@ def _among(value: Any, desired: Iterable[Any]) -> bool:
     return value is not None and any(w.search(text_of(value)) if isinstance(w, re.Pattern) else text_of(w).lower() == text for w in desired)
 
 
+def _all_match(conditions: Mapping[str, Any], platform: Platform) -> bool:
+    return all(
+        value in platform.features
+        if key == "feature"
+        else _among(platform.fact(key), value if isinstance(value, list | tuple) else [value])
+        for key, value in conditions.items()
+    )
+
+
 class Provider(Generic[R]):
     """
     Base of all providers; one instance serves all resources of its type in a run, and may keep what it learns.
@@ -95,6 +104,8 @@ class Provider(Generic[R]):
     not_default_for: ClassVar[tuple[Mapping[str, Any], ...]] = ()
     features: frozenset[str] = frozenset()  # an instance may set its own
     last_resort: ClassVar[bool] = False  # never the default while another fits (pip is no system's package manager)
+    doc: str | None = None  # what describes it, where that is not the class's own text
+    on_request: bool = False  # the same, and it is not even asked whether it fits
 
     def __init_subclass__(
         cls,
@@ -120,6 +131,23 @@ class Provider(Generic[R]):
         cls.default_for = tuple(default_for)
         cls.not_default_for = tuple(not_default_for)
         cls.features = cls.features | frozenset(features)
+
+    # --- the choice among the providers of a type
+
+    def unmet(self, platform: Platform) -> list[str]:
+        """Return the conditions of this provider that the platform does not meet."""
+        return [condition.needs for condition in self.confine if not condition.holds(platform)]
+
+    def is_default(self, platform: Platform) -> bool:
+        """Return whether this provider is meant for such a platform."""
+        return any(_all_match(each, platform) for each in self.default_for) and not any(
+            _all_match(each, platform) for each in self.not_default_for
+        )
+
+    def specificity(self, platform: Platform) -> int:
+        """Return how closely this provider is meant for such a platform; the highest is the default."""
+        conditions = max((len(each) for each in self.default_for if _all_match(each, platform)), default=0)
+        return 1 if self.last_resort and not conditions else 100 * conditions + len(type(self).__mro__)
 
     # --- reading
 
@@ -152,9 +180,18 @@ class Provider(Generic[R]):
         """Return all things of this type on the system, by name."""
         raise Unsupported(f"The {self.serves.declaration.name} provider '{self.name}' cannot list what exists")
 
+    def reads_as(self, other: Provider[Any]) -> bool:
+        """Return whether it lists the same things as another one of its type: one of the two extends the other (apt, dpkg)."""
+        return self is other or isinstance(self, type(other)) or isinstance(other, type(self))
+
     def identity(self, state: State) -> Mapping[str, Any]:
         """Return the attributes besides its name that a resource made for one of `instances` needs, to mean that very thing."""
         return {}
+
+    async def insync(self, resource: R, attribute: str, state: State, desired: list[Any]) -> bool:
+        """Return whether the complete `state` satisfies the desired values of a property. By default the property itself compares."""
+        declared: Any = resource.declaration.attributes[attribute]
+        return bool(declared.insync(resource, state, desired))
 
     async def preview(self, resource: R, attribute: str, desired: Any, state: State | None) -> None:
         """Log more about a property that is out of sync (a diff) before it is changed; also called in noop."""
@@ -252,7 +289,7 @@ class Providers:
 
     def unmet(self, provider: Provider[Any]) -> list[str]:
         """Return the conditions of a provider that this system does not meet."""
-        return [c.needs for c in provider.confine if not c.holds(self.platform)]
+        return provider.unmet(self.platform)
 
     def for_resource(self, resource: Type) -> Provider[Any]:
         """
@@ -302,27 +339,12 @@ class Providers:
         return self._defaults[type_name]
 
     def _choose(self, type_name: str) -> tuple[Provider[Any] | None, str]:
-        fitting = self.suitable(type_name)
-        candidates = [p for p in fitting if self._is_default(p)] or fitting
+        fitting = [p for p in self.of(type_name) if not p.on_request and not self.unmet(p)] or self.suitable(type_name)
+        candidates = [p for p in fitting if p.is_default(self.platform)] or fitting
         if not candidates:
             return None, ""
-        best = max(map(self._specificity, candidates))
-        winners = [p for p in candidates if self._specificity(p) == best]
+        best = max(p.specificity(self.platform) for p in candidates)
+        winners = [p for p in candidates if p.specificity(self.platform) == best]
         names = ", ".join(sorted(p.name for p in winners))
         warning = f"Found multiple default providers for {type_name}: {names}; using {winners[0].name}" if len(winners) > 1 else ""
         return winners[0], warning
-
-    def _matches(self, conditions: Mapping[str, Any]) -> bool:
-        return all(
-            value in self.platform.features
-            if key == "feature"
-            else _among(self.platform.fact(key), value if isinstance(value, list | tuple) else [value])
-            for key, value in conditions.items()
-        )
-
-    def _is_default(self, provider: Provider[Any]) -> bool:
-        return any(map(self._matches, provider.default_for)) and not any(map(self._matches, provider.not_default_for))
-
-    def _specificity(self, provider: Provider[Any]) -> int:
-        conditions = max((len(d) for d in provider.default_for if self._matches(d)), default=0)
-        return 1 if provider.last_resort and not conditions else 100 * conditions + len(type(provider).__mro__)

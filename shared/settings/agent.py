@@ -9,7 +9,7 @@ from pydantic import model_validator
 
 from .base import setting
 from .common import CommonSettings
-from .values import ChecksumTypes, Ciphers, Duration, Flag, Headers, Size, Ttl, Words
+from .values import ChecksumTypes, Ciphers, Duration, Flag, Headers, RubyFacts, Size, Ttl, Words
 
 
 class AgentSettings(CommonSettings):
@@ -125,10 +125,21 @@ class AgentSettings(CommonSettings):
     http_longest_wait: Duration = setting("5m", gt=0, doc="The longest wait that Retry-After can ask for, in seconds.")
     max_catalog_body: Size = setting("256MiB", gt=0, doc="Bytes of a catalog or list of metadata.")
     max_plugin_files: int = setting(50_000, gt=0, doc="Files that plugin sync may bring.")
-    ruby_facts: Flag = setting(True, doc="Run facts that modules have in Ruby alone by the facter program, where it is installed.")
+    ruby_facts: RubyFacts = setting("true", doc="Run facts that modules have in Ruby alone: true, false, or facter: by that program.")
+    ruby: str = setting(
+        "auto",
+        doc="The program for types, providers and facts that modules have in Ruby; '' for none. auto: the system's or Puppet's, if any.",
+    )
+    ruby_timeout: Duration = setting(
+        "1h", gt=0, doc="Seconds that Ruby may be silent while it reads or changes a resource, or finds out a fact."
+    )
+    ruby_answer: Size = setting("64MiB", gt=0, doc="Bytes of one answer of Ruby's, with all that it logs and asks before.")
+    ruby_memory: Size = setting("1GiB", gt=0, doc="Bytes of memory that Ruby may occupy; what it starts is not counted.")
     fact_timeout: Duration = setting(30, gt=0, doc="Seconds for one core fact.")
-    external_fact_timeout: Duration = setting("5m", gt=0, doc="Seconds for one program that prints external facts.")
-    external_fact_output: Size = setting("1MiB", gt=0, doc="Bytes that such a program may print.")
+    external_fact_timeout: Duration = setting(
+        "5m", gt=0, doc="Seconds for one program that prints external facts, and for one fact in Ruby."
+    )
+    external_fact_output: Size = setting("1MiB", gt=0, doc="Bytes that such a program may print, or facts in Ruby may log.")
     report_timeout: Duration = setting("2m", gt=0, doc="Seconds for sending a report after the run.")
 
     @model_validator(mode="after")

@@ -11,13 +11,14 @@ import os
 import re
 import socket
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 from pydantic.fields import FieldInfo
 
-from ..errors import ConfigError
+from ..errors import ConfigError, Location
 from ..suggestions import did_you_mean
 from .conf import Conf, read
 from .ignored import IGNORED_SETTINGS
@@ -25,18 +26,29 @@ from .values import setting_text
 
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))", re.ASCII)
 _ALIASES = {"serverport": "masterport"}
-_SAID = 3  # layers that somebody has written: options, the section of the run mode, [main]
+
+
+@dataclass(frozen=True, slots=True)
+class SettingSource:
+    """What somebody has written for a setting, variables not expanded, and where: a line of puppet.conf, or None for the command line."""
+
+    value: Any
+    where: Location | None
 
 
 class Settings(BaseModel):
     """Frozen; a field is a setting. `name` of a field with an alias in Puppet is the older one (`masterport`)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, validate_default=True, defer_build=True)
-    _given: frozenset[str] = PrivateAttr(frozenset())
+    _sources: Mapping[str, SettingSource] = PrivateAttr(default_factory=dict)
 
     def given(self, name: str) -> Any:
         """Return the value of a setting that somebody has set, None where it is a default."""
-        return getattr(self, name) if name in self._given else None
+        return getattr(self, name) if name in self._sources else None
+
+    def source_of(self, name: str) -> SettingSource | None:
+        """Return what somebody has set a setting to, and where; None where it is a default."""
+        return self._sources.get(name)
 
 
 def setting(default: Any, *, doc: str, **limits: Any) -> Any:
@@ -174,6 +186,7 @@ def load(
     _refuse_environments_own(conf)
     _refuse_ignored(conf, layers)
     values = {name: layers.value(name) for name in cls.model_fields}
+    sources = _sources(conf, layers)
     try:
         settings = cls.model_validate(values)
     except ValidationError as err:
@@ -182,8 +195,8 @@ def load(
         if not first_error["loc"]:  # it is about several
             raise ConfigError(message) from err
         name = str(first_error["loc"][0])
-        raise ConfigError(f"Could not set {name}: {message}{_place(conf, layers, name)}") from err
-    settings._given = frozenset().union(*layers.layers[:_SAID])
+        raise ConfigError(f"Could not set {name}: {message}{_place(sources, name)}") from err
+    settings._sources = sources
     return settings
 
 
@@ -210,21 +223,32 @@ def _layered(
     return conf, Layers([options, own, main, application, defaults], run_mode=section, paths=paths)
 
 
-def _place(conf: Conf, layers: Layers, name: str) -> str:
-    """Return the file and line that set a value, in brackets; '' when the value comes from elsewhere."""
-    entry = conf.sections.get(layers.run_mode, {}).get(name) or conf.sections.get("main", {}).get(name)
-    return f" (file: {conf.path}, line: {entry.line})" if entry and name not in layers.layers[0] else ""
+def _sources(conf: Conf, layers: Layers) -> dict[str, SettingSource]:
+    """Return what the command line and the file say, by setting; of several sources the one that counts."""
+    sources = {
+        canonical(name): SettingSource(entry.value, Location(str(conf.path) if conf.path else None, entry.line))
+        for section in ("main", layers.run_mode)
+        for name, entry in conf.sections.get(section, {}).items()
+    }
+    return sources | {name: SettingSource(value, None) for name, value in layers.layers[0].items()}
+
+
+def _place(sources: Mapping[str, SettingSource], name: str) -> str:
+    """Return the file and line that set a value, in brackets, after a blank; '' when the value comes from elsewhere."""
+    source = sources.get(name)
+    return f" {source.where}" if source is not None and source.where is not None else ""
 
 
 def _refuse_ignored(conf: Conf, layers: Layers) -> None:
     """A setting that nothing reads, with another value than its default, where somebody relies on it."""
+    sources = _sources(conf, layers)
     for name, setting in IGNORED_SETTINGS.items():
         if layers.run_mode not in setting.refused or layers.raw(name) == setting.default:
             continue
         value, default = layers.value(name), Layers([{name: setting.default}, *layers.layers], run_mode=layers.run_mode).value(name)
         if not setting.is_default(value, default):
             text = f"'{setting_text(value)}'"
-            raise ConfigError(f"Could not set {name} to {text}: that is not supported here{_place(conf, layers, name)}", hint=setting.why)
+            raise ConfigError(f"Could not set {name} to {text}: that is not supported here{_place(sources, name)}", hint=setting.why)
 
 
 def _refuse_environments_own(conf: Conf) -> None:

@@ -92,10 +92,6 @@ IGNORED_SETTINGS: Mapping[str, IgnoredSetting] = {
     "serial": IgnoredSetting("$cadir/serial", _IN_CADIR, _MASTER),
     "settings_catalog": IgnoredSetting("true", "Directories are made when they are needed."),
     "signeddir": IgnoredSetting("$cadir/signed", _IN_CADIR, _MASTER),
-    "storeconfigs": IgnoredSetting(
-        "false", "It needs PuppetDB, which is not supported: exported resources are not collected.", ("master", "user")
-    ),
-    "storeconfigs_backend": IgnoredSetting("puppetdb", "It counts with storeconfigs only, which is not supported."),
     "tasks": IgnoredSetting("false", "Plans and tasks are Bolt's, which brings its own Puppet."),
     "vendormoduledir": IgnoredSetting(
         "/opt/puppetlabs/puppet/vendor_modules", "The types and providers of Puppet's vendored modules are built in."

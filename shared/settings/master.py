@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from .base import setting
-from .common import CommonSettings
+from pydantic import ValidationInfo, field_validator
+
+from .base import load, setting
+from .store import SERVING_DEFAULTS, StoreSettings
 from .values import Autosign, Duration, Flag, Paths, Size, Words
 
 
-class MasterSettings(CommonSettings):
+class MasterSettings(StoreSettings):
     """What the master serves, to whom, and within which limits."""
 
     bindaddress: str = setting("0.0.0.0", doc="The address to listen on.")  # noqa: S104  # what a master is for
@@ -56,7 +59,16 @@ class MasterSettings(CommonSettings):
     allow_header_cert_info: Flag = setting(False, doc="A proxy's headers say who the client is.")
     proxy_addresses: Words = setting((), doc="Addresses of proxies whose headers count; without any, none do.")
 
-    reports: Words = setting(("store",), doc="What is done with reports: store, log, http, none.")
+    storeconfigs: Flag = setting(
+        False,
+        doc="Keep facts and catalogs in the store or, without one, in the PuppetDB that puppetdb.conf names, so that resources can be "
+        "exported and collected. A store switches it on.",
+    )
+    storeconfigs_backend: str = setting("puppetdb", doc="What keeps them; there is puppetdb only.")
+    puppetdb_answer: Size = setting("64MiB", gt=0, doc="Bytes of one answer of a PuppetDB.")
+    puppetdb_connections: int = setting(16, gt=0, doc="Connections to the servers of a PuppetDB at the same time; further requests wait.")
+
+    reports: Words = setting(("store",), doc="What is done with reports: store, log, http, puppetdb, none. A store gets them in any case.")
     reportdir: Path = setting("$vardir/reports", doc="Where store puts reports.")
     report_queue: int = setting(
         300, gt=0, doc="Reports that store is writing or that wait for it; beyond that 503 with Retry-After. Above max_active_requests."
@@ -138,3 +150,27 @@ class MasterSettings(CommonSettings):
     compress_from: Size = setting(1024, ge=0, doc="Bytes from which on an answer is packed, when the client asks for it.")
     write_timeout: Duration = setting(60, gt=0, doc="Seconds that a client may not read its answer.")
     drain_timeout: Duration = setting(30, gt=0, doc="Seconds for requests under way when the master stops.")
+
+    @field_validator("storeconfigs")
+    @classmethod
+    def _kept_in_store(cls, value: bool, fields: ValidationInfo) -> bool:
+        return value or fields.data.get("store", "none") != "none"
+
+    @field_validator("reports")
+    @classmethod
+    def _sent_to_store(cls, value: tuple[str, ...], fields: ValidationInfo) -> tuple[str, ...]:
+        if fields.data.get("store", "none") == "none" or "puppetdb" in value:
+            return value
+        return (*(name for name in value if name != "none"), "puppetdb")
+
+
+def settings_beside_master(flags: Mapping[str, Any]) -> MasterSettings:
+    """
+    Return the settings of a command that uses what the master on this host has; its own store counts where it runs now. Blocks.
+
+    `flags` are the settings of the command line. Raises as `load`.
+    """
+    settings = load(MasterSettings, section="master", flags=flags)
+    if not settings.store_socket.exists():
+        return settings
+    return load(MasterSettings, section="master", flags=flags, application=SERVING_DEFAULTS)

@@ -108,6 +108,16 @@ def revocation(value: Any) -> str:
     return mode
 
 
+def ruby_facts(value: Any) -> str:
+    text = str(value).lower()
+    if text == "facter":
+        return text
+    try:
+        return "true" if boolean(value) else "false"
+    except ValueError as err:
+        raise ValueError(f"Invalid value '{value}'; write true, false or facter") from err
+
+
 def autosign(value: Any) -> bool | Path:
     text = str(value)
     if text.lower() in ("true", "false", ""):
@@ -148,6 +158,7 @@ Priority = Annotated[int | Literal[""], BeforeValidator(priority)]
 WarningKinds = Annotated[tuple[str, ...], BeforeValidator(warning_kinds)]
 Paths = Annotated[tuple[Path, ...], BeforeValidator(paths)]
 Revocation = Annotated[Literal["chain", "leaf", "false"], BeforeValidator(revocation)]
+RubyFacts = Annotated[Literal["true", "false", "facter"], BeforeValidator(ruby_facts)]
 Autosign = Annotated[bool | Path, BeforeValidator(autosign)]
 
 

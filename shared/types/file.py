@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os.path
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -307,11 +308,9 @@ class File(Type, name="file", features={"manages_symlinks": "The provider can ma
             return
         last = contents[-1]
         if isinstance(last, str) and checksums.looks_like_checksum(last):
-            try:
+            with suppress(BadData):  # it only looks like one
                 self.manage_checksum(Checksum.parse(last))
                 return
-            except BadData:
-                pass  # it only looks like one
         self.actual_content = last if isinstance(last, bytes) else last.encode("utf-8", "surrogateescape")
         self.use_checksum(checksums.algorithm(self.checksum))
 

@@ -1,0 +1,22 @@
+"""Who asks a server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """
+    Who is asking. `name` is the certificate's common name, or the address of an anonymous peer.
+
+    `extensions` are the certificate's trusted extensions by short name or OID, `certificate` its DER.
+    """
+
+    name: str
+    address: str
+    authenticated: bool
+    extensions: Mapping[str, str] = field(default_factory=dict)
+    alt_names: tuple[str, ...] = ()
+    certificate: bytes | None = None

@@ -1,0 +1,258 @@
+"""A process that runs a program of ours in Ruby, and the frames between us. Whatever it does wrong ends it and raises one clear error."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import time
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..data import plainjson
+from ..errors import BadData, EvaluationError
+
+SEARCH = "/usr/bin:/bin"
+ENVIRON = {"PATH": f"/opt/puppetlabs/bin:/usr/sbin:{SEARCH}", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "HOME": "/"}
+HEAD = struct.Struct(">I")
+WATCH_INTERVAL = 0.25
+"""Seconds between two looks at a process that has not answered yet."""
+EXIT_TIMEOUT = 0.5
+"""Seconds for a process that closed its socket to end by itself."""
+MAX_CHILDREN = 4
+"""Children of one process. Each environment has its own, because Ruby has only one namespace for classes."""
+
+
+@dataclass(frozen=True, slots=True)
+class RubySettings:
+    """
+    The settings about Ruby.
+
+    Attributes:
+        program: the path of the program; '' for none.
+        timeout: seconds that it may take for one answer.
+        answer: the most bytes of one message from it.
+        memory: the most bytes of memory that it may occupy; 0: no limit.
+    """
+
+    program: str = ""
+    timeout: float = 60.0
+    answer: int = 64 << 20
+    memory: int = 0
+
+
+def find_ruby(setting: str, *, restricted: bool = False, also: str = "") -> str:
+    """
+    Return the program's path for the setting `ruby`; '' for none.
+
+    Args:
+        also: folders besides the system's own in which `auto` looks, separated by colons.
+        restricted: manifests may not do everything on this host. Ruby cannot be restricted, so `auto` then finds none.
+    """
+    if setting == "auto":
+        return "" if restricted else shutil.which("ruby", path=f"{SEARCH}:{also}" if also else SEARCH) or ""
+    return setting
+
+
+class RubyProgram:
+    """Ruby, and its children of this process; when there are too many, the least recently used one is ended."""
+
+    def __init__(self, settings: RubySettings) -> None:
+        self.settings = settings
+        self._children: list[RubyChild] = []
+
+    def start(self, script: Path) -> RubyChild:
+        """Return a new child that runs `script`; raise EvaluationError when it cannot be started."""
+        self._children = [child for child in self._children if child.alive]
+        while len(self._children) >= MAX_CHILDREN:
+            self._children.pop(0).end()
+        child = RubyChild(self.settings, script)
+        self._children.append(child)
+        return child
+
+    def mark_used(self, child: RubyChild) -> None:
+        """Make a child the most recently used one."""
+        if self._children[-1] is not child and child in self._children:
+            self._children.remove(child)
+            self._children.append(child)
+
+
+class RubyChild:
+    """
+    One process of Ruby.
+
+    Args:
+        script: the program, which is given the number of the socket's descriptor.
+        environ: its environment.
+        cwd: the folder it runs in.
+        output: the descriptor that what it prints goes to, which is no answer.
+        own_session: the programs that it has started are ended with it.
+
+    Attributes:
+        received: the bytes of all its messages.
+    """
+
+    def __init__(
+        self,
+        settings: RubySettings,
+        script: Path,
+        *,
+        environ: Mapping[str, str] = ENVIRON,
+        cwd: str = "/",
+        output: int = 2,
+        own_session: bool = False,
+    ) -> None:
+        self.settings = settings
+        self.received = 0
+        self._ended = False
+        ours, theirs = socket.socketpair()
+        try:
+            self._process = subprocess.Popen(
+                [settings.program, str(script), str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=own_session,
+                cwd=cwd,
+                env=environ,
+                pass_fds=[theirs.fileno()],
+            )
+        except OSError as error:
+            ours.close()
+            raise EvaluationError(
+                f"Could not start {settings.program}: {error.strerror}", hint="The setting ruby names the program; '' for none."
+            ) from error
+        finally:
+            theirs.close()
+        self._socket = ours
+        self._end = weakref.finalize(self, _kill, self._process, ours, group=own_session)
+
+    @property
+    def alive(self) -> bool:
+        """Whether messages can be sent to it."""
+        return not self._ended and self._process.poll() is None
+
+    def end(self) -> None:
+        """Kill the process and wait for it."""
+        self._ended = True
+        self._end()
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Send a message; raise EvaluationError when the process has ended."""
+        body = plainjson.dumps(message)
+        with self._deadline():
+            self._socket.sendall(HEAD.pack(len(body)) + body)
+
+    def receive(self, seconds: float | None = None) -> dict[str, Any]:
+        """
+        Return the next message; end the process and raise EvaluationError when there is none, or it is malformed or too long.
+
+        Args:
+            seconds: the time for it, where that is less than the settings allow.
+        """
+        with self._deadline(seconds) as remaining:
+            (size,) = HEAD.unpack(self._receive_exactly(HEAD.size, remaining))
+            if size > self.settings.answer:
+                raise EvaluationError(
+                    f"Ruby answered {size} bytes, more than ruby_answer allows ({self.settings.answer})", hint="Raise it, or answer less."
+                )
+            body = self._receive_exactly(size, remaining)
+            self.received += HEAD.size + size
+            try:
+                message = plainjson.loads(body)
+            except BadData as error:
+                raise EvaluationError("Ruby answered nonsense", hint=f"Something wrote into its socket: {error.message}") from error
+            if not isinstance(message, dict):
+                raise EvaluationError("Ruby answered nonsense", hint="Something wrote into its socket.")
+            return message
+
+    def _receive_exactly(self, size: int, remaining: Callable[[], float]) -> bytes:
+        parts: list[bytes] = []
+        while size:
+            self._socket.settimeout(min(remaining(), WATCH_INTERVAL))
+            try:
+                part = self._socket.recv(min(size, 1 << 20))
+            except TimeoutError:
+                self._watch()
+                continue
+            if not part:
+                raise ConnectionResetError
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
+
+    def _watch(self) -> None:
+        """Raise an error when the process has ended, though a child of its own may hold the socket, or occupies too much memory."""
+        if self._process.poll() is not None:
+            raise ConnectionResetError
+        occupied = _memory_of(self._process.pid) if self.settings.memory else 0
+        if occupied > self.settings.memory:
+            self.end()
+            raise EvaluationError(
+                f"Ruby occupies {occupied} bytes of memory, more than ruby_memory allows ({self.settings.memory})",
+                hint="Raise it, or look at what the module has in Ruby.",
+            )
+
+    @contextmanager
+    def _deadline(self, seconds: float | None = None) -> Iterator[Callable[[], float]]:
+        """
+        Yield a function that returns the seconds that remain of the timeout.
+
+        Any exception in the block, compile_timeout included, may come in the middle of a frame. So each ends the process.
+        """
+        end = time.monotonic() + (self.settings.timeout if seconds is None else min(seconds, self.settings.timeout))
+
+        def remaining() -> float:
+            rest = end - time.monotonic()
+            if rest <= 0:
+                raise TimeoutError
+            return rest
+
+        try:
+            self._socket.settimeout(remaining())
+            yield remaining
+        except TimeoutError:
+            self.end()
+            raise EvaluationError(
+                f"Ruby took longer than ruby_timeout ({self.settings.timeout:g} seconds)",
+                hint="Raise it, or look for an endless loop in what the module has in Ruby.",
+            ) from None
+        except OSError:
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(EXIT_TIMEOUT)  # so that its exit code is its own
+            self.end()
+            raise EvaluationError(
+                f"Ruby has ended {_describe_exit(self._process.returncode)}", hint="It is started again when it is needed."
+            ) from None
+        except BaseException:
+            self.end()
+            raise
+
+
+def _memory_of(pid: int) -> int:
+    """Return the bytes of memory that a process occupies; 0 where that cannot be told."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize()
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+def _describe_exit(code: int | None) -> str:
+    return f"by signal {-code}" if code is not None and code < 0 else f"with exit code {code}"
+
+
+def _kill(process: subprocess.Popen[bytes], ours: socket.socket, *, group: bool) -> None:
+    ours.close()
+    if group:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
+    process.wait()
