@@ -1,7 +1,8 @@
 """
 One connection: aiohttp's parser and writer with deadlines, and no header that names them.
 
-No other file uses aiohttp's private names; tests/httpd/test_private_names.py lists those that this one uses.
+No other file uses aiohttp's private names; tests/httpd/test_private_names.py lists those that this one uses. The modules of
+`aiohttp.web` are imported one by one, as all of it takes another megabyte.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from aiohttp import hdrs, web
+from aiohttp import hdrs, web_request, web_response, web_server
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.client_exceptions import ClientConnectionResetError
 from aiohttp.http_parser import RawRequestMessage
@@ -20,21 +21,21 @@ from aiohttp.http_writer import HttpVersion10, HttpVersion11
 from aiohttp.streams import StreamReader
 from aiohttp.web_protocol import RequestHandler
 
-from shared.indirector.core import Client
+from shared.client import Client
 from shared.names import quoted_for_log
 
-from .identity import Peer
 from .limits import ServerLimits
+from .peers import Peer
 
 log = logging.getLogger("puppet.http")
 
-Handler = Callable[["HttpRequest"], Awaitable[web.StreamResponse]]
+Handler = Callable[["HttpRequest"], Awaitable[web_response.StreamResponse]]
 
 _STRANGER = Client("", "", authenticated=False)
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
-class HttpRequest(web.BaseRequest):
+class HttpRequest(web_request.BaseRequest):
     """
     A request with its target as it was sent.
 
@@ -70,7 +71,7 @@ class HttpRequest(web.BaseRequest):
         assert isinstance(protocol, Connection)
         return protocol
 
-    async def _prepare_hook(self, response: web.StreamResponse) -> None:
+    async def _prepare_hook(self, response: web_response.StreamResponse) -> None:
         response.headers.popall(hdrs.SERVER, None)
         if self.untyped:
             response.headers.popall(hdrs.CONTENT_TYPE, None)
@@ -186,8 +187,8 @@ class Connection(RequestHandler):
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def handle_error(
-        self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
-    ) -> web.StreamResponse:
+        self, request: web_request.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
+    ) -> web_response.StreamResponse:
         """Return the answer to bytes that are not HTTP; the parser's complaint goes to the log, shortened."""
         if isinstance(exc, ConnectionError) and self.has_ended:
             raise exc  # nobody to answer, nothing to report
@@ -198,7 +199,7 @@ class Connection(RequestHandler):
             log.info("Refused what %s sent: %s", self.address, quoted_for_log(complaint, 100))
         if request.writer.output_size > 0:
             raise ConnectionError("The answer is already on its way")
-        response = web.Response(status=status, text="Bad Request" if status == 400 else "Internal Server Error")
+        response = web_response.Response(status=status, text="Bad Request" if status == 400 else "Internal Server Error")
         response.force_close()
         return response
 
@@ -206,7 +207,7 @@ class Connection(RequestHandler):
         log.error(*args, **({"exc_info": True} | kw))
 
 
-class ConnectionServer(web.Server):
+class ConnectionServer(web_server.Server):
     """Makes a Connection for each accepted socket and knows all of them."""
 
     def __init__(self, handler: Handler, limits: ServerLimits) -> None:
@@ -216,7 +217,7 @@ class ConnectionServer(web.Server):
         self.working: set[asyncio.Task[Any]] = set()  # the requests being answered, also those whose client has left
         self.on_lost: Callable[[], None] = lambda: None
 
-    async def _answered(self, request: HttpRequest) -> web.StreamResponse:
+    async def _answered(self, request: HttpRequest) -> web_response.StreamResponse:
         task = asyncio.current_task()
         assert task is not None
         self.working.add(task)
@@ -261,3 +262,22 @@ class ConnectionServer(web.Server):
                 connection.close()
             else:
                 connection.force_close()
+
+    async def drain(self, timeout: float) -> None:
+        """Let requests in flight end within `timeout` seconds, cut the rest, and close all connections; nothing is accepted any more."""
+        self.close_idle()
+        end = self._loop.time() + timeout
+        while self._loop.time() < end:
+            if not self.working and not any(connection.busy for connection in self.open_connections):
+                break
+            await asyncio.sleep(0.02)
+        unfinished = set(self.working)
+        if unfinished:
+            log.warning("Cut %d requests that did not end within the drain limit", len(unfinished))
+        for connection in self.open_connections:
+            connection.abort()
+        for request in unfinished:
+            request.cancel()
+        if unfinished:
+            await asyncio.wait(unfinished, timeout=1.0)
+        await self.shutdown(1.0)

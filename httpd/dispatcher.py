@@ -7,22 +7,23 @@ import itertools
 import logging
 import secrets
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from aiohttp import web
+from aiohttp import web_response
 
+from shared.client import Client
 from shared.errors import Denied, OutOfSpace, PuppetError
-from shared.indirector.core import Client
 from shared.names import quoted_for_log
 from shared.process.log import ORIGIN, RequestOrigin
 
-from . import access_log, identity
+from . import access_log
 from .application import HttpApplication
 from .connection import HttpRequest
 from .limits import ServerLimits
 from .options import ServerOptions
+from .peers import address_of
 from .responses import Response, one_line, send
-from .tls import ServerTls
 
 log = logging.getLogger("puppet.http")
 
@@ -54,17 +55,20 @@ class Dispatcher:
 
     Nothing that a peer sends ends in a traceback: the application puts foreseen errors into words, and unforeseen ones become a bare
     500 with a number that stands beside the traceback in the log.
+
+    Args:
+        identify: Returns the client that sent a request, or raises Denied; None: all clients are strangers.
     """
 
-    def __init__(self, application: HttpApplication, tls: ServerTls, options: ServerOptions) -> None:
+    def __init__(self, application: HttpApplication, identify: Callable[[HttpRequest], Client] | None, options: ServerOptions) -> None:
         self._application = application
-        self._tls = tls
+        self._identify = identify
         self._options = options
         self._numbers = itertools.count(secrets.randbits(48))  # of requests; those of two starts are not the same
 
-    async def handle(self, request: HttpRequest) -> web.StreamResponse:
+    async def handle(self, request: HttpRequest) -> web_response.StreamResponse:
         """Answer one request; return the response as aiohttp wants it, written already."""
-        address = identity.address_of(request.connection.peername)
+        address = address_of(request.connection.peername)
         request.client = Client(address, address, authenticated=False)
         origin = ORIGIN.set(RequestOrigin(f"{next(self._numbers) % 2**48:012x}", address))
         exchange = _Exchange(request, time.monotonic())
@@ -90,13 +94,13 @@ class Dispatcher:
                 raise  # a lost connection to another peer is an incident
             return self._unforeseen(request, err)
 
-    async def _send(self, exchange: _Exchange, response: Response) -> web.StreamResponse:
+    async def _send(self, exchange: _Exchange, response: Response) -> web_response.StreamResponse:
         try:
             return await self._write(exchange, response)
         except PuppetError as err:  # a stream that cannot even begin
             return await self._write(exchange, self._error(exchange.request, err))
 
-    async def _write(self, exchange: _Exchange, response: Response) -> web.StreamResponse:
+    async def _write(self, exchange: _Exchange, response: Response) -> web_response.StreamResponse:
         exchange.status = response.status
         response = self._closing_if_due(exchange.request, response)
         written, exchange.size = await send(exchange.request, response)
@@ -127,23 +131,14 @@ class Dispatcher:
         return self._application.incident(request, number)
 
     def _client(self, request: HttpRequest) -> Client:
-        """Return the client that asks, checked against the revocations and the clock of this moment; raise _Refused."""
-        connection, address, options = request.connection, request.client.address, self._options
-        if connection.peer is None:
-            connection.peer = identity.peer_of(_certificate_of(connection.transport), address, options.oid_names)
+        """Return the client that asks; raise _Refused."""
+        if self._identify is None:
+            return request.client
         try:
-            client = identity.still_valid(connection.peer, self._tls.revocations, options.now())
-            claims = identity.identity_headers(request.headers)
-            if not claims:
-                return client
-            if not options.proxy.trusts(address):
-                log.warning("Ignored %s of %s(%s): it is not a configured proxy", quoted_for_log(claims[0]), client.name, address)
-                return client
-            headers = list(request.headers.items())
-            peer = identity.peer_behind_proxy(headers, options.proxy, self._tls.trust, address, options.oid_names, options.now())
-            return identity.still_valid(peer, self._tls.revocations, options.now())
+            return self._identify(request)
         except Denied as err:
-            log.warning("Refused %s(%s): %s", connection.peer.client.name, address, err)
+            peer = request.connection.peer
+            log.warning("Refused %s(%s): %s", peer.client.name if peer is not None else "-", request.client.address, err)
             raise _Refused(Response(403, f"Forbidden request: {err}".encode("ascii", "replace"), "text/plain", close=True)) from err
 
     def _record(self, exchange: _Exchange) -> None:
@@ -177,14 +172,6 @@ def request_number() -> str:
     """Return the number of the request that is being answered, which the log has as well."""
     origin = ORIGIN.get()
     return origin.request if origin is not None else ""
-
-
-def _certificate_of(transport: object) -> bytes | None:
-    """Return the DER of the peer's verified certificate; None without TLS or certificate."""
-    get = getattr(transport, "get_extra_info", None)
-    tls = get("ssl_object") if get is not None else None
-    certificate: bytes | None = tls.getpeercert(binary_form=True) if tls is not None else None
-    return certificate
 
 
 def check_message(request: HttpRequest, limits: ServerLimits) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import unquote
 
@@ -15,11 +13,14 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from certs import bundles, certificates, verify
 from certs.oids import OidNames
-from shared.errors import BadData, BadName, ConfigError, Denied, PeerNotTrusted
-from shared.indirector.core import Client
+from shared.client import Client
+from shared.errors import BadData, BadName, Denied, PeerNotTrusted
 from shared.names import quoted_for_log, valid_certname
 
-from .tls import Revocations, ServerTrust
+from .connection import HttpRequest
+from .options import ServerOptions
+from .peers import Peer, ProxyRules
+from .tls import Revocations, ServerTls, ServerTrust
 
 log = logging.getLogger("puppet.http")
 
@@ -28,62 +29,42 @@ _CN_ONLY = re.compile(r"/?CN=([^/,+\\=]+)", re.ASCII)
 MAX_HEADER_CERTIFICATE = 16 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Peer:
-    """A connection's other end. `problem` says why its certificate, though verified, names nobody."""
+class ClientIdentity:
+    """
+    Tells who sent a request over TLS.
 
-    client: Client
-    certificate: x509.Certificate | None = None
-    problem: str = ""
+    Args:
+        tls: The trust that certificates of clients are checked against.
+    """
 
-    @property
-    def authenticated(self) -> bool:
-        return self.client.authenticated
+    def __init__(self, tls: ServerTls, options: ServerOptions) -> None:
+        self._tls = tls
+        self._options = options
+        self._names = options.oid_names or OidNames()
 
-
-@dataclass(frozen=True, slots=True)
-class ProxyRules:
-    """The proxies whose identity headers count; without `networks` there are none. Header names are lower case with dashes."""
-
-    networks: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...] = ()
-    dn_header: str = "x-client-dn"
-    verify_header: str = "x-client-verify"
-    certificate_header: str = "x-client-cert"
-
-    @classmethod
-    def of(cls, *, switched_on: bool, addresses: Iterable[str], dn: str, verify: str) -> ProxyRules:
-        """Return the rules of the settings, which have CGI's names of headers (`HTTP_X_CLIENT_DN`); ConfigError for a bad address."""
-        networks = []
-        for address in addresses if switched_on else ():
-            try:
-                networks.append(ipaddress.ip_network(address, strict=False))
-            except ValueError as err:
-                raise ConfigError(f"proxy_addresses: {quoted_for_log(address)} is not an address or network") from err
-        return cls(tuple(networks), dn_header=_header(dn), verify_header=_header(verify))
-
-    def trusts(self, address: str) -> bool:
-        """Return whether the identity headers of the peer at `address` count."""
-        if not self.networks or not address:
-            return False
-        peer = ipaddress.ip_address(address)
-        return any(peer in network for network in self.networks)
+    def client_of(self, request: HttpRequest) -> Client:
+        """Return the client, checked against the revocations and the clock of this moment; raise Denied."""
+        connection, address, options = request.connection, request.client.address, self._options
+        if connection.peer is None:
+            connection.peer = peer_of(_certificate_of(connection.transport), address, self._names)
+        client = still_valid(connection.peer, self._tls.revocations, options.now())
+        claims = identity_headers(request.headers)
+        if not claims:
+            return client
+        if not options.proxy.trusts(address):
+            log.warning("Ignored %s of %s(%s): it is not a configured proxy", quoted_for_log(claims[0]), client.name, address)
+            return client
+        headers = list(request.headers.items())
+        peer = peer_behind_proxy(headers, options.proxy, self._tls.trust, address, self._names, options.now())
+        return still_valid(peer, self._tls.revocations, options.now())
 
 
-def _header(variable: str) -> str:
-    return variable.removeprefix("HTTP_").replace("_", "-").lower()
-
-
-def address_of(peername: object) -> str:
-    """Return the address in a socket's name of its peer, as IPv4 also when the peer connected over IPv6; '' when there is none."""
-    if not isinstance(peername, Sequence) or not peername:
-        return ""
-    text = str(peername[0]).split("%")[0]
-    try:
-        address = ipaddress.ip_address(text)
-    except ValueError:
-        return text
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return str(mapped or address)
+def _certificate_of(transport: object) -> bytes | None:
+    """Return the DER of the peer's verified certificate; None without TLS or certificate."""
+    get = getattr(transport, "get_extra_info", None)
+    tls = get("ssl_object") if get is not None else None
+    certificate: bytes | None = tls.getpeercert(binary_form=True) if tls is not None else None
+    return certificate
 
 
 def peer_of(der: bytes | None, address: str, names: OidNames) -> Peer:

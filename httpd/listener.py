@@ -11,7 +11,9 @@ import socket
 import ssl
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from shared.errors import ConfigError
 from shared.process.supervision import Supervisor
@@ -21,7 +23,9 @@ from .connection import ConnectionServer
 from .handshakes import Handshake, session_for_transport
 from .options import ServerOptions
 from .tasks import ACCEPT, COUNT_TURNS, HANDSHAKE
-from .tls import ServerTls
+
+if TYPE_CHECKING:  # plain.py listens by the functions of this file, and does without TLS
+    from .tls import ServerTls
 
 log = logging.getLogger("puppet.tls")
 
@@ -168,10 +172,8 @@ class Listener:
     async def _wait_for_room(self, seconds: float) -> None:
         """Wait until a connection or handshake has ended, `seconds` at most."""
         self._room_event.clear()
-        try:
+        with suppress(TimeoutError):
             await asyncio.wait_for(self._room_event.wait(), seconds)
-        except TimeoutError:
-            pass
 
     def _drop_slowest_handshake(self) -> bool:
         """Cancel the oldest handshake of a silent peer or of one that takes too long; return whether there was any."""
@@ -270,19 +272,4 @@ class Listener:
             task.cancel()
         if self._handshakes:
             await asyncio.wait(list(self._handshakes))
-        self.server.close_idle()
-        end = time.monotonic() + (self.limits.drain_timeout if timeout is None else timeout)
-        while time.monotonic() < end:
-            if not self.server.working and not any(connection.busy for connection in self.server.open_connections):
-                break
-            await asyncio.sleep(0.02)
-        unfinished = set(self.server.working)
-        if unfinished:
-            log.warning("Cut %d requests that did not end within the drain limit", len(unfinished))
-        for connection in self.server.open_connections:
-            connection.abort()
-        for request in unfinished:
-            request.cancel()
-        if unfinished:
-            await asyncio.wait(unfinished, timeout=1.0)
-        await self.server.shutdown(1.0)
+        await self.server.drain(self.limits.drain_timeout if timeout is None else timeout)

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TYPE_CHECKING
 
-from certs.oids import OidNames
 from shared.clock import utc_now
 
-from .identity import ProxyRules
 from .limits import ServerLimits
-from .tls import TrustFiles
+from .peers import ProxyRules
+
+if TYPE_CHECKING:  # a server without TLS does not load what reads certificates: 10 MB
+    from certs.oids import OidNames
+
+    from .tls import TrustFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +24,9 @@ class ServerOptions:
     The options of a server.
 
     Attributes:
-        trust: The files of certificates that TLS is made of.
+        trust: The files of certificates that TLS is made of; None: for listeners without TLS.
         proxy: The proxies whose identity headers count.
-        oid_names: The names of the extensions in clients' certificates.
+        oid_names: The names of the extensions in clients' certificates; None: Puppet's own.
         now: Returns the time by which certificates are valid, UTC.
         on_crl_expired: Is awaited when the revocation list in force has ended; signs it anew.
         on_answer: Is called after each request with its endpoint, method, status (0: none was sent) and seconds.
@@ -31,10 +35,10 @@ class ServerOptions:
         handshake_hint: What to look for when clients give up the TLS handshake; a part of a log line.
     """
 
-    trust: TrustFiles
+    trust: TrustFiles | None = None
     limits: ServerLimits = field(default_factory=ServerLimits)
     proxy: ProxyRules = field(default_factory=ProxyRules)
-    oid_names: OidNames = field(default_factory=OidNames)
+    oid_names: OidNames | None = None
     now: Callable[[], datetime] = utc_now
     on_crl_expired: Callable[[], Awaitable[object]] | None = None
     on_answer: Callable[[str, str, int, float], None] = lambda endpoint, method, status, seconds: None

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from aiohttp import web
+from aiohttp import web_response
 
 from shared.errors import PuppetError, Unavailable
 
@@ -30,6 +30,7 @@ class Response:
         content_type: None: the response has no such header.
         chunks: Returns a long body piece by piece, instead of `body`.
         size: The length of `chunks` in bytes; None: not known.
+        compress_chunks: Whether `chunks`, whose size is not announced, are compressed for a client that asks for it.
         close: Whether the connection ends with this response.
     """
 
@@ -39,6 +40,7 @@ class Response:
     headers: Mapping[str, str] = field(default_factory=dict)
     chunks: Callable[[], AsyncIterator[bytes]] | None = None
     size: int | None = None
+    compress_chunks: bool = False
     close: bool = False
 
 
@@ -84,7 +86,27 @@ def compress(body: bytes, coding: str) -> bytes:
     return gzip.compress(body, _LEVEL, mtime=0) if coding == "gzip" else zlib.compress(body, _LEVEL)
 
 
-async def send(request: HttpRequest, response: Response) -> tuple[web.StreamResponse, int]:
+async def compressed_chunks(chunks: AsyncIterator[bytes], coding: str) -> AsyncIterator[bytes]:
+    """Yield a long body in the coding `gzip` or `deflate`, in constant memory; close `chunks` at the end."""
+    compressor = zlib.compressobj(_LEVEL, wbits=31 if coding == "gzip" else 15)
+    try:
+        async for chunk in chunks:
+            packed = await asyncio.to_thread(compressor.compress, chunk) if len(chunk) >= _IN_A_THREAD_FROM else compressor.compress(chunk)
+            if packed:
+                yield packed
+        yield compressor.flush()
+    finally:
+        await close_chunks(chunks)
+
+
+async def close_chunks(chunks: AsyncIterator[bytes]) -> None:
+    """Close an iterator of a body that may not have been read to its end: an async generator holds its file until then."""
+    close = getattr(chunks, "aclose", None)
+    if close is not None:
+        await close()
+
+
+async def send(request: HttpRequest, response: Response) -> tuple[web_response.StreamResponse, int]:
     """
     Write `response`; return it in the form of aiohttp, and the number of body bytes.
 
@@ -101,20 +123,23 @@ async def send(request: HttpRequest, response: Response) -> tuple[web.StreamResp
     if coding and request.method != "HEAD":
         body = await asyncio.to_thread(compress, body, coding) if len(body) >= _IN_A_THREAD_FROM else compress(body, coding)
         headers |= {"Content-Encoding": coding, "Vary": "Accept-Encoding"}
-    written = web.Response(status=response.status, headers=headers, body=body)
+    written = web_response.Response(status=response.status, headers=headers, body=body)
     _close_if_due(request, written, response)
     await written.prepare(request)
     await written.write_eof()
     return written, 0 if request.method == "HEAD" else len(body)
 
 
-async def _send_stream(request: HttpRequest, response: Response, headers: dict[str, str]) -> tuple[web.StreamResponse, int]:
+async def _send_stream(request: HttpRequest, response: Response, headers: dict[str, str]) -> tuple[web_response.StreamResponse, int]:
     """Write a long body; its first piece is read before anything is written, so that an error there can still be a response."""
     assert response.chunks is not None
     chunks = response.chunks()
+    if response.compress_chunks and (coding := negotiate_coding(request.headers.get("Accept-Encoding", ""))):
+        chunks = compressed_chunks(chunks, coding)
+        headers |= {"Content-Encoding": coding, "Vary": "Accept-Encoding"}
     try:
         chunk = await anext(chunks, None)
-        written = web.StreamResponse(status=response.status, headers=headers)
+        written = web_response.StreamResponse(status=response.status, headers=headers)
         if response.size is not None:
             written.content_length = response.size
         _close_if_due(request, written, response)
@@ -127,12 +152,10 @@ async def _send_stream(request: HttpRequest, response: Response, headers: dict[s
         await written.write_eof()
         return written, sent
     finally:
-        close = getattr(chunks, "aclose", None)  # an async generator holds its file until then
-        if close is not None:
-            await close()
+        await close_chunks(chunks)
 
 
-async def _send_chunks(written: web.StreamResponse, first: bytes | None, chunks: AsyncIterator[bytes], size: int | None) -> int:
+async def _send_chunks(written: web_response.StreamResponse, first: bytes | None, chunks: AsyncIterator[bytes], size: int | None) -> int:
     """Write all pieces and return their number of bytes; raise ConnectionError when it is not `size`, which is announced already."""
     sent, chunk = 0, first
     while chunk is not None:
@@ -147,6 +170,6 @@ async def _send_chunks(written: web.StreamResponse, first: bytes | None, chunks:
     return sent
 
 
-def _close_if_due(request: HttpRequest, written: web.StreamResponse, response: Response) -> None:
+def _close_if_due(request: HttpRequest, written: web_response.StreamResponse, response: Response) -> None:
     if response.close or request.version < (1, 1) or not request.keep_alive:
         written.force_close()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from shared.errors import ConfigError
 from shared.process.supervision import Supervisor
 
 from .application import HttpApplication
 from .connection import ConnectionServer
 from .dispatcher import Dispatcher
+from .identity import ClientIdentity
 from .listener import USUAL_REFUSALS, Listener
 from .options import ServerOptions
 from .tasks import WATCH_CERTIFICATES
@@ -20,6 +22,7 @@ class HttpServer:
     Serves an application over TLS.
 
     Args:
+        options: They name the files of certificates.
         supervisor: Runs the server's long tasks; it knows HTTP_TASKS.
     """
 
@@ -27,6 +30,8 @@ class HttpServer:
         self.application = application
         self.options = options
         self.supervisor = supervisor
+        if options.trust is None:
+            raise ConfigError("A server over TLS needs certificates")
         self.tls = ServerTls(options.trust, interval=options.limits.trust_poll_interval, on_expired=options.on_crl_expired, now=options.now)
         self.listener: Listener | None = None
 
@@ -34,7 +39,8 @@ class HttpServer:
         """Load application and certificates, then listen; return address and port. Raise ConfigError when that cannot be done."""
         await self.application.start()
         await self.tls.start()
-        connections = ConnectionServer(Dispatcher(self.application, self.tls, self.options).handle, self.options.limits)
+        identity = ClientIdentity(self.tls, self.options)
+        connections = ConnectionServer(Dispatcher(self.application, identity.client_of, self.options).handle, self.options.limits)
         self.listener = Listener(connections, self.tls, self.options, self.supervisor)
         address = await self.listener.start(host, port)
         self.supervisor.start(WATCH_CERTIFICATES, self.tls.watch)

@@ -8,7 +8,7 @@ import logging
 import ssl
 import tempfile
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -203,6 +203,7 @@ def _crl_flag(authorities: tuple[x509.Certificate, ...], crls: tuple[x509.Certif
     return ssl.VERIFY_CRL_CHECK_LEAF
 
 
+@dataclass(eq=False, repr=False)
 class ServerTls:
     """
     The trust in force, for handshakes (`context`) and for each request (`revocations`).
@@ -211,23 +212,16 @@ class ServerTls:
     TLS refuse every certificate, so `on_expired` is awaited (the CA service signs it anew) and an error is logged once a minute.
     """
 
-    def __init__(
-        self,
-        files: TrustFiles,
-        *,
-        interval: float = 0.5,
-        on_expired: Callable[[], Awaitable[object]] | None = None,
-        now: Callable[[], datetime] = utc_now,
-    ) -> None:
-        self.files = files
-        self.interval = interval
-        self.on_expired = on_expired
-        self.now = now
-        self._trust: ServerTrust | None = None
-        self._loaded_stamps: tuple[object, ...] = ()
-        self._loaded_digest = b""  # of the files' contents
-        self._loading = asyncio.Lock()
-        self._last_complaint: datetime | None = None
+    files: TrustFiles
+    _: KW_ONLY
+    interval: float = 0.5
+    on_expired: Callable[[], Awaitable[object]] | None = None
+    now: Callable[[], datetime] = utc_now
+    _trust: ServerTrust | None = field(default=None, init=False)
+    _loaded_stamps: tuple[object, ...] = field(default=(), init=False)
+    _loaded_digest: bytes = field(default=b"", init=False)  # of the files' contents
+    _loading: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    _last_complaint: datetime | None = field(default=None, init=False)
 
     @property
     def trust(self) -> ServerTrust:
