@@ -5,11 +5,11 @@ from __future__ import annotations
 import zlib
 from typing import Any
 
-import orjson
 from sqlalchemy import BigInteger, Integer, LargeBinary, Text
-from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator, TypeEngine
+
+from ..jsontext import dump_json, load_json
 
 Key = BigInteger().with_variant(Integer, "sqlite")
 """A key that the database counts up; SQLite does so for INTEGER only."""
@@ -20,26 +20,44 @@ Microseconds = BigInteger
 _LEVEL = 1
 
 
-def dump_json(value: Any) -> str:
-    """Return JSON as the store keeps it: compact, keys sorted, so that equal values are equal texts (but for 7 and 7.0)."""
-    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+class JsonText(str):
+    """A JSON value as the text that `json_text` returns, which a JsonColumn takes for the value."""
+
+    __slots__ = ()
+
+
+def json_text(value: object) -> JsonText:
+    """Return JSON as a compact text with sorted keys: equal values are equal texts (but for 7 and 7.0)."""
+    return value if type(value) is JsonText else JsonText(dump_json(value).decode())
 
 
 class JsonColumn(TypeDecorator[Any]):
-    """Any JSON value, `null` included: jsonb on PostgreSQL, sorted compact text on SQLite. SQL's NULL is no value at all."""
+    """
+    A JSON value: jsonb on PostgreSQL; on SQLite compact text with sorted keys.
+
+    None is JSON's `null`, which is a value; where `none_as_null` it is SQL's NULL, no value at all.
+    """
 
     impl = Text
     cache_ok = True
     should_evaluate_none = True
 
+    def __init__(self, *, none_as_null: bool = False) -> None:
+        super().__init__()
+        self.none_as_null = none_as_null
+
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        return dialect.type_descriptor(JSONB() if dialect.name == "postgresql" else Text())
+        if dialect.name != "postgresql":
+            return dialect.type_descriptor(Text())
+        from sqlalchemy.dialects.postgresql import JSONB  # 3 MB, which a store on SQLite does without
+
+        return dialect.type_descriptor(JSONB(none_as_null=self.none_as_null))
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
-        return value if dialect.name == "postgresql" else dump_json(value)
+        return value if dialect.name == "postgresql" or (value is None and self.none_as_null) else json_text(value)
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:
-        return value if value is None or dialect.name == "postgresql" else orjson.loads(value)
+        return value if value is None or dialect.name == "postgresql" else load_json(value.encode())
 
 
 class PackedJson(TypeDecorator[Any]):
@@ -49,7 +67,7 @@ class PackedJson(TypeDecorator[Any]):
     cache_ok = True
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> bytes | None:
-        return None if value is None else zlib.compress(orjson.dumps(value), _LEVEL)
+        return None if value is None else zlib.compress(dump_json(value), _LEVEL)
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:
-        return None if value is None else orjson.loads(zlib.decompress(value))
+        return None if value is None else load_json(zlib.decompress(value))

@@ -8,7 +8,21 @@ from what is stored, so that a node of which nothing has changed costs a few row
 
 from __future__ import annotations
 
-from sqlalchemy import Boolean, Column, ForeignKey, Index, Integer, MetaData, SmallInteger, Table, Text, UniqueConstraint, text
+from sqlalchemy import (
+    Boolean,
+    Column,
+    Connection,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    SmallInteger,
+    Table,
+    Text,
+    UniqueConstraint,
+    event,
+    text,
+)
 
 from .columns import JsonColumn, Key, Microseconds, PackedJson
 
@@ -29,9 +43,15 @@ def _node(*, primary: bool = False) -> Column[int]:
     return Column("node_id", Key, ForeignKey("nodes.id", ondelete="CASCADE"), primary_key=primary, nullable=False)
 
 
-environments = Table("environments", metadata, Column("id", Key, primary_key=True), Column("name", Text, nullable=False, unique=True))
+def _names(table: str) -> Table:
+    # Writers remember the ids of names: SQLite shall not give the id of a deleted row to another one.
+    columns = (Column("id", Key, primary_key=True), Column("name", Text, nullable=False, unique=True))
+    return Table(table, metadata, *columns, sqlite_autoincrement=True)
 
-producers = Table("producers", metadata, Column("id", Key, primary_key=True), Column("name", Text, nullable=False, unique=True))
+
+environments = _names("environments")
+
+producers = _names("producers")
 
 nodes = Table(
     "nodes",
@@ -56,7 +76,9 @@ factsets = Table(
     Column("environment_id", Key, ForeignKey("environments.id")),
     Column("producer_id", Key, ForeignKey("producers.id")),
     Column("hash", Text, nullable=False),
+    Column("packages_hash", Text),
 )
+"""`packages_hash` is equal for equal packages, and NULL where the node has none."""
 
 facts = Table(
     "facts",
@@ -73,12 +95,12 @@ fact_paths = Table(
     "fact_paths",
     metadata,
     Column("id", Key, primary_key=True),
-    Column("path", JsonColumn, nullable=False),
+    Column("path", JsonColumn, nullable=False, index=True),
     Column("type", Text, nullable=False),
-    Column("name", Text, nullable=False, index=True),
+    Column("name", Text, nullable=False),
     Column("depth", Integer, nullable=False),
     Column("pointer", Text, nullable=False),
-    UniqueConstraint("path", "type"),
+    UniqueConstraint("name", "pointer", "type"),
 )
 """
 Every path to a leaf that some node's facts have, with its type (`string`, `integer`, `float`, `boolean`, `null`).
@@ -95,12 +117,14 @@ catalogs = Table(
     Column("environment_id", Key, ForeignKey("environments.id")),
     Column("producer_id", Key, ForeignKey("producers.id")),
     Column("hash", Text, nullable=False),
+    Column("edges_hash", Text),
     Column("version", Text, nullable=False),
     Column("transaction_uuid", Text),
     Column("catalog_uuid", Text),
     Column("code_id", Text),
     Column("job_id", Text),
 )
+"""`edges_hash` is equal for equal edges."""
 
 parameter_sets = Table(
     "parameter_sets",
@@ -130,7 +154,14 @@ resources = Table(
     UniqueConstraint("node_id", "type", "title"),
     Index("ix_resources_type_title", "type", "title"),
 )
-Index("ix_resources_exported", resources.c.type, sqlite_where=resources.c.exported, postgresql_where=resources.c.exported)
+_exported = Index("ix_resources_exported", resources.c.type, sqlite_where=resources.c.exported)
+
+
+@event.listens_for(resources, "before_create")
+def _(_: Table, connection: Connection, **_options: object) -> None:
+    if connection.dialect.name == "postgresql":  # said earlier, it would load that dialect into each store on SQLite: 3 MB
+        _exported.dialect_options["postgresql"]["where"] = resources.c.exported
+
 
 edges = Table(
     "edges",
@@ -188,7 +219,7 @@ events = Table(
     Column("message", Text),
     Column("file", Text),
     Column("line", Integer),
-    Column("containment_path", JsonColumn),
+    Column("containment_path", JsonColumn(none_as_null=True)),
     Column("containing_class", Text),
     Column("corrective_change", Boolean),
     Index("ix_events_resource_type_resource_title", "resource_type", "resource_title"),

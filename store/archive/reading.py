@@ -1,0 +1,96 @@
+"""Reads archives: the commands of a `.tgz` whose bytes arrive piece by piece."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass
+
+from shared.errors import BadData, TooLarge
+from shared.wire.inflate import Inflater
+
+from ..commands.submission import Submission
+from ..jsontext import load_json
+from .layout import METADATA, place_of
+from .tar import TarEntry, TarReader
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveLimits:
+    """How large an archive may be: bytes of one payload, and bytes of all of it, decompressed."""
+
+    entry: int = 256 * 2**20
+    total: int = 2**40
+
+
+class ArchiveReader:
+    """
+    Reads one archive.
+
+    Attributes:
+        passed_over: The number of files that are no payload of a command that is known.
+    """
+
+    def __init__(self, limits: ArchiveLimits | None = None) -> None:
+        self._limits = limits or ArchiveLimits()
+        self._inflater = Inflater("gzip", ignore_rest=True)
+        self._tar = TarReader(self._limits.entry)
+        self._size = 0
+        self._versions: Mapping[str, int] | None = None
+        self.passed_over = 0
+
+    def feed(self, data: bytes) -> Iterator[Submission]:
+        """
+        Yield the commands that end within `data`; their payloads have not been looked into. Read all of them before the next call.
+
+        Raises:
+            BadData: This is no archive of a PuppetDB. TooLarge: It is over a limit.
+        """
+        for piece in self._inflater.feed(data):
+            self._size += len(piece)
+            if self._size > self._limits.total:
+                raise TooLarge(f"The archive holds more than {self._limits.total} bytes")
+            for entry in self._tar.feed(piece):
+                submission = self._submission(entry)
+                if submission is not None:
+                    yield submission
+
+    def finish(self) -> None:
+        """Raise BadData when the archive has not come to its end."""
+        self._tar.finish()
+
+    def _submission(self, entry: TarEntry) -> Submission | None:
+        if entry.name == METADATA:
+            self._versions = _command_versions(entry.content)
+            return None
+        place = place_of(entry.name)
+        if place is None:
+            self.passed_over += 1
+            return None
+        if self._versions is None:
+            raise BadData(f"The archive does not begin with {METADATA}, which says in which versions the commands are")
+        folder, certname = place
+        version = self._versions.get(folder.command)
+        if version is None:
+            raise BadData(f"{METADATA} does not say in which version '{folder.command}' is")
+        return Submission(folder.command, version, certname, None, None, entry.content, "identity")
+
+
+def _command_versions(content: bytes) -> Mapping[str, int]:
+    """Return the versions by command. Archives of PuppetDB 3 write the names of commands with blanks."""
+    try:
+        metadata = load_json(content)
+    except ValueError as err:
+        raise BadData(f"{METADATA} is not JSON: {err}") from err
+    versions = metadata.get("command_versions") if isinstance(metadata, dict) else None
+    if not isinstance(versions, dict):
+        raise BadData(f"{METADATA} has no command_versions")
+    return {name.replace("_", " "): version for name, version in versions.items() if isinstance(version, int)}
+
+
+async def read_archive(chunks: AsyncIterator[bytes], limits: ArchiveLimits | None = None) -> AsyncIterator[Submission]:
+    """Yield the commands of an archive; raise as ArchiveReader."""
+    reader = ArchiveReader(limits)
+    async for chunk in chunks:
+        for submission in reader.feed(chunk):
+            yield submission
+    reader.finish()

@@ -1,0 +1,54 @@
+"""
+Reads many commands in one request, as a master sends them to its own store: one acknowledgement, one file of the queue.
+
+Each command is a line in JSON, `["replace facts", 5, "web1.example.com", "2026-01-01T00:00:00.000Z", 4711]`, and a payload of so many
+bytes.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from ..jsontext import Json, load_json
+from .submission import Submission, SubmissionRefused, checked_command, producer_timestamp_of
+
+MAX_COMMANDS = 1000
+MAX_HEAD = 4096  # bytes of a line
+
+
+def read_batch(body: bytes) -> list[Submission]:
+    """Return the commands of a request, in their order. Raise SubmissionRefused when one of them is none; then none is accepted."""
+    submissions: list[Submission] = []
+    position = 0
+    while position < len(body):
+        if len(submissions) == MAX_COMMANDS:
+            raise SubmissionRefused(413, f"A batch has {MAX_COMMANDS} commands at most")
+        end = body.find(b"\n", position, position + MAX_HEAD)
+        if end < 0:
+            _refuse(position)
+        submission, length = _read_head(body[position:end], position)
+        position = end + 1 + length
+        if position > len(body):
+            _refuse(end + 1, f"the payload has less than {length} bytes")
+        submissions.append(Submission(*submission, payload=body[end + 1 : position], coding="identity"))
+    return submissions
+
+
+def _read_head(line: bytes, position: int) -> tuple[tuple[str, int, str, int | None, None], int]:
+    try:
+        name, version, certname, time, length = _elements(load_json(line))
+    except ValueError:
+        _refuse(position)
+    if not isinstance(time, str) or not isinstance(length, int) or length < 0:
+        _refuse(position)
+    return (*checked_command(name, version, certname), producer_timestamp_of(time), None), length
+
+
+def _elements(head: Json) -> list[Json]:
+    if not isinstance(head, list):
+        raise ValueError("it is no list")
+    return head
+
+
+def _refuse(position: int, reason: str = "there is no line with a command's name, version, certname, time and length") -> NoReturn:
+    raise SubmissionRefused(400, f"Byte {position} of the batch: {reason}")

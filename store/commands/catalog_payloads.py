@@ -1,0 +1,180 @@
+"""Makes catalogs of the payloads of `replace catalog`, versions 6 to 9."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import TypedDict, cast
+
+from .checked_catalogs import CheckedCatalogs, DeferredSequence
+from .commands import EdgeEntry, Json, PayloadRejected, Relationship, ReplaceCatalog, ResourceEntry, ResourceName
+from .fields import Fields
+from .hashes import catalog_hash
+
+_VERSION_6 = frozenset({"certname", "edges", "environment", "producer_timestamp", "resources", "transaction_uuid", "version"})
+_VERSION_7 = _VERSION_6 | {"code_id"}
+_VERSION_8 = _VERSION_7 | {"catalog_uuid"}
+_VERSION_9 = _VERSION_8 | {"producer"}
+_REQUIRED = {6: _VERSION_6, 7: _VERSION_7, 8: _VERSION_8, 9: _VERSION_9}
+
+_TAG = re.compile(r"\w[\w:.-]*")
+_TAGS = re.compile(r"(?:\w[\w:.-]*\0)*")  # all tags of a resource at once
+
+
+def parse_catalog(value: Json, version: int, checked: CheckedCatalogs | None = None) -> ReplaceCatalog:
+    """
+    Return the catalog of a payload; PayloadRejected says what is wrong with it. Unknown members are ignored.
+
+    Resources and edges that `checked` knows are made only when somebody looks at them.
+    """
+    fields = Fields(value, "the catalog")
+    fields.require(_REQUIRED[version])
+    if checked is None:
+        return _catalog(fields, version, *_content(fields))
+    digest = checked.digest(fields.certname(), fields.array("resources"), fields.array("edges"))
+    known = checked.find(digest)
+    if known is not None:
+        content = cache(lambda: _content(fields))
+        return _catalog(fields, version, DeferredSequence(lambda: content()[0]), DeferredSequence(lambda: content()[1]), known)
+    catalog = _catalog(fields, version, *_content(fields))
+    identity = catalog_hash(catalog)
+    checked.add(digest, identity)
+    return replace(catalog, hash=identity)
+
+
+def _content(fields: Fields) -> tuple[list[ResourceEntry], list[EdgeEntry]]:
+    """Return the resources and the edges of a catalog; PayloadRejected."""
+    resources = [
+        _sound_resource(cast("_Resource", value)) or _checked_resource(Fields(value, "a resource of the catalog"))
+        for value in fields.array("resources")
+    ]
+    names = {name: name for name in ((resource.type, resource.title) for resource in resources)}
+    if len(names) < len(resources):
+        raise PayloadRejected("the catalog has several resources of the same type and title")
+    return resources, list(dict.fromkeys(_edges(fields, names)))
+
+
+def _catalog(
+    fields: Fields, version: int, resources: Sequence[ResourceEntry], edges: Sequence[EdgeEntry], identity: str | None = None
+) -> ReplaceCatalog:
+    transaction_uuid = fields.optional_text("transaction_uuid")
+    return ReplaceCatalog(
+        certname=fields.certname(),
+        version=fields.text("version"),
+        environment=fields.optional_text("environment"),
+        producer=fields.optional_text("producer") if version >= 9 else None,
+        producer_timestamp=fields.time("producer_timestamp"),
+        transaction_uuid=transaction_uuid,
+        catalog_uuid=fields.optional_text("catalog_uuid") if version >= 8 else transaction_uuid,
+        code_id=fields.optional_text("code_id") if version >= 7 else None,
+        job_id=fields.optional_text("job_id") if version >= 9 else None,
+        resources=resources,
+        edges=edges,
+        hash=identity,
+    )
+
+
+class _Resource(TypedDict):
+    type: str
+    title: str
+    exported: bool
+    tags: list[str]
+    parameters: dict[str, Json]
+    file: str | None
+    line: int | None
+
+
+def _sound_resource(value: _Resource) -> ResourceEntry | None:
+    """Return a resource as masters send it; None where it is anything else. Catalogs have thousands of them."""
+    try:
+        type_name, title, exported, parameters = value["type"], value["title"], value["exported"], value["parameters"]
+        file, line, tags = value["file"], value["line"], value["tags"]
+        joined = "\0".join(tags) + "\0"
+    except (LookupError, TypeError):
+        return None
+    if (
+        type(type_name) is str
+        and type(title) is str
+        and type(exported) is bool
+        and type(parameters) is dict
+        and type(tags) is list
+        and (file is None or type(file) is str)
+        and (line is None or (type(line) is int and 0 <= line < 2**31))
+        and _TAGS.fullmatch(joined)
+        and joined == joined.lower()
+    ):
+        return ResourceEntry(type_name, title, exported, tuple(sorted(set(tags))), parameters, file, line)
+    return None
+
+
+def _checked_resource(fields: Fields) -> ResourceEntry:
+    """Return a resource; PayloadRejected says what is wrong with it."""
+    type_name, title = fields.text("type"), fields.text("title")
+    tags = set(fields.texts("tags"))
+    for tag in tags:
+        # Puppet writes tags in lower case, and letters of any alphabet may be in them.
+        if not _TAG.fullmatch(tag) or tag != tag.lower():
+            raise PayloadRejected(f"the resource {type_name}[{title}] has an invalid tag '{tag}'")
+    return ResourceEntry(
+        type=type_name,
+        title=title,
+        exported=fields.boolean("exported"),
+        tags=tuple(sorted(tags)),
+        parameters=fields.object("parameters"),
+        file=fields.optional_text("file"),
+        line=fields.optional_integer("line"),
+    )
+
+
+class _End(TypedDict):
+    type: str
+    title: str
+
+
+class _Edge(TypedDict):
+    source: _End
+    target: _End
+    relationship: str
+
+
+_RELATIONSHIPS: dict[str, Relationship] = {
+    "contains": "contains",
+    "before": "before",
+    "required-by": "required-by",
+    "notifies": "notifies",
+    "subscription-of": "subscription-of",
+}
+
+
+def _edges(catalog: Fields, names: dict[ResourceName, ResourceName]) -> Iterator[EdgeEntry]:
+    for value in catalog.array("edges"):
+        yield _known_edge(cast("_Edge", value), names) or _checked_edge(Fields(value, "an edge of the catalog"), names)
+
+
+def _known_edge(edge: _Edge, names: dict[ResourceName, ResourceName]) -> EdgeEntry | None:
+    """Return an edge between two of the resources; None where it is anything else. Catalogs have thousands of edges."""
+    try:
+        source, target = edge["source"], edge["target"]
+        relationship = _RELATIONSHIPS[edge["relationship"]]
+        return EdgeEntry(names[source["type"], source["title"]], names[target["type"], target["title"]], relationship)
+    except (LookupError, TypeError):
+        return None
+
+
+def _checked_edge(fields: Fields, names: Container[ResourceName]) -> EdgeEntry:
+    """Return an edge; PayloadRejected says what is wrong with it."""
+    source, target = _end(fields, "source"), _end(fields, "target")
+    text = fields.text("relationship")
+    if (relationship := _RELATIONSHIPS.get(text)) is None:
+        raise PayloadRejected(f"an edge has the unknown relationship '{text}'")
+    for type_name, title in (source, target):
+        if (type_name, title) not in names:
+            raise PayloadRejected(f"an edge refers to the resource {type_name}[{title}], which is not in the catalog")
+    return EdgeEntry(source, target, relationship)
+
+
+def _end(edge: Fields, name: str) -> ResourceName:
+    fields = Fields(edge.value(name), f"the {name} of an edge")
+    return fields.text("type"), fields.text("title")

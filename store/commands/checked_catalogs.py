@@ -1,0 +1,65 @@
+"""What is remembered of catalogs, so that a node's unchanged one is neither checked nor hashed anew."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import TypeVar, overload
+
+from ..jsontext import dump_json
+from .commands import Json
+
+T = TypeVar("T")
+
+MOST = 20_000  # catalogs, of 200 bytes each
+
+
+class CheckedCatalogs:
+    """The identities of the catalogs that were checked last, by digests of their resources and edges as they were sent."""
+
+    def __init__(self, most: int = MOST) -> None:
+        self._most = most
+        self._hashes: OrderedDict[bytes, str] = OrderedDict()
+
+    def digest(self, certname: str, resources: Json, edges: Json) -> bytes:
+        """Return what only equal contents have in common. It stands for a check, so it is no hash that somebody can make collide."""
+        return hashlib.sha256(dump_json([certname, resources, edges])).digest()
+
+    def find(self, digest: bytes) -> str | None:
+        """Return the `catalog_hash` of a content that was checked; None for one that is not known."""
+        known = self._hashes.get(digest)
+        if known is not None:
+            self._hashes.move_to_end(digest)
+        return known
+
+    def add(self, digest: bytes, catalog_hash: str) -> None:
+        """Remember a content that was checked; the one that was not sent for longest is forgotten."""
+        self._hashes[digest] = catalog_hash
+        if len(self._hashes) > self._most:
+            self._hashes.popitem(last=False)
+
+
+class DeferredSequence(Sequence[T]):
+    """A sequence that is made when somebody looks into it."""
+
+    def __init__(self, make: Callable[[], Sequence[T]]) -> None:
+        self._make = make
+
+    @cached_property
+    def _items(self) -> Sequence[T]:
+        return self._make()
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._items)
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[T]: ...
+    def __getitem__(self, index: int | slice) -> T | Sequence[T]:
+        return self._items[index]

@@ -1,0 +1,183 @@
+"""
+What the commands say, whichever of their versions was sent.
+
+A payload of any version becomes one of these; who carries them out meets no other form. Times are microseconds since the epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol, TypeAlias
+
+from ..jsontext import Json as Json
+
+ResourceName: TypeAlias = tuple[str, str]
+"""The type and the title of a resource."""
+
+Relationship = Literal["contains", "before", "required-by", "notifies", "subscription-of"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceFacts:
+    """The facts of a node. `packages` are distinct triples of name, version and provider, sorted; empty where none were sent."""
+
+    certname: str
+    environment: str | None
+    producer: str | None
+    producer_timestamp: int
+    values: Mapping[str, Json]
+    packages: tuple[tuple[str, str, str], ...] = ()
+
+
+class ResourceEntry(NamedTuple):
+    """A resource of a catalog. `tags` are distinct and sorted; `parameters` hold no sensitive values, for their sender has removed them."""
+
+    type: str
+    title: str
+    exported: bool
+    tags: tuple[str, ...]
+    parameters: Mapping[str, Json]
+    file: str | None = None
+    line: int | None = None
+
+
+class EdgeEntry(NamedTuple):
+    """An edge between two resources of the same catalog."""
+
+    source: ResourceName
+    target: ResourceName
+    relationship: Relationship
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceCatalog:
+    """
+    The catalog of a node. No two resources share type and title; the ends of every edge are among the resources; edges are distinct.
+
+    `hash` is its `catalog_hash` where that is known already.
+    """
+
+    certname: str
+    version: str
+    environment: str | None
+    producer: str | None
+    producer_timestamp: int
+    transaction_uuid: str | None
+    catalog_uuid: str | None
+    code_id: str | None
+    job_id: str | None
+    resources: Sequence[ResourceEntry]
+    edges: Sequence[EdgeEntry]
+    hash: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceCatalogInputs:
+    """What a node's catalog was compiled from. `inputs` are distinct pairs of a type and a name, sorted, and never empty."""
+
+    certname: str
+    producer_timestamp: int
+    catalog_uuid: str
+    inputs: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportEvent:
+    """What happened to a resource in a run: an event that the agent reported, or that the resource was skipped."""
+
+    status: str
+    timestamp: int
+    resource_type: str
+    resource_title: str
+    property: str | None
+    name: str | None
+    new_value: Json
+    old_value: Json
+    message: str | None
+    file: str | None
+    line: int | None
+    containment_path: tuple[str, ...] | None
+    corrective_change: bool | None
+
+
+def containing_class(event: ReportEvent) -> str | None:
+    """Return the innermost class or define that contains the resource of an event; None where nothing does."""
+    return next((name for name in reversed(event.containment_path or ()) if "[" not in name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class StoreReport:
+    """The report of a run. `events` are distinct. `logs` and `metrics` are lists of objects as the newest version of the command says."""
+
+    certname: str
+    environment: str | None
+    producer: str | None
+    producer_timestamp: int
+    type: str
+    puppet_version: str
+    report_format: int
+    configuration_version: str
+    start_time: int
+    end_time: int
+    status: str | None
+    noop: bool | None
+    noop_pending: bool | None
+    corrective_change: bool | None
+    transaction_uuid: str | None
+    catalog_uuid: str | None
+    code_id: str | None
+    job_id: str | None
+    cached_catalog_status: str | None
+    events: Sequence[ReportEvent]
+    logs: list[Json] | None
+    metrics: list[Json] | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeactivateNode:
+    """A node that is to be deactivated as of the producer's time."""
+
+    certname: str
+    producer_timestamp: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigureExpiration:
+    """Whether a node expires when nothing is heard of it any more."""
+
+    certname: str
+    producer_timestamp: int
+    expires_facts: bool
+
+
+Command: TypeAlias = ReplaceFacts | ReplaceCatalog | ReplaceCatalogInputs | StoreReport | DeactivateNode | ConfigureExpiration
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedCommand:
+    """A command and the time at which it was accepted."""
+
+    command: Command
+    received: int
+
+
+class CommandWriter(Protocol):
+    """Who carries out commands, by writing what they say into the database."""
+
+    async def write(self, commands: Sequence[ReceivedCommand]) -> None:
+        """
+        Carry out the commands in their order, all of them or none.
+
+        What is stale or already there changes nothing and is no error. DatabaseUnavailable says that it is worth trying again
+        later; any other error is a fault of one of the commands, and the caller finds out which by trying them one by one.
+        """
+        ...
+
+
+class DatabaseUnavailable(Exception):
+    """The database cannot be reached, has no space left, is locked or ended the transaction: the same commands may be tried again."""
+
+
+class PayloadRejected(Exception):
+    """A command's payload is not what its version says; trying again is of no use. The text says what is wrong."""

@@ -1,0 +1,155 @@
+"""Makes commands of payloads, whichever version of a command was sent."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+from ..jsontext import load_json
+from .catalog_payloads import parse_catalog
+from .checked_catalogs import CheckedCatalogs
+from .commands import (
+    Command,
+    ConfigureExpiration,
+    DeactivateNode,
+    Json,
+    PayloadRejected,
+    ReplaceCatalogInputs,
+    ReplaceFacts,
+)
+from .fields import Fields
+from .report_payloads import parse_report
+
+Coding = Literal["identity", "gzip"]
+"""How the bytes of a payload are coded."""
+
+MINIMUM_VERSIONS: Mapping[str, int] = {
+    "configure expiration": 1,
+    "deactivate node": 3,
+    "replace catalog": 6,
+    "replace catalog inputs": 1,
+    "replace facts": 4,
+    "store report": 5,
+}
+"""The commands with the oldest version of each that is accepted."""
+
+MAXIMUM_VERSIONS: Mapping[str, int] = {
+    "configure expiration": 1,
+    "deactivate node": 3,
+    "replace catalog": 9,
+    "replace catalog inputs": 1,
+    "replace facts": 5,
+    "store report": 8,
+}
+"""The newest version of each command."""
+
+_GZIP = 16 + zlib.MAX_WBITS
+
+_FACTS_4 = frozenset({"certname", "environment", "producer_timestamp", "values"})
+
+
+def decode_payload(payload: bytes, coding: Coding, limit: int) -> bytes:
+    """Return the JSON text of a payload; PayloadRejected where it is longer than `limit` bytes or not what its coding says."""
+    if coding == "identity":
+        if len(payload) > limit:
+            raise PayloadRejected(f"the payload is longer than {limit} bytes")
+        return payload
+    decoder = zlib.decompressobj(_GZIP)
+    try:
+        text = decoder.decompress(payload, limit + 1)
+    except zlib.error as err:
+        raise PayloadRejected(f"the payload is not gzip: {err}") from err
+    if len(text) > limit:
+        raise PayloadRejected(f"the payload is longer than {limit} bytes")
+    if not decoder.eof:
+        raise PayloadRejected("the payload's gzip data end too early")
+    return text
+
+
+def parse_payload(
+    command: str, version: int, payload: bytes, received: int, checked_catalogs: CheckedCatalogs | None = None
+) -> Command | None:
+    """
+    Return what a payload says; None where it asks for nothing, as catalog inputs without inputs do.
+
+    Args:
+        command: The name of the command, its words separated by spaces.
+        version: The version of the command.
+        payload: The payload, a JSON text.
+        received: The time of receipt in microseconds; it stands in for a missing producer_timestamp.
+        checked_catalogs: Knows what need not be checked again.
+    Raises:
+        PayloadRejected: The payload is not what the version of the command says; the text says why.
+    """
+    if not MINIMUM_VERSIONS.get(command, 1) <= version <= MAXIMUM_VERSIONS.get(command, 0):
+        raise PayloadRejected(f"Unsupported command {command} version {version}")
+    try:
+        value = load_json(payload)
+    except ValueError as err:
+        raise PayloadRejected(f"the payload is not JSON: {err}") from err
+    if command == "replace catalog":
+        return parse_catalog(value, version, checked_catalogs)
+    return _PARSERS[command](value, version, received)
+
+
+def _parse_facts(value: Json, version: int, _: int) -> ReplaceFacts:
+    facts = Fields(value, "the factset")
+    if version == 4:
+        facts.check_names(_FACTS_4, frozenset())
+    else:
+        facts.check_names(_FACTS_4 | {"producer"}, frozenset({"package_inventory"}))
+    packages = (
+        {(name, number, provider) for name, number, provider in facts.tuples("package_inventory", 3)}
+        if facts.has("package_inventory")
+        else ()
+    )
+    return ReplaceFacts(
+        certname=facts.certname(),
+        environment=facts.optional_text("environment"),
+        producer=facts.optional_text("producer"),
+        producer_timestamp=facts.time("producer_timestamp"),
+        values=facts.object("values"),
+        packages=tuple(sorted(packages)),
+    )
+
+
+def _producer_timestamp(fields: Fields, received: int) -> int:
+    return fields.time("producer_timestamp") if fields.has("producer_timestamp") else received
+
+
+def _parse_inputs(value: Json, _: int, received: int) -> ReplaceCatalogInputs | None:
+    fields = Fields(value, "the catalog inputs")
+    certname = fields.certname()
+    inputs = {(kind, name) for kind, name in fields.tuples("inputs", 2)} if fields.has("inputs") else ()
+    if not inputs:
+        return None
+    return ReplaceCatalogInputs(
+        certname=certname,
+        producer_timestamp=_producer_timestamp(fields, received),
+        catalog_uuid=fields.text("catalog_uuid"),
+        inputs=tuple(sorted(inputs)),
+    )
+
+
+def _parse_deactivation(value: Json, _: int, received: int) -> DeactivateNode:
+    fields = Fields(value, "the payload")
+    return DeactivateNode(certname=fields.certname(), producer_timestamp=_producer_timestamp(fields, received))
+
+
+def _parse_expiration(value: Json, _: int, received: int) -> ConfigureExpiration:
+    fields = Fields(value, "the payload")
+    return ConfigureExpiration(
+        certname=fields.certname(),
+        producer_timestamp=_producer_timestamp(fields, received),
+        expires_facts=Fields(fields.object("expire"), "expire").boolean("facts"),
+    )
+
+
+_PARSERS: Mapping[str, Callable[[Json, int, int], Command | None]] = {
+    "configure expiration": _parse_expiration,
+    "deactivate node": _parse_deactivation,
+    "replace catalog inputs": _parse_inputs,
+    "replace facts": _parse_facts,
+    "store report": parse_report,
+}

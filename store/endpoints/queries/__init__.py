@@ -1,0 +1,1 @@
+"""Queries over HTTP: paths and parameters become questions, rows become JSON."""

@@ -1,0 +1,1 @@
+"""Moving all that a store keeps from one database to another."""

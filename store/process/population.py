@@ -1,0 +1,37 @@
+"""How many nodes and resources a store knows, under the names that PuppetDB's metrics have for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import aclosing
+
+from ..endpoints.queries.questions import Queries
+from ..jsontext import Json
+from ..queries.questions import Question
+
+_COUNT: Json = ["function", "count"]
+
+
+async def count_population(queries: Queries) -> Mapping[str, float]:
+    """Return the numbers by name; counts are whole numbers, which clients show as they are."""
+    active = await _count(queries, "nodes", ["=", "node_state", "active"])
+    inactive = await _count(queries, "nodes", ["=", "node_state", "inactive"])
+    resources = await _count(queries, "resources", None)
+    return {
+        "num-nodes": active,
+        "num-active-nodes": active,
+        "num-inactive-nodes": inactive,
+        "num-resources": resources,
+        "avg-resources-per-node": resources / active if active else 0,
+    }
+
+
+async def _count(queries: Queries, entity: str, condition: Json) -> int:
+    query: Json = ["extract", [_COUNT], *([condition] if condition is not None else [])]
+    answer = await queries.answer(Question(entity, query))
+    async with aclosing(answer.batches) as batches:
+        async for batch in batches:
+            for row in batch:
+                count = row.get("count") if isinstance(row, dict) else None
+                return count if isinstance(count, int) else 0
+    return 0

@@ -1,0 +1,162 @@
+"""A store from its start to a clean stop: listeners, database, queue, signals, notifications to systemd."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from httpd.admission import Admission
+from shared.errors import PuppetError, text_with_hint
+from shared.process.log import NOTICE
+from shared.process.memory import collect_garbage_forever, freeze_loaded_objects
+from shared.process.supervision import Supervisor
+from shared.process.systemd import Notifier
+
+from ..endpoints.application import AccessRules, StoreApplication
+from ..endpoints.metrics import StoreMetrics
+from .listeners import Listeners, read_access
+from .rooms import Rooms
+from .settings import CheckedSettings
+from .tasks import CARRY_OUT, COLLECT_GARBAGE, NOTIFY_SYSTEMD, RELOAD, store_supervisor
+
+log = logging.getLogger("puppet.store")
+
+TASK_FAILED = 70  # EX_SOFTWARE of sysexits.h
+"""The exit code of a store that could not continue."""
+
+
+@dataclass(slots=True)
+class StopRequest:
+    """
+    Whether the process is to end.
+
+    Attributes:
+        requested: Set by the first request: those under way get drain_timeout.
+        repeated: Set by the second one: they are cut.
+    """
+
+    requested: asyncio.Event = field(default_factory=asyncio.Event)
+    repeated: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def stop(self, why: str) -> None:
+        """Ask for an end, or for an end at once where that has been asked for before."""
+        log.log(NOTICE, "%s; %s", why, "stopping at once" if self.requested.is_set() else "stopping")
+        (self.repeated if self.requested.is_set() else self.requested).set()
+
+
+async def serve(settings: CheckedSettings, request: StopRequest, *, on_ready: Callable[[], None] = lambda: None) -> int:
+    """
+    Run a store until its stop is requested, by a signal or otherwise; return the exit code.
+
+    TERM and INT stop it, HUP reads certificates and the list of certnames again.
+
+    Args:
+        on_ready: Is called once the store listens and its database is open, or could not be opened yet.
+    Raises:
+        ConfigError: A setting or a file has to be corrected first.
+    """
+    supervisor, notifier, hup = store_supervisor(), Notifier(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, request.stop, f"Caught {signal.Signals(number).name}")
+    loop.add_signal_handler(signal.SIGHUP, hup.set)
+    access = await asyncio.to_thread(read_access, settings)
+    rooms = Rooms(settings, supervisor)
+    metrics = StoreMetrics(rooms.population, rooms.command_counts)
+    active, queued = settings.store_active_requests, settings.store_queued_requests
+    admission = Admission(active, queued, 2 * active + queued, settings.max_retry_delay, lambda most: min(most, 30))
+    state = _Access(access)
+    application = StoreApplication(admission, state.rules, rooms.clock)
+    listeners = Listeners(application, settings, metrics, supervisor)
+    try:
+        places = await listeners.start()
+        supervisor.start(CARRY_OUT, lambda: rooms.keep_open(application, metrics))
+        supervisor.start(RELOAD, lambda: _reload_on_hup(settings, listeners, state, hup))
+        supervisor.start(
+            COLLECT_GARBAGE, lambda: collect_garbage_forever(lambda: not listeners.open_connections, lambda: listeners.is_idle)
+        )
+        status = f"Serving the store at {', '.join(places)}"
+        log.log(NOTICE, "%s", status)
+        freeze_loaded_objects()
+        await _wait_for_first(rooms.attempted, request.requested, supervisor.gave_up)
+        notifier.ready(status)
+        on_ready()
+        if notifier.watchdog:
+            supervisor.start(NOTIFY_SYSTEMD, lambda: _heartbeat(notifier, supervisor))
+        await _wait_for_first(request.requested, supervisor.gave_up)
+        if supervisor.gave_up.is_set():
+            log.critical("%s; this store ends, so that it can be started anew", supervisor.reason)
+        notifier.stopping()
+        await _stop(listeners, settings.drain_timeout, request.repeated)
+    finally:
+        await listeners.stop(0)
+        await supervisor.stop(CARRY_OUT, COLLECT_GARBAGE, NOTIFY_SYSTEMD, RELOAD)
+    return TASK_FAILED if supervisor.gave_up.is_set() else 0
+
+
+@dataclass(slots=True)
+class _Access:
+    """The rules in force."""
+
+    current: AccessRules
+
+    def rules(self) -> AccessRules:
+        return self.current
+
+
+async def _wait_for_first(*events: asyncio.Event) -> None:
+    """Wait until one of the events is set."""
+    async with asyncio.TaskGroup() as group:
+        waits = [group.create_task(event.wait()) for event in events]
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for wait in waits:
+            wait.cancel()
+
+
+async def _stop(listeners: Listeners, drain: float, impatient: asyncio.Event) -> None:
+    """Let requests under way end within `drain` seconds, or until `impatient` is set."""
+    async with asyncio.TaskGroup() as group:
+        stopping = group.create_task(listeners.stop(drain))
+        waiting = group.create_task(impatient.wait())
+        await asyncio.wait((stopping, waiting), return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        waiting.cancel()
+
+
+async def _heartbeat(notifier: Notifier, supervisor: Supervisor) -> None:
+    """Run until cancelled: tell systemd in time that the loop runs and that the essential tasks are at work."""
+    while True:
+        if supervisor.is_sound:
+            notifier.alive()
+        await asyncio.sleep(notifier.watchdog / 2)
+
+
+async def _reload_on_hup(settings: CheckedSettings, listeners: Listeners, state: _Access, hup: asyncio.Event) -> None:
+    """Run until cancelled: on each HUP read everything again that can be."""
+    while True:
+        await hup.wait()
+        hup.clear()
+        log.log(NOTICE, "Caught HUP; reading certificates, revocations and the list of certnames anew")
+        try:
+            state.current = await asyncio.to_thread(read_access, settings)
+            await listeners.reload()
+        except PuppetError as err:
+            log.error("Not everything could be read anew; what was in force stays: %s", text_with_hint(err))
+
+
+def exit_code(serving: Callable[[], int]) -> int:
+    """Return the exit code of `serving`; log an error that ends it."""
+    try:
+        return serving()
+    except PuppetError as err:
+        log.error("The store could not start: %s", text_with_hint(err))
+        return 1
+    except OSError as err:
+        log.error("The store could not run: %s", err)
+        return 1
+    except Exception:
+        log.critical("The store ends, as something failed that nobody foresaw", exc_info=True)
+        return TASK_FAILED

@@ -1,0 +1,26 @@
+"""The names of all tasks that a store runs beside its requests."""
+
+from __future__ import annotations
+
+from httpd.tasks import HTTP_TASKS
+from shared.process.supervision import SupervisedTask, Supervisor
+
+CARRY_OUT = "carry out commands"
+CLEAN_UP = "remove what has ended"
+COLLECT_GARBAGE = "collect garbage"
+NOTIFY_SYSTEMD = "tell systemd that all is well"
+RELOAD = "wait for HUP"
+
+STORE_TASKS = (
+    *HTTP_TASKS,
+    SupervisedTask(CARRY_OUT, essential=True),
+    SupervisedTask(CLEAN_UP),
+    SupervisedTask(COLLECT_GARBAGE),
+    SupervisedTask(NOTIFY_SYSTEMD),
+    SupervisedTask(RELOAD),
+)
+
+
+def store_supervisor() -> Supervisor:
+    """Return a supervisor of the long tasks of one store."""
+    return Supervisor(STORE_TASKS)

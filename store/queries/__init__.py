@@ -1,0 +1,1 @@
+"""Questions about what the store holds: PuppetDB's query language, turned into SQL."""

@@ -1,0 +1,1 @@
+"""PuppetDB's query language as JSON (AST), read into a checked tree."""

@@ -1,0 +1,64 @@
+"""What is asked, and what may come of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from shared.errors import BadRequest
+
+from ..jsontext import Json
+
+
+class QueryRefused(BadRequest):
+    """The question makes no sense or asks for too much; the text is what the client gets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paging:
+    """
+    Which of the rows are wanted, and in which order. It wins over what the query says itself.
+
+    `order_by` are names of fields, each with whether it is descending.
+    """
+
+    limit: int | None = None
+    offset: int | None = None
+    order_by: tuple[tuple[str, bool], ...] = ()
+    include_total: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """
+    A question to the store.
+
+    `entity` is the one of an endpoint; None stands for the root, where the query names it itself (`["from", "nodes", ...]`). `query` is
+    the AST, a text in PQL, or None for no restriction. `parameters` are those that only some entities have: `distinct_resources`,
+    `distinct_start_time`, `distinct_end_time`, `summarize_by`, `count_by`, `counts_filter`, `include_facts_expiration`.
+    """
+
+    entity: str | None
+    query: Json = None
+    paging: Paging = field(default_factory=Paging)
+    parameters: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryLimits:
+    """How much a question may cost."""
+
+    timeout: float = 60
+    """Seconds that the database may take for an answer."""
+    rows: int = 0
+    """Rows of an answer; 0 for any number."""
+    depth: int = 100
+    """How deeply the lists of a query may be nested."""
+    terms: int = 1000
+    """Comparisons and other criteria in a query. Alternatives for one field (`or` of `=`) count as one."""
+    values: int = 100_000
+    """Values in the lists of a query."""
+    batch: int = 200
+    """Rows that are in memory at a time."""
+    batch_of_documents: int = 10
+    """The same for rows that hold whole catalogs, factsets or logs."""

@@ -1,0 +1,1 @@
+"""What can be asked for: entities, their fields and how they belong together."""

@@ -1,0 +1,1 @@
+"""The tree of a query as SQL, for SQLite and for PostgreSQL."""

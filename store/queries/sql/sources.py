@@ -1,0 +1,378 @@
+"""Where the rows of each entity come from: its tables, joined, and the expressions of its fields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import Boolean, FromClause, Table, and_, case, null, select, type_coerce
+from sqlalchemy.sql.selectable import NamedFromClause
+
+from ...database.columns import JsonColumn
+from ...database.tables import (
+    RELATIONSHIPS,
+    catalog_inputs,
+    catalogs,
+    edges,
+    environments,
+    events,
+    fact_paths,
+    facts,
+    factsets,
+    node_packages,
+    nodes,
+    packages,
+    parameter_sets,
+    producers,
+    reports,
+    resources,
+)
+from .dialects import Expression, Sql
+
+
+@dataclass(frozen=True, slots=True)
+class EntitySource:
+    """
+    The rows of an entity.
+
+    `node` is the row's node, where it has one; `report`, `event` and `path` are the keys of its report, its
+    event and the path of its leaf.
+    """
+
+    tables: FromClause
+    fields: Mapping[str, Expression]
+    node: NamedFromClause | None = None
+    report: Expression | None = None
+    event: Expression | None = None
+    path: Expression | None = None
+
+
+@lru_cache(256)
+def entity_source(entity: str, sql: Sql, number: int) -> EntitySource:
+    """
+    Return a source of an entity. Each number stands for tables of its own: a query and its subqueries must not mix theirs up.
+
+    Building a source takes longer than all the rest of a statement, so they are kept.
+    """
+    return _BUILDERS[entity](sql)
+
+
+def _alias(table: Table) -> NamedFromClause:
+    return table.alias()
+
+
+def _optional(tables: FromClause, table: Table, key: Expression) -> tuple[FromClause, Any]:
+    """Return the tables with one more, whose row is found by its key, or is missing; and that table's columns."""
+    other = table.alias()
+    return tables.outerjoin(other, other.c.id == key), other.c
+
+
+def _nodes(sql: Sql) -> EntitySource:
+    node, catalog, factset, report = _alias(nodes), _alias(catalogs), _alias(factsets), _alias(reports)
+    tables: FromClause = (
+        node.outerjoin(catalog, catalog.c.node_id == node.c.id)
+        .outerjoin(factset, factset.c.node_id == node.c.id)
+        .outerjoin(report, report.c.id == node.c.latest_report_id)
+    )
+    tables, catalog_environment = _optional(tables, environments, catalog.c.environment_id)
+    tables, facts_environment = _optional(tables, environments, factset.c.environment_id)
+    tables, report_environment = _optional(tables, environments, report.c.environment_id)
+    fields = {
+        "certname": node.c.certname,
+        "deactivated": node.c.deactivated,
+        "expired": node.c.expired,
+        "catalog_timestamp": catalog.c.received,
+        "facts_timestamp": factset.c.received,
+        "report_timestamp": report.c.end_time,
+        "catalog_environment": catalog_environment.name,
+        "facts_environment": facts_environment.name,
+        "report_environment": report_environment.name,
+        "latest_report_status": report.c.status,
+        "latest_report_hash": report.c.hash,
+        "latest_report_job_id": report.c.job_id,
+        "cached_catalog_status": report.c.cached_catalog_status,
+        "latest_report_noop": report.c.noop,
+        "latest_report_noop_pending": report.c.noop_pending,
+        "latest_report_corrective_change": _unknown_boolean(),
+        "expires_facts": node.c.expires_facts,
+        "expires_facts_updated": node.c.expires_facts_updated,
+    }
+    return EntitySource(tables, fields, node)
+
+
+def _unknown_boolean() -> Expression:
+    """Return what stands for corrective_change: PuppetDB's open edition answers with null, whatever the report said."""
+    return type_coerce(null(), Boolean)
+
+
+def _facts(sql: Sql) -> EntitySource:
+    fact, node, factset = _alias(facts), _alias(nodes), _alias(factsets)
+    tables: FromClause = fact.join(node, node.c.id == fact.c.node_id).outerjoin(factset, factset.c.node_id == fact.c.node_id)
+    tables, environment = _optional(tables, environments, factset.c.environment_id)
+    fields = {"certname": node.c.certname, "name": fact.c.name, "environment": environment.name, "value": fact.c.value}
+    return EntitySource(tables, fields, node)
+
+
+def _fact_names(sql: Sql) -> EntitySource:
+    names = select(fact_paths.c.name).distinct().subquery()
+    return EntitySource(names, {"name": names.c.name})
+
+
+def _fact_paths(sql: Sql) -> EntitySource:
+    path = _alias(fact_paths)
+    return EntitySource(path, {"path": path.c.path, "name": path.c.name, "type": path.c.type, "depth": path.c.depth})
+
+
+def _fact_contents(sql: Sql) -> EntitySource:
+    fact, node, factset, path = _alias(facts), _alias(nodes), _alias(factsets), _alias(fact_paths)
+    is_there = sql.leaf_type(fact.c.value, path.c.path, path.c.pointer) == path.c.type
+    tables: FromClause = (
+        fact.join(path, and_(path.c.name == fact.c.name, is_there))
+        .join(node, node.c.id == fact.c.node_id)
+        .outerjoin(factset, factset.c.node_id == fact.c.node_id)
+    )
+    tables, environment = _optional(tables, environments, factset.c.environment_id)
+    fields = {
+        "certname": node.c.certname,
+        "name": fact.c.name,
+        "environment": environment.name,
+        "path": path.c.path,
+        "value": sql.at_path(fact.c.value, path.c.path, path.c.pointer),
+    }
+    return EntitySource(tables, fields, node, path=path.c.id)
+
+
+def _facts_of(node: NamedFromClause, sql: Sql) -> Expression:
+    fact = _alias(facts)
+    return select(sql.object_of(fact.c.name, fact.c.value)).where(fact.c.node_id == node.c.id).scalar_subquery()
+
+
+def _factsets(sql: Sql) -> EntitySource:
+    factset, node = _alias(factsets), _alias(nodes)
+    tables: FromClause = factset.join(node, node.c.id == factset.c.node_id)
+    tables, environment = _optional(tables, environments, factset.c.environment_id)
+    tables, producer = _optional(tables, producers, factset.c.producer_id)
+    fields = {
+        "certname": node.c.certname,
+        "timestamp": factset.c.received,
+        "producer_timestamp": factset.c.producer_timestamp,
+        "producer": producer.name,
+        "environment": environment.name,
+        "hash": factset.c.hash,
+        "facts": _facts_of(node, sql),
+    }
+    return EntitySource(tables, fields, node)
+
+
+def _inventory(sql: Sql) -> EntitySource:
+    factset, node = _alias(factsets), _alias(nodes)
+    trusted = _alias(facts)
+    tables: FromClause = factset.join(node, node.c.id == factset.c.node_id)
+    tables, environment = _optional(tables, environments, factset.c.environment_id)
+    value = select(trusted.c.value).where(trusted.c.node_id == node.c.id, trusted.c.name == "trusted").scalar_subquery()
+    fields = {
+        "certname": node.c.certname,
+        "timestamp": factset.c.received,
+        "environment": environment.name,
+        "facts": _facts_of(node, sql),
+        "trusted": type_coerce(value, JsonColumn),
+    }
+    return EntitySource(tables, fields, node)
+
+
+def _catalogs(sql: Sql) -> EntitySource:
+    catalog, node = _alias(catalogs), _alias(nodes)
+    tables: FromClause = catalog.join(node, node.c.id == catalog.c.node_id)
+    tables, environment = _optional(tables, environments, catalog.c.environment_id)
+    tables, producer = _optional(tables, producers, catalog.c.producer_id)
+    same = ("version", "transaction_uuid", "catalog_uuid", "code_id", "job_id", "producer_timestamp", "hash")
+    fields = {
+        "certname": node.c.certname,
+        "environment": environment.name,
+        "producer": producer.name,
+        **{name: catalog.c[name] for name in same},
+        "resources": _array_of(
+            _resources(sql), ("resource", "type", "title", "tags", "exported", "file", "line", "parameters"), node.c.id, sql
+        ),
+        "edges": _array_of(_edges(sql), ("source_type", "source_title", "target_type", "target_title", "relationship"), node.c.id, sql),
+    }
+    return EntitySource(tables, fields, node)
+
+
+def _array_of(source: EntitySource, names: tuple[str, ...], key: Expression, sql: Sql) -> Expression:
+    """Return the rows of a source that belong to a node as JSON."""
+    assert source.node is not None
+    return _json_rows(source, {name: source.fields[name] for name in names}, source.node.c.id == key, sql)
+
+
+def _json_rows(source: EntitySource, fields: Mapping[str, Expression], where: Expression, sql: Sql) -> Expression:
+    members = {name: (field, isinstance(field.type, JsonColumn), isinstance(field.type, Boolean)) for name, field in fields.items()}
+    return select(sql.array_of(members)).select_from(source.tables).where(where).scalar_subquery()
+
+
+def _catalog_inputs(sql: Sql) -> EntitySource:
+    inputs, node = _alias(catalog_inputs), _alias(nodes)
+    tables = inputs.join(node, node.c.id == inputs.c.node_id)
+    fields = {"certname": node.c.certname, **{name: inputs.c[name] for name in ("producer_timestamp", "catalog_uuid", "inputs")}}
+    return EntitySource(tables, fields, node)
+
+
+def _catalog_input_contents(sql: Sql) -> EntitySource:
+    inputs, node = _alias(catalog_inputs), _alias(nodes)
+    pair = sql.members(inputs.c.inputs)
+    tables = inputs.join(node, node.c.id == inputs.c.node_id).join(pair, and_(True))
+    value = type_coerce(pair.c.value, JsonColumn)
+    fields = {
+        "certname": node.c.certname,
+        "producer_timestamp": inputs.c.producer_timestamp,
+        "catalog_uuid": inputs.c.catalog_uuid,
+        "type": sql.path_element(value, 0),
+        "name": sql.path_element(value, 1),
+    }
+    return EntitySource(tables, fields, node)
+
+
+def _resources(sql: Sql) -> EntitySource:
+    resource, node, parameters, catalog = _alias(resources), _alias(nodes), _alias(parameter_sets), _alias(catalogs)
+    tables: FromClause = (
+        resource.join(node, node.c.id == resource.c.node_id)
+        .outerjoin(parameters, parameters.c.id == resource.c.parameter_set_id)
+        .outerjoin(catalog, catalog.c.node_id == resource.c.node_id)
+    )
+    tables, environment = _optional(tables, environments, catalog.c.environment_id)
+    fields = {
+        "certname": node.c.certname,
+        "environment": environment.name,
+        "resource": parameters.c.hash,
+        **{name: resource.c[name] for name in ("type", "title", "tags", "exported", "file", "line")},
+        "tag": resource.c.tags,
+        "parameters": parameters.c.parameters,
+    }
+    return EntitySource(tables, fields, node)
+
+
+def _edges(sql: Sql) -> EntitySource:
+    edge, source, target, node = _alias(edges), _alias(resources), _alias(resources), _alias(nodes)
+    tables: FromClause = (
+        edge.join(source, source.c.id == edge.c.source_id)
+        .join(target, target.c.id == edge.c.target_id)
+        .join(node, node.c.id == source.c.node_id)
+    )
+    fields = {
+        "certname": node.c.certname,
+        "relationship": case(dict(enumerate(RELATIONSHIPS)), value=edge.c.relationship),
+        "source_type": source.c.type,
+        "source_title": source.c.title,
+        "target_type": target.c.type,
+        "target_title": target.c.title,
+    }
+    return EntitySource(tables, fields, node)
+
+
+_EVENT_MEMBERS = (
+    "status", "timestamp", "resource_type", "resource_title", "property", "corrective_change", "new_value", "old_value", "message",
+    "file", "line", "containment_path", "containing_class", "name",
+)  # fmt: skip
+
+
+def _reports(sql: Sql) -> EntitySource:
+    report, node = _alias(reports), _alias(nodes)
+    tables: FromClause = report.join(node, node.c.id == report.c.node_id)
+    tables, environment = _optional(tables, environments, report.c.environment_id)
+    tables, producer = _optional(tables, producers, report.c.producer_id)
+    same = (
+        "hash", "type", "puppet_version", "report_format", "configuration_version", "start_time", "end_time", "producer_timestamp",
+        "status", "noop", "noop_pending", "transaction_uuid", "catalog_uuid", "code_id", "job_id", "cached_catalog_status", "logs",
+        "metrics",
+    )  # fmt: skip
+    inner = _plain_events()
+    members = {name: inner.fields[name] for name in _EVENT_MEMBERS}
+    assert inner.report is not None
+    fields = {
+        "certname": node.c.certname,
+        "receive_time": report.c.received,
+        "environment": environment.name,
+        "producer": producer.name,
+        "corrective_change": _unknown_boolean(),
+        **{name: report.c[name] for name in same},
+        "resource_events": _json_rows(inner, members, inner.report == report.c.id, sql),
+    }
+    return EntitySource(tables, fields, node, report=report.c.id)
+
+
+def _plain_events() -> EntitySource:
+    """Return the events without their reports and nodes."""
+    event = _alias(events)
+    same = (
+        "status", "timestamp", "resource_type", "resource_title", "property", "name", "old_value", "new_value", "message", "file", "line",
+        "containment_path", "containing_class",
+    )  # fmt: skip
+    fields = {**{name: event.c[name] for name in same}, "corrective_change": _unknown_boolean()}
+    return EntitySource(event, fields, report=event.c.report_id, event=event.c.id)
+
+
+def _events(sql: Sql) -> EntitySource:
+    inner, report, node = _plain_events(), _alias(reports), _alias(nodes)
+    assert inner.report is not None
+    tables: FromClause = inner.tables.join(report, report.c.id == inner.report).join(node, node.c.id == report.c.node_id)
+    tables, environment = _optional(tables, environments, report.c.environment_id)
+    fields = {
+        **inner.fields,
+        "certname": node.c.certname,
+        "report": report.c.hash,
+        "run_start_time": report.c.start_time,
+        "run_end_time": report.c.end_time,
+        "report_receive_time": report.c.received,
+        "configuration_version": report.c.configuration_version,
+        "environment": environment.name,
+    }
+    return EntitySource(tables, fields, node, report=inner.report, event=inner.event)
+
+
+def _environments(sql: Sql) -> EntitySource:
+    environment = _alias(environments)
+    return EntitySource(environment, {"name": environment.c.name})
+
+
+def _producers(sql: Sql) -> EntitySource:
+    producer = _alias(producers)
+    return EntitySource(producer, {"name": producer.c.name})
+
+
+def _packages(sql: Sql) -> EntitySource:
+    package = _alias(packages)
+    return EntitySource(package, _package_fields(package))
+
+
+def _package_fields(package: NamedFromClause) -> dict[str, Expression]:
+    return {"package_name": package.c.name, "version": package.c.version, "provider": package.c.provider}
+
+
+def _package_inventory(sql: Sql) -> EntitySource:
+    pair, package, node = _alias(node_packages), _alias(packages), _alias(nodes)
+    tables = pair.join(package, package.c.id == pair.c.package_id).join(node, node.c.id == pair.c.node_id)
+    return EntitySource(tables, {"certname": node.c.certname, **_package_fields(package)}, node)
+
+
+_BUILDERS: dict[str, Callable[[Sql], EntitySource]] = {
+    "nodes": _nodes,
+    "facts": _facts,
+    "fact_names": _fact_names,
+    "fact_paths": _fact_paths,
+    "fact_contents": _fact_contents,
+    "factsets": _factsets,
+    "inventory": _inventory,
+    "catalogs": _catalogs,
+    "catalog_inputs": _catalog_inputs,
+    "catalog_input_contents": _catalog_input_contents,
+    "resources": _resources,
+    "edges": _edges,
+    "reports": _reports,
+    "events": _events,
+    "environments": _environments,
+    "producers": _producers,
+    "packages": _packages,
+    "package_inventory": _package_inventory,
+}

@@ -1,0 +1,60 @@
+"""The commands that cannot be carried out, kept for whoever looks into them."""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from shared.filesystem.files import make_directory, write_atomic
+
+log = logging.getLogger("puppet.store")
+
+
+@dataclass(frozen=True, slots=True)
+class DiscardedLimits:
+    """How many discarded commands are kept, and how many bytes of them; the oldest make room for new ones."""
+
+    commands: int = 10_000
+    bytes: int = 256 * 2**20
+
+
+@dataclass(slots=True)
+class DiscardedCommands:
+    """
+    A folder with the payload of each discarded command, and beside it, with the ending `.reason`, a JSON text that says what it was
+    and why it is here. Names begin with the time of receipt, so that the oldest come first.
+    """
+
+    folder: Path
+    limits: DiscardedLimits
+    _sizes: dict[str, int] | None = field(default=None, init=False)
+
+    def keep(self, name: str, payload: bytes, about: dict[str, str | int]) -> None:
+        """Keep a payload and what there is to say about it; both survive a power loss. OSError when the disk is full. Blocks."""
+        self._make_room(name, len(payload))
+        self._write_reason(name, about)
+        write_atomic(self.folder / name, payload, mode=0o600)
+
+    def keep_file(self, path: Path, name: str, about: dict[str, str | int]) -> None:
+        """Move a file here. It needs no room on the disk but for the reason. Blocks."""
+        self._make_room(name, path.stat().st_size)
+        path.rename(self.folder / name)
+        self._write_reason(name, about)
+
+    def _write_reason(self, name: str, about: dict[str, str | int]) -> None:
+        write_atomic(self.folder / f"{name}.reason", json.dumps(about, indent=2, ensure_ascii=False).encode() + b"\n", mode=0o600)
+
+    def _make_room(self, name: str, length: int) -> None:
+        """Remove the oldest commands where there are too many, and count the new one."""
+        if self._sizes is None:
+            make_directory(self.folder, mode=0o700, inherit=True)
+            self._sizes = {path.name: path.stat().st_size for path in sorted(self.folder.iterdir()) if path.suffix != ".reason"}
+        while self._sizes and (len(self._sizes) >= self.limits.commands or sum(self._sizes.values()) + length > self.limits.bytes):
+            oldest = next(iter(self._sizes))
+            log.warning("Removing the discarded command %s: there are too many of them", oldest)
+            (self.folder / oldest).unlink(missing_ok=True)
+            (self.folder / f"{oldest}.reason").unlink(missing_ok=True)
+            del self._sizes[oldest]
+        self._sizes[name] = length

@@ -1,0 +1,40 @@
+"""
+Reports and events that are too old.
+
+On PostgreSQL no batch waits for a lock: whoever deletes a node holds the node and waits for its reports, so that nobody may hold reports
+and wait for their node.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, delete, select, update
+
+from ..database.tables import events, nodes, reports
+
+_REPORTS = 100
+_EVENTS = 1000
+
+
+def delete_report_batch(connection: Connection, before: int) -> int:
+    """
+    Delete some reports whose producer's time is before `before`, with their events; return how many.
+
+    The newest report of a node that somebody else is writing at the moment is left for the next time.
+    """
+    old = select(reports.c.id).where(reports.c.producer_timestamp < before)
+    ids = set(connection.scalars(old.order_by(reports.c.producer_timestamp).limit(_REPORTS).with_for_update(skip_locked=True)))
+    if not ids:
+        return 0
+    is_latest = nodes.c.latest_report_id.in_(ids)
+    locked = connection.scalars(select(nodes.c.id).where(is_latest).with_for_update(skip_locked=True, key_share=True)).all()
+    ids.difference_update(connection.scalars(select(nodes.c.latest_report_id).where(is_latest & nodes.c.id.not_in(locked))))
+    if locked:
+        connection.execute(update(nodes).where(nodes.c.id.in_(locked)).values(latest_report_id=None, latest_report_time=None))
+    return connection.execute(delete(reports).where(reports.c.id.in_(ids))).rowcount
+
+
+def delete_event_batch(connection: Connection, before: int) -> int:
+    """Delete some events that happened before `before`; return how many."""
+    old = select(events.c.id).where(events.c.timestamp < before)
+    ids = connection.scalars(old.order_by(events.c.timestamp).limit(_EVENTS).with_for_update(skip_locked=True)).all()
+    return connection.execute(delete(events).where(events.c.id.in_(ids))).rowcount if ids else 0

@@ -1,0 +1,194 @@
+"""Writing the catalog of a node: of resources and edges that it has already, only those that differ."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import NamedTuple
+
+from sqlalchemy import Connection, Text, bindparam, cast, delete, insert, select, type_coerce, update
+
+from ..commands.commands import ReplaceCatalog, ResourceEntry, ResourceName
+from ..commands.hashes import catalog_hash, resource_hash
+from ..database.bulk import BulkInsert
+from ..database.columns import json_text
+from ..database.tables import RELATIONSHIPS, catalogs, edges, parameter_sets, resources
+from ..jsontext import dump_json, load_json
+from .nodes import NodeState
+from .shared_rows import SharedRows
+
+_NUMBERS = {name: number for number, name in enumerate(RELATIONSHIPS)}
+
+_STORED = {
+    dialect: select(
+        resources.c.id,
+        resources.c.type,
+        resources.c.title,
+        resources.c.parameter_set_id,
+        parameter_sets.c.hash,
+        tags,
+        resources.c.exported,
+        resources.c.file,
+        resources.c.line,
+    )
+    .join(parameter_sets, parameter_sets.c.id == resources.c.parameter_set_id)
+    .where(resources.c.node_id == bindparam("node"))
+    for dialect, tags in (("sqlite", type_coerce(resources.c.tags, Text)), ("postgresql", cast(resources.c.tags, Text)))
+}
+
+_IDS = select(resources.c.id, resources.c.type, resources.c.title).where(resources.c.node_id == bindparam("node"))
+
+_NEW_RESOURCES = BulkInsert(resources)
+
+_NEW_EDGES = BulkInsert(edges)
+
+_UPDATE_RESOURCE = (
+    update(resources)
+    .where(resources.c.id == bindparam("resource"))
+    .values({column: bindparam(column.name) for column in resources.c if column.name not in ("id", "node_id", "type", "title")})
+)
+
+_REMOVE_RESOURCE = delete(resources).where(resources.c.id == bindparam("resource"))
+
+_STORED_EDGES = (
+    select(edges.c.source_id, edges.c.target_id, edges.c.relationship)
+    .join(resources, resources.c.id == edges.c.source_id)
+    .where(resources.c.node_id == bindparam("node"))
+)
+
+_REMOVE_EDGE = delete(edges).where(
+    (edges.c.source_id == bindparam("source"))
+    & (edges.c.target_id == bindparam("target"))
+    & (edges.c.relationship == bindparam("relationship_number"))
+)
+
+UPDATE_CATALOG = (
+    update(catalogs)
+    .where(catalogs.c.node_id == bindparam("node"))
+    .values({column: bindparam(column.name) for column in catalogs.c if column.name != "node_id"})
+)
+
+
+class _StoredResource(NamedTuple):
+    id: int
+    parameter_set_id: int
+    hash: str
+    tags: str
+    exported: bool
+    file: str | None
+    line: int | None
+
+
+class CatalogChange:
+    """The difference between the catalog that a command brings and the one that is stored."""
+
+    def __init__(self, connection: Connection, node: NodeState, shared: SharedRows) -> None:
+        assert node.catalog is not None
+        self.node = node
+        self.command, self.received = node.catalog
+        command = self.command
+        self.hash = command.hash or catalog_hash(command)
+        self.edges_hash = node.edges_hash
+        self.changed: list[tuple[ResourceEntry, str, _StoredResource | None]] = []
+        """Resources to be written, with their hashes and what is stored of them."""
+        self.ids: dict[ResourceName, int] = {}
+        self.removed: list[int] = []
+        shared.need_names(command.environment, command.producer)
+        if self.hash != node.catalog_hash:
+            self.edges_hash = _edges_hash(command)
+            self._compare_resources(connection, shared)
+
+    def _compare_resources(self, connection: Connection, shared: SharedRows) -> None:
+        stored = {} if self.node.catalog_hash is None else _stored_resources(connection, self.node.id)
+        self.ids = {name: resource.id for name, resource in stored.items()}
+        known = {resource.hash: resource.parameter_set_id for resource in stored.values()}
+        shared.parameter_ids.update(known)
+        for resource in self.command.resources:
+            digest = resource_hash(resource.type, resource.title, resource.parameters)
+            before = stored.pop((resource.type, resource.title), None)
+            if (
+                before is None
+                or before.hash != digest
+                or before.exported != resource.exported
+                or before.line != resource.line
+                or before.file != resource.file
+                or before.tags != json_text(resource.tags)
+            ):
+                self.changed.append((resource, digest, before))
+                if digest not in known:
+                    shared.parameters[digest] = resource.parameters
+        self.removed = [resource.id for resource in stored.values()]
+
+    def row(self, shared: SharedRows) -> dict[str, object]:
+        """Return the row of `catalogs`, with `node` for its key."""
+        command = self.command
+        return {
+            "node": self.node.id,
+            "received": self.received,
+            "producer_timestamp": command.producer_timestamp,
+            "environment_id": shared.environment_id(command.environment),
+            "producer_id": shared.producer_id(command.producer),
+            "hash": self.hash,
+            "edges_hash": self.edges_hash,
+            "version": command.version,
+            "transaction_uuid": command.transaction_uuid,
+            "catalog_uuid": command.catalog_uuid,
+            "code_id": command.code_id,
+            "job_id": command.job_id,
+        }
+
+    def write(self, connection: Connection, shared: SharedRows) -> None:
+        """Write what differs, except for the row of `catalogs` where there is one."""
+        node = self.node.id
+        if self.node.catalog_hash is None:
+            row = self.row(shared)
+            connection.execute(insert(catalogs), [{"node_id": row.pop("node"), **row}])
+        if self.removed:
+            connection.execute(_REMOVE_RESOURCE, [{"resource": id} for id in self.removed])
+        updated, added = [], []
+        for resource, digest, before in self.changed:
+            values = {
+                "parameter_set_id": shared.parameter_ids[digest],
+                "tags": json_text(resource.tags),
+                "exported": resource.exported,
+                "file": resource.file,
+                "line": resource.line,
+            }
+            if before is None:
+                added.append({"node_id": node, "type": resource.type, "title": resource.title, **values})
+            else:
+                updated.append({"resource": before.id, **values})
+        if updated:
+            connection.execute(_UPDATE_RESOURCE, updated)
+        _NEW_RESOURCES.insert(connection, added)
+        if self.edges_hash != self.node.edges_hash:
+            if added:
+                self.ids = {(type, title): id for id, type, title in connection.execute(_IDS, {"node": node})}
+            self._write_edges(connection)
+
+    def _write_edges(self, connection: Connection) -> None:
+        ids = self.ids
+        wanted = {(ids[edge.source], ids[edge.target], _NUMBERS[edge.relationship]) for edge in self.command.edges}
+        stored: set[tuple[int, int, int]] = set()
+        if self.node.edges_hash is not None:
+            stored = {(source, target, kind) for source, target, kind in connection.execute(_STORED_EDGES, {"node": self.node.id})}
+        removed = [{"source": source, "target": target, "relationship_number": kind} for source, target, kind in sorted(stored - wanted)]
+        if removed:
+            connection.execute(_REMOVE_EDGE, removed)
+        added = [{"source_id": source, "target_id": target, "relationship": kind} for source, target, kind in sorted(wanted - stored)]
+        _NEW_EDGES.insert(connection, added)
+
+
+def _stored_resources(connection: Connection, node: int) -> dict[ResourceName, _StoredResource]:
+    dialect = connection.dialect.name
+    rows = connection.execute(_STORED[dialect], {"node": node})
+    if dialect == "sqlite":
+        return {(type, title): _StoredResource(id, *rest) for id, type, title, *rest in rows}
+    return {
+        (type, title): _StoredResource(id, parameter_set_id, digest, json_text(load_json(tags.encode())), exported, file, line)
+        for id, type, title, parameter_set_id, digest, tags, exported, file, line in rows
+    }
+
+
+def _edges_hash(catalog: ReplaceCatalog) -> str:
+    names = sorted((*edge.source, *edge.target, edge.relationship) for edge in catalog.edges)
+    return hashlib.sha1(dump_json(names), usedforsecurity=False).hexdigest()

@@ -1,0 +1,140 @@
+"""Writing the facts and packages of a node: of those that it has already, only what differs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+from sqlalchemy import Connection, Text, bindparam, cast, delete, insert, select, type_coerce, update
+
+from ..commands.commands import Json, ReplaceFacts
+from ..commands.hashes import factset_hash
+from ..database.bulk import BulkInsert
+from ..database.columns import JsonText, json_text
+from ..database.tables import facts, factsets, node_packages, packages
+from ..jsontext import dump_json, load_json
+from .leaves import leaves
+from .nodes import NodeState
+from .shared_rows import Package, SharedRows
+
+_STORED = {
+    "sqlite": select(facts.c.name, type_coerce(facts.c.value, Text)).where(facts.c.node_id == bindparam("node")),
+    "postgresql": select(facts.c.name, cast(facts.c.value, Text)).where(facts.c.node_id == bindparam("node")),
+}
+
+_THIS_FACT = (facts.c.node_id == bindparam("node")) & (facts.c.name == bindparam("fact"))
+
+_STORED_PACKAGES = (
+    select(packages.c.id, packages.c.name, packages.c.version, packages.c.provider)
+    .join(node_packages, node_packages.c.package_id == packages.c.id)
+    .where(node_packages.c.node_id == bindparam("node"))
+)
+
+_NEW_FACTS = BulkInsert(facts)
+
+_NEW_PACKAGES = BulkInsert(node_packages)
+
+_REMOVE_PACKAGE = delete(node_packages).where(
+    (node_packages.c.node_id == bindparam("node")) & (node_packages.c.package_id == bindparam("package"))
+)
+
+UPDATE_FACTSET = (
+    update(factsets)
+    .where(factsets.c.node_id == bindparam("node"))
+    .values({column: bindparam(column.name) for column in factsets.c if column.name != "node_id"})
+)
+
+
+class FactsChange:
+    """The difference between the facts that a command brings and those that are stored."""
+
+    def __init__(self, connection: Connection, node: NodeState, shared: SharedRows) -> None:
+        assert node.facts is not None
+        self.node = node
+        self.command, self.received = node.facts
+        command = self.command
+        self.hash = factset_hash(command.certname, command.environment, command.values, command.packages)
+        self.packages_hash = _packages_hash(command)
+        self.changed: dict[str, JsonText] = {}
+        self.added: set[str] = set()
+        self.removed: list[str] = []
+        self.added_packages: set[Package] = set()
+        self.removed_packages: list[int] = []
+        shared.need_names(command.environment, command.producer)
+        if self.hash != node.facts_hash:
+            self._compare_facts({} if node.facts_hash is None else _stored_facts(connection, node.id), shared)
+            if self.packages_hash != node.packages_hash:
+                self._compare_packages(connection, shared)
+
+    def _compare_facts(self, stored: Mapping[str, str], shared: SharedRows) -> None:
+        for name, value in self.command.values.items():
+            text = json_text(value)
+            before = stored.get(name)
+            if before == text:
+                continue
+            self.changed[name] = text
+            found = set(leaves(name, value))
+            if before is None:
+                self.added.add(name)
+            else:  # a path that the node had is known
+                old: Json = load_json(before.encode())
+                found -= set(leaves(name, old))
+            shared.leaves |= found
+        self.removed = sorted(stored.keys() - self.command.values.keys())
+
+    def _compare_packages(self, connection: Connection, shared: SharedRows) -> None:
+        stored: dict[Package, int] = {}
+        if self.node.packages_hash is not None:
+            stored = {
+                (name, version, provider): id
+                for id, name, version, provider in connection.execute(_STORED_PACKAGES, {"node": self.node.id})
+            }
+        wanted = set(self.command.packages)
+        self.added_packages = wanted - stored.keys()
+        self.removed_packages = sorted(id for package, id in stored.items() if package not in wanted)
+        shared.packages |= self.added_packages
+
+    def row(self, shared: SharedRows) -> dict[str, object]:
+        """Return the row of `factsets`, with `node` for its key."""
+        return {
+            "node": self.node.id,
+            "received": self.received,
+            "producer_timestamp": self.command.producer_timestamp,
+            "environment_id": shared.environment_id(self.command.environment),
+            "producer_id": shared.producer_id(self.command.producer),
+            "hash": self.hash,
+            "packages_hash": self.packages_hash,
+        }
+
+    def write(self, connection: Connection, shared: SharedRows) -> None:
+        """Write what differs, except for the row of `factsets` where there is one."""
+        node = self.node.id
+        if self.node.facts_hash is None:
+            row = self.row(shared)
+            connection.execute(insert(factsets), [{"node_id": row.pop("node"), **row}])
+        if self.removed:
+            connection.execute(delete(facts).where(_THIS_FACT), [{"node": node, "fact": name} for name in self.removed])
+        changed = [{"node": node, "fact": name, "value": JsonText(text)} for name, text in self.changed.items() if name not in self.added]
+        if changed:
+            connection.execute(update(facts).where(_THIS_FACT).values(value=bindparam("value")), changed)
+        added = [{"node_id": node, "name": name, "value": self.changed[name]} for name in sorted(self.added)]
+        _NEW_FACTS.insert(connection, added)
+        if self.removed_packages:
+            connection.execute(_REMOVE_PACKAGE, [{"node": node, "package": id} for id in self.removed_packages])
+        if self.added_packages:
+            ids = sorted(shared.package_ids[package] for package in self.added_packages)
+            _NEW_PACKAGES.insert(connection, [{"node_id": node, "package_id": id} for id in ids])
+
+
+def _stored_facts(connection: Connection, node: int) -> dict[str, str]:
+    dialect = connection.dialect.name
+    stored: dict[str, str] = dict(iter(connection.execute(_STORED[dialect], {"node": node})))
+    if dialect == "sqlite":
+        return stored
+    return {name: json_text(load_json(text.encode())) for name, text in stored.items()}  # jsonb has an order and spaces of its own
+
+
+def _packages_hash(command: ReplaceFacts) -> str | None:
+    if not command.packages:
+        return None
+    return hashlib.sha1(dump_json(command.packages), usedforsecurity=False).hexdigest()

@@ -1,0 +1,39 @@
+"""The paths to the leaves of a fact: what is neither a list nor an object."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ..commands.commands import Json
+
+_TYPES = {str: "string", int: "integer", float: "float", bool: "boolean", type(None): "null"}
+
+
+class Leaf(NamedTuple):
+    """A path to a leaf and the leaf's type: a row of `fact_paths`."""
+
+    name: str
+    """The fact at the top level."""
+    pointer: str
+    """The path inside the fact's value, as SQLite writes it."""
+    type: str
+    path: str
+    """The whole path as a JSON array."""
+    depth: int
+
+
+def leaves(name: str, value: Json) -> Iterator[Leaf]:
+    """Yield the paths to all leaves of a fact. Empty lists and objects have none."""
+    pending: list[tuple[str, str, int, Json]] = [("$", json.dumps(name, ensure_ascii=False), 0, value)]
+    while pending:
+        pointer, path, depth, inner = pending.pop()
+        if isinstance(inner, dict):
+            for key, member in inner.items():
+                quoted = json.dumps(key, ensure_ascii=False)
+                pending.append((f"{pointer}.{quoted}", f"{path},{quoted}", depth + 1, member))
+        elif isinstance(inner, list):
+            pending += ((f"{pointer}[{index}]", f"{path},{index}", depth + 1, element) for index, element in enumerate(inner))
+        else:
+            yield Leaf(name, pointer, _TYPES[type(inner)], f"[{path}]", depth)

@@ -1,0 +1,126 @@
+"""
+Rows that many nodes share: names of environments and producers, paths of facts, packages, parameters of resources.
+
+A batch looks up all that it needs at once and inserts what is missing, in the same order as every other batch; thus of two batches that
+run at the same time one may wait for rows of the other, but never both. The rows are locked against being deleted as unused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sqlalchemy import Column, Connection, Table
+
+from ..commands.commands import Json
+from ..database.bulk import BulkInsert, BulkLookup
+from ..database.columns import JsonText
+from ..database.tables import environments, fact_paths, packages, parameter_sets, producers
+from .leaves import Leaf
+from .nodes import StartAgain
+
+_MAX_NAMES = 10_000
+
+Package = tuple[str, str, str]
+
+_Key = tuple[str, ...]
+
+
+class _SharedTable:
+    """How rows of a table are looked up by their unique columns, and inserted."""
+
+    def __init__(self, table: Table, *keys: Column[str]) -> None:
+        self.lookup = BulkLookup(table, *keys)
+        self.new = BulkInsert(table, ignore_existing=True)
+
+
+_ENVIRONMENTS = _SharedTable(environments, environments.c.name)
+_PRODUCERS = _SharedTable(producers, producers.c.name)
+_PARAMETER_SETS = _SharedTable(parameter_sets, parameter_sets.c.hash)
+_PACKAGES = _SharedTable(packages, packages.c.name, packages.c.version, packages.c.provider)
+_PATHS = _SharedTable(fact_paths, fact_paths.c.name, fact_paths.c.pointer, fact_paths.c.type)
+
+
+@dataclass(slots=True)
+class NameIds:
+    """The ids of environments and producers that earlier batches have met."""
+
+    environments: dict[str, int] = field(default_factory=dict)
+    producers: dict[str, int] = field(default_factory=dict)
+
+    def keep(self, needed: SharedRows) -> None:
+        """Remember the ids that a batch has met, after it has been committed."""
+        for known, new in ((self.environments, needed.environments), (self.producers, needed.producers)):
+            if len(known) > _MAX_NAMES:
+                known.clear()
+            known.update({name: id for name, id in new.items() if id})
+
+    def forget(self) -> None:
+        """Forget all ids, for one of them is no longer there."""
+        self.environments.clear()
+        self.producers.clear()
+
+
+@dataclass(slots=True)
+class SharedRows:
+    """The shared rows that a batch needs, and their ids once they are resolved."""
+
+    names: NameIds
+    environments: dict[str, int] = field(default_factory=dict)
+    producers: dict[str, int] = field(default_factory=dict)
+    parameters: dict[str, Mapping[str, Json]] = field(default_factory=dict)
+    """The parameters of resources, by the resource's hash."""
+    packages: set[Package] = field(default_factory=set)
+    leaves: set[Leaf] = field(default_factory=set)
+    parameter_ids: dict[str, int] = field(default_factory=dict)
+    package_ids: dict[_Key, int] = field(default_factory=dict)
+
+    def need_names(self, environment: str | None, producer: str | None) -> None:
+        """Say that the rows of an environment and of a producer are needed."""
+        if environment is not None:
+            self.environments[environment] = self.names.environments.get(environment, 0)
+        if producer is not None:
+            self.producers[producer] = self.names.producers.get(producer, 0)
+
+    def resolve(self, connection: Connection) -> None:
+        """Look up the ids of all that is needed, and insert what is missing."""
+        for table, ids in ((_ENVIRONMENTS, self.environments), (_PRODUCERS, self.producers)):
+            found = _resolve(connection, table, {(name,): {"name": name} for name, id in ids.items() if not id})
+            ids.update({name: id for (name,), id in found.items()})
+        sets: dict[_Key, Mapping[str, object]] = {(key,): {"hash": key, "parameters": value} for key, value in self.parameters.items()}
+        self.parameter_ids.update({key: id for (key,), id in _resolve(connection, _PARAMETER_SETS, sets).items()})
+        rows: dict[_Key, Mapping[str, object]] = {key: {"name": key[0], "version": key[1], "provider": key[2]} for key in self.packages}
+        self.package_ids.update(_resolve(connection, _PACKAGES, rows))
+        _resolve(connection, _PATHS, {(leaf.name, leaf.pointer, leaf.type): _path_row(leaf) for leaf in self.leaves})
+
+    def environment_id(self, name: str | None) -> int | None:
+        """Return the id of an environment; None where there is none."""
+        return None if name is None else self.environments[name]
+
+    def producer_id(self, name: str | None) -> int | None:
+        """Return the id of a producer; None where there is none."""
+        return None if name is None else self.producers[name]
+
+
+def _path_row(leaf: Leaf) -> dict[str, object]:
+    return {
+        "path": JsonText(leaf.path),
+        "type": leaf.type,
+        "name": leaf.name,
+        "depth": leaf.depth,
+        "pointer": leaf.pointer,
+    }
+
+
+def _resolve(connection: Connection, table: _SharedTable, rows: Mapping[_Key, Mapping[str, object]]) -> dict[_Key, int]:
+    if not rows:
+        return {}
+    keys = sorted(rows)
+    ids = table.lookup.find(connection, keys)
+    missing = [key for key in keys if key not in ids]
+    if missing:
+        table.new.insert(connection, [rows[key] for key in missing])
+        ids.update(table.lookup.find(connection, missing))
+    if len(ids) < len(keys):
+        raise StartAgain  # somebody has just deleted one of them as unused
+    return ids
