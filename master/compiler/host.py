@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from shared.regexps import Regexp
 
 from .syntax.source import Source
-from .values.core import Value
+from .values.core import InstanceMethods, Value
+from .values.puppet_type import Types
 
 
 class NotFoundInData(Exception):
@@ -49,7 +50,6 @@ class ExportedResource:
     type: str
     title: str
     parameters: Mapping[str, Value]
-    tags: frozenset[str] = frozenset()
     certname: str = ""
 
 
@@ -117,7 +117,7 @@ class DataContext(Protocol):
     def scope(self) -> Any: ...
 
     @property
-    def types(self) -> Any: ...
+    def types(self) -> Types: ...
 
     @property
     def session(self) -> dict[str, Any]: ...
@@ -134,7 +134,7 @@ class DataContext(Protocol):
     def caller(self, name: str) -> Value:
         """Return the value of `calling_class`, `calling_class_path` or `calling_module`, the variables of version 3."""
 
-    def convert(self, key: str, value: Value, conversion: Any) -> Value:
+    def convert(self, key: str, value: Value, conversion: Value) -> Value:
         """Return the value of a key converted as its lookup option `convert_to` says: a type, or an array of it and further arguments."""
 
     def warn(self, message: str) -> None:
@@ -168,6 +168,51 @@ class LookupArguments:
 
 
 NO_ARGUMENTS = LookupArguments()
+
+
+class LookupMethods(InstanceMethods):
+    """
+    The methods of a `Puppet::LookupContext`; backend functions in Python use them.
+
+    Attributes:
+        module_name: the module whose data are looked up; None for the site's.
+    """
+
+    __slots__ = ()
+    environment_name: str
+    module_name: str | None
+
+    def not_found(self) -> Value:
+        """End the function by raising NotFoundInData: there is no value for the key."""
+        raise NotImplementedError
+
+    def interpolate(self, value: Value) -> Value:
+        """Return `value` with the expressions in it replaced."""
+        raise NotImplementedError
+
+    def explain(self, text: Callable[[], object] | None) -> None:
+        """Add what `text` returns to the explanation; it is not called when nobody asked for one."""
+        raise NotImplementedError
+
+    def cache(self, key: Value, value: Value) -> Value:
+        """Cache a value under a key and return it."""
+        raise NotImplementedError
+
+    def cached_value(self, key: Value) -> Value:
+        """Return the cached value of a key, or undef."""
+        raise NotImplementedError
+
+    def cached_file_data(self, path: str, block: Callable[[str], Value] | None = None) -> Value:
+        """Return the content of a file, or what the block returns for it; both are cached until the file changes."""
+        raise NotImplementedError
+
+    def read_data(self, function: str, path: str) -> dict[Any, Value]:
+        """Return the content of a data file, as the function yaml_data, json_data or hocon_data reads it."""
+        raise NotImplementedError
+
+    def decrypt_value(self, key: str, options: Mapping[str, Value]) -> Value:
+        """Return a decrypted value of the YAML file at `options["path"]`; NotFoundInData when it does not have the key."""
+        raise NotImplementedError
 
 
 class RubyRuntime(Protocol):
@@ -225,7 +270,7 @@ class CompilerHost(Protocol):
     def lookup(self, key: str, context: DataContext, merge: Any = None, arguments: LookupArguments = NO_ARGUMENTS) -> Value:
         """Return a value of the site's data; NotFoundInData when there is none. `merge` None: as the data says."""
 
-    def lookup_context(self, context: DataContext, module: str | None) -> Any:
+    def lookup_context(self, context: DataContext, module: str | None) -> LookupMethods:
         """Return what works behind a `Puppet::LookupContext` that a manifest made itself."""
 
     def setting(self, name: str) -> Any:
@@ -234,8 +279,17 @@ class CompilerHost(Protocol):
     def settings(self) -> Mapping[str, Any]:
         """Return all settings, for `$settings::…`."""
 
-    def exported(self, type_name: str, node: NodeInput) -> Iterable[ExportedResource]:
-        """Return what other nodes exported of a type; nothing without storeconfigs."""
+    def exported(self, type_name: str, query: Value, node: NodeInput) -> Sequence[ExportedResource]:
+        """
+        Return what other nodes exported of a type; nothing without storeconfigs. The host records the question, and that of
+        `query_puppetdb`, with what the catalog depends on.
+
+        Args:
+            query: The collector's expression as a PuppetDB's syntax tree; None: all of them.
+        """
+
+    def query_puppetdb(self, query: Value) -> Value:
+        """Return a PuppetDB's answer to a query in PQL (text) or as a syntax tree; raise EvaluationError when there is none."""
 
     def now(self) -> int:
         """Return the time, in nanoseconds since 1970."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ..types.base import NotUndefType
 from ..types.containers import ArrayType, HashType, StructType, TupleType
@@ -28,11 +28,9 @@ from ..types.scalars import (
     TimestampType,
     URIType,
 )
+from ..values.puppet_type import PuppetType
 from .declarations import signature_of
 from .signatures import Signature
-
-if TYPE_CHECKING:
-    from ..types.base import PuppetType
 
 _SIGN: Final = r"\A[+-]?\s*"
 INTEGER_FROM: Final = (

@@ -15,13 +15,13 @@ from shared.errors import EvaluationError
 from shared.regexps import Regexp, quoted
 
 from ..types.aliases import AliasType
-from ..types.base import ANY, NotUndefType, OptionalType, PuppetType, UnitType
+from ..types.base import ANY, NotUndefType, OptionalType, UnitType
 from ..types.containers import ArrayType, HashType, StructType, TupleType
 from ..types.descriptions.describe import describe_mismatch, describe_signatures
 from ..types.infer import arguments_type, infer, infer_set
 from ..types.init import Constructors, InitType
 from ..types.iterables import IterableType, elements
-from ..types.notation.parse import Types, parse_type
+from ..types.notation.parse import parse_type
 from ..types.objects import ObjectExtension, ObjectType
 from ..types.references import TypeType
 from ..types.scalars import (
@@ -39,14 +39,17 @@ from ..types.scalars import (
     TimestampType,
     URIType,
 )
-from ..values.core import DEFAULT, Binary, Sensitive, Value, key_of, value_of
-from ..values.numbers import to_number
+from ..values.core import DEFAULT, Binary, Sensitive, Value, key_of
+from ..values.numbers import Number, to_number
+from ..values.puppet_type import PuppetType, Types
+from ..values.text import to_s
 from ..values.times import SECOND, Timespan, Timestamp
 from ..values.uris import URI
 from ..values.versions import SemVer, SemVerRange
 from .constructors import CONSTRUCTORS, INTEGER_FROM, SEMVER, signatures
 from .formats import to_string
-from .signatures import Parameter, Signature
+from .hash_trees import hash_from_paths
+from .signatures import Accepted, Parameter, Signature
 from .sprintf import to_float, to_integer
 
 
@@ -141,11 +144,11 @@ def _no_signature_fits(name: str, alternatives: Sequence[Signature], args: Seque
     return EvaluationError(describe_signatures(name, alternatives, arguments_type(args)))
 
 
-def _fitting_signature(kind: type[PuppetType], args: Sequence[Value]) -> int:
-    """Return the number of the signature that accepts `args`; raise the error that lists all signatures when none does."""
+def _accepted(kind: type[PuppetType], args: Sequence[Value]) -> tuple[int, Accepted]:
+    """Return the number of the signature that accepts `args`, and `args`; raise the error that lists all signatures when none does."""
     for index, signature in enumerate(signatures(kind)):
         if signature.accepts(args):
-            return index
+            return index, args
     raise _no_signature_fits(CONSTRUCTORS[kind].name, signatures(kind), args)
 
 
@@ -164,8 +167,8 @@ def _integer(type_: PuppetType, args: Sequence[Value], context: ConstructionCont
         radix, absolute = (*args[1:], *[DEFAULT, False][len(args) - 1 :])[:2]
         return _absolute(_to_integer(args[0], radix), absolute)
     if alternatives[1].accepts(args):
-        arguments = args[0]
-        return _absolute(_to_integer(arguments["from"], arguments.get("radix", DEFAULT)), arguments.get("abs", False))
+        options = args[0]
+        return _absolute(_to_integer(options["from"], options.get("radix", DEFAULT)), options.get("abs", False))
     if len(args) == 1 and isinstance(args[0], dict):
         return _integer_problem(args[0], alternatives)
     if 1 <= len(args) <= 3 and (len(args) < 2 or args[1].__class__ is int) and (len(args) < 3 or args[2].__class__ is bool):
@@ -175,7 +178,7 @@ def _integer(type_: PuppetType, args: Sequence[Value], context: ConstructionCont
     raise _no_signature_fits("new", alternatives, args)
 
 
-def _integer_problem(arguments: dict[Value, Value], alternatives: Sequence[Signature]) -> Value:
+def _integer_problem(arguments: dict[str, Value], alternatives: Sequence[Signature]) -> Value:
     if "from" in arguments and not parse_type(INTEGER_FROM).instance(arguments["from"]):
         raise _cannot_convert(arguments["from"], "Integer")
     radix = arguments.get("radix")
@@ -186,7 +189,7 @@ def _integer_problem(arguments: dict[Value, Value], alternatives: Sequence[Signa
     raise EvaluationError(describe_mismatch("Integer.new has wrong type,", expected, infer_set(arguments)))
 
 
-def _absolute(number: Value, absolute: bool) -> Value:
+def _absolute(number: Number, absolute: bool) -> Number:
     return abs(number) if absolute else number
 
 
@@ -195,22 +198,21 @@ def _seconds(value: Timespan | Timestamp) -> float:
 
 
 def _to_integer(value: Value, radix: Value) -> int:
-    kind = value.__class__
-    if kind is bool:
+    if value.__class__ is bool:
         return int(value)
-    if kind is float:
+    if value.__class__ is float:
         if not math.isfinite(value):
             raise EvaluationError("NaN" if value != value else "Infinity")
         return int(value)
-    if kind is int:
-        return value  # type: ignore[no-any-return]
-    if kind in (Timespan, Timestamp):
+    if value.__class__ is int:
+        return value
+    if value.__class__ is Timespan or value.__class__ is Timestamp:
         return math.trunc(_seconds(value))
-    base = None if radix is DEFAULT else radix
+    base = radix if isinstance(radix, int) else None
     try:
         return to_integer(value, base)
     except EvaluationError:
-        packed = re.fullmatch(r"([+-])\s+(.*)", value)
+        packed = re.fullmatch(r"([+-])\s+(.*)", to_s(value))
         if packed:
             return to_integer(packed[1] + packed[2], base)
         raise
@@ -224,7 +226,7 @@ def _numeric(type_: PuppetType, args: Sequence[Value], context: ConstructionCont
     return _real(args, "Numeric", _to_numeric)
 
 
-def _real(args: Sequence[Value], target: str, convert: Callable[[Value], Value]) -> Value:
+def _real(args: Sequence[Value], target: str, convert: Callable[[Value], Number]) -> Value:
     alternatives = signatures(FloatType)
     if alternatives[0].accepts(args):
         return _absolute(convert(args[0]), len(args) > 1 and args[1])
@@ -236,28 +238,29 @@ def _real(args: Sequence[Value], target: str, convert: Callable[[Value], Value])
 
 
 def _to_float(value: Value) -> float:
-    kind = value.__class__
-    if kind is bool or kind is int or kind is float:
+    if value.__class__ is bool or value.__class__ is int or value.__class__ is float:
         return float(value)
-    if kind in (Timespan, Timestamp):
+    if value.__class__ is Timespan or value.__class__ is Timestamp:
         return _seconds(value)
-    packed = re.sub(r"^([+-])\s+", r"\1", value)
+    packed = re.sub(r"^([+-])\s+", r"\1", to_s(value))
     if packed[:2].lower() == "0b":
         return float(int(packed, 2))
     return to_float(packed)
 
 
-def _to_numeric(value: Value) -> Value:
-    kind = value.__class__
-    if kind is bool:
+def _to_numeric(value: Value) -> Number:
+    if value.__class__ is bool:
         return int(value)
-    if kind is int or kind is float:
+    if value.__class__ is int or value.__class__ is float:
         return value
-    if kind in (Timespan, Timestamp):
+    if value.__class__ is Timespan or value.__class__ is Timestamp:
         return _seconds(value)
-    if value[:2].lower() in ("0b", "0x"):
+    if to_s(value)[:2].lower() in ("0b", "0x"):
         return to_integer(value)
-    return to_number(value)
+    number = to_number(value)
+    if number is None:
+        raise _cannot_convert(value, "Numeric", "new_numeric")
+    return number
 
 
 def _boolean(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
@@ -274,12 +277,11 @@ def _boolean(type_: PuppetType, args: Sequence[Value], context: ConstructionCont
 
 
 def _string(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
-    _fitting_signature(StringType, args)
-    return to_string(args[0], args[1] if len(args) > 1 else DEFAULT)
+    _, arguments = _accepted(StringType, args)
+    return to_string(arguments[0], arguments[1] if len(arguments) > 1 else DEFAULT)
 
 
 def _array(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
-
     alternatives = signatures(ArrayType)
     if alternatives[0].accepts(args):
         value = args[0]
@@ -292,11 +294,10 @@ def _array(type_: PuppetType, args: Sequence[Value], context: ConstructionContex
 
 
 def _hash(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
-
-    which = _fitting_signature(HashType, args)
-    value = args[0]
-    if which == 0 and len(args) == 2:
-        return _tree(value, args[1] == "hash_tree")
+    which, arguments = _accepted(HashType, args)
+    value = arguments[0]
+    if which == 0 and len(arguments) == 2:
+        return hash_from_paths(value, arguments[1] == "hash_tree")
     if which in (0, 1):
         return {key_of(pair[0]): pair[1] for pair in value}
     if isinstance(value, list):
@@ -314,46 +315,21 @@ def _flat_hash(items: list[Value]) -> Value:
     return {key_of(items[i]): items[i + 1] for i in range(0, len(items), 2)}
 
 
-def _tree(pairs: list[Value], all_hashes: bool) -> Value:
-    """Return nested hashes for `[path, value]` pairs, and arrays where values are arrays (hashes with `all_hashes`)."""
-
-    def plain(value: Value) -> Value:
-        if all_hashes and isinstance(value, list):
-            return {index: plain(item) for index, item in enumerate(value)}
-        return dict(value) if isinstance(value, dict) else list(value) if isinstance(value, list) else value
-
-    root: dict[Value, Value] = {}
-    for path, value in pairs:
-        if not path:
-            root.update(enumerate(value) if isinstance(value, list) else value)
-            continue
-        place: Value = root
-        for key in path[:-1]:
-            place = place[key] if isinstance(place, list) else place.setdefault(key_of(key), {})
-        last = path[-1]
-        if isinstance(place, list):
-            place.extend([None] * (last + 1 - len(place)))
-            place[last] = plain(value)
-        else:
-            place[key_of(last)] = plain(value)
-    return root
-
-
 def _regexp(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
-    _fitting_signature(RegexpType, args)
-    regexp = Regexp(quoted(args[0]) if len(args) > 1 and args[1] else args[0])
+    _, arguments = _accepted(RegexpType, args)
+    regexp = Regexp(quoted(arguments[0]) if len(arguments) > 1 and arguments[1] else arguments[0])
     _ = regexp.pattern
     return regexp
 
 
 def _type(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
-    _fitting_signature(TypeType, args)
-    return parse_type(args[0], context.types if context is not None else None)
+    _, arguments = _accepted(TypeType, args)
+    return parse_type(arguments[0], context.types if context is not None else None)
 
 
 def _sensitive(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
-    _fitting_signature(SensitiveType, args)
-    return args[0] if isinstance(args[0], Sensitive) else Sensitive(args[0])
+    _, (value,) = _accepted(SensitiveType, args)
+    return value if isinstance(value, Sensitive) else Sensitive(value)
 
 
 # --- versions, times, binaries, URIs ------------------------------------------------------------------------------
@@ -362,55 +338,57 @@ def _sensitive(type_: PuppetType, args: Sequence[Value], context: ConstructionCo
 def _semver(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
     if len(args) == 1 and isinstance(args[0], str) and not re.fullmatch(SEMVER, args[0]):
         raise EvaluationError(f"'new_Version' The string '{args[0]}' cannot be converted to a SemVer")
-    which = _fitting_signature(SemVerType, args)
+    which, arguments = _accepted(SemVerType, args)
     if which == 0:
-        return SemVer.parse(args[0])
+        return SemVer.parse(arguments[0])
     if which == 1:
-        return SemVer.of(*args)
-    arguments = args[0]
-    return SemVer.of(arguments["major"], arguments["minor"], arguments["patch"], arguments.get("prerelease"), arguments.get("build"))
+        return SemVer.of(*arguments)
+    parts = arguments[0]
+    return SemVer.of(parts["major"], parts["minor"], parts["patch"], parts.get("prerelease"), parts.get("build"))
 
 
 def _semver_range(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
-    which = _fitting_signature(SemVerRangeType, args)
+    which, arguments = _accepted(SemVerRangeType, args)
     if which == 0:
-        return SemVerRange.parse(args[0])
-    arguments = args[0] if which == 2 else dict(zip(("min", "max", "exclude_max"), args, strict=False))
-    low, high = (None if arguments.get(n, DEFAULT) is DEFAULT else arguments[n] for n in ("min", "max"))
-    return SemVerRange.between(low, high, bool(arguments.get("exclude_max", False)))
+        return SemVerRange.parse(arguments[0])
+    bounds = arguments[0] if which == 2 else dict(zip(("min", "max", "exclude_max"), arguments, strict=False))
+    low, high = (None if bounds.get(n, DEFAULT) is DEFAULT else bounds[n] for n in ("min", "max"))
+    return SemVerRange.between(low, high, bool(bounds.get("exclude_max", False)))
 
 
 def _timespan(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
-    which = _fitting_signature(TimespanType, args)
+    which, arguments = _accepted(TimespanType, args)
     if which == 0:
-        return Timespan.seconds(args[0])
+        return Timespan.seconds(arguments[0])
     if which == 1:
-        return Timespan.parse(*args)
+        return Timespan.parse(*arguments)
     if which == 2:
-        return Timespan.of(*args)
-    arguments = args[0]
+        return Timespan.of(*arguments)
+    parts = arguments[0]
     if which == 3:
-        return Timespan.parse(arguments["string"], *([arguments["format"]] if "format" in arguments else []))
-    return Timespan.of(**arguments)
+        return Timespan.parse(parts["string"], *([parts["format"]] if "format" in parts else []))
+    return Timespan.of(**parts)
 
 
 def _timestamp(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
-    which = _fitting_signature(TimestampType, args)
+    which, arguments = _accepted(TimestampType, args)
     if which == 0:
         if context is None:
             raise EvaluationError("Timestamp.new without arguments needs a clock")
         return Timestamp(context.now())
     if which == 1:
-        return Timestamp(int(args[0] * SECOND))
+        return Timestamp(int(arguments[0] * SECOND))
     if which == 2:
-        return Timestamp.parse(*args)
-    arguments = args[0]
-    return Timestamp.parse(arguments["string"], arguments.get("format"), arguments.get("timezone"))
+        return Timestamp.parse(*arguments)
+    parts = arguments[0]
+    return Timestamp.parse(parts["string"], parts.get("format"), parts.get("timezone"))
 
 
 def _binary(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
-    which = _fitting_signature(BinaryType, args)
-    value, format_ = (args[0], args[1] if len(args) > 1 else None) if which < 2 else (args[0]["value"], args[0].get("format"))
+    which, arguments = _accepted(BinaryType, args)
+    value, format_ = arguments[0], arguments[1] if len(arguments) > 1 else None
+    if which == 2:
+        value, format_ = value["value"], value.get("format")
     if isinstance(value, list):
         return Binary(bytes(value))
     return _binary_of(value, format_ or "%B")
@@ -427,13 +405,12 @@ def _binary_of(text: str, format_: str) -> Binary:
 
 
 def _uri(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
-    if _fitting_signature(URIType, args) == 0:
-        return URI.parse(args[0])
-    return URI(**args[0])
+    which, arguments = _accepted(URIType, args)
+    return URI.parse(arguments[0]) if which == 0 else URI(**arguments[0])
 
 
 def _unit(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None) -> Value:
-    _fitting_signature(NotUndefType, args)
+    _accepted(NotUndefType, args)
     return args[0]
 
 
@@ -445,8 +422,10 @@ def _init(type_: PuppetType, args: Sequence[Value], context: ConstructionContext
     if type_.type is None:
         raise EvaluationError("Creation of new instance of type 'Init' is not supported")
     if len(args) == 1 and not type_.arguments:
-        spread = args[0].__class__ is list and not type_.type.instance(args[0]) and _is_spread(type_.type, args)
-        return new(type_.type, args[0] if spread else args, context)
+        value = args[0]
+        if value.__class__ is list and not type_.type.instance(value) and _is_spread(type_.type, value):
+            args = value
+        return new(type_.type, args, context)
     if len(args) != 1:
         raise EvaluationError(f"'new_Init' expects 1 argument, got {len(args) or 'none'}")
     constructed = _constructed_type(type_.type)
@@ -457,12 +436,12 @@ def _init(type_: PuppetType, args: Sequence[Value], context: ConstructionContext
     return new(type_.type, [*args, *type_.arguments], context)
 
 
-def _is_spread(type_: PuppetType, args: Sequence[Value]) -> bool:
+def _is_spread(type_: PuppetType, array: list[Value]) -> bool:
     """Return whether an array as the only argument represents several arguments, which it does not where `new` accepts an array."""
     constructed = _constructed_type(type_)
     if isinstance(constructed, StringType):
-        return accepts_arguments(type_, args[0])
-    return not accepts_arguments(type_, args)
+        return accepts_arguments(type_, array)
+    return not accepts_arguments(type_, [array])
 
 
 def _object_signatures(type_: ObjectType) -> list[Signature]:
@@ -478,7 +457,7 @@ def _object(type_: PuppetType, args: Sequence[Value], context: ConstructionConte
         raise EvaluationError("Creation of new instance of type 'Object' is not supported")
     by_hash, by_position = _object_signatures(base)
     if by_hash.accepts(args):
-        return base.new({value_of(k): v for k, v in args[0].items()})
+        return base.new(args[0])
     if by_position.accepts(args):
         return base.new(dict(zip((a.name for a in base.settable), args, strict=False)))
     raise _no_signature_fits(f"new_{base.name}", [by_hash, by_position], args)

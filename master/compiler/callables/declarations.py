@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..types.aliases import AliasType
-from ..types.base import ANY, OptionalType, PuppetType
-from ..types.notation.parse import Types, parse_type
+from ..types.base import ANY, OptionalType
+from ..types.notation.parse import parse_type
+from ..values.puppet_type import PuppetType, Types
 from .signatures import Parameter, Signature
 
 

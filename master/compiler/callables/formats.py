@@ -10,18 +10,19 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cmp_to_key
-from typing import Final
+from typing import Any, Final
 
 from shared.errors import EvaluationError
 from shared.regexps import Regexp
 
-from ..types.base import ANY, PuppetType
+from ..types.base import ANY
 from ..types.containers import ArrayType, HashType, StructType, TupleType
 from ..types.infer import infer_set
 from ..types.objects import ObjectType
 from ..types.scalars import BinaryType, EnumType, FloatType, NumericType, PatternType, StringType
 from ..types.type_sets import TypeSetType
 from ..values.core import DEFAULT, Binary, Deferred, Instance, Iterator, Sensitive, Value, entries
+from ..values.puppet_type import PuppetType
 from ..values.text import float_text, program, quoted, to_s
 from ..values.times import Timespan, Timestamp
 from ..values.uris import URI
@@ -46,10 +47,10 @@ class ValueFormat:
     inner: Formats | None = None
 
     @classmethod
-    def parse(cls, text: Value) -> ValueFormat:
-        match = _PATTERN.fullmatch(text) if isinstance(text, str) else None
+    def parse(cls, text: str) -> ValueFormat:
+        match = _PATTERN.fullmatch(text)
         if not match:
-            raise EvaluationError(f"The format '{to_s(text)}' is not a valid format on the form '%<flags><width>.<prec><format>'")
+            raise EvaluationError(f"The format '{text}' is not a valid format on the form '%<flags><width>.<prec><format>'")
         flags = match[1]
         if len(set(flags)) != len(flags):
             raise EvaluationError(f"The same flag can only be used once, got '{text}'")
@@ -124,16 +125,19 @@ def _rank(one: PuppetType, two: PuppetType) -> int:
     return first - second
 
 
-def _formats_of(mapping: Value) -> Formats:
+def _formats_of(mapping: dict[Any, Any]) -> Formats:
+    """Return the formats of a hash that the signature of `String.new` has checked."""
     formats: Formats = {}
-    for type_, value in entries(mapping):
+    type_: Value
+    value: str | dict[str, Any]
+    for type_, value in mapping.items():
         if not isinstance(type_, PuppetType):
             raise EvaluationError(f"top level keys in the format hash must be data types, got instance of '{type_.__class__.__name__}'")
         formats[type_] = _container_format(value) if isinstance(value, dict) else ValueFormat.parse(value)
     return formats
 
 
-def _container_format(options: Mapping[str, Value]) -> ValueFormat:
+def _container_format(options: dict[str, Any]) -> ValueFormat:
     known = ("separator", "separator2", "format", "string_formats")
     if any(key not in known for key in options):
         allowed = ", ".join(f"'{key}'" for key in known)
@@ -206,48 +210,46 @@ def _is_container(value: Value) -> bool:
 
 
 def _text(value: Value, formats: Formats, indent: _Indent) -> str:
-    kind = value.__class__
-    if kind is Iterator:
+    if value.__class__ is Iterator:
         return _text(list(value), formats, indent)
     format_ = _format_for(infer_set(value), formats)
-    if kind is list:
+    if value.__class__ is list:
         return _array(value, format_, formats, indent)
-    if kind is dict:
+    if value.__class__ is dict:
         return _hash(value, format_, formats, indent)
-    if kind is Instance or kind is Deferred:
+    if value.__class__ is Instance or value.__class__ is Deferred:
         return _object(value, format_)
     return _single(value, format_)
 
 
 def _single(value: Value, format_: ValueFormat) -> str:
-    kind = value.__class__
-    if kind is str:
+    if value.__class__ is str:
         return _string(value, format_)
-    if kind is bool:
+    if value.__class__ is bool:
         return _boolean(value, format_)
-    if kind is int:
+    if value.__class__ is int:
         return _integer(value, format_)
-    if kind is float:
+    if value.__class__ is float:
         return _float(value, format_)
     if value is None:
         return _undef(format_)
     if value is DEFAULT:
         return _default(format_)
-    if kind is Regexp:
+    if value.__class__ is Regexp:
         return _regexp(value, format_)
-    if kind is Binary:
+    if value.__class__ is Binary:
         return _binary(value, format_)
     if isinstance(value, PuppetType):
         return _type(value, format_)
-    if kind is URI:
+    if value.__class__ is URI:
         return _uri(value, format_)
     if format_.letter == "p":
-        if kind is Timespan or kind is Timestamp:
-            text = f"#<Puppet::Pops::Time::{kind.__name__} @nsecs={value.nanoseconds}>"
-        elif kind is SemVerRange:
+        if value.__class__ is Timespan or value.__class__ is Timestamp:
+            text = f"#<Puppet::Pops::Time::{value.__class__.__name__} @nsecs={value.nanoseconds}>"
+        elif value.__class__ is SemVerRange:
             text = value.canonical()
         else:
-            text = f"#<{to_s(value)}>" if kind is Sensitive else to_s(value)
+            text = f"#<{to_s(value)}>" if value.__class__ is Sensitive else to_s(value)
         return format_value(format_.with_letter("s"), text)
     return format_value(format_.spec, value)
 

@@ -12,33 +12,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from shared.errors import EvaluationError
 
 from ..errors.issues import BadOperand
-from ..types.base import PuppetType
 from ..types.infer import infer
 from ..types.notation.access import type_from_access
 from ..types.notation.operands import flatten_arrays
 from ..values.comparison import nanoseconds
 from ..values.core import DEFAULT, Binary, Deferred, Iterator, Reporter, Value, entries, is_same, key_of
 from ..values.labels import label, with_article
-from ..values.numbers import MAX_INTEGER, MIN_INTEGER, to_number
+from ..values.numbers import MAX_INTEGER, MIN_INTEGER, Number, to_number
+from ..values.puppet_type import PuppetType
 from ..values.text import inspect_bare, to_s
-from ..values.times import SECOND, Timespan, Timestamp
+from ..values.times import SECOND, Time, Timespan, Timestamp
 from ..values.uris import URI
 
-_TIMES = (Timespan, Timestamp)
+_TIMES: Final = (Timespan, Timestamp)
 
 
 # --- arithmetic ---------------------------------------------------------------------------------------------------
 
 
-def numeric(value: Value, reporter: Reporter, operand: int | None = None) -> Any:
+def numeric(value: Value, reporter: Reporter, operand: int | None = None) -> Number | Time:
     """Return `value` as a number or a time; strings are converted, which is reported."""
-    kind = value.__class__
-    if kind is int or kind is float or kind in _TIMES:
+    if value.__class__ is int or value.__class__ is float or value.__class__ is Timespan or value.__class__ is Timestamp:
         return value
     number = to_number(value)
     if number is None:
@@ -55,14 +54,14 @@ def _lenient(reporter: Reporter, message: str, operand: int | None) -> None:
         raise BadOperand(error.message, operand, hint=error.hint) from None
 
 
-def _in_range(result: Value, operator: str) -> Value:
-    if result.__class__ is int:
+def _in_range(result: Number, operator: str) -> Number:
+    if isinstance(result, int):
         if not MIN_INTEGER <= result <= MAX_INTEGER:
             side, sign = ("max", "+") if result > 0 else ("min", "-")
             raise BadOperand(
                 f"A '{operator}' expression resulted in a value outside of Puppet Integer {side} range, got '{sign}0x{abs(result):x}'"
             )
-    elif result.__class__ is float and math.isinf(result):
+    elif math.isinf(result):
         raise BadOperand(f"The result of the {operator} expression is Infinity", 0)
     return result
 
@@ -78,119 +77,126 @@ def _not_applicable_when(operator: str, left: Value, right: Value) -> BadOperand
 
 
 def plus(left: Value, right: Value, reporter: Reporter) -> Value:
-    kind = left.__class__
-    if kind is list or kind is dict or kind is URI or kind is Binary:
+    if (left.__class__ is int or left.__class__ is float) and (right.__class__ is int or right.__class__ is float):
+        return _in_range(left + right, "+")
+    if left.__class__ is list or left.__class__ is dict or left.__class__ is URI or left.__class__ is Binary:
         return concatenated(left, right)
-    left, right = numeric(left, reporter, 0), numeric(right, reporter, 1)
-    if left.__class__ in _TIMES or right.__class__ in _TIMES:
-        return _time_plus(left, right)
-    return _in_range(left + right, "+")
+    one, two = numeric(left, reporter, 0), numeric(right, reporter, 1)
+    if isinstance(one, _TIMES) or isinstance(two, _TIMES):
+        return _time_plus(one, two)
+    return _in_range(one + two, "+")
 
 
-def concatenated(left: Value, right: Value) -> Value:
+def concatenated(left: list[Any] | dict[Any, Any] | URI | Binary, right: Value) -> Value:
     """Return two collections joined; of hashes, the values of the right one win."""
-    kind = right.__class__
     if left.__class__ is list:
-        if kind is list:
+        if right.__class__ is list:
             return left + right
-        return left + ([[k, v] for k, v in entries(right)] if kind is dict else [right])
+        return left + ([[k, v] for k, v in entries(right)] if right.__class__ is dict else [right])
     if left.__class__ is dict:
-        if kind is dict:
+        if right.__class__ is dict:
             return {**left, **right}
-        if kind is list:
+        if right.__class__ is list:
             return {**left, **hash_of(right)}
         raise EvaluationError("Can only append Array or Hash to a Hash")
     if left.__class__ is URI:
-        if kind is str:
+        if right.__class__ is str:
             return left.join(URI.parse(right))
-        if kind is URI:
+        if right.__class__ is URI:
             return left.join(right)
         raise EvaluationError("An URI can only be merged with an URI or String")
-    if kind is not Binary:
+    if left.__class__ is not Binary or right.__class__ is not Binary:
         raise EvaluationError("Can only append Binary to a Binary")
     return Binary(left.data + right.data)
 
 
 def hash_of(items: list[Value]) -> dict[Any, Value]:
     """Return the hash of an array of `[key, value]` pairs, or of alternating keys and values."""
-    if items and all(item.__class__ is list for item in items):
-        if any(len(pair) not in (1, 2) for pair in items):
-            size = next(len(pair) for pair in items if len(pair) not in (1, 2))
-            raise EvaluationError(f"invalid number of elements ({size} for 1..2)")
-        return {key_of(pair[0]): pair[1] if len(pair) == 2 else None for pair in items}
+    pairs = [item for item in items if item.__class__ is list]
+    if pairs and len(pairs) == len(items):
+        wrong_size = next((len(pair) for pair in pairs if len(pair) not in (1, 2)), None)
+        if wrong_size is not None:
+            raise EvaluationError(f"invalid number of elements ({wrong_size} for 1..2)")
+        return {key_of(pair[0]): pair[1] if len(pair) == 2 else None for pair in pairs}
     if len(items) % 2:
         raise EvaluationError("odd number of arguments for Hash")
     return {key_of(items[i]): items[i + 1] for i in range(0, len(items), 2)}
 
 
 def minus(left: Value, right: Value, reporter: Reporter) -> Value:
-    kind = left.__class__
-    if kind is list:
-        gone = right if right.__class__ is list else [[k, v] for k, v in entries(right)] if right.__class__ is dict else [right]
-        if all(other.__class__ is str for other in gone):
-            words = set(gone)
+    if (left.__class__ is int or left.__class__ is float) and (right.__class__ is int or right.__class__ is float):
+        return _in_range(left - right, "-")
+    if left.__class__ is list:
+        removed = right if right.__class__ is list else [[k, v] for k, v in entries(right)] if right.__class__ is dict else [right]
+        if all(other.__class__ is str for other in removed):
+            words = set(removed)
             return [item for item in left if item.__class__ is not str or item not in words]
-        return [item for item in left if not any(is_same(item, other) for other in gone)]
-    if kind is dict:
+        return [item for item in left if not any(is_same(item, other) for other in removed)]
+    if left.__class__ is dict:
         keys = set(right) if right.__class__ is dict else {key_of(k) for k in (right if right.__class__ is list else [right])}
         return {k: v for k, v in left.items() if k not in keys}
-    left, right = numeric(left, reporter, 0), numeric(right, reporter, 1)
-    if left.__class__ in _TIMES or right.__class__ in _TIMES:
-        return _time_minus(left, right)
-    return _in_range(left - right, "-")
+    one, two = numeric(left, reporter, 0), numeric(right, reporter, 1)
+    if isinstance(one, _TIMES) or isinstance(two, _TIMES):
+        return _time_minus(one, two)
+    return _in_range(one - two, "-")
 
 
 def times(left: Value, right: Value, reporter: Reporter) -> Value:
-    left, right = numeric(left, reporter, 0), numeric(right, reporter, 1)
-    if left.__class__ in _TIMES or right.__class__ in _TIMES:
-        span, factor = (left, right) if left.__class__ in _TIMES else (right, left)
-        if span.__class__ is Timestamp:
-            raise _not_applicable("*", left) if left is span else _not_applicable_when("*", left, right)
-        if factor.__class__ in _TIMES:
-            raise EvaluationError(f"A Timestamp cannot be multiplied by {with_article(label(factor))}")
-        return Timespan(int(span.nanoseconds * factor))
-    return _in_range(left * right, "*")
+    if (left.__class__ is int or left.__class__ is float) and (right.__class__ is int or right.__class__ is float):
+        return _in_range(left * right, "*")
+    one, two = numeric(left, reporter, 0), numeric(right, reporter, 1)
+    if isinstance(one, Timestamp):
+        raise _not_applicable("*", one)
+    if isinstance(one, Timespan):
+        if isinstance(two, _TIMES):
+            raise EvaluationError(f"A Timestamp cannot be multiplied by {with_article(label(two))}")
+        return Timespan(int(one.nanoseconds * two))
+    if isinstance(two, Timestamp):
+        raise _not_applicable_when("*", one, two)
+    return Timespan(int(two.nanoseconds * one)) if isinstance(two, Timespan) else _in_range(one * two, "*")
 
 
 def divide(left: Value, right: Value, reporter: Reporter) -> Value:
     """Return the quotient: Integers are rounded down, and a Timespan divided by a Timespan is a ratio."""
-    left, right = numeric(left, reporter, 0), numeric(right, reporter, 1)
-    if left.__class__ is Timespan:
-        if right.__class__ is Timespan:
-            return left.nanoseconds / right.nanoseconds if right.nanoseconds else _in_range(math.inf, "/")
-        if right.__class__ is Timestamp:
-            raise EvaluationError("A Timespan cannot be divided by a Timestamp")
-        if right == 0:
+    one, two = numeric(left, reporter, 0), numeric(right, reporter, 1)
+    if one.__class__ is int and two.__class__ is int:
+        if two == 0:
             raise BadOperand("Division by 0", 1)
-        return Timespan(math.floor(left.nanoseconds / right) if right.__class__ is float else left.nanoseconds // right)
-    if left.__class__ is Timestamp:
-        raise _not_applicable("/", left)
-    if right.__class__ in _TIMES:
-        raise _not_applicable_when("/", left, right)
-    if left.__class__ is int and right.__class__ is int:
-        if right == 0:
-            raise BadOperand("Division by 0", 1)
-        return _in_range(left // right, "/")
-    if right == 0:
-        return _in_range(math.nan if left == 0 or left != left else math.inf, "/")
-    return _in_range(left / right, "/")
+        return _in_range(one // two, "/")
+    if isinstance(one, Timespan):
+        return _divide_time(one, two)
+    if isinstance(one, Timestamp):
+        raise _not_applicable("/", one)
+    if isinstance(two, _TIMES):
+        raise _not_applicable_when("/", one, two)
+    if two == 0:
+        return _in_range(math.nan if one == 0 or one != one else math.inf, "/")
+    return _in_range(one / two, "/")
+
+
+def _divide_time(span: Timespan, divisor: Number | Time) -> Value:
+    if isinstance(divisor, Timespan):
+        return span.nanoseconds / divisor.nanoseconds if divisor.nanoseconds else _in_range(math.inf, "/")
+    if isinstance(divisor, Timestamp):
+        raise EvaluationError("A Timespan cannot be divided by a Timestamp")
+    if divisor == 0:
+        raise BadOperand("Division by 0", 1)
+    return Timespan(span.nanoseconds // divisor if isinstance(divisor, int) else math.floor(span.nanoseconds / divisor))
 
 
 def modulo(left: Value, right: Value, reporter: Reporter) -> Value:
-    left, right = numeric(left, reporter, 0), numeric(right, reporter, 1)
-    if left.__class__ is float:
-        raise _not_applicable("%", left)
-    if right.__class__ is float:
-        raise _not_applicable_when("%", left, right)
-    if right.__class__ in _TIMES and left.__class__ not in _TIMES:
-        raise _not_applicable_when("%", left, right)
-    if left.__class__ is Timestamp:
-        raise _not_applicable("%", left)
-    if right.__class__ in _TIMES:
-        raise EvaluationError(f"Can not do modulus on a Timespan using a {with_article(label(right))}")
-    if right == 0:
+    one, two = numeric(left, reporter, 0), numeric(right, reporter, 1)
+    if isinstance(one, float):
+        raise _not_applicable("%", one)
+    if isinstance(two, float) or (isinstance(two, _TIMES) and isinstance(one, int)):
+        raise _not_applicable_when("%", one, two)
+    if isinstance(one, Timestamp):
+        raise _not_applicable("%", one)
+    if isinstance(two, _TIMES):
+        raise EvaluationError(f"Can not do modulus on a Timespan using a {with_article(label(two))}")
+    if two == 0:
         raise BadOperand("Division by 0", 1)
-    return (left.nanoseconds // SECOND) % right if left.__class__ is Timespan else left % right
+    return (one.nanoseconds // SECOND) % two if isinstance(one, Timespan) else one % two
 
 
 def shift_left(left: Value, right: Value, reporter: Reporter) -> Value:
@@ -206,35 +212,35 @@ def shift_right(left: Value, right: Value, reporter: Reporter) -> Value:
 
 
 def _shift(left: Value, right: Value, reporter: Reporter, operator: str) -> Value:
-    left, right = numeric(left, reporter, 0), numeric(right, reporter, 1)
-    if left.__class__ is not int:
-        raise _not_applicable(operator, left)
-    if right.__class__ in _TIMES:
-        raise _not_applicable_when(operator, left, right)
-    count = int(right) if operator == "<<" else -int(right)
-    if left:
+    number, distance = numeric(left, reporter, 0), numeric(right, reporter, 1)
+    if not isinstance(number, int):
+        raise _not_applicable(operator, number)
+    if isinstance(distance, _TIMES):
+        raise _not_applicable_when(operator, number, distance)
+    count = int(distance) if operator == "<<" else -int(distance)
+    if number:
         count = min(count, 1024)  # enough to be out of range, and nothing to fill the memory with
-    return _in_range(left << count if count >= 0 else left >> min(-count, 256), operator)
+    return _in_range(number << count if count >= 0 else number >> min(-count, 256), operator)
 
 
 def negate(value: Value, reporter: Reporter) -> Value:
-    value = numeric(value, reporter)
-    if value.__class__ is Timespan:
-        return Timespan(-value.nanoseconds)
-    if value.__class__ is Timestamp:
-        raise _not_applicable("-", value)
+    number = numeric(value, reporter)
+    if isinstance(number, Timespan):
+        return Timespan(-number.nanoseconds)
+    if isinstance(number, Timestamp):
+        raise _not_applicable("-", number)
     # Unlike the operators for two numbers, this one has no limits; what cannot hold the number says so.
-    return -value
+    return -number
 
 
-def _time_plus(left: Value, right: Value) -> Value:
+def _time_plus(left: Number | Time, right: Number | Time) -> Time:
     if left.__class__ is Timestamp and right.__class__ is Timestamp:
         raise EvaluationError("A Timestamp cannot be added to a Timestamp")
     total = nanoseconds(left) + nanoseconds(right)
     return Timestamp(total) if Timestamp in (left.__class__, right.__class__) else Timespan(total)
 
 
-def _time_minus(left: Value, right: Value) -> Value:
+def _time_minus(left: Number | Time, right: Number | Time) -> Time:
     difference = nanoseconds(left) - nanoseconds(right)
     if right.__class__ is Timestamp:
         if left.__class__ is Timestamp:
@@ -255,41 +261,44 @@ def access(left: Value, keys: Sequence[Value], reporter: Reporter) -> Value:
     Raises:
         BadOperand: a key does not fit (`operand` is its number), or `left` has no keys (`operand` is -1).
     """
-    kind = left.__class__
-    if kind is dict:
+    if left.__class__ is dict:
         if len(keys) == 1:
             return left.get(key_of(keys[0]))
         if not keys:
             raise BadOperand("Hash supports [] with one or more arguments. Got 0", -1)
         return [v for v in (left.get(key_of(k)) for k in keys) if v is not None]
-    if kind is list:
+    if left.__class__ is list:
         return _array_access(left, keys, reporter)
-    if kind is str:
+    if left.__class__ is str:
         return _string_access(left, keys)
     if isinstance(left, PuppetType):
         return type_from_access(left, keys)
-    if kind is Binary:
+    if left.__class__ is Binary:
         return Binary(_string_access(left.data.decode("latin-1"), keys).encode("latin-1"))
-    noun = "Object" if left is DEFAULT or kind is URI or kind is Deferred else label(left)
+    noun = "Object" if left is DEFAULT or left.__class__ is URI or left.__class__ is Deferred else label(left)
     raise BadOperand(f"Operator '[]' is not applicable to {with_article(noun)}.", -1)
 
 
 def _array_access(left: list[Value], keys: Sequence[Value], reporter: Reporter) -> Value:
-    if len(keys) == 1 and keys[0].__class__ is int:
-        index = keys[0]
+    if len(keys) == 1 and (index := keys[0]).__class__ is int:
         return left[index] if -len(left) <= index < len(left) else None
     keys = flatten_arrays(keys)
     if not 1 <= len(keys) <= 2:
         raise BadOperand(f"Array supports [] with one or two arguments. Got {len(keys)}", -1)
-    numbers = [numeric(key, reporter, index) for index, key in enumerate(keys)]
-    for index, number in enumerate(numbers):
-        if number.__class__ is not int:
-            shown = infer(number).generalized()
-            raise BadOperand(f"An Array[] cannot use {shown} where Integer is expected", index)
+    numbers = _indexes([numeric(key, reporter, index) for index, key in enumerate(keys)])
     if len(numbers) == 1:
         return left[numbers[0]] if -len(left) <= numbers[0] < len(left) else None
     start, count = _slice(len(left), numbers[0], numbers[1])
     return left[start : start + count] if count > 0 else []
+
+
+def _indexes(numbers: list[Number | Time]) -> list[int]:
+    """Return the numbers if all are integers; raise BadOperand for the first that is not."""
+    indexes = [number for number in numbers if isinstance(number, int)]
+    if len(indexes) < len(numbers):
+        position, wrong = next((position, number) for position, number in enumerate(numbers) if not isinstance(number, int))
+        raise BadOperand(f"An Array[] cannot use {infer(wrong).generalized()} where Integer is expected", position)
+    return indexes
 
 
 def _slice(size: int, start: int, count: int) -> tuple[int, int]:
@@ -322,11 +331,10 @@ def _string_access(left: str, keys: Sequence[Value]) -> str:
 
 def unfold(value: Value) -> list[Value]:
     """Return the elements that `*value` inserts into a list."""
-    kind = value.__class__
-    if kind is list:
-        return value  # type: ignore[no-any-return]
+    if value.__class__ is list:
+        return value
     if value is None:
         return []
-    if kind is dict:
+    if value.__class__ is dict:
         return [[k, v] for k, v in entries(value)]
-    return list(value) if kind is Iterator else [value]
+    return list(value) if value.__class__ is Iterator else [value]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any, TypeAlias, TypeGuard
 
 from shared.errors import EvaluationError
 
@@ -20,10 +20,11 @@ from ..types.descriptions.describe import describe_mismatch, describe_signatures
 from ..types.infer import arguments_type, infer_set
 from ..types.references import CallableType
 from ..values.core import LambdaValue, Value
+from ..values.puppet_type import PuppetType
 from ..values.variables import RESERVED
 
-if TYPE_CHECKING:
-    from ..types.base import PuppetType
+Accepted: TypeAlias = Sequence[Any]
+"""Arguments that a signature has accepted: each is of its parameter's type, a Puppet type, of which Python knows nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,7 @@ class Signature:
     def accepts_count(self, count: int) -> bool:
         return self.low <= count and (self.high is None or count <= self.high)
 
-    def accepts(self, args: Sequence[Value]) -> bool:
+    def accepts(self, args: Sequence[Value]) -> TypeGuard[Accepted]:
         """Return whether the number and the types of the arguments fit; the block is not checked."""
         count = len(args)
         if count < self.low or (self.high is not None and count > self.high):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Final
@@ -59,11 +59,13 @@ class _Arguments:
         return self.values[number - 1]
 
     def named(self, name: str, mark: str) -> Value:
-        if len(self.values) != 1 or not isinstance(self.values[0], Mapping):
+        hash_ = self.values[0] if len(self.values) == 1 else None
+        if not isinstance(hash_, dict):
             raise EvaluationError("one hash required")
-        if name not in self.values[0]:
+        if name not in hash_:
             raise EvaluationError(f"key{mark[0]}{name}{mark[1]} not found")
-        return self.values[0][name]
+        value: Value = hash_[name]
+        return value
 
 
 def format_text(format_: str, values: Sequence[Value]) -> str:
@@ -295,23 +297,22 @@ _INTEGER: Final = re.compile(
 
 def to_integer(value: Value, base: int | None = None) -> int:
     """Return the result of Ruby's strict `Integer(value, base)`; raise EvaluationError with Ruby's message."""
-    kind = value.__class__
-    if kind is int:
-        return value  # type: ignore[no-any-return]
-    if kind is float:
+    if value.__class__ is int:
+        return value
+    if value.__class__ is float:
         if not math.isfinite(value):
             raise EvaluationError("NaN" if math.isnan(value) else float_text(value))
         return int(value)
-    if kind is str:
+    if value.__class__ is str:
         number = _integer_of(value, base)
         if number is None:
             raise EvaluationError(f"invalid value for Integer(): {inspect(value)}")
         return number
     if value is None:
         raise EvaluationError("can't convert nil into Integer")
-    if kind is Timespan or kind is Timestamp:
+    if value.__class__ is Timespan or value.__class__ is Timestamp:
         return int(value.nanoseconds // SECOND)
-    raise EvaluationError(f"can't convert {inspect(value) if kind is bool else ruby_class(value)} into Integer")
+    raise EvaluationError(f"can't convert {inspect(value) if value.__class__ is bool else ruby_class(value)} into Integer")
 
 
 def _integer_of(text: str, base: int | None) -> int | None:
@@ -337,10 +338,9 @@ def _integer_of(text: str, base: int | None) -> int | None:
 
 def to_float(value: Value) -> float:
     """Return the result of Ruby's strict `Float(value)`; raise EvaluationError with Ruby's message."""
-    kind = value.__class__
-    if kind is int or kind is float:
+    if value.__class__ is int or value.__class__ is float:
         return float(value)
-    if kind is str:
+    if value.__class__ is str:
         if re.fullmatch(r"\s*[+-]?\d+(_\d+)*(\.\d+(_\d+)*)?([eE][+-]?\d+)?\s*", value, re.ASCII):
             return float(value)
         if re.fullmatch(r"\s*[+-]?0[xX][0-9a-fA-F]+\s*", value):
@@ -348,6 +348,6 @@ def to_float(value: Value) -> float:
         raise EvaluationError(f"invalid value for Float(): {inspect(value)}")
     if value is None:
         raise EvaluationError("can't convert nil into Float")
-    if kind is Timespan or kind is Timestamp:
+    if value.__class__ is Timespan or value.__class__ is Timestamp:
         return float(value.nanoseconds / SECOND)
-    raise EvaluationError(f"can't convert {inspect(value) if kind is bool else ruby_class(value)} into Float")
+    raise EvaluationError(f"can't convert {inspect(value) if value.__class__ is bool else ruby_class(value)} into Float")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from shared.errors import EvaluationError
 
@@ -25,7 +24,7 @@ class CatalogBuilder:
     def __init__(self) -> None:
         self.resources: dict[tuple[str, str], DeclaredResource] = {}
         self.declared: list[DeclaredResource] = []
-        self.aliases: dict[tuple[Any, ...], DeclaredResource] = {}
+        self.aliases: dict[tuple[str | None, ...], DeclaredResource] = {}
         self.classes: list[str] = []
         self.tags: dict[str, None] = {}
 
@@ -89,10 +88,10 @@ class CatalogBuilder:
             raise _collision(resource, existing, quoted_alias, f'["{resource.type}", {quoted_alias}]')
         self.aliases[resource.type, alias] = resource
 
-    def _alias_key(self, resource: DeclaredResource, unique: tuple[Any, ...]) -> None:
+    def _alias_key(self, resource: DeclaredResource, unique: tuple[str | None, ...]) -> None:
         key = (resource.type, *unique)
         existing = self.aliases.get(key)
-        if existing is None and len(unique) == 1:
+        if existing is None and len(unique) == 1 and unique[0] is not None:
             existing = self.resources.get((resource.type, unique[0]))
         if existing is not None:
             if existing is resource:
@@ -159,7 +158,7 @@ class CatalogBuilder:
             seen.add(id(resource))
 
 
-def uniqueness_key(resource: DeclaredResource) -> tuple[Any, ...]:
+def uniqueness_key(resource: DeclaredResource) -> tuple[str | None, ...]:
     """
     Return the namevars' values, in the order of their names.
 
@@ -169,7 +168,7 @@ def uniqueness_key(resource: DeclaredResource) -> tuple[Any, ...]:
     assert resource.native is not None
     namevars = resource.native.namevars
     titled = parts_of_title(resource)
-    parts: list[Any] = []
+    parts: list[str | None] = []
     for namevar in sorted(namevars):
         value = resource.values.get(namevar)
         if value is None or value is DEFAULT:

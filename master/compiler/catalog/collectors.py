@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 
-from shared.errors import EvaluationError
+from shared.errors import EvaluationError, Location
 
+from ..host import ExportedResource
 from ..values import comparison
 from ..values.core import Value
 from ..values.text import to_s
 from .compilation_view import CompilationView
 from .resources import DeclaredResource, Override, ResourceAttribute, ResourceScope
 
-ResourceTest = Callable[[DeclaredResource], bool]
+
+@dataclass(frozen=True, slots=True)
+class ResourceTest:
+    """
+    The expression of a collector.
+
+    Attributes:
+        test: Whether it is true for a resource of the catalog.
+        query: The same as a syntax tree for a PuppetDB, where rich values are still such.
+    """
+
+    test: Callable[[DeclaredResource], bool]
+    query: list[Value]
+
+    def __call__(self, resource: DeclaredResource) -> bool:
+        return self.test(resource)
 
 
 def test_is(name: str, value: Value, is_equal: bool) -> ResourceTest:
@@ -21,9 +38,11 @@ def test_is(name: str, value: Value, is_equal: bool) -> ResourceTest:
 
     Source: language reference 4.5: an array attribute is asked for a member by `==`, compared as a whole by `!=`.
     """
+    tag = value.lower() if isinstance(value, str) else to_s(value).lower()
+    field: Value = name if name in ("tag", "title") else ["parameter", name]
+    query: list[Value] = ["=", field, tag if name == "tag" else value]
     if name == "tag" and is_equal:
-        tag = value.lower() if isinstance(value, str) else to_s(value).lower()
-        return lambda resource: resource.is_tagged(tag)
+        return ResourceTest(lambda resource: resource.is_tagged(tag), query)
 
     def test(resource: DeclaredResource) -> bool:
         actual = resource.title if name == "title" else resource.values.get(name)
@@ -33,40 +52,32 @@ def test_is(name: str, value: Value, is_equal: bool) -> ResourceTest:
             return comparison.equals(actual, value)
         return not comparison.equals(actual, value)
 
-    return test
+    return ResourceTest(test, query if is_equal else ["not", query])
 
 
 def test_all(left: ResourceTest, right: ResourceTest) -> ResourceTest:
-    return lambda resource: left(resource) and right(resource)
+    return ResourceTest(lambda resource: left(resource) and right(resource), ["and", left.query, right.query])
 
 
 def test_any(left: ResourceTest, right: ResourceTest) -> ResourceTest:
-    return lambda resource: left(resource) or right(resource)
+    return ResourceTest(lambda resource: left(resource) or right(resource), ["or", left.query, right.query])
 
 
+@dataclass(eq=False, repr=False)
 class ResourceCollector:
     """Realizes the resources of a type that pass a test, again and again until nothing new comes."""
 
-    def __init__(
-        self,
-        scope: ResourceScope,
-        type_: str,
-        test: ResourceTest | None,
-        *,
-        exported: bool = False,
-        attributes: Mapping[str, ResourceAttribute] | None = None,
-        file: str | None = None,
-        line: int | None = None,
-    ) -> None:
-        self.scope = scope
-        self.type = type_
-        self.test = test
-        self.exported = exported
-        self.attributes = attributes
-        self.file = file
-        self.line = line
-        self.collected: dict[tuple[str, str], DeclaredResource] = {}
-        self.alternative: list[object] = []  # what stands in a chain for an empty collector
+    scope: ResourceScope
+    type: str
+    test: ResourceTest | None
+    _: KW_ONLY
+    exported: bool = False
+    attributes: Mapping[str, ResourceAttribute] | None = None
+    file: str | None = None
+    line: int | None = None
+    collected: dict[tuple[str, str], DeclaredResource] = field(default_factory=dict, init=False)
+    alternative: list[Value | ResourceCollector] = field(default_factory=list, init=False)  # what stands in a chain for an empty collector
+    _exported: Sequence[ExportedResource] | None = field(default=None, init=False)  # by other nodes; asked for once
 
     def evaluate(self, compilation: CompilationView) -> bool:
         """Realize what passes the test by now, and return whether something of that is new."""
@@ -79,7 +90,7 @@ class ResourceCollector:
             if resource.type == self.type and (not self.exported or resource.exported) and (test is None or test(resource))
         ]
         if self.exported:
-            resources += import_exported(compilation, self)
+            resources += self._import(compilation)
         new = [resource for resource in resources if (resource.type, resource.title) not in self.collected]
         for resource in resources:
             resource.virtual = False
@@ -92,6 +103,19 @@ class ResourceCollector:
         for resource in new:
             self.collected[resource.type, resource.title] = resource
         return bool(new)
+
+    def _import(self, compilation: CompilationView) -> list[DeclaredResource]:
+        """Put the resources of other nodes into the catalog, and return those that are new; the first time asks for them."""
+        if self._exported is not None:
+            return []
+        query = self.test.query if self.test is not None else None
+        try:
+            self._exported = compilation.host.exported(self.type, query, compilation.node)
+        except EvaluationError as err:
+            err.where = Location(self.file, self.line)  # the manifest is no longer being evaluated
+            raise
+        imported = [import_exported(compilation, self, resource) for resource in self._exported]
+        return [resource for resource in imported if resource is not None]
 
     def unresolved(self) -> list[str]:
         return []
@@ -124,37 +148,38 @@ def unresolved_error(references: list[str]) -> EvaluationError:
     return EvaluationError(f"Failed to realize virtual resources {', '.join(references)}")
 
 
-def import_exported(compilation: CompilationView, collector: ResourceCollector) -> list[DeclaredResource]:
-    """Put the resources of other nodes that a collector takes into the catalog, and return those that are new."""
-    imported: list[DeclaredResource] = []
-    if compilation.storeconfigs:
-        compilation.mark_uncacheable("exported resources are collected")
-    for exported in compilation.host.exported(collector.type, compilation.node):
-        definition = compilation.definitions.find_define(exported.type.lower())
-        native = compilation.host.types.find(exported.type.lower())
-        resource = DeclaredResource(
-            exported.type,
-            exported.title,
-            scope=collector.scope,
-            source=collector.scope.source,
-            native=native,
-            definition=None if native else definition,
-            kind="compilable_type" if native else "defined_type",
+def import_exported(compilation: CompilationView, collector: ResourceCollector, exported: ExportedResource) -> DeclaredResource | None:
+    """
+    Put a resource of another node into the catalog, and return it; None when it was collected already.
+
+    Raises:
+        EvaluationError: The catalog has another resource of that type and title.
+    """
+    existing = compilation.catalog.find(exported.type, exported.title)
+    origin = (exported.certname, exported.type, exported.title)
+    if existing is not None:
+        if existing.collected_by == origin:
+            return None
+        other = f"the export of {existing.collected_by[0]}" if existing.collected_by else f"the one declared here {existing.place}".rstrip()
+        raise EvaluationError(
+            "A duplicate resource was found while collecting exported resources, with the type and title "
+            f"{exported.type}[{exported.title}]",
+            where=Location(collector.file, collector.line),
+            hint=f"{exported.certname} exports it, which clashes with {other}.",
         )
-        for name, value in exported.parameters.items():
-            resource.set(name, value)
-        resource.tags.update(dict.fromkeys(exported.tags))
-        if collector.test is not None and not collector.test(resource):
-            continue
-        existing = compilation.catalog.find(exported.type, exported.title)
-        if existing is not None:
-            if existing.collected_by != (exported.certname, exported.type, exported.title):
-                reference = f"{exported.type}[{exported.title}]"
-                raise EvaluationError(
-                    f"A duplicate resource was found while collecting exported resources, with the type and title {reference}"
-                )
-            continue
-        resource.collected_by = (exported.certname, exported.type, exported.title)
-        compilation.catalog.declare(resource)
-        imported.append(resource)
-    return imported
+    native = compilation.host.types.find(exported.type.lower())
+    definition = None if native is not None else compilation.definitions.find_define(exported.type.lower())
+    resource = DeclaredResource(
+        exported.type,
+        exported.title,
+        scope=collector.scope,
+        source=collector.scope.source,
+        native=native,
+        definition=definition,
+        kind="compilable_type" if native else "defined_type",
+    )
+    for name, value in exported.parameters.items():
+        resource.set(name, value)
+    resource.collected_by = origin
+    compilation.catalog.declare(resource)
+    return resource

@@ -6,8 +6,8 @@ from typing import Protocol
 
 from ..host import CompilerHost, NodeInput
 from ..log import CompilationLog
-from ..types.base import PuppetType
 from ..values.core import Reporter
+from ..values.puppet_type import PuppetType
 from .builder import CatalogBuilder
 from .definitions import Define, HostClass
 from .resources import Override, ResourceScope

@@ -9,15 +9,19 @@ from shared.errors import Location
 from shared.regexps import Regexp
 
 from ..codegen import CONSTANT, NONE, ParameterHeader
-from ..types.base import ANY, PuppetType
+from ..types.base import ANY
 from ..types.notation.parse import parse_type
 from ..values.core import Value
+from ..values.puppet_type import PuppetType
 
 Body = Callable[..., Value]
 """The code of a definition: a function of its scope, and of the values of its parameters in their order."""
 
-Thunk = Callable[[Any], Any]
-"""The code of a parameter's type or default: a function of the scope."""
+TypeCode = Callable[[Any], PuppetType]
+"""The code of a parameter's type: a function of the scope."""
+
+DefaultCode = Callable[[Any], Value]
+"""The code of a parameter's default: a function of the scope."""
 
 
 class DefinitionCode(Protocol):
@@ -25,7 +29,7 @@ class DefinitionCode(Protocol):
 
     def body(self) -> Body: ...
 
-    def parameters(self) -> tuple[Mapping[str, Thunk], Mapping[str, Thunk]]:
+    def parameters(self) -> tuple[Mapping[str, TypeCode], Mapping[str, DefaultCode]]:
         """Return the code of the types and of the defaults of the parameters, each by the parameter's name."""
 
 
@@ -113,9 +117,16 @@ class HostClass(Definition):
     word = "Class"
 
     def __init__(
-        self, name: str, parameters: Sequence[ParameterSpec], code: DefinitionCode | None, parent_name: str | None = None, **options: Any
+        self,
+        name: str,
+        parameters: Sequence[ParameterSpec],
+        code: DefinitionCode | None,
+        parent_name: str | None = None,
+        *,
+        place: Location | None = None,
+        module: str = "",
     ) -> None:
-        super().__init__(name, parameters, code, **options)
+        super().__init__(name, parameters, code, place=place, module=module)
         self.parent_name = parent_name.removeprefix("::").lower() if parent_name else None
         self.parent: HostClass | None = None
 
@@ -142,10 +153,16 @@ class NodeBlock(Definition):
     word = "Node"
 
     def __init__(
-        self, matches: Sequence[str | Regexp], code: DefinitionCode | None, parent_name: str | None = None, **options: Any
+        self,
+        matches: Sequence[str | Regexp],
+        code: DefinitionCode | None,
+        parent_name: str | None = None,
+        *,
+        place: Location | None = None,
+        module: str = "",
     ) -> None:
         first = matches[0]
-        super().__init__(self.title_of(first), (), code, **options)
+        super().__init__(self.title_of(first), (), code, place=place, module=module)
         self.match = first
         self.parent_name = parent_name
 

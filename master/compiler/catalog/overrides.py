@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from shared.errors import EvaluationError, Location
 
-from ..values.core import Strictness, Value
+from ..types.notation.operands import flatten_arrays
+from ..values.core import Sensitive, Strictness, Value
 from .compilation_view import CompilationView
 from .definitions import Definition
 from .resources import DeclaredResource, Override, ResourceAttribute
 
-
-class _Duplicate:
-    """Stands for the value of an attribute that an override names twice."""
-
-
-DUPLICATE: Final[Any] = _Duplicate()
+DUPLICATE: Final[Value] = Sensitive(None)
+"""Stands for the value of an attribute that an override names twice; only its identity counts, and no manifest can have this object."""
 
 
 def apply_override(compilation: CompilationView, resource: DeclaredResource, override: Override) -> None:
@@ -65,17 +62,8 @@ def _override_attribute(
             where=Location(attribute.file, attribute.line),
         )
     if attribute.add:
-        old = origin.value if isinstance(origin.value, list) else [origin.value]
-        new = attribute.value if isinstance(attribute.value, list) else [attribute.value]
-        attribute = ResourceAttribute([*_flat(old), *_flat(new)], attribute.source, attribute.file, attribute.line)
+        attribute = ResourceAttribute(flatten_arrays([origin.value, attribute.value]), attribute.source, attribute.file, attribute.line)
     resource.take(name, attribute, place)
-
-
-def _flat(value: list[Value]) -> list[Value]:
-    items: list[Value] = []
-    for item in value:
-        items.extend(_flat(item) if isinstance(item, list) else [item])
-    return items
 
 
 def _source_text(source: Definition | None) -> str:

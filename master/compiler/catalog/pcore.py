@@ -8,7 +8,7 @@ from typing import Any, Final
 from shared.errors import Unsupported
 
 from ..types.aliases import AliasType
-from ..types.base import ANY, INF, PuppetType, VariantType, Wrapper, entry_for
+from ..types.base import ANY, INF, VariantType, Wrapper, entry_for
 from ..types.containers import ArrayType, CollectionType, HashType, StructType, TupleType
 from ..types.init import InitType
 from ..types.objects import ObjectAttribute, ObjectType
@@ -27,6 +27,7 @@ from ..types.scalars import (
     URIType,
 )
 from ..values.core import Value
+from ..values.puppet_type import PuppetType
 
 EncodeValue = Callable[[Value], Any]
 """Encodes the values that stand in a type: bounds, defaults, arguments."""
@@ -56,64 +57,44 @@ Inner = Callable[[PuppetType], dict[str, Any]]
 Attributes = dict[str, Any]
 
 
-def _bounds(low: Any, high: Any) -> Attributes:
+def _bounds(low: object, high: object) -> Attributes:
     """Return `from` and `to`; None is no bound, and a lower bound is written whenever there is an upper one."""
     if high is None:
         return {} if low is None else {"from": low}
     return {"from": low, "to": high}
 
 
-def _size(size: Any) -> Attributes:
-    high = None if size[1] is None or size[1] == INF else size[1]
+def _size(size: tuple[float, float]) -> Attributes:
+    high = None if size[1] == INF else size[1]
     return {"__ptype": "Pcore::IntegerType", **_bounds(size[0], high)}
 
 
-def _sized(size: Any) -> Attributes:
+def _sized(size: tuple[float, float] | None) -> Attributes:
     return {} if size is None else {"size_type": _size(size)}
 
 
-def _range(type_: Any, inner: Inner, encode_value: EncodeValue) -> Attributes:
-    return _bounds(None if type_.low == -INF else type_.low, None if type_.high == INF else type_.high)
-
-
-def _time(type_: Any, inner: Inner, encode_value: EncodeValue) -> Attributes:
-    return _bounds(*[None if bound is None else encode_value(bound) for bound in (type_.low, type_.high)])
-
-
-def _string(type_: Any, inner: Inner, encode_value: EncodeValue) -> Attributes:
+def _string(type_: StringType, inner: Inner, encode_value: EncodeValue) -> Attributes:
     if type_.value is not None:
         return {"size_type_or_value": type_.value}
     return {} if type_.size is None else {"size_type_or_value": _size(type_.size)}
 
 
-def _enum(type_: Any, inner: Inner, encode_value: EncodeValue) -> Attributes:
-    return {"values": list(type_.values)} | ({"case_insensitive": True} if type_.any_case else {})
-
-
-def _pattern(type_: Any, inner: Inner, encode_value: EncodeValue) -> Attributes:
+def _pattern(type_: PatternType, inner: Inner, encode_value: EncodeValue) -> Attributes:
     return {"patterns": [{"__ptype": "Pcore::RegexpType", "pattern": pattern.source} for pattern in type_.patterns]}
 
 
-def _regexp(type_: Any, inner: Inner, encode_value: EncodeValue) -> Attributes:
-    return {} if type_.regexp is None else {"pattern": type_.regexp.source}
-
-
-def _array(type_: Any, inner: Inner, encode_value: EncodeValue) -> Attributes:
+def _array(type_: ArrayType, inner: Inner, encode_value: EncodeValue) -> Attributes:
     is_bare = type_.size is None and type_.element == ANY
     return ({} if is_bare else {"element_type": inner(type_.element)}) | _sized(type_.size)
 
 
-def _hash(type_: Any, inner: Inner, encode_value: EncodeValue) -> Attributes:
+def _hash(type_: HashType, inner: Inner, encode_value: EncodeValue) -> Attributes:
     key, value = type_.key_type or ANY, type_.value_type or ANY
     is_bare = type_.size is None and key == ANY and value == ANY
     return ({} if is_bare else {"key_type": inner(key), "value_type": inner(value)}) | _sized(type_.size)
 
 
-def _collection(type_: Any, inner: Inner, encode_value: EncodeValue) -> Attributes:
-    return _sized(type_.size)
-
-
-def _struct(type_: Any, inner: Inner, encode_value: EncodeValue) -> Attributes:
+def _struct(type_: StructType, inner: Inner, encode_value: EncodeValue) -> Attributes:
     elements = [
         {"__ptype": "Pcore::StructElement", "key_type": inner(element.key_type), "value_type": inner(element.value_type)}
         for element in type_.elements
@@ -121,58 +102,30 @@ def _struct(type_: Any, inner: Inner, encode_value: EncodeValue) -> Attributes:
     return {"elements": elements}
 
 
-def _tuple(type_: Any, inner: Inner, encode_value: EncodeValue) -> Attributes:
-    return {"types": [inner(part) for part in type_.types]} | _sized(type_.size)
-
-
-def _variant(type_: Any, inner: Inner, encode_value: EncodeValue) -> Attributes:
-    return {"types": [inner(part) for part in type_.types]}
-
-
-def _callable(type_: Any, inner: Inner, encode_value: EncodeValue) -> Attributes:
+def _callable(type_: CallableType, inner: Inner, encode_value: EncodeValue) -> Attributes:
     parts = {"param_types": type_.params, "block_type": type_.block, "return_type": type_.returns}
     return {name: None if part is None else inner(part) for name, part in parts.items()}
 
 
-def _semver(type_: Any, inner: Inner, encode_value: EncodeValue) -> Attributes:
-    return {"ranges": [encode_value(item) for item in type_.ranges]} if type_.ranges else {}
-
-
-def _init(type_: Any, inner: Inner, encode_value: EncodeValue) -> Attributes:
+def _init(type_: InitType, inner: Inner, encode_value: EncodeValue) -> Attributes:
     arguments = {"init_args": [encode_value(argument) for argument in type_.arguments]} if type_.arguments else {}
     return _wrapper(type_, inner, encode_value) | arguments
 
 
-def _wrapper(type_: Any, inner: Inner, encode_value: EncodeValue) -> Attributes:
+def _wrapper(type_: Wrapper, inner: Inner, encode_value: EncodeValue) -> Attributes:
     return {} if type_.type is None else {"type": inner(type_.type)}
 
 
-def _nothing(type_: Any, inner: Inner, encode_value: EncodeValue) -> Attributes:
-    return {}
-
-
-def _resource(type_: Any, inner: Inner, encode_value: EncodeValue) -> Attributes:
+def _resource(type_: ResourceEntryType, inner: Inner, encode_value: EncodeValue) -> Attributes:
     return {name: part for name, part in (("type_name", type_.type_name), ("title", type_.title)) if part is not None}
 
 
-def _class(type_: Any, inner: Inner, encode_value: EncodeValue) -> Attributes:
-    return {} if type_.class_name is None else {"class_name": type_.class_name}
-
-
-def _runtime(type_: Any, inner: Inner, encode_value: EncodeValue) -> Attributes:
+def _runtime(type_: RuntimeType, inner: Inner, encode_value: EncodeValue) -> Attributes:
     parts = {"runtime": type_.runtime, "name_or_pattern": type_.pattern}
     return {name: encode_value(part) for name, part in parts.items() if part is not None}
 
 
-def _uri(type_: Any, inner: Inner, encode_value: EncodeValue) -> Attributes:
-    return {"parameters": encode_value(type_.matchers)} if type_.matchers else {}
-
-
-def _alias(type_: Any, inner: Inner, encode_value: EncodeValue) -> Attributes:
-    return {"name": type_.alias, "type_expr": None, "resolved_type": inner(type_.definition)}
-
-
-def _object(type_: Any, inner: Inner, encode_value: EncodeValue) -> Attributes:
+def _object(type_: ObjectType, inner: Inner, encode_value: EncodeValue) -> Attributes:
     type_.read_definition()
     data: Attributes = {} if type_.name == "Object" else {"name": type_.name}
     if type_.parent is not None:
@@ -204,28 +157,28 @@ def _attribute(attribute: ObjectAttribute, inner: Inner, encode_value: EncodeVal
 
 
 _ATTRIBUTES: Final[dict[type, Callable[[Any, Inner, EncodeValue], Attributes]]] = {
-    RangeType: _range,
-    TimeType: _time,
+    RangeType: lambda of, inner, encode: _bounds(None if of.low == -INF else of.low, None if of.high == INF else of.high),
+    TimeType: lambda of, inner, encode: _bounds(*[None if bound is None else encode(bound) for bound in (of.low, of.high)]),
     StringType: _string,
-    EnumType: _enum,
+    EnumType: lambda of, inner, encode: {"values": list(of.values)} | ({"case_insensitive": True} if of.any_case else {}),
     PatternType: _pattern,
-    RegexpType: _regexp,
+    RegexpType: lambda of, inner, encode: {} if of.regexp is None else {"pattern": of.regexp.source},
     ArrayType: _array,
     HashType: _hash,
-    CollectionType: _collection,
+    CollectionType: lambda of, inner, encode: _sized(of.size),
     StructType: _struct,
-    TupleType: _tuple,
-    VariantType: _variant,
+    TupleType: lambda of, inner, encode: {"types": [inner(part) for part in of.types]} | _sized(of.size),
+    VariantType: lambda of, inner, encode: {"types": [inner(part) for part in of.types]},
     CallableType: _callable,
-    SemVerType: _semver,
-    SensitiveType: _nothing,
-    BooleanType: _nothing,
+    SemVerType: lambda of, inner, encode: {"ranges": [encode(item) for item in of.ranges]} if of.ranges else {},
+    SensitiveType: lambda of, inner, encode: {},
+    BooleanType: lambda of, inner, encode: {},
     InitType: _init,
     Wrapper: _wrapper,
     ResourceEntryType: _resource,
-    ClassType: _class,
+    ClassType: lambda of, inner, encode: {} if of.class_name is None else {"class_name": of.class_name},
     RuntimeType: _runtime,
-    URIType: _uri,
-    AliasType: _alias,
+    URIType: lambda of, inner, encode: {"parameters": encode(of.matchers)} if of.matchers else {},
+    AliasType: lambda of, inner, encode: {"name": of.alias, "type_expr": None, "resolved_type": inner(of.definition)},
     ObjectType: _object,
 }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, Protocol
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Final, Protocol
 
 from shared.errors import EvaluationError, Location
 from shared.regexps import Regexp
@@ -56,27 +57,17 @@ class ResourceAttribute:
         self.add = add
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class Override:
     """New values for a resource; `forced`: a collector's, which may replace anything."""
 
-    __slots__ = ("attributes", "file", "forced", "line", "reference", "source")
-
-    def __init__(
-        self,
-        reference: tuple[str, str],
-        attributes: Mapping[str, ResourceAttribute],
-        source: Definition | None,
-        file: str | None,
-        line: int | None,
-        *,
-        forced: bool = False,
-    ) -> None:
-        self.reference = reference
-        self.attributes = attributes
-        self.source = source
-        self.file = file
-        self.line = line
-        self.forced = forced
+    reference: tuple[str, str]
+    attributes: Mapping[str, ResourceAttribute]
+    source: Definition | None
+    file: str | None
+    line: int | None
+    _: KW_ONLY
+    forced: bool = False
 
 
 def capitalized_type(name: str) -> str:
@@ -105,6 +96,7 @@ def check_tags(tags: Iterable[str], place: Location) -> None:
             raise EvaluationError(f"Invalid tag '{tag.lower()}'", where=place)
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class DeclaredResource:
     """
     One resource. `type` is as catalogs write it (`Foo::Bar`); `values` are the attributes in the order they were given.
@@ -113,72 +105,35 @@ class DeclaredResource:
     `number_title`: what the title was in a call of create_resources; a number is no tag, and no namevar.
     """
 
-    __slots__ = (
-        "collected_by",
-        "containers",
-        "contents",
-        "definition",
-        "evaluated",
-        "exported",
-        "file",
-        "finished",
-        "kind",
-        "line",
-        "lines",
-        "native",
-        "number_title",
-        "origins",
-        "scope",
-        "scope_tags_added",
-        "sensitive",
-        "source",
-        "tags",
-        "title",
-        "type",
-        "values",
-        "virtual",
-    )
+    type: str
+    title: str
+    _: KW_ONLY
+    scope: ResourceScope | None = None
+    source: Definition | None = None
+    file: str | None = None
+    line: int | None = None
+    native: NativeType | None = None
+    definition: Definition | None = None
+    kind: str | None = None
+    number_title: float | None = None
+    values: dict[str, Value] = field(default_factory=dict, init=False)
+    lines: tuple[tuple[str, int], ...] = field(default=(), init=False)
+    origins: dict[str, ResourceAttribute] | None = field(default=None, init=False)
+    virtual: bool = field(default=False, init=False)
+    exported: bool = field(default=False, init=False)
+    evaluated: bool = field(default=False, init=False)
+    finished: bool = field(default=False, init=False)
+    scope_tags_added: bool = field(default=False, init=False)
+    sensitive: list[str] = field(default_factory=list, init=False)
+    collected_by: tuple[str, str, str] | None = field(default=None, init=False)  # certname, type and title of the export
+    containers: list[DeclaredResource] = field(default_factory=list, init=False)
+    contents: list[DeclaredResource] = field(default_factory=list, init=False)
+    tags: dict[str, None] = field(default_factory=dict, init=False)
 
-    def __init__(
-        self,
-        type_: str,
-        title: str,
-        *,
-        scope: ResourceScope | None = None,
-        source: Definition | None = None,
-        file: str | None = None,
-        line: int | None = None,
-        native: NativeType | None = None,
-        definition: Definition | None = None,
-        kind: str | None = None,
-        number_title: float | None = None,
-    ) -> None:
-        self.type = type_
-        self.title = title
-        self.number_title = number_title
-        self.values: dict[str, Value] = {}
-        self.lines: tuple[tuple[str, int], ...] = ()
-        self.origins: dict[str, ResourceAttribute] | None = None
-        self.scope = scope
-        self.source = source
-        self.file = file
-        self.line = line
-        self.native = native
-        self.definition = definition
-        self.kind = kind
-        self.virtual = False
-        self.exported = False
-        self.evaluated = False
-        self.finished = False
-        self.scope_tags_added = False
-        self.sensitive: list[str] = []
-        self.collected_by: object = None
-        self.containers: list[DeclaredResource] = []
-        self.contents: list[DeclaredResource] = []
-        self.tags: dict[str, None] = {}
-        self.add_valid_tag(type_)
-        if number_title is None:
-            self.add_valid_tag(title)
+    def __post_init__(self) -> None:
+        self.add_valid_tag(self.type)
+        if self.number_title is None:
+            self.add_valid_tag(self.title)
 
     @property
     def ref(self) -> str:
@@ -285,7 +240,7 @@ class DeclaredResource:
                 self.values[name] = value.unwrap()
 
 
-def parts_of_title(resource: DeclaredResource) -> dict[str, Any]:
+def parts_of_title(resource: DeclaredResource) -> dict[str, str | None]:
     """Return the attributes that the title says, by name; raise EvaluationError when no title pattern of the type fits."""
     assert resource.native is not None
     patterns = resource.native.title_patterns

@@ -13,11 +13,11 @@ from shared.data.richdata import of_bytes
 from shared.errors import Unsupported
 from shared.regexps import Regexp
 
-from ..types.base import PuppetType
 from ..types.objects import ObjectType
 from ..types.references import ClassType, ResourceEntryType, reference_text
 from ..values.core import DEFAULT, Binary, Deferred, Instance, Iterator, Sensitive, Value, entries
 from ..values.labels import label, with_article
+from ..values.puppet_type import PuppetType
 from ..values.text import inspect, to_s
 from ..values.times import Timespan, Timestamp
 from ..values.uris import URI
@@ -36,14 +36,14 @@ def encode(value: Value, warn: Warn, place: str, *, rich: bool = True, as_text: 
         place: names it in warnings (`Notify[a]['message']`).
         as_text: references become text; they do not where they are hidden in something sensitive.
     """
+    if value.__class__ is str:
+        return value if value.isascii() or not rich else _text(value)
     kind = value.__class__
-    if kind is str and rich and not value.isascii():
-        return _text(value)
-    if kind is str or kind is int or kind is bool or value is None or kind is float:
+    if kind is int or kind is bool or value is None or kind is float:
         return value
-    if kind is list:
+    if value.__class__ is list:
         return [encode(item, warn, f"{place}[{index}]", rich=rich, as_text=as_text) for index, item in enumerate(value)]
-    if kind is dict:
+    if value.__class__ is dict:
         return _hash(value, warn, place, rich, as_text)
     if as_text and isinstance(value, ResourceEntryType | ClassType):
         text = reference_text(value)

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
+from shared.data.richdata import is_rich
 from shared.errors import CompileError, EvaluationError, PuppetError
 
 from ..types.notation.operands import flatten_arrays
@@ -16,10 +17,18 @@ from .resources import RELATIONSHIPS, DeclaredResource, parts_of_title
 from .richdata import encode
 
 
-def wire_catalog(compilation: CompilationView, *, version: int | str, rich: bool = True, exported: bool = False) -> dict[str, Any]:
-    """Return the plain data of a compiled catalog; `exported` keeps exported resources, for the store."""
+def wire_catalog(
+    compilation: CompilationView, *, version: int | str, rich: bool = True, exported: bool = False, texts: bool = False
+) -> dict[str, Any]:
+    """
+    Return the plain data of a compiled catalog.
+
+    Args:
+        exported: keep exported resources, marked as `virtual` when nobody collected them.
+        texts: add `texts` to resources, the parameters that have rich values with these as text.
+    """
     included = [resource for resource in compilation.catalog if not resource.virtual or (exported and resource.exported)]
-    resources = [_resource(resource, compilation, rich) for resource in included]
+    resources = [_resource(resource, compilation, rich, texts) for resource in included]
     included_ids = {id(resource) for resource in included}
     edges = [
         {"source": container.ref, "target": resource.ref}
@@ -47,17 +56,21 @@ def wire_catalog(compilation: CompilationView, *, version: int | str, rich: bool
     }
 
 
-def _resource(resource: DeclaredResource, compilation: CompilationView, rich: bool) -> dict[str, Any]:
+def _resource(resource: DeclaredResource, compilation: CompilationView, rich: bool, texts: bool) -> dict[str, Any]:
     data: dict[str, Any] = {"type": resource.type, "title": resource.title, "tags": list(resource.tags)}
     if resource.file is not None:
         data["file"] = resource.file
     if resource.line is not None:
         data["line"] = resource.line
     data["exported"] = resource.exported
+    if resource.virtual:
+        data["virtual"] = True
     if resource.kind is not None:
         data["kind"] = resource.kind
     try:
         parameters = _parameters(resource, compilation, rich)
+        if texts and (rich_texts := _texts(resource, parameters)):
+            data["texts"] = rich_texts
     except RecursionError as error:
         message = f"A value of {resource.ref} is nested too deeply for a catalog, or without end"
         nested_error = EvaluationError(message, where=resource.place)
@@ -105,3 +118,15 @@ def _parameters(resource: DeclaredResource, compilation: CompilationView, rich: 
                     value = flat  # as the reference sends arrays with references in them
         parameters[name] = encode(value, warn, f"{resource.ref}['{name}']", rich=rich)
     return parameters
+
+
+def _texts(resource: DeclaredResource, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of the parameters that have rich values, with these as text."""
+
+    def ignore(message: str) -> None:
+        """Warn of nothing: the agent gets the rich values."""
+
+    values = {
+        name: resource.values[name] for name, value in parameters.items() if is_rich(value) and not isinstance(resource.get(name), str)
+    }
+    return {name: encode(value, ignore, f"{resource.ref}['{name}']", rich=False) for name, value in values.items()}

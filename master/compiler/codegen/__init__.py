@@ -23,8 +23,8 @@ __all__ = [
     "parameters_code",
 ]
 
-CODE_VERSION = 5
-"""To be raised whenever the same manifest would give other code or headers: what is cached on disk is then not used any more."""
+CODE_VERSION = 6
+"""Raise this whenever the same manifest gives other code or headers; the code that older versions cached on disk is then not used."""
 
 _MODULES = (expressions, texts, control, calls, declarations, definitions)
 _RULES: dict[type[n.SyntaxNode], Rule] = {node: rule for module in _MODULES for node, rule in module.RULES.items()}
@@ -35,29 +35,29 @@ _EFFECTS: dict[type[n.SyntaxNode], Effect] = {
 
 def body_code(program: n.Program, source: Source, index: int, *, marks: Marks | None = None) -> CodeType:
     """
-    Return the code of what the header of that index is about: sets `_body`; of functions `_own_signature`, too.
+    Return the code of the definition that the header of that index describes: it sets `_body`, of functions also `_own_signature`.
 
-    Errors that such code raises need `marks`: they are filled when given, so that they can be had later by writing the code again.
+    `marks`, unless it is None, is filled with what errors of the code need; it can be filled later by writing the code again.
 
     Raises:
         Unsupported: a construct that cannot be compiled, with its place.
     """
     writer = Writer(source, _RULES, _EFFECTS, marks)
     definitions.body(writer, _node(program, index))
-    return _compiled(writer)
+    return _compile(writer)
 
 
 def parameters_code(program: n.Program, source: Source, index: int, *, marks: Marks | None = None) -> CodeType:
-    """Return the code for types and defaults of the parameters of a class, define or template: sets `_types` and `_defaults`."""
+    """Return the code for types and defaults of the parameters of a class, define or template: it sets `_types` and `_defaults`."""
     writer = Writer(source, _RULES, _EFFECTS, marks)
     definitions.parameters(writer, _node(program, index))
-    return _compiled(writer)
+    return _compile(writer)
 
 
 def _node(program: n.Program, index: int) -> n.SyntaxNode:
     return program.definitions[index] if index < len(program.definitions) else program.body
 
 
-def _compiled(writer: Writer) -> CodeType:
+def _compile(writer: Writer) -> CodeType:
     tree = ast.Module(writer.module, [])
     return compile(tree, writer.source.file or "(code)", "exec", dont_inherit=True, optimize=0)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from ..syntax import nodes as n
 from .expressions import elements, is_constant_in_type
 from .frames import Frame, assigned_names, reads_scope, uses_matches, walk
-from .writer import STORE, Writer, load, text
+from .writer import STORE, Writer, constant_of, load
 
 _JUMPS = frozenset(("next", "return", "break"))
 
@@ -22,19 +22,19 @@ def call(writer: Writer, node: n.SyntaxNode) -> ast.expr:
         name = functor.value.removeprefix("::")
         if name in _JUMPS and node.lambda_ is None and len(node.arguments) <= 1:
             return jump(writer, name, node.arguments, node)
-        return _call_of(writer, node, name, node.arguments, node.lambda_, "a Function Call")
+        return _call_function(writer, node, name, node.arguments, node.lambda_, "a Function Call")
     # A type: `Integer('3')` makes a new one.
-    return _call_of(writer, node, "new", (functor, *node.arguments), node.lambda_, "a Function Call")
+    return _call_function(writer, node, "new", (functor, *node.arguments), node.lambda_, "a Function Call")
 
 
 def method_call(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     assert isinstance(node, n.MethodCall)
     if node.name in _JUMPS and node.lambda_ is None and not node.arguments:
         return jump(writer, node.name, (node.receiver,), node)
-    return _call_of(writer, node, node.name, (node.receiver, *node.arguments), node.lambda_, "a Method call", "_call_method")
+    return _call_function(writer, node, node.name, (node.receiver, *node.arguments), node.lambda_, "a Method call", "_call_method")
 
 
-def _call_of(
+def _call_function(
     writer: Writer,
     node: n.SyntaxNode,
     name: str,
@@ -48,8 +48,8 @@ def _call_of(
         operands = {f"${parameter.name}": parameter for parameter in lambda_.parameters}
     writer.mark(node, label, **operands)
     values = elements(writer, tuple(arguments))
-    block = text(None) if lambda_ is None else closure(writer, lambda_)
-    return writer.at(node, writer.run(runtime, writer.scope(), text(name), block, *values))
+    block = constant_of(None) if lambda_ is None else closure(writer, lambda_)
+    return writer.at(node, writer.runtime_call(runtime, writer.scope(), constant_of(name), block, *values))
 
 
 # --- jumps --------------------------------------------------------------------------------------------------------
@@ -57,18 +57,18 @@ def _call_of(
 
 def jump(writer: Writer, name: str, arguments: Sequence[n.SyntaxNode], node: n.SyntaxNode) -> ast.expr:
     """Write a jump: `next` leaves the body it stands in, `return` the function or body around that; `break` ends an iteration."""
-    value = writer.value(arguments[0]) if arguments else writer.at(node, text(None))
+    value = writer.value(arguments[0]) if arguments else writer.at(node, constant_of(None))
     kind = writer.frame.kind
     ends_here = ("function", "class", "define", "epp")
     if name != "break" and (kind in ends_here or (name == "next" and kind == "lambda")):
         writer.emit(ast.Return(value), node)
     else:
         exception = {"next": "_Next", "return": "_Return", "break": "_Break"}[name]
-        error = writer.run(exception) if name == "break" else writer.run(exception, value)
+        error = writer.runtime_call(exception) if name == "break" else writer.runtime_call(exception, value)
         if kind in ("main", "node") and name != "break":
-            error = writer.run("_stray", error, text(writer.source.line(node.at)))
+            error = writer.runtime_call("_stray", error, constant_of(writer.source.line(node.at)))
         writer.emit(ast.Raise(writer.at(node, error), None), node)
-    return writer.at(node, text(None))
+    return writer.at(node, constant_of(None))
 
 
 def returns_from_lambda(text: str, *parts: n.SyntaxNode | None) -> bool:
@@ -90,10 +90,10 @@ def returns_from_lambda(text: str, *parts: n.SyntaxNode | None) -> bool:
 
 def catch_returns(writer: Writer, body: list[ast.stmt], node: n.SyntaxNode) -> list[ast.stmt]:
     """Return `body`, wrapped so that the `return` of a lambda in it ends it."""
-    name = writer.fresh("e")
+    name = writer.new_name("e")
     handler = ast.ExceptHandler(load("_Return"), name, [ast.Return(ast.Attribute(load(name), "value", ast.Load()))])
     guarded = ast.Try(body or [ast.Pass()], [handler], [], [])
-    writer.put(guarded, node)
+    writer.set_place(guarded, node)
     return [guarded]
 
 
@@ -106,11 +106,11 @@ def closure(writer: Writer, node: n.LambdaExpression) -> ast.expr:
     in_order = required_after_optional(writer, node.parameters)
     if in_order is not None:
         writer.emit(in_order, node)
-    name = writer.fresh("lambda_")
+    name = writer.new_name("lambda_")
     frame = lambda_frame(writer, node, outer)
     function = body_function(writer, name, node.parameters, node.body, frame, node)
     writer.emit(function, node, pure=True)
-    return writer.at(node, writer.run("_Closure", load(name), signature(writer, node.parameters, node.returns, node)))
+    return writer.at(node, writer.runtime_call("_Closure", load(name), signature(writer, node.parameters, node.returns, node)))
 
 
 def lambda_frame(writer: Writer, node: n.LambdaExpression, outer: Frame) -> Frame:
@@ -147,8 +147,8 @@ def body_function(
     outer = frame.outer
     with writer.within(frame):
         if frame.matches is not None:
-            last_match = ast.Attribute(load(outer.matches), "last", ast.Load()) if outer and outer.matches else text(None)
-            writer.emit(ast.Assign([ast.Name(frame.matches, STORE)], writer.run("_MatchVariables", last_match)), node)
+            last_match = ast.Attribute(load(outer.matches), "last", ast.Load()) if outer and outer.matches else constant_of(None)
+            writer.emit(ast.Assign([ast.Name(frame.matches, STORE)], writer.runtime_call("_MatchVariables", last_match)), node)
         if frame.scoped and outer is not None:
             writer.emit(
                 ast.Assign([ast.Name(frame.scope, STORE)], ast.Call(ast.Attribute(load(outer.scope), "local", ast.Load()), [], [])), node
@@ -163,14 +163,14 @@ def body_function(
     for index, parameter in enumerate(parameters):
         # Of two parameters of one name, which only lambdas may have, the last one counts.
         hidden = parameter.name in names[index + 1 :]
-        argument = ast.arg(writer.fresh("unused") if hidden else frame.python_name(parameter.name))
-        writer.put(argument, parameter)
+        argument = ast.arg(writer.new_name("unused") if hidden else frame.python_name(parameter.name))
+        writer.set_place(argument, parameter)
         if parameter.splat:
             function.args.vararg = argument
             continue
         function.args.args.append(argument)
         if parameter.default is not None or defaults:
-            defaults.append(writer.at(parameter, load("_UNSET")))
+            defaults.append(writer.at(parameter, load("_MISSING")))
     function.args.defaults = defaults
     return function
 
@@ -178,8 +178,8 @@ def body_function(
 def _start_unset(writer: Writer, frame: Frame, node: n.SyntaxNode) -> None:
     start: list[ast.stmt] = []
     for name in sorted(frame.unset):
-        assign = ast.Assign([ast.Name(frame.python_name(name), STORE)], load("_UNSET"))
-        writer.put(assign, node)
+        assign = ast.Assign([ast.Name(frame.python_name(name), STORE)], load("_MISSING"))
+        writer.set_place(assign, node)
         start.append(assign)
     frame.body[:0] = start
 
@@ -197,29 +197,29 @@ def _fill_in(writer: Writer, parameters: Sequence[n.ParameterDeclaration], frame
             continue
         python = frame.python_name(parameter.name)
         if parameter.splat:
-            arguments: ast.expr = writer.run("list", load(python))
+            arguments: ast.expr = writer.runtime_call("list", load(python))
             if parameter.default is not None:
                 default = _default_function(writer, parameter)
-                arguments = writer.run("_rest", load(python), default, *_declared(writer, parameter, label))
+                arguments = writer.runtime_call("_rest", load(python), default, *_default_check(writer, parameter, label))
             writer.emit(ast.Assign([ast.Name(python, STORE)], arguments), parameter)
         elif parameter.default is not None:
             with writer.block() as statements:
                 value = writer.value(parameter.default)
                 if parameter.type is not None:
-                    value = writer.at(parameter, writer.run("_of_type", value, *_declared(writer, parameter, label)))
+                    value = writer.at(parameter, writer.runtime_call("_of_type", value, *_default_check(writer, parameter, label)))
                 writer.emit(ast.Assign([ast.Name(python, STORE)], value), parameter)
-            test = ast.Compare(load(python), [ast.Is()], [load("_UNSET")])
+            test = ast.Compare(load(python), [ast.Is()], [load("_MISSING")])
             writer.emit(ast.If(test, statements, []), parameter)
         frame.known.add(parameter.name)
         if frame.scoped and frame.kind != "class":
-            writer.emit(ast.Expr(writer.method("bind", text(parameter.name), load(python))), parameter)
+            writer.emit(ast.Expr(writer.scope_call("bind", constant_of(parameter.name), load(python))), parameter)
 
 
-def _declared(writer: Writer, parameter: n.ParameterDeclaration, label: str) -> list[ast.expr]:
+def _default_check(writer: Writer, parameter: n.ParameterDeclaration, label: str) -> list[ast.expr]:
     """Return type, function and name, for the check of a default; an empty list where any value will do."""
     if parameter.type is None:
         return []
-    return [writer.value(parameter.type), text(label), text(parameter.name)]
+    return [writer.value(parameter.type), constant_of(label), constant_of(parameter.name)]
 
 
 def _default_function(writer: Writer, parameter: n.ParameterDeclaration) -> ast.expr:
@@ -230,7 +230,7 @@ def _default_function(writer: Writer, parameter: n.ParameterDeclaration) -> ast.
             writer.emit(ast.Return(value), parameter)
     if not statements:
         return writer.at(parameter, ast.Lambda(writer.parameters([]), value))
-    name = writer.fresh("default_")
+    name = writer.new_name("default_")
     writer.emit(ast.FunctionDef(name, writer.parameters([]), statements, []), parameter, pure=True)
     return writer.at(parameter, load(name))
 
@@ -243,8 +243,8 @@ def required_after_optional(writer: Writer, parameters: Sequence[n.ParameterDecl
             optional = True
         elif optional:
             writer.mark(parameter, "a Parameter Definition")
-            statement = ast.Expr(writer.run("_required_after_optional", text(parameter.name)))
-            writer.put(statement, parameter)
+            statement = ast.Expr(writer.runtime_call("_required_after_optional", constant_of(parameter.name)))
+            writer.set_place(statement, parameter)
             return statement
     return None
 
@@ -259,24 +259,24 @@ def signature(writer: Writer, parameters: Sequence[n.ParameterDeclaration], retu
     if returns is not None:
         types.append(returns)
     if not types:
-        return writer.constant(_signature_of(writer, parameters, returns, node), node, "S")
+        return writer.constant(_signature_call(writer, parameters, returns, node), node, "S")
     if all(is_constant_in_type(type_) for type_ in types):
-        wrapped = function_of_scope(writer, node, Frame("type"), lambda: _signature_of(writer, parameters, returns, node))
-        constant = writer.constant(writer.run("_Lazy", wrapped), node, "S")
+        wrapped = function_of_scope(writer, node, Frame("type"), lambda: _signature_call(writer, parameters, returns, node))
+        constant = writer.constant(writer.runtime_call("_Lazy", wrapped), node, "S")
         return writer.at(node, ast.Call(constant, [writer.scope()], []))
-    return _signature_of(writer, parameters, returns, node)
+    return _signature_call(writer, parameters, returns, node)
 
 
-def _signature_of(
+def _signature_call(
     writer: Writer, parameters: Sequence[n.ParameterDeclaration], returns: n.SyntaxNode | None, node: n.SyntaxNode
 ) -> ast.expr:
     specs: list[ast.expr] = []
     for parameter in parameters:
-        type_ = text(None) if parameter.type is None else writer.value(parameter.type)
-        flags = [text(parameter.default is not None), text(parameter.splat)]
-        specs.append(writer.at(parameter, ast.Tuple([text(parameter.name), type_, *flags], ast.Load())))
-    result = text(None) if returns is None else writer.value(returns)
-    return writer.at(node, writer.run("_signature", ast.Tuple(specs, ast.Load()), result))
+        type_ = constant_of(None) if parameter.type is None else writer.value(parameter.type)
+        flags = [constant_of(parameter.default is not None), constant_of(parameter.splat)]
+        specs.append(writer.at(parameter, ast.Tuple([constant_of(parameter.name), type_, *flags], ast.Load())))
+    result = constant_of(None) if returns is None else writer.value(returns)
+    return writer.at(node, writer.runtime_call("_signature", ast.Tuple(specs, ast.Load()), result))
 
 
 def function_of_scope(writer: Writer, node: n.SyntaxNode, frame: Frame, write: Callable[[], ast.expr]) -> ast.expr:
@@ -290,7 +290,7 @@ def function_of_scope(writer: Writer, node: n.SyntaxNode, frame: Frame, write: C
         if not frame.body:
             return writer.at(node, ast.Lambda(writer.parameters(["scope"]), value))
         writer.emit(ast.Return(value), node)
-    function = writer.function(writer.fresh(f"{frame.kind}_"), ["scope"], frame, node)
+    function = writer.function(writer.new_name(f"{frame.kind}_"), ["scope"], frame, node)
     writer.module.append(function)
     return writer.at(node, load(function.name))
 

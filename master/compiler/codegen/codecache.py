@@ -1,9 +1,9 @@
 """
-Compiled code, kept by the content of the manifest: in memory, and on disk so that a fresh worker starts warm.
+The cache of compiled code, by the content of the manifest: in memory, and on disk so that a fresh worker starts warm.
 
-A file on disk is `MAGIC`, the SHA-256 of the rest, and a packed unit. Code is executed, so nothing is trusted that
-others could have written: the directory has to be ours alone (mode 0700), files are made 0600, and one that is torn,
-foreign, of another version or not ours is not used.
+A file on disk is `MAGIC`, the SHA-256 of the rest, and a packed unit. Code is executed, so nothing is trusted that another account
+could have written: the directory has to belong to the master's account alone (mode 0700), files are created with mode 0600, and a
+file that is torn, of another version or of another account is not used.
 """
 
 from __future__ import annotations
@@ -67,16 +67,16 @@ class CodeCache:
         return unit
 
     def put(self, key: str, unit: Unit) -> None:
-        """Keep a unit that is new or has more code than before; on disk, once it is saved."""
+        """Add a unit that is new or has more code than before; `save` writes it to disk."""
         self._remember(key, unit)
         if self.directory is not None:
             self._unsaved[key] = unit
 
     def save(self) -> None:
         """
-        Write to disk what was put: for when nobody waits. A disk that refuses costs only the next start.
+        Write the added units to disk; to be called when nobody waits. An error of the disk only makes the next start slower.
 
-        Trees are dropped: from now on code that turns out to be needed is written from the text again.
+        The trees of these units are dropped: code that is needed later is written from the text again.
         """
         unsaved, self._unsaved = self._unsaved, {}
         if self.directory is None:
@@ -133,7 +133,7 @@ def _replace(path: Path, content: bytes) -> None:
 
 
 def _prune(directory: Path, limit: int) -> None:
-    """Leave the newer half when there are more than `limit` files."""
+    """Remove all files but the newer half when there are more than `limit`."""
     files: list[tuple[float, Path]] = []
     try:
         for folder in directory.iterdir():

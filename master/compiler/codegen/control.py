@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from ..syntax import nodes as n
 from .expressions import truth
-from .writer import STORE, Writer, load, text
+from .writer import STORE, Writer, constant_of, load
 
 Branch = Callable[[], None]
 
@@ -15,7 +15,7 @@ Branch = Callable[[], None]
 def block(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     assert isinstance(node, n.BlockExpression)
     if not node.statements:
-        return writer.at(node, text(None))
+        return writer.at(node, constant_of(None))
     for statement in node.statements[:-1]:
         writer.effect(statement)
     return writer.value(node.statements[-1])
@@ -31,7 +31,7 @@ def block_effect(writer: Writer, node: n.SyntaxNode) -> None:
 
 
 def if_value(writer: Writer, node: n.SyntaxNode) -> ast.expr:
-    name = writer.fresh("t")
+    name = writer.new_name("t")
     if_effect(writer, node, name)
     return writer.at(node, load(name))
 
@@ -52,7 +52,7 @@ def if_effect(writer: Writer, node: n.SyntaxNode, result: str | None = None) -> 
 
 
 def _branch(writer: Writer, node: n.SyntaxNode, result: str | None) -> tuple[list[ast.stmt], set[str]]:
-    """Return the statements of a branch, and what is known behind them."""
+    """Return the statements of a branch, and the variables that are certainly set after them."""
     with writer.block() as statements:
         _finish(writer, node, result)
         after = set(writer.frame.known)
@@ -73,7 +73,7 @@ def _save_matches(writer: Writer, node: n.SyntaxNode, *tests: n.SyntaxNode) -> s
     holder = writer.frame.matches
     if holder is None:
         return None
-    saved = writer.fresh("s")
+    saved = writer.new_name("s")
     writer.emit(ast.Assign([ast.Name(saved, STORE)], ast.Attribute(load(holder), "last", ast.Load())), node)
     return saved
 
@@ -87,7 +87,7 @@ def _restore_matches(writer: Writer, node: n.SyntaxNode, saved: str | None) -> N
 
 
 def case_value(writer: Writer, node: n.SyntaxNode) -> ast.expr:
-    name = writer.fresh("t")
+    name = writer.new_name("t")
     case_effect(writer, node, name)
     return writer.at(node, load(name))
 
@@ -96,7 +96,7 @@ def case_effect(writer: Writer, node: n.SyntaxNode, result: str | None = None) -
     """Emit the statement; the value of the branch taken goes into the variable `result`."""
     assert isinstance(node, n.CaseExpression)
     saved = _save_matches(writer, node, node.test)
-    subject = writer.keep(writer.value(node.test), node.test)
+    subject = writer.name_for(writer.value(node.test), node.test)
     options = [(option.values, option.then) for option in node.options]
     default = next((then for values, then in options if any(_is_default(value) for value in values)), None)
 
@@ -104,7 +104,7 @@ def case_effect(writer: Writer, node: n.SyntaxNode, result: str | None = None) -
         if default is not None:
             _finish(writer, default, result)
         elif result is not None:
-            writer.emit(ast.Assign([ast.Name(result, STORE)], text(None)), node)
+            writer.emit(ast.Assign([ast.Name(result, STORE)], constant_of(None)), node)
 
     writer.mark(node, "a 'case' statement")
     _options(writer, node, subject, options, result, no_match)
@@ -114,8 +114,8 @@ def case_effect(writer: Writer, node: n.SyntaxNode, result: str | None = None) -
 def selector(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     assert isinstance(node, n.SelectorExpression)
     saved = _save_matches(writer, node, node.left)
-    subject = writer.keep(writer.value(node.left), node.left)
-    name = writer.fresh("t")
+    subject = writer.name_for(writer.value(node.left), node.left)
+    name = writer.new_name("t")
     options = [((entry.match,), entry.value) for entry in node.entries]
     default = next((value for (match,), value in reversed(options) if _is_default(match)), None)
 
@@ -123,7 +123,7 @@ def selector(writer: Writer, node: n.SyntaxNode) -> ast.expr:
         if default is not None:
             _finish(writer, default, name)
         else:
-            writer.emit(ast.Expr(writer.run("_no_selector_entry", subject)), node.left)
+            writer.emit(ast.Expr(writer.runtime_call("_no_selector_entry", subject)), node.left)
 
     writer.mark(node.left, "a Selector Expression")
     _options(writer, node.left, subject, options, name, no_match)
@@ -148,8 +148,8 @@ def _options(
     """
     Write `if` the first option matches …, else the next one: an option is evaluated only when all before it failed.
 
-    Errors of the comparisons are those of `place`. Every branch starts from what is known before;
-    behind, only what every branch sets is known.
+    Errors of the comparisons are those of `place`. Every branch starts with the variables that are set before the construct; after it,
+    only those that every branch sets count as set.
     """
     known = set(writer.frame.known)
     outcomes: list[set[str]] = []
@@ -178,7 +178,7 @@ def _tests(writer: Writer, place: n.SyntaxNode, subject: ast.expr, values: Seque
     """
     Return the tests for the values of one option, to be joined with `or`.
 
-    A value that needs statements of its own is put behind a test of those before it.
+    A value that needs statements of its own is tested in a statement after the tests of those before it.
     """
     tests: list[ast.expr] = []
     for value in values:
@@ -193,11 +193,11 @@ def _tests(writer: Writer, place: n.SyntaxNode, subject: ast.expr, values: Seque
                 writer.frame.block.extend(statements)
                 tests.append(test)
                 continue
-            name = writer.fresh("t")
+            name = writer.new_name("t")
             earlier = tests[0] if len(tests) == 1 else writer.at(value, ast.BoolOp(ast.Or(), tests))
             writer.emit(ast.Assign([ast.Name(name, STORE)], earlier), value)
             assign = ast.Assign([ast.Name(name, STORE)], test)
-            writer.put(assign, value)
+            writer.set_place(assign, value)
             writer.emit(ast.If(ast.UnaryOp(ast.Not(), load(name)), [*statements, assign], []), value)
             tests = [writer.at(value, load(name))]
             continue
@@ -206,15 +206,15 @@ def _tests(writer: Writer, place: n.SyntaxNode, subject: ast.expr, values: Seque
 
 
 def _test(writer: Writer, place: n.SyntaxNode, subject: ast.expr, value: n.SyntaxNode) -> ast.expr:
-    holder: ast.expr = load(writer.frame.matches) if writer.frame.matches else text(None)
+    holder: ast.expr = load(writer.frame.matches) if writer.frame.matches else constant_of(None)
     inner = value
     while isinstance(inner, n.ParenthesizedExpression):
         inner = inner.expression
     subject = ast.Name(subject.id, ast.Load()) if isinstance(subject, ast.Name) else subject
     # The error of an option that cannot be compared with the value is placed at the whole construct, `place`.
     if isinstance(inner, n.UnaryOperation) and inner.op == "*":
-        return writer.at(place, writer.run("_any_case", writer.value(inner), subject, holder))
-    return writer.at(place, writer.run("_case", writer.value(value), subject, holder))
+        return writer.at(place, writer.runtime_call("_any_case", writer.value(inner), subject, holder))
+    return writer.at(place, writer.runtime_call("_case", writer.value(value), subject, holder))
 
 
 RULES = {

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from shared.errors import Unsupported
 
 from ..syntax import nodes as n
-from .writer import Writer, load, text
+from .writer import Writer, constant_of, load
 
 Attributes = Sequence[n.AttributeOperation | n.AttributeSplat]
 _FORMS = {"": 0, "@": 1, "@@": 2}
@@ -30,21 +30,23 @@ def resource(writer: Writer, node: n.SyntaxNode) -> ast.expr:
         parts.extend(attribute.value for attribute in body.attributes)
     values = iter(writer.operands(parts))
     if isinstance(node.type, n.QualifiedName):
-        type_: ast.expr = text(node.type.value)
+        type_: ast.expr = constant_of(node.type.value)
     else:
         writer.mark(node.type, "a Resource Statement")
         acceptable = isinstance(node.type, n.QualifiedReference) or (
             isinstance(node.type, n.AccessExpression) and isinstance(node.type.left, n.QualifiedReference)
         )
-        type_ = writer.at(node.type, writer.run("_declarable", next(values), text(acceptable)))
+        type_ = writer.at(node.type, writer.runtime_call("_declarable", next(values), constant_of(acceptable)))
     bodies: list[ast.expr] = []
     for body in node.bodies:
         title = next(values)
         attribute_values = [next(values) for _ in body.attributes]
         attributes = _attributes(writer, body.attributes, attribute_values, node)
         bodies.append(writer.at(body, ast.Tuple([title, attributes, _lines(writer, body.attributes)], ast.Load())))
-    line = text(writer.source.line(node.at))
-    return writer.at(node, writer.run("_declare", writer.scope(), type_, text(_FORMS[node.form]), load("_file"), line, *bodies))
+    line = constant_of(writer.source.line(node.at))
+    return writer.at(
+        node, writer.runtime_call("_declare", writer.scope(), type_, constant_of(_FORMS[node.form]), load("_file"), line, *bodies)
+    )
 
 
 def _attributes(
@@ -53,21 +55,21 @@ def _attributes(
     """Return a dict of the attributes of one body, or the call of `runtime` that makes one and sees to an attribute that comes twice."""
     names = [attribute.name for attribute in attributes if isinstance(attribute, n.AttributeOperation)]
     if len(names) == len(attributes) and len(set(names)) == len(names):
-        return writer.at(node, ast.Dict([text(name) for name in names], list(values)))
+        return writer.at(node, ast.Dict([constant_of(name) for name in names], list(values)))
     pairs: list[ast.expr] = []
     for attribute, value in zip(attributes, values, strict=True):
         if isinstance(attribute, n.AttributeSplat):
             writer.mark(attribute, "an Object", value=attribute.value)
-            value = writer.at(attribute, writer.run("_splat", value))
-            pairs.append(writer.at(attribute, ast.Tuple([text(None), value], ast.Load())))
+            value = writer.at(attribute, writer.runtime_call("_splat", value))
+            pairs.append(writer.at(attribute, ast.Tuple([constant_of(None), value], ast.Load())))
         else:
-            pairs.append(writer.at(attribute, ast.Tuple([text(attribute.name), value], ast.Load())))
-    return writer.at(node, writer.run(runtime, *pairs))
+            pairs.append(writer.at(attribute, ast.Tuple([constant_of(attribute.name), value], ast.Load())))
+    return writer.at(node, writer.runtime_call(runtime, *pairs))
 
 
 def _lines(writer: Writer, attributes: Attributes) -> ast.expr:
     """Return the constant `((name, line), …)` of the attributes, `*` for those of a splat, for errors that name the place of one."""
-    return text(
+    return constant_of(
         tuple(
             (attribute.name if isinstance(attribute, n.AttributeOperation) else "*", writer.source.line(attribute.at))
             for attribute in attributes
@@ -75,8 +77,11 @@ def _lines(writer: Writer, attributes: Attributes) -> ast.expr:
     )
 
 
-def _appended(attributes: Attributes) -> ast.expr:
-    return text(tuple(attribute.name for attribute in attributes if isinstance(attribute, n.AttributeOperation) and attribute.op == "+>"))
+def _appended_names(attributes: Attributes) -> ast.expr:
+    """Return the constant of the names of the attributes to which `+>` appends."""
+    return constant_of(
+        tuple(attribute.name for attribute in attributes if isinstance(attribute, n.AttributeOperation) and attribute.op == "+>")
+    )
 
 
 def defaults(writer: Writer, node: n.SyntaxNode) -> ast.expr:
@@ -86,9 +91,9 @@ def defaults(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     writer.mark(node, "a Resource Defaults Expression", **operands)
     values = writer.operands([node.type, *[attribute.value for attribute in node.attributes]])
     attributes = _attributes(writer, node.attributes, values[1:], node, "_override_attributes")
-    line = text(writer.source.line(node.at))
+    line = constant_of(writer.source.line(node.at))
     lines = _lines(writer, node.attributes)
-    return writer.at(node, writer.run("_set_defaults", writer.scope(), values[0], load("_file"), line, attributes, lines))
+    return writer.at(node, writer.runtime_call("_set_defaults", writer.scope(), values[0], load("_file"), line, attributes, lines))
 
 
 def override(writer: Writer, node: n.SyntaxNode) -> ast.expr:
@@ -97,9 +102,9 @@ def override(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     writer.mark(node, "a Resource Override", **operands)
     values = writer.operands([node.resources, *[attribute.value for attribute in node.attributes]])
     attributes = _attributes(writer, node.attributes, values[1:], node, "_override_attributes")
-    line = text(writer.source.line(node.at))
-    lines, appended = _lines(writer, node.attributes), _appended(node.attributes)
-    return writer.at(node, writer.run("_override", writer.scope(), values[0], load("_file"), line, attributes, lines, appended))
+    line = constant_of(writer.source.line(node.at))
+    lines, appended = _lines(writer, node.attributes), _appended_names(node.attributes)
+    return writer.at(node, writer.runtime_call("_override", writer.scope(), values[0], load("_file"), line, attributes, lines, appended))
 
 
 # --- collectors ---------------------------------------------------------------------------------------------------
@@ -110,21 +115,32 @@ def collector(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     operands: dict[str, n.SyntaxNode] = {"type": node.type}
     operands |= {f"attribute {attribute.name}": attribute for attribute in node.attributes if isinstance(attribute, n.AttributeOperation)}
     writer.mark(node, "an Exported Query" if node.exported else "a Virtual Query", **operands)
-    type_ = _collected_type(node.type)
-    query: ast.expr = text(None)
+    type_ = _collector_type(node.type)
+    query: ast.expr = constant_of(None)
     if not isinstance(node.query, n.Nop):
         query = _query(writer, node.query, node)
     values = writer.operands([attribute.value for attribute in node.attributes])
-    attributes: ast.expr = text(None)
+    attributes: ast.expr = constant_of(None)
     if node.attributes:
         attributes = _attributes(writer, node.attributes, values, node, "_override_attributes")
-    line = text(writer.source.line(node.at))
-    lines, appended = _lines(writer, node.attributes), _appended(node.attributes)
-    call = writer.run("_collect", writer.scope(), text(type_), text(node.exported), query, attributes, load("_file"), line, lines, appended)
+    line = constant_of(writer.source.line(node.at))
+    lines, appended = _lines(writer, node.attributes), _appended_names(node.attributes)
+    call = writer.runtime_call(
+        "_collect",
+        writer.scope(),
+        constant_of(type_),
+        constant_of(node.exported),
+        query,
+        attributes,
+        load("_file"),
+        line,
+        lines,
+        appended,
+    )
     return writer.at(node, call)
 
 
-def _collected_type(node: n.SyntaxNode) -> str:
+def _collector_type(node: n.SyntaxNode) -> str:
     if isinstance(node, n.QualifiedReference | n.QualifiedName):
         return node.value
     raise Unsupported(f"Collecting resources of {type(node).__name__} is not supported")
@@ -140,7 +156,7 @@ def _query(writer: Writer, node: n.SyntaxNode, statement: n.SyntaxNode) -> ast.e
         return _query(writer, node.expression, statement)
     if isinstance(node, n.BinaryOperation) and node.op in ("and", "or"):
         left, right = _query(writer, node.left, statement), _query(writer, node.right, statement)
-        return writer.at(node, writer.run("_query_all" if node.op == "and" else "_query_any", left, right))
+        return writer.at(node, writer.runtime_call("_query_all" if node.op == "and" else "_query_any", left, right))
     if isinstance(node, n.BinaryOperation) and node.op in ("==", "!="):
         left_node, right_node = node.left, node.right
         while isinstance(left_node, n.ParenthesizedExpression):
@@ -149,12 +165,14 @@ def _query(writer: Writer, node: n.SyntaxNode, statement: n.SyntaxNode) -> ast.e
             right_node = right_node.expression
         if isinstance(left_node, n.QualifiedName | n.StringLiteral) and isinstance(right_node, _QUERY_VALUES):
             value = writer.value(right_node)
-            return writer.at(node, writer.run("_query_is", text(left_node.value), value, text(node.op == "==")))
+            return writer.at(node, writer.runtime_call("_query_is", constant_of(left_node.value), value, constant_of(node.op == "==")))
         if isinstance(left_node, n.VariableExpression):
             # The name of an attribute may be written as a variable's.
-            return writer.at(node, writer.run("_query_is", text(left_node.name), writer.value(right_node), text(node.op == "==")))
+            return writer.at(
+                node, writer.runtime_call("_query_is", constant_of(left_node.name), writer.value(right_node), constant_of(node.op == "=="))
+            )
         node = right_node
-    refused = writer.run("_illegal_query", text(type(node).__name__))
+    refused = writer.runtime_call("_illegal_query", constant_of(type(node).__name__))
     return writer.at(statement, refused)
 
 

@@ -9,12 +9,12 @@ from ..syntax import nodes as n
 from .calls import body_function, catch_returns, function_of_scope, required_after_optional, returns_from_lambda, signature
 from .frames import Frame, assigned_names, reads_scope, uses_matches
 from .static_types import illegal_part
-from .writer import STORE, Writer, load, text
+from .writer import STORE, Writer, constant_of, load
 
 
 def definition(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     """Write nothing where a definition stands: it is registered when its file is loaded."""
-    return writer.at(node, text(None))
+    return writer.at(node, constant_of(None))
 
 
 def definition_effect(writer: Writer, node: n.SyntaxNode) -> None:
@@ -53,7 +53,7 @@ def parameters(writer: Writer, node: n.SyntaxNode) -> None:
             defaults[parameter.name] = _thunk(writer, parameter.default, f"default of ${parameter.name}")
     with writer.within(Frame("module", body=writer.module)):
         for name, thunks in (("_types", types), ("_defaults", defaults)):
-            keys: list[ast.expr | None] = [text(each) for each in thunks]
+            keys: list[ast.expr | None] = [constant_of(parameter_name) for parameter_name in thunks]
             _assign(writer, name, ast.Dict(keys, list(thunks.values())), node)
 
 
@@ -71,7 +71,7 @@ def _scoped_function(
         frame.matches = "m0"
     with writer.within(frame):
         if frame.matches is not None:
-            writer.emit(ast.Assign([ast.Name(frame.matches, STORE)], writer.method("enter_matches")), node)
+            writer.emit(ast.Assign([ast.Name(frame.matches, STORE)], writer.scope_call("enter_matches")), node)
         writer.effect(body)
         if returns_from_lambda(writer.source.text, body) and kind not in ("main", "node"):
             frame.body[:] = catch_returns(writer, list(frame.body), node)
@@ -88,10 +88,10 @@ def _thunk(writer: Writer, node: n.SyntaxNode, name: str) -> ast.expr:
         frame.matches = "m0"
     with writer.within(frame):
         if frame.matches is not None:
-            writer.emit(ast.Assign([ast.Name(frame.matches, STORE)], writer.run("_MatchVariables", text(None))), node)
+            writer.emit(ast.Assign([ast.Name(frame.matches, STORE)], writer.runtime_call("_MatchVariables", constant_of(None))), node)
         value = writer.value(node)
         writer.emit(ast.Return(value), node)
-    function = writer.function(writer.fresh(f"{name} "), ["scope"], frame, node)
+    function = writer.function(writer.new_name(f"{name} "), ["scope"], frame, node)
     writer.module.append(function)
     return writer.at(node, load(function.name))
 
@@ -133,7 +133,7 @@ def _alias(writer: Writer, node: n.TypeAliasDefinition) -> ast.expr:
     # An alias that cannot be evaluated becomes the text that is to blame: `declared_type` refuses it where the alias is used.
     illegal = illegal_part(writer.source, node.type)
     if illegal is not None:
-        return writer.at(node, ast.Lambda(writer.parameters(["scope"]), writer.at(node, text(illegal))))
+        return writer.at(node, ast.Lambda(writer.parameters(["scope"]), writer.at(node, constant_of(illegal))))
     return function_of_scope(writer, node, Frame("alias"), lambda: writer.value(node.type))
 
 
@@ -149,8 +149,8 @@ def _template(writer: Writer, node: n.EppExpression) -> ast.expr:
         frame.matches = "m0"
     with writer.within(frame):
         if frame.matches is not None:
-            writer.emit(ast.Assign([ast.Name(frame.matches, STORE)], writer.run("_MatchVariables", text(None))), node)
-        writer.emit(ast.Assign([ast.Name("out", STORE)], writer.run("_TemplateOutput")), node)
+            writer.emit(ast.Assign([ast.Name(frame.matches, STORE)], writer.runtime_call("_MatchVariables", constant_of(None))), node)
+        writer.emit(ast.Assign([ast.Name("out", STORE)], writer.runtime_call("_TemplateOutput")), node)
         writer.effect(node.body)
         writer.emit(ast.Return(ast.Call(ast.Attribute(load("out"), "result", ast.Load()), [], [])), node)
     writer.module.append(writer.function("epp", ["scope", *[frame.python_name(name) for name in names]], frame, node))
@@ -160,15 +160,15 @@ def _template(writer: Writer, node: n.EppExpression) -> ast.expr:
 def render_text(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     assert isinstance(node, n.RenderText)
     if node.value and writer.frame.output:
-        _append(writer, "append", writer.at(node, text(node.value)), node)
-    return writer.at(node, text(None))
+        _append(writer, "append", writer.at(node, constant_of(node.value)), node)
+    return writer.at(node, constant_of(None))
 
 
 def render_expression(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     assert isinstance(node, n.RenderExpression)
     writer.mark(node, "an Epp Interpolated Expression")
     _append(writer, "add", writer.value(node.expression), node)
-    return writer.at(node, text(None))
+    return writer.at(node, constant_of(None))
 
 
 def _append(writer: Writer, method: str, value: ast.expr, node: n.SyntaxNode) -> None:

@@ -10,7 +10,7 @@ from ..syntax import nodes as n
 from ..values.variables import RESERVED
 from .frames import Frame, walk
 from .static_types import with_element_types
-from .writer import LOAD, STORE, Writer, load, text
+from .writer import LOAD, STORE, Writer, constant_of, load
 
 # --- literals -----------------------------------------------------------------------------------------------------
 
@@ -51,12 +51,12 @@ def _is_splat(node: n.SyntaxNode) -> bool:
 
 
 def nop(writer: Writer, node: n.SyntaxNode) -> ast.expr:
-    return writer.at(node, text(None))
+    return writer.at(node, constant_of(None))
 
 
 def literal(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     assert isinstance(node, n.IntegerLiteral | n.FloatLiteral | n.StringLiteral | n.BooleanLiteral | n.QualifiedName)
-    return writer.at(node, text(node.value))
+    return writer.at(node, constant_of(node.value))
 
 
 def default(writer: Writer, node: n.SyntaxNode) -> ast.expr:
@@ -65,7 +65,7 @@ def default(writer: Writer, node: n.SyntaxNode) -> ast.expr:
 
 def regex(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     assert isinstance(node, n.RegexpLiteral)
-    return writer.constant(writer.run("_regexp", text(node.source)), node, "R")
+    return writer.constant(writer.runtime_call("_regexp", constant_of(node.source)), node, "R")
 
 
 def array(writer: Writer, node: n.SyntaxNode) -> ast.expr:
@@ -77,37 +77,38 @@ def array(writer: Writer, node: n.SyntaxNode) -> ast.expr:
 
 def elements(writer: Writer, parts: tuple[n.SyntaxNode, ...]) -> list[ast.expr]:
     """Return the values of a list in which `*x` unfolds and neighbouring `k => v` make one hash."""
-    return writer.operands(_entries_joined(parts))
+    return writer.operands(_join_entries(parts))
 
 
-def _entries_joined(parts: tuple[n.SyntaxNode, ...]) -> list[n.SyntaxNode]:
-    joined: list[n.SyntaxNode] = []
+def _join_entries(parts: tuple[n.SyntaxNode, ...]) -> list[n.SyntaxNode]:
+    """Return the elements of a list: neighbouring entries are one hash, and an unfolded array is a _SplatElement."""
+    elements_of_list: list[n.SyntaxNode] = []
     run: list[n.HashEntry] = []
     for part in (*parts, None):
         if isinstance(part, n.HashEntry):
             run.append(part)
             continue
         if run:
-            joined.append(n.HashLiteral(run[0].at, run[-1].end, tuple(run)))
+            elements_of_list.append(n.HashLiteral(run[0].at, run[-1].end, tuple(run)))
             run = []
         if part is not None:
-            joined.append(_Unfolded(part.at, part.end, part) if _is_splat(part) else part)
-    return joined
+            elements_of_list.append(_SplatElement(part.at, part.end, part) if _is_splat(part) else part)
+    return elements_of_list
 
 
-class _Unfolded(n.ParenthesizedExpression):
+class _SplatElement(n.ParenthesizedExpression):
     """`*x` where it takes several places."""
 
     __slots__ = ()
 
 
-def unfolded(writer: Writer, node: n.SyntaxNode) -> ast.expr:
+def splat_element(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     assert isinstance(node, n.ParenthesizedExpression)
     inner = node.expression
     while isinstance(inner, n.ParenthesizedExpression):
         inner = inner.expression
     assert isinstance(inner, n.UnaryOperation)
-    return writer.at(node, ast.Starred(writer.run("_unfold", writer.value(inner.operand)), LOAD))
+    return writer.at(node, ast.Starred(writer.runtime_call("_unfold", writer.value(inner.operand)), LOAD))
 
 
 def hash_(writer: Writer, node: n.SyntaxNode) -> ast.expr:
@@ -122,7 +123,7 @@ def hash_(writer: Writer, node: n.SyntaxNode) -> ast.expr:
 def _key(writer: Writer, key: ast.expr, node: n.SyntaxNode) -> ast.expr:
     if isinstance(key, ast.Constant) and (key.value is None or type(key.value) in (str, int)):
         return key
-    return writer.at(node, writer.run("_key", key))
+    return writer.at(node, writer.runtime_call("_key", key))
 
 
 def _constant(writer: Writer, node: n.SyntaxNode) -> ast.expr:
@@ -147,14 +148,14 @@ def type_name(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     writer.mark(node, "a Type-Name")
     # What an alias stands for need not be there: it then takes no value.
     runtime = "_type_or_reference" if writer.frame.kind == "alias" else "_type"
-    return constant_type(writer, node, writer.at(node, writer.run(runtime, load("scope"), text(node.value))))
+    return constant_type(writer, node, writer.at(node, writer.runtime_call(runtime, load("scope"), constant_of(node.value))))
 
 
 def constant_type(writer: Writer, node: n.SyntaxNode, type_: ast.expr) -> ast.expr:
-    """Return a type that is the same for a whole environment: resolved when first needed, then kept with the code."""
-    writer.put(type_, node)
+    """Return a type that is the same for a whole environment: it is resolved when first needed, and stored with the code."""
+    writer.set_place(type_, node)
     type_ = writer.at(node, ast.Lambda(writer.parameters(["scope"]), type_))
-    constant = writer.constant(writer.run("_Lazy", type_), node, "T")
+    constant = writer.constant(writer.runtime_call("_Lazy", type_), node, "T")
     return writer.at(node, ast.Call(constant, [writer.scope()], []))
 
 
@@ -173,9 +174,9 @@ def read(writer: Writer, name: str, frame: Frame) -> ast.expr:
     if "::" in name:
         qualifier, _, leaf = name.removeprefix("::").rpartition("::")
         if not qualifier:
-            return writer.method("top_variable", text(leaf))
-        written = [text(name)] if name.startswith("::") else []
-        return writer.method("qualified", text(qualifier), text(leaf), *written)
+            return writer.scope_call("top_variable", constant_of(leaf))
+        written = [constant_of(name)] if name.startswith("::") else []
+        return writer.scope_call("qualified", constant_of(qualifier), constant_of(leaf), *written)
     current: Frame | None = frame
     while current is not None:
         if name in current.known:
@@ -184,18 +185,18 @@ def read(writer: Writer, name: str, frame: Frame) -> ast.expr:
             # Assigned in a branch: it may or may not be set by now.
             current.unset.add(name)
             local = load(current.python_name(name))
-            outside = read(writer, name, current.outer) if current.outer else writer.method("get", text(name))
-            return ast.IfExp(ast.Compare(local, [ast.IsNot()], [load("_UNSET")]), load(current.python_name(name)), outside)
+            outside = read(writer, name, current.outer) if current.outer else writer.scope_call("get", constant_of(name))
+            return ast.IfExp(ast.Compare(local, [ast.IsNot()], [load("_MISSING")]), load(current.python_name(name)), outside)
         if current.scoped:
             break  # its scope knows, and what lies outside
         current = current.outer
-    return writer.method("get", text(name))
+    return writer.scope_call("get", constant_of(name))
 
 
 def match_variable(frame: Frame, number: int) -> ast.expr:
     if frame.matches is None:
-        return text(None)
-    return ast.Subscript(load(frame.matches), text(number), LOAD)
+        return constant_of(None)
+    return ast.Subscript(load(frame.matches), constant_of(number), LOAD)
 
 
 def store(writer: Writer, name: str, value: ast.expr, node: n.SyntaxNode) -> ast.expr:
@@ -203,15 +204,15 @@ def store(writer: Writer, name: str, value: ast.expr, node: n.SyntaxNode) -> ast
     frame = writer.frame
     python = frame.python_name(name)
     if frame.scoped:
-        value = writer.at(node, writer.method("set", text(name), value))
+        value = writer.at(node, writer.scope_call("set", constant_of(name), value))
     elif name in RESERVED:
-        value = writer.at(node, writer.run("_refuse_reserved", text(name), value))
+        value = writer.at(node, writer.runtime_call("_refuse_reserved", constant_of(name), value))
     elif name in frame.known:
-        value = writer.at(node, writer.run("_reassigned", text(name), value))
+        value = writer.at(node, writer.runtime_call("_refuse_reassignment", constant_of(name), value))
     elif name in frame.seen:
         frame.unset.add(name)
-        name_of_value = writer.keep(value, node)
-        value = writer.at(node, writer.run("_once", load(python), text(name), name_of_value))
+        name_of_value = writer.name_for(value, node)
+        value = writer.at(node, writer.runtime_call("_set_once", load(python), constant_of(name), name_of_value))
     elif frame.block is not frame.body:
         frame.unset.add(name)
     writer.emit(ast.Assign([ast.Name(python, STORE)], value), node)
@@ -232,7 +233,7 @@ def assignment(writer: Writer, node: n.BinaryOperation) -> ast.expr:
     if isinstance(left, n.ArrayLiteral):
         operands = {f"${part.name}": part for part in walk(left, into_lambdas=False) if isinstance(part, n.VariableExpression)}
         writer.mark(node, "a '=' expression", value=node.right, **operands)
-        value = writer.keep(writer.value(node.right), node)
+        value = writer.name_for(writer.value(node.right), node)
         _destructure(writer, left, value, node)
         return value
     raise Unsupported(f"Assigning to {type(left).__name__} cannot be compiled", where=writer.source.locate(node.at))
@@ -243,10 +244,10 @@ def _destructure(writer: Writer, left: n.ArrayLiteral, value: ast.expr, node: n.
     shape = writer.at(left, _shape(writer, left))
     flat: list[str] = []
     _flatten(left, flat)
-    split = writer.fresh("t")
-    writer.emit(ast.Assign([ast.Name(split, STORE)], writer.at(node, writer.run("_split", writer.scope(), shape, value))), node)
+    split = writer.new_name("t")
+    writer.emit(ast.Assign([ast.Name(split, STORE)], writer.at(node, writer.runtime_call("_split", writer.scope(), shape, value))), node)
     for index, name in enumerate(flat):
-        part = writer.at(node, ast.Subscript(load(split), text(index), LOAD))
+        part = writer.at(node, ast.Subscript(load(split), constant_of(index), LOAD))
         store(writer, name, part, node)
 
 
@@ -256,7 +257,7 @@ def _shape(writer: Writer, left: n.ArrayLiteral) -> ast.expr:
         while isinstance(item, n.ParenthesizedExpression):
             item = item.expression
         if isinstance(item, n.VariableExpression):
-            parts.append(text(item.name))
+            parts.append(constant_of(item.name))
         elif isinstance(item, n.ArrayLiteral):
             parts.append(_shape(writer, item))
         else:
@@ -289,17 +290,17 @@ def binary(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     if op in _RELATIONSHIPS:
         writer.mark(node, f"a '{op}' expression")
         left, right = writer.operands((node.left, node.right))
-        return writer.at(node, writer.run("_relate", writer.scope(), text(op), left, right))
+        return writer.at(node, writer.runtime_call("_relate", writer.scope(), constant_of(op), left, right))
     if op in _ARITHMETIC or op in _COMPARISON or op in ("==", "!="):
         writer.mark(node, f"{_article(op)} '{op}' expression", **{"0": node.left, "1": node.right})
         left, right = writer.operands((node.left, node.right))
         if op == "==":
-            return writer.at(node, writer.run("_equal", left, right))
+            return writer.at(node, writer.runtime_call("_equal", left, right))
         if op == "!=":
-            return writer.at(node, ast.UnaryOp(ast.Not(), writer.at(node, writer.run("_equal", left, right))))
+            return writer.at(node, ast.UnaryOp(ast.Not(), writer.at(node, writer.runtime_call("_equal", left, right))))
         if op in _COMPARISON:
-            return writer.at(node, writer.run(_COMPARISON[op], left, right))
-        return writer.at(node, writer.run(_ARITHMETIC[op], writer.scope(), left, right))
+            return writer.at(node, writer.runtime_call(_COMPARISON[op], left, right))
+        return writer.at(node, writer.runtime_call(_ARITHMETIC[op], writer.scope(), left, right))
     if op in ("=~", "!~", "in"):
         return _matching(writer, node)
     return assignment(writer, node)
@@ -312,10 +313,10 @@ def _article(op: str) -> str:
 def _matching(writer: Writer, node: n.BinaryOperation) -> ast.expr:
     writer.mark(node, f"{_article(node.op)} '{node.op}' expression", **{"0": node.left, "1": node.right})
     left, right = writer.operands((node.left, node.right))
-    holder: ast.expr = load(writer.frame.matches) if writer.frame.matches else text(None)
+    holder: ast.expr = load(writer.frame.matches) if writer.frame.matches else constant_of(None)
     if node.op == "in":
-        return writer.at(node, writer.run("_within", left, right, holder))
-    is_match = writer.at(node, writer.run("_matches", left, right, holder))
+        return writer.at(node, writer.runtime_call("_within", left, right, holder))
+    is_match = writer.at(node, writer.runtime_call("_matches", left, right, holder))
     return is_match if node.op == "=~" else writer.at(node, ast.UnaryOp(ast.Not(), is_match))
 
 
@@ -330,19 +331,19 @@ def truth(writer: Writer, node: n.SyntaxNode) -> ast.expr:
 def true_of(writer: Writer, value: ast.expr, node: n.SyntaxNode) -> ast.expr:
     """Return a Python truth for a value."""
     if isinstance(value, ast.Constant):
-        return writer.at(node, text(value.value is not None and value.value is not False))
+        return writer.at(node, constant_of(value.value is not None and value.value is not False))
     if isinstance(value, ast.Name):
         first: ast.expr = value
         again: ast.expr = load(value.id)
     else:
-        name = writer.fresh("t")
+        name = writer.new_name("t")
         first = ast.NamedExpr(ast.Name(name, STORE), value)
         again = load(name)
     return writer.at(
         node,
         ast.BoolOp(
             ast.And(),
-            [ast.Compare(first, [ast.IsNot()], [text(None)]), ast.Compare(again, [ast.IsNot()], [text(False)])],
+            [ast.Compare(first, [ast.IsNot()], [constant_of(None)]), ast.Compare(again, [ast.IsNot()], [constant_of(False)])],
         ),
     )
 
@@ -357,7 +358,7 @@ def _logic(writer: Writer, node: n.BinaryOperation) -> ast.expr:
         for statement in statements:  # definitions of lambdas
             writer.frame.block.append(statement)
         return writer.at(node, ast.BoolOp(ast.And() if node.op == "and" else ast.Or(), [left, right]))
-    name = writer.fresh("t")
+    name = writer.new_name("t")
     writer.emit(ast.Assign([ast.Name(name, STORE)], left), node)
     statements.append(writer_assign(writer, name, right, node))
     test: ast.expr = load(name)
@@ -370,7 +371,7 @@ def _logic(writer: Writer, node: n.BinaryOperation) -> ast.expr:
 def writer_assign(writer: Writer, name: str, value: ast.expr, node: n.SyntaxNode) -> ast.stmt:
     """Return the statement `name = value`, which is not written anywhere yet."""
     statement = ast.Assign([ast.Name(name, STORE)], value)
-    writer.put(statement, node)
+    writer.set_place(statement, node)
     return statement
 
 
@@ -380,12 +381,12 @@ def unary(writer: Writer, node: n.SyntaxNode) -> ast.expr:
         return writer.at(node, ast.UnaryOp(ast.Not(), truth(writer, node.operand)))
     if node.op == "-":
         if isinstance(node.operand, n.IntegerLiteral | n.FloatLiteral):
-            return writer.at(node, text(-node.operand.value))
+            return writer.at(node, constant_of(-node.operand.value))
         writer.mark(node, "an Unary Minus", **{"0": node.operand})
-        return writer.at(node, writer.run("_negative", writer.scope(), writer.value(node.operand)))
+        return writer.at(node, writer.runtime_call("_negative", writer.scope(), writer.value(node.operand)))
     if node.op == "*":
         writer.mark(node, "an Unfold")
-        return writer.at(node, writer.run("_unfold", writer.value(node.operand)))
+        return writer.at(node, writer.runtime_call("_unfold", writer.value(node.operand)))
     raise Unsupported(f"The operator {node.op!r} cannot be compiled", where=writer.source.locate(node.at))
 
 
@@ -420,9 +421,9 @@ def access(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     writer.mark(node, "a '[]' expression", **operands)
     if _is_type_expression(node) and not _reads_attribute(node):
         with writer.within(Frame("alias" if writer.frame.kind == "alias" else "type")):
-            type_ = _access_of(writer, node)
+            type_ = _access_call(writer, node)
         return constant_type(writer, node, type_)
-    return _access_of(writer, node)
+    return _access_call(writer, node)
 
 
 _FACTS = frozenset(("facts", "::facts"))
@@ -433,17 +434,17 @@ def _reads_attribute(node: n.AccessExpression) -> bool:
     return isinstance(node.left, n.AccessExpression)
 
 
-def _access_of(writer: Writer, node: n.AccessExpression) -> ast.expr:
+def _access_call(writer: Writer, node: n.AccessExpression) -> ast.expr:
     if isinstance(node.left, n.VariableExpression) and node.left.name in _FACTS and len(node.keys) == 1:
         key = node.keys[0]
         if isinstance(key, n.StringLiteral | n.QualifiedName):  # so that it is known which facts a catalog depends on
-            return writer.at(node, writer.run("_fact", writer.scope(), text(key.value)))
+            return writer.at(node, writer.runtime_call("_fact", writer.scope(), constant_of(key.value)))
     values = [writer.value(node.left)] if not node.keys else []
     if node.keys:
-        values = writer.operands([node.left, *_entries_joined(node.keys)])
+        values = writer.operands([node.left, *_join_entries(node.keys)])
     if len(values) == 2 and isinstance(values[1], ast.Constant) and type(values[1].value) is str:
-        return writer.at(node, writer.run("_entry", writer.scope(), *values))
-    return writer.at(node, writer.run("_access", writer.scope(), *values))
+        return writer.at(node, writer.runtime_call("_entry", writer.scope(), *values))
+    return writer.at(node, writer.runtime_call("_access", writer.scope(), *values))
 
 
 RULES = {
@@ -457,7 +458,7 @@ RULES = {
     n.DefaultLiteral: default,
     n.RegexpLiteral: regex,
     n.ArrayLiteral: array,
-    _Unfolded: unfolded,
+    _SplatElement: splat_element,
     n.HashLiteral: hash_,
     n.QualifiedReference: type_name,
     n.VariableExpression: variable,

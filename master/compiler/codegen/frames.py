@@ -54,7 +54,7 @@ def walk(node: n.SyntaxNode, *, into_lambdas: bool) -> Iterator[n.SyntaxNode]:
 
 
 def uses_matches(text: str, *parts: n.SyntaxNode | None) -> bool:
-    """Return whether `$0`, `$1`, … can be read anywhere in these, parts of the file `text`; if not, matching keeps nothing."""
+    """Return whether `$0`, `$1`, … can be read anywhere in these, parts of the file `text`; if not, matches are not recorded."""
     if not _MAY_USE_MATCHES.search(text):
         return False
     for part in parts:
@@ -112,9 +112,9 @@ def targets(node: n.SyntaxNode) -> Iterator[str]:
 @dataclass
 class Frame:
     """
-    One Python function being written.
+    A Python function that is being written.
 
-    A frame either keeps its variables in a scope and, where that is certain, in Python locals as well (`scoped`: bodies
+    A frame either has its variables in a scope and, where that is certain, in Python locals as well (`scoped`: bodies
     of classes, defines, nodes, manifests, and lambdas in which somebody reads variables by name), or in Python locals
     alone (most lambdas and functions). Puppet's variables are assigned once, so a copy is never stale.
     """

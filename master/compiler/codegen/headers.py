@@ -1,8 +1,8 @@
 """
-What is known of a file before any of its code is written: which definitions it has, and their parameters.
+Headers describe a file before any of its code is written: which definitions it has, and their parameters.
 
-All of it is plain data, so that it can be kept on disk. What a parameter's type and default are is told here as long as it is
-simple, which it nearly always is: code is written for the rest only.
+A header is plain data, so that it can be stored on disk. It holds the type and the default of a parameter as long as these are simple,
+which they nearly always are: code is written for the rest only.
 """
 
 from __future__ import annotations
@@ -16,22 +16,23 @@ from ..syntax import nodes as n
 from ..syntax.source import Source
 from ..types.builtin import BUILTIN_TYPES
 from ..types.notation.parse import parse_type
+from ..values.core import Value
 from .expressions import is_constant_in_type
 from .frames import walk
 from .typesets import MEMBER, Member
 
 NONE, CONSTANT, READ, CODE = range(4)
-"""What a default is: there is none; a value; the name of a variable that is read; code."""
+"""The kinds of defaults: there is none; a value; the name of a variable that is read; code."""
 
 
 class ParameterHeader(NamedTuple):
     """
-    A parameter that is given by name.
+    A parameter of a class, define or template, which callers name.
 
     Attributes:
-        type: None: Any; text: a type of built-in types only; True: code has to say it.
-        kind: NONE, CONSTANT, READ or CODE.
-        default: what goes with it: a value that is shared and never changed, or a name.
+        type: None for Any; the text of a type that consists of built-in types only; True when code has to evaluate the type.
+        kind: the kind of the default: NONE, CONSTANT, READ or CODE.
+        default: of a CONSTANT the value, which is shared and never changed; of READ the name of the variable; else None.
     """
 
     name: str
@@ -61,14 +62,14 @@ class DefinitionHeader(NamedTuple):
 
 def headers(program: n.Program, source: Source) -> list[DefinitionHeader]:
     """
-    Return the definitions of a file in the order of `program.definitions`, then what is outside of them, if there is anything.
+    Return the headers of a file's definitions in the order of `program.definitions`, then one for the code outside of them, if any.
 
     Raises:
         Unsupported: something that cannot be compiled, with its place.
     """
     definition_headers = [_header(definition, source) for definition in program.definitions]
     body = program.body
-    line, column = _place(body, source)
+    line, column = _line_and_column(body, source)
     if isinstance(body, n.EppExpression):
         parameters = None if body.parameters is None else _parameters(body.parameters, source)
         definition_headers.append(DefinitionHeader("epp", "", line, column, parameters=parameters))
@@ -77,7 +78,7 @@ def headers(program: n.Program, source: Source) -> list[DefinitionHeader]:
     return definition_headers
 
 
-def _place(node: n.SyntaxNode, source: Source) -> tuple[int, int]:
+def _line_and_column(node: n.SyntaxNode, source: Source) -> tuple[int, int]:
     where = source.locate(node.at)
     return where.line or 0, where.column or 0
 
@@ -91,13 +92,13 @@ def _has_code(body: n.SyntaxNode) -> bool:
 
 
 def _header(node: n.SyntaxNode, source: Source) -> DefinitionHeader:
-    line, column = _place(node, source)
+    line, column = _line_and_column(node, source)
     if isinstance(node, n.ClassDefinition):
         return DefinitionHeader("class", node.name, line, column, node.parent, parameters=_parameters(node.parameters, source))
     if isinstance(node, n.DefineDefinition):
         return DefinitionHeader("define", node.name, line, column, parameters=_parameters(node.parameters, source))
     if isinstance(node, n.NodeDefinition):
-        return DefinitionHeader("node", "", line, column, _parent(node), tuple(_match(each) for each in node.matches))
+        return DefinitionHeader("node", "", line, column, _parent(node), tuple(_match(match) for match in node.matches))
     if isinstance(node, n.FunctionDefinition) and not isinstance(node, n.PlanDefinition):
         return DefinitionHeader("function", node.name, line, column)
     if isinstance(node, n.TypeAliasDefinition):
@@ -123,10 +124,10 @@ def _parent(node: n.NodeDefinition) -> str | None:
 
 
 def _parameters(parameters: tuple[n.ParameterDeclaration, ...], source: Source) -> tuple[ParameterHeader, ...]:
-    return tuple([ParameterHeader(each.name, _type(each.type, source), *_default(each.default)) for each in parameters])
+    return tuple([ParameterHeader(p.name, _type(p.type, source), *_default(p.default)) for p in parameters])
 
 
-def _default(node: n.SyntaxNode | None) -> tuple[int, Any]:
+def _default(node: n.SyntaxNode | None) -> tuple[int, Value]:
     if node is None:
         return NONE, None
     if isinstance(node, n.VariableExpression) and not node.name.isdecimal():
@@ -141,24 +142,21 @@ class _NotPlainError(Exception):
     pass
 
 
-def _plain_value(node: n.SyntaxNode) -> Any:
+def _plain_value(node: n.SyntaxNode) -> Value:
     """Return the value of a constant of scalars and collections of them."""
-    kind = type(node)
-    if kind in _SCALARS:
-        return node.value  # type: ignore[attr-defined]
-    if kind is n.UndefLiteral:
-        return None
-    if kind is n.ArrayLiteral:
-        return [_plain_value(item) for item in node.values]  # type: ignore[attr-defined]
-    if kind is n.HashLiteral:
-        return {_key(entry.key): _plain_value(entry.value) for entry in node.entries}  # type: ignore[attr-defined]
+    match node:
+        case n.IntegerLiteral() | n.FloatLiteral() | n.StringLiteral() | n.BooleanLiteral() | n.QualifiedName():
+            return node.value
+        case n.UndefLiteral():
+            return None
+        case n.ArrayLiteral():
+            return [_plain_value(item) for item in node.values]
+        case n.HashLiteral():
+            return {_key(entry.key): _plain_value(entry.value) for entry in node.entries}
     raise _NotPlainError
 
 
-_SCALARS = frozenset((n.IntegerLiteral, n.FloatLiteral, n.StringLiteral, n.BooleanLiteral, n.QualifiedName))
-
-
-def _key(node: n.SyntaxNode) -> Any:
+def _key(node: n.SyntaxNode) -> str | int:
     if isinstance(node, n.StringLiteral | n.IntegerLiteral | n.QualifiedName):
         return node.value
     raise _NotPlainError

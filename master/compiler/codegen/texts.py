@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 
 from ..syntax import nodes as n
-from .writer import Writer, text
+from .writer import Writer, constant_of
 
 
-def interpolated(writer: Writer, node: n.SyntaxNode) -> ast.expr:
+def interpolation(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     assert isinstance(node, n.ConcatenatedString)
     parts = [segment.expression if isinstance(segment, n.TextExpression) else segment for segment in node.segments]
     values = writer.operands(parts)
@@ -17,14 +17,14 @@ def interpolated(writer: Writer, node: n.SyntaxNode) -> ast.expr:
         if isinstance(value, ast.Constant) and isinstance(value.value, str):
             last = pieces[-1] if pieces else None
             if isinstance(last, ast.Constant) and isinstance(last.value, str):
-                pieces[-1] = writer.at(segment, text(last.value + value.value))
+                pieces[-1] = writer.at(segment, constant_of(last.value + value.value))
             elif value.value:
                 pieces.append(value)
             continue
-        piece = writer.at(segment, writer.run("_text", value))
+        piece = writer.at(segment, writer.runtime_call("_text", value))
         pieces.append(writer.at(segment, ast.FormattedValue(piece, -1, None)))
     if not pieces:
-        return writer.at(node, text(""))
+        return writer.at(node, constant_of(""))
     if len(pieces) == 1 and isinstance(pieces[0], ast.Constant):
         return pieces[0]
     return writer.at(node, ast.JoinedStr(pieces))
@@ -32,7 +32,7 @@ def interpolated(writer: Writer, node: n.SyntaxNode) -> ast.expr:
 
 def text_segment(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     assert isinstance(node, n.TextExpression)
-    return writer.at(node, writer.run("_text", writer.value(node.expression)))
+    return writer.at(node, writer.runtime_call("_text", writer.value(node.expression)))
 
 
 def heredoc(writer: Writer, node: n.SyntaxNode) -> ast.expr:
@@ -40,11 +40,11 @@ def heredoc(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     value = writer.value(node.text)
     if not node.syntax or isinstance(node.text, n.StringLiteral):
         return value
-    return writer.at(node.text, writer.run("_checked_syntax", writer.scope(), text(node.syntax), value))
+    return writer.at(node.text, writer.runtime_call("_check_syntax", writer.scope(), constant_of(node.syntax), value))
 
 
 RULES = {
-    n.ConcatenatedString: interpolated,
+    n.ConcatenatedString: interpolation,
     n.TextExpression: text_segment,
     n.HeredocExpression: heredoc,
 }

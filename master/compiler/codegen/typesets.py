@@ -22,14 +22,14 @@ N = TypeVar("N", bound=n.SyntaxNode)
 
 
 def with_members(program: n.Program) -> n.Program:
-    """Return the file with the types of its sets as further definitions, behind all others."""
+    """Return the file with the types of its sets as further definitions, after all others."""
     definitions: list[n.SyntaxNode] = []
     members: list[Member] = []
     has_sets = False
     for definition in program.definitions:
         entries = _entries(definition.type) if isinstance(definition, n.TypeAliasDefinition) else None
         if isinstance(definition, n.TypeAliasDefinition) and entries is not None:
-            definition, own = _expanded(definition, entries)
+            definition, own = _expand_set(definition, entries)
             members.extend(own)
             has_sets = True
         definitions.append(definition)
@@ -59,7 +59,7 @@ def _text(key: n.SyntaxNode) -> str:
     return key.value if isinstance(key, n.QualifiedName | n.StringLiteral | n.QualifiedReference) else ""
 
 
-def _expanded(definition: n.TypeAliasDefinition, entries: Mapping[str, n.HashEntry]) -> tuple[n.TypeAliasDefinition, list[Member]]:
+def _expand_set(definition: n.TypeAliasDefinition, entries: Mapping[str, n.HashEntry]) -> tuple[n.TypeAliasDefinition, list[Member]]:
     """Return the set with names in the place of its types, and these as definitions."""
     names: dict[str, str] = {}
     members: list[Member] = []
@@ -69,14 +69,14 @@ def _expanded(definition: n.TypeAliasDefinition, entries: Mapping[str, n.HashEnt
         short = _text(entry.key)
         if _SHORT_NAME.fullmatch(short) and isinstance(entry.value, _TYPE_NODES):
             names[short] = f"{definition.name}::{short}"
-    others = _referenced(references)
+    others = _names_of_references(references)
     entries_of_set: list[n.HashEntry] = []
     for entry in own:
         key, short = n.StringLiteral(entry.key.at, entry.key.end, _text(entry.key)), _text(entry.key)
         if short not in names:
             entries_of_set.append(replace(entry, key=key) if isinstance(entry.key, n.QualifiedReference) else entry)
             continue
-        value = _renamed(_object(entry.value), names, others)
+        value = _with_full_names(_object(entry.value), names, others)
         members.append(Member(entry.value.at, entry.value.end, names[short], value))
         entries_of_set.append(replace(entry, key=key, value=n.StringLiteral(entry.value.at, entry.value.end, names[short])))
     return _with_types(definition, entries_of_set), members
@@ -104,7 +104,7 @@ def _object(value: n.SyntaxNode) -> n.SyntaxNode:
     )
 
 
-def _referenced(references: n.HashEntry | None) -> dict[str, str]:
+def _names_of_references(references: n.HashEntry | None) -> dict[str, str]:
     """Return the names of the sets that are referenced, by the names that they have inside."""
     names: dict[str, str] = {}
     if references is not None and isinstance(references.value, n.HashLiteral):
@@ -114,7 +114,7 @@ def _referenced(references: n.HashEntry | None) -> dict[str, str]:
     return names
 
 
-def _renamed(node: N, names: Mapping[str, str], others: Mapping[str, str]) -> N:
+def _with_full_names(node: N, names: Mapping[str, str], others: Mapping[str, str]) -> N:
     """Return the expression with full names for short ones."""
     if isinstance(node, n.QualifiedReference):
         return replace(node, value=_full_name(node.value, names, others))
@@ -122,9 +122,9 @@ def _renamed(node: N, names: Mapping[str, str], others: Mapping[str, str]) -> N:
     for field in fields(node):
         value = getattr(node, field.name)
         if isinstance(value, n.SyntaxNode):
-            changes[field.name] = _renamed(value, names, others)
+            changes[field.name] = _with_full_names(value, names, others)
         elif isinstance(value, tuple) and value and isinstance(value[0], n.SyntaxNode):
-            changes[field.name] = tuple([_renamed(part, names, others) for part in value])
+            changes[field.name] = tuple([_with_full_names(part, names, others) for part in value])
     return replace(node, **changes) if changes else node
 
 

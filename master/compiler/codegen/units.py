@@ -1,8 +1,8 @@
 """
-One file as the compiler keeps it: what it defines, and the code of that, written when it is first needed.
+The unit of a file: what the file defines, and the code of that, which is written when it is first needed.
 
 A catalog needs the code of few of the definitions that are read: of a site's nodes one. So a file's headers are made when it is read,
-and the code of each definition when that is first evaluated. Both are kept by the content of the file (`codecache`).
+and the code of each definition when that is first evaluated. Both are cached by the content of the file (`codecache`).
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, Literal
 
+from ..syntax.checker.diagnostics import Severity
 from ..syntax.nodes import Program
 from ..syntax.parser import parse
 from ..syntax.source import Source
 from . import DefinitionHeader, Marks, ParameterHeader, body_code, headers, parameters_code
 from .typesets import with_members
 
-Warnings = tuple[tuple[str, str, int | None, int | None, bool], ...]
+StoredWarning = tuple[Severity, str, int | None, int | None, bool]
 """Severity, message, line, column, and whether it is the lexer's."""
 
 Part = Literal["body", "parameters"]
@@ -29,7 +30,7 @@ _WRITTEN_BY: dict[Part, Callable[..., CodeType]] = {"body": body_code, "paramete
 @dataclass(slots=True)
 class Unit:
     """
-    What is kept of a file.
+    One file as the compiler caches it.
 
     Attributes:
         parts: the code of what was needed so far, by the header's index.
@@ -37,13 +38,13 @@ class Unit:
     """
 
     headers: list[DefinitionHeader]
-    warnings: Warnings = ()
+    warnings: tuple[StoredWarning, ...] = ()
     epp: bool = False
     program: Program | None = None
     parts: dict[tuple[int, Part], CodeType] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, program: Program, source: Source, *, epp: bool = False, warnings: Iterable[Any] = ()) -> Unit:
+    def read(cls, program: Program, source: Source, *, epp: bool = False, warnings: Iterable[StoredWarning] = ()) -> Unit:
         """
         Return the unit of a file that was parsed and checked.
 
@@ -67,7 +68,7 @@ class Unit:
         return code if code.co_filename == name else with_filename(code, name)
 
     def marks(self, source: Source) -> Marks:
-        """Return what errors name at each place in the code that there is; it is found by writing the code again."""
+        """Return what errors name at each place in the code that there is; the marks are determined by writing the code again."""
         marks: Marks = {}
         program = self._tree(source)
         for index, part in self.parts:
@@ -78,7 +79,7 @@ class Unit:
         return self.program or with_members(parse(source, epp=self.epp))
 
     def pack(self) -> bytes:
-        """Return all of it but the tree, for the disk."""
+        """Return the unit without its tree as bytes for the disk."""
         return marshal.dumps(([_plain(header) for header in self.headers], self.warnings, self.epp, self.parts))
 
     @classmethod
@@ -93,7 +94,7 @@ class Unit:
         return cls([_header(header) for header in plain], warnings, epp, None, parts)
 
 
-def _plain(header: DefinitionHeader) -> tuple[Any, ...]:
+def _plain(header: DefinitionHeader) -> tuple[object, ...]:
     """Return a header without the names of its fields, which `marshal` does not know."""
     *rest, parameters = header
     return (*rest, None if parameters is None else tuple([tuple(parameter) for parameter in parameters]))
@@ -107,6 +108,6 @@ def _header(plain: tuple[Any, ...]) -> DefinitionHeader:
 
 
 def with_filename(code: CodeType, filename: str) -> CodeType:
-    """Return the same code, said to be of another file."""
+    """Return the same code with another file name."""
     constants = tuple([with_filename(constant, filename) if isinstance(constant, CodeType) else constant for constant in code.co_consts])
     return code.replace(co_filename=filename, co_consts=constants)

@@ -1,4 +1,4 @@
-"""The hand that writes Python's tree: positions, temporaries, constants, and the order of evaluation."""
+"""The writer of Python's syntax tree: positions, temporaries, constants, and the order of evaluation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Place = tuple[int, int, int, int]
 """Line, column, end line, end column as Python has them: lines from 1, columns from 0, in UTF-8 bytes."""
 
 Marks = dict[Place, tuple[str, int, int, dict[str, tuple[int, int]]]]
-"""What an error needs to know of a place: the construct's label, its line and column in characters, those of its operands."""
+"""By place, what the message of an error there names: the construct's label, its line and column in characters, those of its operands."""
 
 LOAD = ast.Load()
 STORE = ast.Store()
@@ -36,7 +36,7 @@ _INNER |= {ast.arguments: ast.arguments._fields, ast.arg: ("annotation",)}
 
 
 class Writer:
-    """Writes the Python module of one part of a file. `marks`, when given, is filled with what errors need to know of a place."""
+    """Writes the Python module of one part of a file. `marks`, unless it is None, is filled while it writes."""
 
     def __init__(
         self,
@@ -79,8 +79,8 @@ class Writer:
         """
         Return the values of `parts`, evaluated left to right.
 
-        When a later one needs statements (an `if` used as a value), what the earlier ones give is kept first: Python
-        would otherwise run the statements before them.
+        When a later one needs statements (an `if` used as a value), the values of the earlier ones are assigned to names first:
+        Python would otherwise run the statements before them.
         """
         values: list[ast.expr] = []
         for part in parts:
@@ -93,8 +93,8 @@ class Writer:
                         continue
                     splat = isinstance(earlier, ast.Starred)
                     inner = earlier.value if isinstance(earlier, ast.Starred) else earlier
-                    name = self.fresh("t")
-                    assignments.append(ast.copy_location(ast.Assign([self._stored(name, earlier)], inner), earlier))
+                    name = self.new_name("t")
+                    assignments.append(ast.copy_location(ast.Assign([self._target(name, earlier)], inner), earlier))
                     loaded = ast.copy_location(ast.Name(name, LOAD), earlier)
                     values[index] = ast.copy_location(ast.Starred(loaded, LOAD), earlier) if splat else loaded
                 self.frame.block[start:start] = assignments
@@ -127,14 +127,14 @@ class Writer:
         if self.marks is None:
             return
         where = self.source.locate(node.at)
-        marked = {name: self._shown(operand.at) for name, operand in operands.items()}
+        marked = {name: self._line_and_column(operand.at) for name, operand in operands.items()}
         self.marks.setdefault(self.place(node), (label, where.line or 0, where.column or 0, marked))
 
-    def _shown(self, at: int) -> tuple[int, int]:
+    def _line_and_column(self, at: int) -> tuple[int, int]:
         where = self.source.locate(at)
         return where.line or 0, where.column or 0
 
-    def put(self, python: ast.expr | ast.stmt | ast.arg, node: n.SyntaxNode) -> None:
+    def set_place(self, python: ast.expr | ast.stmt | ast.arg, node: n.SyntaxNode) -> None:
         """Give `python`, and whatever in it has no place yet, the place of `node`."""
         if hasattr(python, "lineno"):
             return
@@ -164,31 +164,32 @@ class Writer:
 
     def at(self, node: n.SyntaxNode, python: ast.expr) -> ast.expr:
         """Return `python`, with the place of `node`."""
-        self.put(python, node)
+        self.set_place(python, node)
         return python
 
     # --- statements ---
 
     def emit(self, statement: ast.stmt, node: n.SyntaxNode, *, pure: bool = False) -> None:
         """Write `statement` to the current block; `pure` when running it earlier changes nothing (a `def`)."""
-        self.put(statement, node)
+        self.set_place(statement, node)
         self.frame.block.append(statement)
         if not pure:
             self.hoisted += 1
 
-    def fresh(self, prefix: str) -> str:
+    def new_name(self, prefix: str) -> str:
+        """Return a name that the module does not have yet."""
         self._count += 1
         return f"{prefix}{self._count}"
 
-    def keep(self, value: ast.expr, node: n.SyntaxNode) -> ast.expr:
-        """Return a name for `value`, so that it can be used twice."""
+    def name_for(self, value: ast.expr, node: n.SyntaxNode) -> ast.expr:
+        """Assign `value` to a new name and return that, so that it can be used twice; a constant or name is returned as it is."""
         if isinstance(value, ast.Constant | ast.Name):
             return value
-        name = self.fresh("t")
+        name = self.new_name("t")
         self.emit(ast.Assign([ast.Name(name, STORE)], value), node)
         return self.at(node, ast.Name(name, LOAD))
 
-    def _stored(self, name: str, like: ast.expr) -> ast.Name:
+    def _target(self, name: str, like: ast.expr) -> ast.Name:
         return ast.copy_location(ast.Name(name, STORE), like)
 
     @contextmanager
@@ -217,9 +218,9 @@ class Writer:
 
     def constant(self, value: ast.expr, node: n.SyntaxNode, prefix: str = "K") -> ast.expr:
         """Return a module-level name for `value`, computed once per file; values never change, so that all may share it."""
-        name = self.fresh(prefix)
+        name = self.new_name(prefix)
         assign = ast.Assign([ast.Name(name, STORE)], value)
-        self.put(assign, node)
+        self.set_place(assign, node)
         self.module.append(assign)
         return self.at(node, ast.Name(name, LOAD))
 
@@ -228,11 +229,11 @@ class Writer:
     def scope(self) -> ast.expr:
         return ast.Name(self.frame.scope, LOAD)
 
-    def run(self, function: str, *arguments: ast.expr) -> ast.Call:
+    def runtime_call(self, function: str, *arguments: ast.expr) -> ast.Call:
         """Return a call of the runtime."""
         return ast.Call(ast.Name(function, LOAD), list(arguments), [])
 
-    def method(self, name: str, *arguments: ast.expr) -> ast.Call:
+    def scope_call(self, name: str, *arguments: ast.expr) -> ast.Call:
         """Return a call of a method of the scope in force."""
         return ast.Call(ast.Attribute(self.scope(), name, LOAD), list(arguments), [])
 
@@ -245,12 +246,12 @@ class Writer:
         if not body:
             body = [ast.Pass()]
         function = ast.FunctionDef(name, self.parameters(names), body, [])
-        self.put(function, node)
+        self.set_place(function, node)
         return function
 
 
-def text(value: object) -> ast.Constant:
-    """Return a Python constant."""
+def constant_of(value: object) -> ast.Constant:
+    """Return the Python expression for a value that Python has a constant for."""
     return ast.Constant(value)  # type: ignore[arg-type]
 
 

@@ -24,6 +24,7 @@ def compile_catalog(
     log: Callable[[LogEntry], None],
     rich: bool = True,
     exported: bool = False,
+    texts: bool = False,
     dependencies: NodeDependencies | None = None,
 ) -> dict[str, Any]:
     """
@@ -32,7 +33,8 @@ def compile_catalog(
     Args:
         version: what `config_version` says, or seconds since the epoch.
         rich: values that JSON has not are encoded as `__ptype` maps; else turned into text.
-        exported: exported resources stay in it.
+        exported: exported resources stay in it, those that nobody collected marked as `virtual`.
+        texts: resources have their rich values as text as well, in `texts`.
         dependencies: notes what is read of the node.
     Raises:
         CompileError: located, in the reference's words.
@@ -41,7 +43,7 @@ def compile_catalog(
     with raised_recursion_limit():
         compilation.compile()
         try:
-            return wire_catalog(compilation, version=version, rich=rich, exported=exported)
+            return wire_catalog(compilation, version=version, rich=rich, exported=exported, texts=texts)
         finally:
             compilation.dispose()
 

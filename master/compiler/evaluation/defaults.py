@@ -9,8 +9,8 @@ from shared.errors import EvaluationError
 from ..catalog.definitions import ParameterSpec
 from ..codegen import READ
 from ..errors.issues import UnsetParameter
-from ..values.core import Value
-from .scope import MISSING, Scope
+from ..values.core import MISSING, Value
+from .scope import Scope
 
 
 def evaluate_defaults(

@@ -14,11 +14,11 @@ from ..functions import Function
 from ..host import CompilerHost
 from ..loading.loader import Loader
 from ..log import CompilationLog
-from ..types.base import PuppetType
 from ..types.builtin import BUILTIN_TYPES
 from ..types.objects import ANNOTATION
 from ..types.references import ResourceEntryType
 from ..values.core import Deferred
+from ..values.puppet_type import PuppetType
 from ..values.text import inspect
 
 if TYPE_CHECKING:

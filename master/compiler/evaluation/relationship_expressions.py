@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from shared.errors import EvaluationError
 
 from ..catalog.collectors import ResourceCollector
 from ..catalog.relationships import RelationshipEdge, RelationshipEnd, split_reference
 from ..errors.issues import LanguageError
 from ..errors.locations import FINAL
-from ..types.base import PuppetType
+from ..types.notation.operands import flatten_arrays
 from ..types.notation.parse import parse_type
 from ..types.references import ClassType, ResourceEntryType
 from ..values.core import Value
 from ..values.labels import label, with_article
+from ..values.puppet_type import PuppetType
 from .scope import Scope
 
 
@@ -48,7 +47,7 @@ def _split_reference(value: Value) -> tuple[str, str]:
 def _relationship_operands(scope: Scope, value: Value) -> list[Value]:
     operands: list[Value] = []
     seen: set[object] = set()
-    for item in _flat(value):
+    for item in flatten_arrays([value]):
         operand = item
         if isinstance(item, str):
             operand = parse_type(item, scope.compilation.definitions)
@@ -70,11 +69,3 @@ def _relationship_operands(scope: Scope, value: Value) -> list[Value]:
             f"Illegal relationship operand, can not form a relationship with {with_article(label(operand))}. A Catalog type is required."
         )
     return operands
-
-
-def _flat(value: Value) -> Iterator[Value]:
-    if isinstance(value, list):
-        for item in value:
-            yield from _flat(item)
-    else:
-        yield value

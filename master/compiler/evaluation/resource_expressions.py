@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 from shared.errors import EvaluationError, Location
 from shared.suggestions import did_you_mean
@@ -15,6 +15,7 @@ from ..catalog.resources import DeclaredResource, Override, ResourceAttribute, c
 from ..errors.issues import LanguageError, OperandError
 from ..types.attribute_references import as_attribute
 from ..types.infer import infer
+from ..types.notation.operands import flatten_arrays
 from ..types.references import ClassType, ResourceEntryType
 from ..values.core import DEFAULT, Value, entries
 from ..values.labels import label
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from .compilation import Compilation
 
 
+AttributePair: TypeAlias = tuple[str, Value] | tuple[None, dict[str, Value]]
+"""An attribute, or a hash of attributes that stands after `* =>`."""
+
+
 def splat(value: Value) -> dict[str, Value]:
     """Return the hash after `* =>`; raise LanguageError for another value, EvaluationError for a key that is no string."""
     if not isinstance(value, dict):
@@ -37,26 +42,26 @@ def splat(value: Value) -> dict[str, Value]:
     return value
 
 
-def attributes(*pairs: tuple[str | None, Value]) -> dict[str, Value]:
+def attributes(*pairs: AttributePair) -> dict[str, Value]:
     """Return the attributes of one body by name; a pair without a name is a splat. Raise LanguageError when one comes twice."""
     values: dict[str, Value] = {}
-    for name, value in pairs:
-        for attribute, item in value.items() if name is None else ((name, value),):
+    for pair in pairs:
+        for attribute, item in pair[1].items() if pair[0] is None else (pair,):
             if attribute in values:
                 raise LanguageError(f"The attribute '{attribute}' has already been set")
             values[attribute] = item
     return values
 
 
-def override_attributes(*pairs: tuple[str | None, Value]) -> dict[str, Value]:
+def override_attributes(*pairs: AttributePair) -> dict[str, Value]:
     """
     Return the attributes of an override, collector or defaults by name.
 
     One that comes twice has the value DUPLICATE: it is an error of the resource that would get it.
     """
     values: dict[str, Value] = {}
-    for name, value in pairs:
-        for attribute, item in value.items() if name is None else ((name, value),):
+    for pair in pairs:
+        for attribute, item in pair[1].items() if pair[0] is None else (pair,):
             values[attribute] = DUPLICATE if attribute in values else item
     return values
 
@@ -95,7 +100,7 @@ def _titles(value: Value, index: int, seen: set[str]) -> list[str]:
     if value is None:
         raise LanguageError("Missing title. The title expression resulted in undef", operand=operand)
     titles: list[str] = []
-    for position, title in enumerate(_flat(value)):
+    for position, title in enumerate(flatten_arrays([value])):
         if title is None:
             raise LanguageError(f"Missing title at index {position}. The title expression resulted in an undef title", operand=operand)
         if title is DEFAULT:
@@ -115,14 +120,6 @@ def _titles(value: Value, index: int, seen: set[str]) -> list[str]:
         seen.add(title)
         titles.append(title)
     return titles
-
-
-def _flat(value: Value) -> Iterable[Value]:
-    if isinstance(value, list):
-        for item in value:
-            yield from _flat(item)
-    else:
-        yield value
 
 
 Lines = tuple[tuple[str, int], ...]
@@ -306,7 +303,7 @@ def override(
 ) -> Value:
     """Override the attributes of `Type['title'] { attribute => value }`, and return the references."""
     attributes = _resource_attributes(scope, values, file, line, lines, appended)
-    for reference in _flat(references):
+    for reference in flatten_arrays([references]):
         if not isinstance(reference, ResourceEntryType) or reference.type_name is None or reference.title is None:
             raise LanguageError(f"Resource Override can only operate on resources, got: {label(reference)}")
         key = (capitalized_type(reference.type_name), reference.title)

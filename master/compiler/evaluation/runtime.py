@@ -3,39 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from shared.errors import EvaluationError, Location
-from shared.regexps import Regexp
+from shared.regexps import Match, Regexp
 
 from ..callables import operators
 from ..callables.signatures import Closure, Parameter, Signature, of_type
 from ..catalog.collectors import test_all, test_any, test_is
 from ..catalog.definitions import class_title
 from ..catalog.resources import capitalized_type
-from ..errors.control import Break, Next, Return
+from ..errors.control import Break, Jump, Next, Return
 from ..errors.issues import LanguageError
 from ..errors.locations import current_place
 from ..syntax.checker import problem
-from ..types.base import PuppetType, TypeReference
+from ..types.base import TypeReference
 from ..types.notation.operands import flatten_arrays
 from ..types.objects import LOOKUP_CONTEXT
 from ..types.references import ClassType, ResourceEntryType
 from ..values import comparison
-from ..values.core import DEFAULT, Instance, Reporter, Sensitive, Value, key_of
+from ..values.core import DEFAULT, MISSING, Instance, MaybeValue, Reporter, Sensitive, Value, key_of
 from ..values.members import WITH_MEMBERS, member
+from ..values.puppet_type import PuppetType
 from ..values.text import inspect, inspect_bare, to_s
 from . import resource_expressions
 from .relationship_expressions import relate
-from .scope import MISSING, MatchVariables, Scope, declaring_scope
-
-
-class _Unset:
-    def __repr__(self) -> str:
-        return "UNSET"
-
-
-UNSET: Final = _Unset()
+from .scope import MatchVariables, Scope, declaring_scope
 
 
 class Lazy:
@@ -105,7 +98,7 @@ def negative(scope: Scope, value: Value) -> Value:
     return operators.negate(value, scope.compilation.reporter)
 
 
-def remember_match(match: Any, holder: MatchVariables | None) -> bool:
+def remember_match(match: Match | bool | None, holder: MatchVariables | None) -> bool:
     """Return whether `match`, a match, None or a bool, is a success; a match is set in `holder`."""
     if match is True or match is False:
         return bool(match)
@@ -201,7 +194,7 @@ def type_or_reference(scope: Scope, name: str) -> PuppetType:
     return type_ if type_ is not None else TypeReference(name.removeprefix("::"))
 
 
-def check_syntax(scope: Scope, syntax: str, value: Value) -> Value:
+def check_syntax(scope: Scope, syntax: str, value: str) -> Value:
     """Return the text of a heredoc; raise LanguageError when it is wrong in the syntax that the heredoc names."""
     syntax_error = problem(syntax, value)
     if syntax_error is not None:
@@ -221,9 +214,9 @@ def refuse_reserved(name: str, value: Value) -> Value:
     raise EvaluationError(f"Attempt to assign to a reserved variable name: '{name}'")
 
 
-def set_once(current: Value, name: str, value: Value) -> Value:
+def set_once(current: MaybeValue, name: str, value: Value) -> Value:
     """Return `value`; raise LanguageError when the variable, whose value is `current`, is set already."""
-    if current is not UNSET:
+    if current is not MISSING:
         raise LanguageError(f"Cannot reassign variable '${name}'")
     return value
 
@@ -240,14 +233,18 @@ def rest(
     return list(arguments)
 
 
-def split(scope: Scope, shape: tuple[Any, ...], value: Value) -> list[Value]:
+NameShape: TypeAlias = "tuple[str | NameShape, ...]"
+"""The names on the left of a destructuring assignment, nested as they are there."""
+
+
+def split(scope: Scope, shape: NameShape, value: Value) -> list[Value]:
     """Return the values for the names of a destructuring assignment, in order."""
     values: list[Value] = []
     _split(scope, shape, value, values)
     return values
 
 
-def _split(scope: Scope, shape: tuple[Any, ...], value: Value, destination: list[Value]) -> None:
+def _split(scope: Scope, shape: NameShape, value: Value, destination: list[Value]) -> None:
     if isinstance(value, dict):
         for part in shape:
             key = part if isinstance(part, str) else key_of(_name_list(part))
@@ -279,12 +276,12 @@ def _split(scope: Scope, shape: tuple[Any, ...], value: Value, destination: list
             destination.append(item)
 
 
-def _name_list(shape: tuple[Any, ...]) -> list[Value]:
+def _name_list(shape: NameShape) -> list[Value]:
     """Return nested names as the language's array of them, which is the key that stands for them in a hash."""
     return [part if isinstance(part, str) else _name_list(part) for part in shape]
 
 
-def _names(shape: tuple[Any, ...]) -> Iterable[str]:
+def _names(shape: NameShape) -> Iterable[str]:
     for part in shape:
         if isinstance(part, tuple):
             yield from _names(part)
@@ -316,7 +313,8 @@ def call_method(scope: Scope, name: str, block: Closure | None, *operands: Value
             pass
     if receiver.__class__ is Instance and (receiver.behind is not None or receiver.type is LOOKUP_CONTEXT):
         if receiver.behind is None:  # the manifest made it itself
-            receiver.behind = scope.compilation.data.lookup_context(scope, receiver.attributes.get("module_name"))
+            module = receiver.attributes.get("module_name")
+            receiver.behind = scope.compilation.data.lookup_context(scope, module if isinstance(module, str) else None)
         try:
             return receiver.behind.call(name, args, block)
         except KeyError:
@@ -333,10 +331,10 @@ def required_after_optional(name: str) -> None:
     raise LanguageError(f"Parameter ${name} is required but appears after optional parameters")
 
 
-def stray(jump: Any, line: int) -> EvaluationError:
+def stray(jump: Jump, line: int) -> EvaluationError:
     """Return the error of a jump at top scope, where it leads nowhere."""
     here = current_place()
-    error: EvaluationError = jump.stray()
+    error = jump.stray()
     error.where = Location(here.file if here else None, line)
     return error
 
@@ -354,12 +352,12 @@ NAMES: Final[dict[str, Any]] = {
     "_Next": Next,
     "_TemplateOutput": TemplateOutput,
     "_Return": Return,
-    "_UNSET": UNSET,
+    "_MISSING": MISSING,
     "_attributes": resource_expressions.attributes,
     "_override_attributes": resource_expressions.override_attributes,
     "_call": call,
     "_call_method": call_method,
-    "_checked_syntax": check_syntax,
+    "_check_syntax": check_syntax,
     "_collect": resource_expressions.collect,
     "_declarable": resource_expressions.declarable,
     "_declare": resource_expressions.declare,
@@ -368,12 +366,12 @@ NAMES: Final[dict[str, Any]] = {
     "_key": key_of,
     "_no_selector_entry": no_selector_entry,
     "_of_type": of_type,
-    "_once": set_once,
+    "_set_once": set_once,
     "_override": resource_expressions.override,
     "_query_all": test_all,
     "_query_any": test_any,
     "_query_is": test_is,
-    "_reassigned": refuse_reassignment,
+    "_refuse_reassignment": refuse_reassignment,
     "_refuse_reserved": refuse_reserved,
     "_regexp": Regexp,
     "_relate": relate,

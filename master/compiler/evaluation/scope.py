@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import KW_ONLY, dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from shared.errors import EvaluationError
+from shared.regexps import Match
 from shared.suggestions import did_you_mean
 
 from ..catalog.collectors import Realizer
@@ -14,20 +16,12 @@ from ..catalog.resources import DeclaredResource, ResourceAttribute
 from ..errors.issues import LanguageError, UnsetParameter
 from ..functions.api import Closure, Types
 from ..functions.catalog_context import CatalogContext
-from ..host import NO_ARGUMENTS, LookupArguments
-from ..values.core import Reporter, Strictness, Value
+from ..host import NO_ARGUMENTS, LookupArguments, LookupMethods
+from ..values.core import MISSING, MaybeValue, Reporter, Strictness, Value
 from ..values.variables import BUILT_IN, RESERVED
 
 if TYPE_CHECKING:
     from .compilation import Compilation
-
-
-class _Missing:
-    def __repr__(self) -> str:
-        return "MISSING"
-
-
-MISSING: Final = _Missing()
 
 
 class MatchVariables:
@@ -35,7 +29,7 @@ class MatchVariables:
 
     __slots__ = ("last",)
 
-    def __init__(self, last: Any) -> None:
+    def __init__(self, last: Match | None) -> None:
         self.last = last
 
     def __getitem__(self, number: int) -> str | None:
@@ -43,10 +37,9 @@ class MatchVariables:
         if match is None:
             return None
         try:
-            group: str | None = match[number]
+            return match[number]
         except IndexError:
             return None
-        return group
 
 
 def declaring_scope(resource: DeclaredResource) -> Scope | None:
@@ -56,6 +49,7 @@ def declaring_scope(resource: DeclaredResource) -> Scope | None:
     return scope
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class Scope:
     """
     Variables of one class, define instance, node, template or lambda, and of top scope.
@@ -64,39 +58,17 @@ class Scope:
     resource defaults follow, is the scope that declared this one's resource (or that of the inherited class).
     """
 
-    __slots__ = (
-        "compilation",
-        "defaults",
-        "kind",
-        "matched",
-        "next",
-        "parent",
-        "pending",
-        "resource",
-        "source",
-        "vars",
-    )
-
-    def __init__(
-        self,
-        compilation: Compilation,
-        kind: str,
-        *,
-        parent: Scope | None = None,
-        next_: Scope | None = None,
-        resource: DeclaredResource | None = None,
-        source: Definition | None = None,
-    ) -> None:
-        self.compilation = compilation
-        self.kind = kind  # top node class define local
-        self.parent = parent
-        self.next = next_
-        self.resource = resource
-        self.source = source
-        self.vars: dict[str, Value] = {}
-        self.defaults: dict[str, dict[str, ResourceAttribute]] = {}
-        self.matched: MatchVariables | None = None
-        self.pending: Mapping[str, str] | None = None
+    compilation: Compilation
+    kind: str  # top node class define local
+    _: KW_ONLY
+    parent: Scope | None = None
+    next: Scope | None = None
+    resource: DeclaredResource | None = None
+    source: Definition | None = None
+    vars: dict[str, Value] = field(default_factory=dict, init=False)
+    defaults: dict[str, dict[str, ResourceAttribute]] = field(default_factory=dict, init=False)
+    matched: MatchVariables | None = field(default=None, init=False)
+    pending: Mapping[str, str] | None = field(default=None, init=False)
 
     # --- variables ---
 
@@ -112,7 +84,7 @@ class Scope:
             scope = scope.next
         return self._unknown(name)
 
-    def find(self, name: str) -> Value:
+    def find(self, name: str) -> MaybeValue:
         """Return the value of a variable of any form of name, or MISSING. It never complains."""
         name = name.removeprefix("$")
         if "::" in name:
@@ -197,7 +169,7 @@ class Scope:
 
     def local(self) -> Scope:
         """Return a scope for a lambda or template: names are looked up here too, everything else is shared."""
-        inner = Scope(self.compilation, "local", parent=self.parent, next_=self, resource=self.resource, source=self.source)
+        inner = Scope(self.compilation, "local", parent=self.parent, next=self, resource=self.resource, source=self.source)
         inner.defaults = self.defaults
         inner.matched = self.matched
         return inner
@@ -293,7 +265,8 @@ class Scope:
         return self.compilation.fact(name)
 
     def setting(self, name: str) -> Value:
-        return self.compilation.host.setting(name)
+        value: Value = self.compilation.host.setting(name)
+        return value
 
     def now(self) -> int:
         self.compilation.mark_uncacheable("the time is asked for")
@@ -313,10 +286,10 @@ class Scope:
     def realize(self, references: list[tuple[str, str]]) -> None:
         self.compilation.pending.collectors.append(Realizer(references))
 
-    def look_up(self, key: str, merge: Any = None, arguments: LookupArguments = NO_ARGUMENTS) -> Value:
+    def look_up(self, key: str, merge: Value = None, arguments: LookupArguments = NO_ARGUMENTS) -> Value:
         return self.compilation.data.value(key, self, merge, arguments)
 
-    def lookup_context(self, module: str | None) -> Any:
+    def lookup_context(self, module: str | None) -> LookupMethods:
         return self.compilation.data.lookup_context(self, module)
 
     def render_epp(self, function: str, text: str, file: str, parameters: Mapping[str, Value] | None, *, outside: CatalogContext) -> Value:

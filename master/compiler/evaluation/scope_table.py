@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from shared.regexps import Match
 
-from ..values.core import Value
-from .scope import MISSING, Scope
+from ..values.core import MISSING, MaybeValue
+from .scope import Scope
 
 
 class ScopeTable:
@@ -22,11 +22,11 @@ class ScopeTable:
     def __init__(self, top: Scope) -> None:
         self.top = top
         self.node: Scope | None = None
-        self.node_match: Any = None
+        self.node_match: Match | None = None
         self.by_class: dict[str, Scope] = {}
         self.has_defaults = False
 
-    def qualified(self, class_name: str, name: str) -> Value:
+    def qualified(self, class_name: str, name: str) -> MaybeValue:
         """Return a variable of an evaluated class, or of those it inherits from; MISSING when there is none."""
         scope = self.by_class.get(class_name)
         while scope is not None:

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 from shared.errors import EvaluationError
 
 from ..errors.locations import FINAL
-from ..host import NO_ARGUMENTS, DataContext, LookupArguments
-from ..types.base import PuppetType
+from ..host import NO_ARGUMENTS, DataContext, LookupArguments, LookupMethods
 from ..types.notation.parse import parse_type
-from ..values.core import Strictness, Value
-from .scope import MISSING
+from ..values.core import MISSING, Strictness, Value
+from ..values.puppet_type import PuppetType
 
 if TYPE_CHECKING:
     from .compilation import Compilation
@@ -30,7 +29,7 @@ class SiteData:
         """Return the value of a key; raise NotFoundInData when there is none. `merge` None: as the data says."""
         return self.compilation.host.lookup(key, self.context_for(scope), merge, arguments)
 
-    def lookup_context(self, scope: Scope, module: str | None) -> Any:
+    def lookup_context(self, scope: Scope, module: str | None) -> LookupMethods:
         """Return what works behind a `Puppet::LookupContext` that a manifest made itself."""
         return self.compilation.host.lookup_context(self.context_for(scope), module)
 
@@ -92,7 +91,7 @@ class ScopeDataContext:
         class_name = owner.source.name.lower() if owner is not None and owner.source is not None else None
         return class_name.replace("::", "/") if class_name is not None and name == "calling_class_path" else class_name
 
-    def convert(self, key: str, value: Value, conversion: Any) -> Value:
+    def convert(self, key: str, value: Value, conversion: Value) -> Value:
         name, *arguments = conversion if isinstance(conversion, list) else [conversion]
         try:
             type_ = name if isinstance(name, PuppetType) else parse_type(str(name), self.compilation.definitions)

@@ -2,7 +2,7 @@
 Builtin functions, and the API that module authors declare theirs with: `api.py` shows how.
 
 What is in `__all__` is public and stays: the declaration (`function`, `legacy_function`), what code is given (Context,
-Closure) and the classes of values that Python has none for. A module's `lib/puppet/functions/m/name.py` defines Functions
+Closure, LookupMethods) and the classes of values that Python has none for. A module's `lib/puppet/functions/m/name.py` defines Functions
 at its top level; their names count.
 """
 
@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from shared.errors import EvaluationError
 from shared.regexps import Regexp
 
-from ..values.core import DEFAULT, Binary, Deferred, Iterator, Sensitive, Value, entries, key_of, value_of
+from ..host import LookupMethods
+from ..values.core import DEFAULT, Binary, Deferred, Instance, Iterator, Sensitive, Value, entries, key_of, value_of
 from ..values.times import Timespan, Timestamp
 from ..values.uris import URI
 from ..values.versions import SemVer, SemVerRange
@@ -29,7 +30,9 @@ __all__ = [
     "Dispatch",
     "EvaluationError",
     "Function",
+    "Instance",
     "Iterator",
+    "LookupMethods",
     "Regexp",
     "SemVer",
     "SemVerRange",

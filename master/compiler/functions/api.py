@@ -27,8 +27,8 @@ from ..callables.signatures import Closure, Parameter, Signature
 from ..types.attribute_references import as_legacy_argument
 from ..types.descriptions.describe import describe_signatures, signature_text
 from ..types.infer import arguments_type
-from ..types.notation.parse import Types
 from ..values.core import Reporter, Value
+from ..values.puppet_type import Types
 
 __all__ = ["Closure", "Context", "Dispatch", "Function", "LegacyFunction", "Types", "collect", "function", "legacy_function"]
 
@@ -224,6 +224,12 @@ class LegacyFunction(Function):
         low = self.arity if self.arity >= 0 else -self.arity - 1
         fixed = [Parameter(f"arg{index}") for index in range(low)]
         return [Signature(fixed if self.arity >= 0 else [*fixed, Parameter("args", splat=True)])]
+
+
+def require_count(name: str, arguments: Sequence[Value], least: int, most: int | None = None, *, wanted: str = "") -> None:
+    """Raise EvaluationError unless there are `least` to `most` arguments (None: any number); `wanted` is its text for how many."""
+    if len(arguments) < least or (most is not None and len(arguments) > most):
+        raise EvaluationError(f"{name}(): Wrong number of arguments given ({len(arguments)} for {wanted or least})")
 
 
 def legacy_function(

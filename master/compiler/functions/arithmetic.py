@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
+from contextlib import suppress
 
 from shared.errors import EvaluationError
 
@@ -40,13 +42,11 @@ def abs_string(context: Context, val: str) -> float:
 def _strict_float(name: str, text: str) -> float:
     """Return the number that Ruby's strict Float() reads: decimal, with underscores between digits, or hexadecimal."""
     stripped = text.strip()
-    try:
+    with suppress(ValueError):
         if re.fullmatch(r"[+-]?0[xX][0-9a-fA-F]+", stripped):
             return float(int(stripped, 16))
         if re.fullmatch(r"[+-]?\d+(_\d+)*(\.\d+(_\d+)*)?([eE][+-]?\d+)?", stripped, re.ASCII):
             return float(stripped)
-    except ValueError:
-        pass
     raise EvaluationError(f"{name}(): cannot convert given value to a floating point value.")
 
 
@@ -74,10 +74,10 @@ def floor_string(context: Context, val: str) -> int:
     return math.floor(_strict_float("floor", val))
 
 
-def _to_integer(value: float, rounding: object) -> int:
+def _to_integer(value: float, rounding: Callable[[float], int]) -> int:
     if not math.isfinite(value):
         raise EvaluationError("NaN" if value != value else "Infinity")
-    return int(rounding(value))  # type: ignore[operator]
+    return rounding(value)
 
 
 @function("round", "Numeric val")

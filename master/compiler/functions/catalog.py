@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from shared.errors import EvaluationError, Location
 
@@ -12,9 +11,9 @@ from ..catalog.relationships import split_reference
 from ..catalog.resources import DeclaredResource, capitalized_type, flat_tags
 from ..errors.locations import current_place
 from ..types.attribute_references import as_legacy_argument
-from ..types.base import PuppetType
 from ..types.references import ClassType, ResourceEntryType, TypeType
 from ..values.core import Value, entries
+from ..values.puppet_type import PuppetType
 from ..values.text import inspect, to_s
 from .api import function
 from .catalog_context import CatalogContext
@@ -177,7 +176,7 @@ def defined(context: CatalogContext, *values: Value) -> bool:
     return any(_is_defined(context, value) for value in values)
 
 
-def _is_defined(context: CatalogContext, value: Any) -> bool:
+def _is_defined(context: CatalogContext, value: Value) -> bool:
     compilation = context.compilation
     if isinstance(value, str):
         if value.startswith("$") and len(value) > 1:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from ..catalog.compilation_view import CompilationView
 from ..catalog.definitions import Definition
 from ..catalog.resources import DeclaredResource
-from ..host import NO_ARGUMENTS, LookupArguments
+from ..host import NO_ARGUMENTS, LookupArguments, LookupMethods
 from ..values.core import Value
 from .api import Context
 
@@ -58,10 +58,10 @@ class CatalogContext(Context, Protocol):
     def realize(self, references: list[tuple[str, str]]) -> None:
         """Make the virtual resources of these types and titles real, now or when they are declared."""
 
-    def look_up(self, key: str, merge: Any = None, arguments: LookupArguments = NO_ARGUMENTS) -> Value:
+    def look_up(self, key: str, merge: Value = None, arguments: LookupArguments = NO_ARGUMENTS) -> Value:
         """Return the value of a key in the site's data; raise NotFoundInData when there is none."""
 
-    def lookup_context(self, module: str | None) -> Any:
+    def lookup_context(self, module: str | None) -> LookupMethods:
         """Return what works behind a `Puppet::LookupContext` that a manifest made itself."""
 
     def render_epp(self, function: str, text: str, file: str, parameters: Mapping[str, Value] | None, *, outside: CatalogContext) -> Value:

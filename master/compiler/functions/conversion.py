@@ -5,11 +5,11 @@ from __future__ import annotations
 from shared.errors import EvaluationError
 
 from ..callables.conversions import new as new_value
-from ..types.base import PuppetType
 from ..types.descriptions.describe import describe_mismatch
 from ..types.infer import infer, infer_set
 from ..types.notation.parse import parse_type
 from ..values.core import Value
+from ..values.puppet_type import PuppetType
 from .api import Closure, Context, function
 
 

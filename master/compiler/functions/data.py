@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import TypeAlias, TypedDict
 
 from shared.errors import EvaluationError
 
 from ..errors.locations import FINAL
-from ..host import LookupArguments, NotFoundInData
-from ..types.base import PuppetType
+from ..host import LookupArguments, LookupMethods, NotFoundInData
 from ..types.descriptions.describe import describe_wrong_type
 from ..values.core import Instance, Strictness, Value
+from ..values.puppet_type import PuppetType
 from ..values.text import program as quoted
 from .api import Closure, function
 from .catalog_context import CatalogContext
+
+Names: TypeAlias = str | list[str]
 
 _ALIASES = {
     "NameType": "Variant[String, Array[String]]",
@@ -33,38 +35,49 @@ _ALIASES = {
 }
 
 
+class LookupCallOptions(TypedDict, total=False):
+    """The options of `lookup`, which a signature has checked."""
+
+    name: Names
+    value_type: PuppetType | None
+    default_value: Value
+    override: dict[str, Value] | None
+    default_values_hash: dict[str, Value] | None
+    merge: Value
+
+
 @function("lookup", "NameType name", "ValueType value_type?", "MergeType merge?", aliases=_ALIASES)
-def lookup(context: CatalogContext, name: Value, value_type: PuppetType | None = None, merge: Value = None) -> Value:
+def lookup(context: CatalogContext, name: Names, value_type: PuppetType | None = None, merge: Value = None) -> Value:
     """Return a value of the site's data; when there is none, what the block returns."""
     return _lookup(context, name, {"value_type": value_type, "merge": merge}, None)
 
 
 @lookup.also("NameType name", "Optional[ValueType] value_type", "Optional[MergeType] merge", "DefaultValueType default_value")
-def _lookup_default(context: CatalogContext, name: Value, value_type: PuppetType | None, merge: Value, default_value: Value) -> Value:
+def _lookup_default(context: CatalogContext, name: Names, value_type: PuppetType | None, merge: Value, default_value: Value) -> Value:
     return _lookup(context, name, {"value_type": value_type, "merge": merge, "default_value": default_value}, None)
 
 
 @lookup.also("NameType name", "ValueType value_type?", "MergeType merge?", "BlockType &block")
 def _lookup_block(
-    context: CatalogContext, name: Value, value_type: PuppetType | None = None, merge: Value = None, *, block: Closure
+    context: CatalogContext, name: Names, value_type: PuppetType | None = None, merge: Value = None, *, block: Closure
 ) -> Value:
     return _lookup(context, name, {"value_type": value_type, "merge": merge}, block)
 
 
 @lookup.also("OptionsWithName options_hash", "BlockType &block?")
-def _lookup_hash(context: CatalogContext, options: dict[str, Value], *, block: Closure | None = None) -> Value:
+def _lookup_hash(context: CatalogContext, options: LookupCallOptions, *, block: Closure | None = None) -> Value:
     return _lookup(context, options["name"], options, block)
 
 
 @lookup.also("Variant[String, Array[String]] name", "OptionsWithoutName options_hash", "BlockType &block?")
-def _lookup_options(context: CatalogContext, name: Value, options: dict[str, Value], *, block: Closure | None = None) -> Value:
+def _lookup_options(context: CatalogContext, name: Names, options: LookupCallOptions, *, block: Closure | None = None) -> Value:
     return _lookup(context, name, options, block)
 
 
 def _lookup(
     context: CatalogContext,
-    name: Value,
-    options: dict[str, Value],
+    name: Names,
+    options: LookupCallOptions,
     block: Closure | None,
     *,
     hiera_call: bool = False,
@@ -127,7 +140,7 @@ def _hiera(context: CatalogContext, function_name: str, key: str, merge: str, ex
     if context.reporter.strict is not Strictness.OFF:
         message = f"The function '{function_name}' is deprecated in favor of using 'lookup'. See {_DOCS}"
         context.warn_once("deprecations", function_name, message)
-    options: dict[str, Value] = {"merge": merge}
+    options: LookupCallOptions = {"merge": merge}
     levels: Value = None
     if block is not None:
         levels = extra[0] if extra else None
@@ -173,25 +186,27 @@ def _missing_path_message(function_name: str) -> str:
     )
 
 
-def _read_data(context: CatalogContext, name: str, options: dict[str, Value], lookup_context: Instance) -> Value:
-    implementation = lookup_context.behind or context.lookup_context(lookup_context.attributes["module_name"])
-    return cast("Value", implementation.read_data(name, options["path"]))
+def _read_data(context: CatalogContext, name: str, options: dict[str, str], lookup_context: Instance) -> Value:
+    methods, module = lookup_context.behind, lookup_context.attributes["module_name"]
+    if not isinstance(methods, LookupMethods):  # the manifest made the context itself
+        methods = context.lookup_context(module if isinstance(module, str) else None)
+    return methods.read_data(name, options["path"])
 
 
 @function("yaml_data", "Struct[{path=>String[1]}] options", "Puppet::LookupContext context")
-def yaml_data(context: CatalogContext, options: dict[str, Value], lookup_context: Instance) -> Value:
+def yaml_data(context: CatalogContext, options: dict[str, str], lookup_context: Instance) -> Value:
     """Return the content of a YAML file, for use as a data_hash backend in hiera.yaml."""
     return _read_data(context, "yaml_data", options, lookup_context)
 
 
 @function("json_data", "Struct[{path=>String[1]}] options", "Puppet::LookupContext context")
-def json_data(context: CatalogContext, options: dict[str, Value], lookup_context: Instance) -> Value:
+def json_data(context: CatalogContext, options: dict[str, str], lookup_context: Instance) -> Value:
     """Return the content of a JSON file, for use as a data_hash backend in hiera.yaml."""
     return _read_data(context, "json_data", options, lookup_context)
 
 
 @function("hocon_data", "Struct[{path=>String[1]}] options", "Puppet::LookupContext context")
-def hocon_data(context: CatalogContext, options: dict[str, Value], lookup_context: Instance) -> Value:
+def hocon_data(context: CatalogContext, options: dict[str, str], lookup_context: Instance) -> Value:
     """Return the content of a HOCON file, for use as a data_hash backend in hiera.yaml."""
     return _read_data(context, "hocon_data", options, lookup_context)
 
@@ -214,8 +229,9 @@ def _hocon_without_path(context: CatalogContext, options: Value, lookup_context:
 @function("eyaml_lookup_key", "String[1] key", "Hash[String[1], Any] options", "Puppet::LookupContext context")
 def eyaml_lookup_key(context: CatalogContext, key: str, options: dict[str, Value], lookup_context: Instance) -> Value:
     """Return a value of a YAML file with each `ENC[PKCS7,…]` in it decrypted, for use as a lookup_key backend in hiera.yaml."""
-    if lookup_context.behind is None:
+    methods = lookup_context.behind
+    if not isinstance(methods, LookupMethods):
         raise EvaluationError("eyaml_lookup_key can only be called while a lookup runs")
     if "path" not in options:
         raise EvaluationError(f"'eyaml_lookup_key': {_missing_path_message('lookup_key')}")
-    return cast("Value", lookup_context.behind.decrypt_value(key, options))
+    return methods.decrypt_value(key, options)

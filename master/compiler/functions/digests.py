@@ -6,7 +6,6 @@ import hashlib
 import random
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from shared.errors import EvaluationError
 
@@ -136,13 +135,13 @@ def _seed_text(value: Value) -> str:
 @legacy_function("fqdn_rand", -2)
 def fqdn_rand(context: Context, max_: Value, seed: Value = "", downcase: Value = False, *rest: Value) -> int:
     """Return a number from 0 to below `max`, always the same for a node and seed."""
-    limit = _leading_integer(max_)
-    try:
-        networking: Any = context.fact("networking")
-        fqdn = networking["fqdn"]
-    except (KeyError, TypeError):
-        fqdn = None
-    text = to_s(fqdn)
+    return number_of_node(context, _leading_integer(max_), seed, downcase)
+
+
+def number_of_node(context: Context, limit: int, seed: Value, downcase: Value = False) -> int:
+    """Return a number from 0 to below `limit`, as `fqdn_rand` does."""
+    networking = context.fact("networking")
+    text = to_s(networking.get("fqdn")) if isinstance(networking, dict) else ""
     if downcase not in (False, None, ""):
         text = text.lower()
     seed_text = ":".join([text, str(limit), *(_seed_text(part) for part in flatten_arrays([seed]) or [""])])

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterable
+from typing import Final, TypeVar
 
 from shared.errors import EvaluationError
 
 from ..callables.signatures import Closure
 from ..types.iterables import elements
 from ..types.notation.operands import flatten_arrays
-from ..values.core import Value, entries, key_of
+from ..values.core import Key, Value, entries, key_of
 from ..values.labels import ruby_class
 from ..values.ordering import Order, ruby_order, sort_as_ruby
+from ..values.text import to_s
 from .api import Context, Function, function
 from .strings import ruby_text
+
+Item = TypeVar("Item", bound=Value)
 
 
 @function("flatten", "Any args*")
@@ -27,8 +30,8 @@ def flatten(context: Context, *args: Value) -> list[Value]:
 # --- unique -------------------------------------------------------------------------------------------------------
 
 
-def _unique(items: Value, block: Closure | None) -> list[Value]:
-    items_by_key: dict[Value, Value] = {}
+def _unique(items: Iterable[Item], block: Closure | None) -> list[Item]:
+    items_by_key: dict[Key, Item] = {}
     for item in items:
         items_by_key.setdefault(key_of(item if block is None else block(item)), item)
     return list(items_by_key.values())
@@ -41,8 +44,8 @@ def unique(context: Context, string: str, *, block: Closure | None = None) -> st
 
 
 @unique.also("Hash hash", "Callable[Any] &block?")
-def unique_hash(context: Context, hash_: Value, *, block: Closure | None = None) -> Value:
-    groups: dict[Value, tuple[list[Value], list[Value]]] = {}
+def unique_hash(context: Context, hash_: dict[Key, Value], *, block: Closure | None = None) -> Value:
+    groups: dict[Key, tuple[list[Value], list[Value]]] = {}
     for key, value in entries(hash_):
         keys, values = groups.setdefault(key_of(value if block is None else block(value)), ([], []))
         keys.append(key)
@@ -69,7 +72,7 @@ def order_by_block(block: Closure) -> Order:
 
     def order(left: Value, right: Value) -> int:
         result = call(left, right)
-        if result.__class__ not in (int, float):
+        if result.__class__ is not int and result.__class__ is not float:
             raise EvaluationError(f"comparison of {ruby_class(left)} with {ruby_class(right)} failed")
         return int(result > 0) - int(result < 0)
 
@@ -79,18 +82,15 @@ def order_by_block(block: Closure) -> Order:
 @function("sort", "String string_value", "Callable[2,2] &block?")
 def sort(context: Context, string_value: str, *, block: Closure | None = None) -> str:
     """Return the elements sorted, strings with upper case first; a lambda of two, which returns -1, 0 or 1, defines another order."""
-    return "".join(_sort_items(list(string_value), block))
+    return "".join(sorted(string_value) if block is None else sort_as_ruby(string_value, order_by_block(block)))
 
 
 @sort.also("Array array_value", "Callable[2,2] &block?")
 def sort_array(context: Context, array_value: list[Value], *, block: Closure | None = None) -> list[Value]:
-    return _sort_items(array_value, block)
-
-
-def _sort_items(items: list[Value], block: Closure | None) -> list[Value]:
-    if block is None and all(item.__class__ is str for item in items):
-        return sorted(items)
-    return sort_as_ruby(items, ruby_order if block is None else order_by_block(block))
+    if block is not None:
+        return sort_as_ruby(array_value, order_by_block(block))
+    texts = [item for item in array_value if item.__class__ is str]
+    return [*sorted(texts)] if len(texts) == len(array_value) else sort_as_ruby(array_value, ruby_order)
 
 
 # --- max, min -----------------------------------------------------------------------------------------------------
@@ -98,9 +98,9 @@ def _sort_items(items: list[Value], block: Closure | None) -> list[Value]:
 _NUMERIC: Final = re.compile(r"-?\d+([._eE]\d+)?", re.ASCII)
 
 
-def _leading_float(value: Value) -> float:
+def _leading_float(text: str) -> float:
     """Return the number at the start of the text, as Ruby's lenient to_f does; 0.0 when there is none."""
-    match = re.match(r"\s*[+-]?\d[\d_]*(\.\d+)?([eE][+-]?\d+)?", str(value))
+    match = re.match(r"\s*[+-]?\d[\d_]*(\.\d+)?([eE][+-]?\d+)?", text)
     return float(match[0]) if match else 0.0
 
 
@@ -118,17 +118,20 @@ def _orders(context: Context, name: str) -> tuple[Order, Order]:
     def are_numbers(left: str, right: str) -> bool:
         return bool(_NUMERIC.fullmatch(left) and _NUMERIC.fullmatch(right))
 
+    def compare_as_numbers(left: str, right: str) -> int:
+        warn("numeric_coerce_string", "String to Numeric")
+        return (_leading_float(left) > _leading_float(right)) - (_leading_float(left) < _leading_float(right))
+
     def strings(left: Value, right: Value) -> int:
-        if are_numbers(left, right):
-            warn("numeric_coerce_string", "String to Numeric")
-            left, right = _leading_float(left), _leading_float(right)
-        return int(left > right) - int(left < right)
+        left_text, right_text = to_s(left), to_s(right)
+        if are_numbers(left_text, right_text):
+            return compare_as_numbers(left_text, right_text)
+        return (left_text > right_text) - (left_text < right_text)
 
     def anything(left: Value, right: Value) -> int:
         left_text, right_text = ruby_text(left), ruby_text(right)
         if are_numbers(left_text, right_text):
-            warn("numeric_coerce_string", "String to Numeric")
-            return (_leading_float(left_text) > _leading_float(right_text)) - (_leading_float(left_text) < _leading_float(right_text))
+            return compare_as_numbers(left_text, right_text)
         warn("string_coerce_any", "Any to String")
         return (left_text > right_text) - (left_text < right_text)
 

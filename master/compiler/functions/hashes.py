@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from shared.errors import EvaluationError
 
 from ..types.builtin import ERROR
 from ..types.infer import infer
-from ..values.core import Value, key_of, value_of
+from ..values.core import Key, Value, key_of, value_of
 from ..values.text import inspect
 from .api import Closure, Context, function
 
 
 @function("keys", "Hash hsh")
-def keys(context: Context, hsh: Value) -> list[Value]:
+def keys(context: Context, hsh: dict[Key, Value]) -> list[Value]:
     """Return the keys in their order."""
     return [value_of(key) for key in hsh]
 
 
 @function("values", "Hash hsh")
-def values(context: Context, hsh: Value) -> list[Value]:
+def values(context: Context, hsh: dict[Key, Value]) -> list[Value]:
     """Return the values in the order of their keys."""
     return list(hsh.values())
 
@@ -29,16 +30,17 @@ def values(context: Context, hsh: Value) -> list[Value]:
 class DigError(EvaluationError):
     """A path leads into a value that is no collection; `details` are those of an Error object of the language."""
 
-    def __init__(self, message: str, issue_code: str, details: dict[str, Value]) -> None:
-        super().__init__(message)
+    def __init__(self, problem: str, walked_path: list[Value], value: Value, issue_code: str, key: str) -> None:
+        type_ = infer(value)
+        super().__init__(f"The given data {problem} at {inspect(walked_path)}, got '{type_}'")
         self.issue_code = issue_code
-        self.details = details
+        self.details: dict[str, Value] = {"walked_path": walked_path, key: type_}
 
     def as_value(self) -> Value:
         return ERROR.new({"msg": self.message, "kind": "SLICE_ERROR", "issue_code": self.issue_code, "details": self.details})
 
 
-def dig_path(data: Value, path: tuple[Value, ...] | list[Value]) -> Value:
+def dig_path(data: Value, path: Sequence[Value]) -> Value:
     """Return the value at a path, undef when it ends early; raise DigError when it leads into what is no collection."""
     walked_path: list[Value] = []
     for key in path:
@@ -49,20 +51,10 @@ def dig_path(data: Value, path: tuple[Value, ...] | list[Value]) -> Value:
             data = data.get(key_of(key))
             continue
         if data.__class__ is not list:
-            type_ = infer(data)
-            raise DigError(
-                f"The given data does not contain a Collection at {inspect(walked_path)}, got '{type_}'",
-                "EXPECTED_COLLECTION",
-                {"walked_path": walked_path, "value_type": type_},
-            )
+            raise DigError("does not contain a Collection", walked_path, data, "EXPECTED_COLLECTION", "value_type")
         walked_path.append(key)
         if key.__class__ is not int:
-            type_ = infer(key)
-            raise DigError(
-                f"The given data requires an Integer index at {inspect(walked_path)}, got '{type_}'",
-                "EXPECTED_INTEGER_INDEX",
-                {"walked_path": walked_path, "index_type": type_},
-            )
+            raise DigError("requires an Integer index", walked_path, key, "EXPECTED_INTEGER_INDEX", "index_type")
         data = data[key] if -len(data) <= key < len(data) else None
     return data
 

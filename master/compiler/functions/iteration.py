@@ -9,21 +9,24 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable
 from collections.abc import Iterator as PythonIterator
+from contextlib import suppress
 from itertools import islice
-from typing import Final
+from typing import Final, TypedDict, TypeVar
 
 from shared.errors import EvaluationError
+from shared.regexps import Regexp
 
 from ..callables.signatures import Closure
 from ..errors.control import Break
 from ..types.attributes import attributes_of
-from ..types.base import ANY, PuppetType, UnitType, VariantType
+from ..types.base import ANY, UnitType, VariantType
 from ..types.containers import TupleType
 from ..types.infer import infer_set
 from ..types.iterables import elements, pairs
 from ..types.notation.parse import parse_type
 from ..types.scalars import IntegerType
-from ..values.core import Deferred, Instance, Iterator, Value, entries, is_same, key_of, value_of
+from ..values.core import Deferred, Instance, Iterator, Key, Value, entries, is_same, key_of, value_of
+from ..values.puppet_type import PuppetType
 from .api import Context, Function, function
 
 _HASH_2: Final = ("Hash[Any, Any] hash", "Callable[2,2] &block")
@@ -33,40 +36,40 @@ _ITERABLE_1: Final = ("Iterable enumerable", "Callable[1,1] &block")
 
 
 Loop = Callable[[Value, Closure], Value]
+HashLoop = Callable[[dict[Key, Value], Closure], Value]
+Values = TypeVar("Values", bound=Value)
 
 
-def _loop_function(name: str, doc: str, hash_2: Loop, hash_1: Loop, iterable_2: Loop, iterable_1: Loop) -> Function:
+def _loop_function(name: str, doc: str, hash_2: HashLoop, hash_1: HashLoop, iterable_2: Loop, iterable_1: Loop) -> Function:
     """Return a function with the four signatures that loops have."""
 
-    def adapt(loop: Loop) -> Callable[..., Value]:
-        def code(context: Context, values: Value, *, block: Closure) -> Value:
+    def adapt(loop: Callable[[Values, Closure], Value]) -> Callable[..., Value]:
+        def code(context: Context, values: Values, *, block: Closure) -> Value:
             return loop(values, block)
 
         return code
 
     loop_function = Function(name, (), doc)
-    for parameters, loop in ((_HASH_2, hash_2), (_HASH_1, hash_1), (_ITERABLE_2, iterable_2), (_ITERABLE_1, iterable_1)):
-        loop_function.also(*parameters)(adapt(loop))
+    loop_function.also(*_HASH_2)(adapt(hash_2))
+    loop_function.also(*_HASH_1)(adapt(hash_1))
+    loop_function.also(*_ITERABLE_2)(adapt(iterable_2))
+    loop_function.also(*_ITERABLE_1)(adapt(iterable_1))
     return loop_function
 
 
 def _each_1(values: Value, block: Closure) -> Value:
     call = block.caller(1)
-    try:
+    with suppress(Break):
         for item in elements(values):
             call(item)
-    except Break:
-        pass
     return values
 
 
 def _each_2(values: Value, block: Closure) -> Value:
     call = block.caller(2)
-    try:
+    with suppress(Break):
         for key, item in pairs(values):
             call(key, item)
-    except Break:
-        pass
     return values
 
 
@@ -75,21 +78,17 @@ each = _loop_function("each", "Call the lambda for each element; return the coll
 
 def _map_1(values: Value, block: Closure) -> list[Value]:
     call, results = block.caller(1), list[Value]()
-    try:
+    with suppress(Break):
         for item in elements(values):
             results.append(call(item))
-    except Break:
-        pass
     return results
 
 
 def _map_2(values: Value, block: Closure) -> list[Value]:
     call, results = block.caller(2), list[Value]()
-    try:
+    with suppress(Break):
         for key, item in pairs(values):
             results.append(call(key, item))
-    except Break:
-        pass
     return results
 
 
@@ -100,35 +99,31 @@ def _is_true(value: Value) -> bool:
     return value is not None and value is not False
 
 
-def _filter_hash_1(values: Value, block: Closure) -> Value:
+def _filter_hash_1(values: dict[Key, Value], block: Closure) -> Value:
     call = block.caller(1)
     return {key: item for key, item in values.items() if _is_true(call([value_of(key), item]))}
 
 
-def _filter_hash_2(values: Value, block: Closure) -> Value:
+def _filter_hash_2(values: dict[Key, Value], block: Closure) -> Value:
     call = block.caller(2)
     return {key: item for key, item in values.items() if _is_true(call(value_of(key), item))}
 
 
 def _filter_1(values: Value, block: Closure) -> Value:
     call, chosen = block.caller(1), list[Value]()
-    try:
+    with suppress(Break):
         for item in elements(values):
             if _is_true(call(item)):
                 chosen.append(item)
-    except Break:
-        pass
     return chosen
 
 
 def _filter_2(values: Value, block: Closure) -> Value:
     call, chosen = block.caller(2), list[Value]()
-    try:
+    with suppress(Break):
         for index, item in enumerate(elements(values)):
             if _is_true(call(index, item)):
                 chosen.append(item)
-    except Break:
-        pass
     return chosen
 
 
@@ -179,7 +174,7 @@ index = _loop_function("index", "Return the first index or key for which the lam
 
 
 @index.also("String str", "Variant[String,Regexp] match")
-def index_string(context: Context, str_: str, match: Value) -> int | None:
+def index_string(context: Context, str_: str, match: str | Regexp) -> int | None:
     if isinstance(match, str):
         offset = str_.find(match)
         return offset if offset >= 0 else None
@@ -209,11 +204,9 @@ def reduce_from(context: Context, enumerable: Value, memo: Value, *, block: Clos
 
 def _reduce(memo: Value, rest: Iterable[Value], block: Closure) -> Value:
     call = block.caller(2)
-    try:
+    with suppress(Break):
         for item in rest:
             memo = call(memo, item)
-    except Break:
-        pass
     return memo
 
 
@@ -241,14 +234,12 @@ def _slice(values: Value, size: int, filler: Value, block: Closure | None) -> Va
             "slice(): block must define one parameter, or the same number of parameters as the given size of the slice "
             f"({size}). Block has {arity}; {', '.join(block.signature.names)}"
         )
-    try:
+    with suppress(Break):
         for part in slices:
             if arity == 1:
                 block(part)
             else:
                 block(*part, *[filler] * (arity - len(part)))
-    except Break:
-        pass
     return values
 
 
@@ -256,15 +247,14 @@ def _slice(values: Value, size: int, filler: Value, block: Closure | None) -> Va
 
 
 def _element_type(value: Value) -> PuppetType:
-    kind = value.__class__
-    if kind is Iterator:
+    if value.__class__ is Iterator:
         return value.element_type or ANY
-    if kind is dict:
+    if value.__class__ is dict:
         columns = [VariantType.of(map(infer_set, column)) for column in zip(*entries(value), strict=True)]
         return TupleType(columns or (UnitType(), UnitType()), (2, 2))
-    if kind is list:
+    if value.__class__ is list:
         return VariantType.of(map(infer_set, value)) if value else UnitType()
-    if kind is int:
+    if value.__class__ is int:
         return IntegerType(0, value - 1) if value else UnitType()
     if isinstance(value, PuppetType):
         return value
@@ -314,31 +304,37 @@ _TREE_TYPES: Final = {
 }
 
 
+class TreeOptions(TypedDict, total=False):
+    """The options of `tree_each`, which its signature has checked; what is undef is as if it was not there."""
+
+    container_type: PuppetType | None
+    include_root: bool | None
+    include_containers: bool | None
+    include_values: bool | None
+    order: str | None
+
+
 @function("tree_each", _TREE, _OPTIONS, "Callable[2,2] &block", aliases=_TREE_TYPES)
-def tree_each(context: Context, tree: Value, options: Value = None, *, block: Closure) -> Value:
+def tree_each(context: Context, tree: Value, options: TreeOptions | None = None, *, block: Closure) -> Value:
     """Call the lambda with the path and value of everything inside a structure; without one, return an iterator over these."""
     call = block.caller(2)
-    try:
+    with suppress(Break):
         for path, value in _walk(tree, options or {}):
             call(path, value)
-    except Break:
-        pass
     return tree
 
 
 @tree_each.also(_TREE, _OPTIONS, "Callable[1,1] &block")
-def tree_each_values(context: Context, tree: Value, options: Value = None, *, block: Closure) -> Value:
+def tree_each_values(context: Context, tree: Value, options: TreeOptions | None = None, *, block: Closure) -> Value:
     call = block.caller(1)
-    try:
+    with suppress(Break):
         for _, value in _walk(tree, options or {}):
             call(value)
-    except Break:
-        pass
     return tree
 
 
 @tree_each.also(_TREE, _OPTIONS)
-def tree_iterator(context: Context, tree: Value, options: Value = None) -> Iterator:
+def tree_iterator(context: Context, tree: Value, options: TreeOptions | None = None) -> Iterator:
     _walk(tree, options or {})  # raises now for wrong options, not at the first element
     return Iterator(lambda: ([path, value] for path, value in _walk(tree, options or {})))
 
@@ -346,19 +342,14 @@ def tree_iterator(context: Context, tree: Value, options: Value = None) -> Itera
 _CONTAINERS: Final = VariantType((parse_type("Array"), parse_type("Hash"), parse_type("Object")))
 
 
-def _option(options: dict[str, Value], name: str) -> bool:
-    value = options.get(name)
-    return True if value is None else bool(value)
-
-
-def _walk(root: Value, options: dict[str, Value]) -> PythonIterator[tuple[list[Value], Value]]:
-    containers: PuppetType = options.get("container_type") or _CONTAINERS
+def _walk(root: Value, options: TreeOptions) -> PythonIterator[tuple[list[Value], Value]]:
+    containers = options.get("container_type") or _CONTAINERS
     if not _CONTAINERS.assignable(containers):
         raise EvaluationError(f"Only Array, Hash, and Object types can be used as container types. Got {containers}")
-    with_containers, with_values = _option(options, "include_containers"), _option(options, "include_values")
+    with_containers, with_values = options.get("include_containers") is not False, options.get("include_values") is not False
     if not with_containers and not with_values:
         raise EvaluationError("Options 'include_containers' and 'include_values' cannot both be false")
-    with_root = with_containers and _option(options, "include_root")
+    with_root = with_containers and options.get("include_root") is not False
     depth_first = options.get("order") != "breadth_first"
     if isinstance(root, Iterator):
         root = list(root)
@@ -407,13 +398,13 @@ def partition(context: Context, collection: Value, *, block: Closure) -> Value:
 
 
 @partition.also("Array array", "Callable[2,2] &block", returns="Tuple[Array, Array]")
-def partition_indexed(context: Context, array: Value, *, block: Closure) -> Value:
+def partition_indexed(context: Context, array: list[Value], *, block: Closure) -> Value:
     call = block.caller(2)
     return _partition([(item, call(i, item)) for i, item in enumerate(array)])
 
 
 @partition.also("Collection collection", "Callable[2,2] &block", returns="Tuple[Array, Array]")
-def partition_hash(context: Context, collection: Value, *, block: Closure) -> Value:
+def partition_hash(context: Context, collection: dict[Key, Value], *, block: Closure) -> Value:
     call = block.caller(2)
     return _partition([([key, item], call(key, item)) for key, item in entries(collection)])
 
@@ -433,19 +424,19 @@ def group_by(context: Context, collection: Value, *, block: Closure) -> Value:
 
 
 @group_by.also("Array array", "Callable[2,2] &block", returns="Hash")
-def group_by_indexed(context: Context, array: Value, *, block: Closure) -> Value:
+def group_by_indexed(context: Context, array: list[Value], *, block: Closure) -> Value:
     call = block.caller(2)
     return _group([(item, call(i, item)) for i, item in enumerate(array)])
 
 
 @group_by.also("Collection collection", "Callable[2,2] &block", returns="Hash")
-def group_by_hash(context: Context, collection: Value, *, block: Closure) -> Value:
+def group_by_hash(context: Context, collection: dict[Key, Value], *, block: Closure) -> Value:
     call = block.caller(2)
     return _group([([key, item], call(key, item)) for key, item in entries(collection)])
 
 
 def _group(items_with_groups: list[tuple[Value, Value]]) -> Value:
-    groups: dict[Value, list[Value]] = {}
+    groups: dict[Key, list[Value]] = {}
     for item, group in items_with_groups:
         groups.setdefault(key_of(group), []).append(item)
     return groups

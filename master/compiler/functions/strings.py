@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeVar
 
 from shared.errors import EvaluationError
 from shared.regexps import Regexp
@@ -16,10 +16,11 @@ from ..types.containers import ArrayType, HashType
 from ..types.iterables import elements
 from ..types.notation.operands import flatten_arrays
 from ..types.scalars import NumericType, StringType
-from ..values.core import Binary, Sensitive, Value, entries, key_of
+from ..values.core import Binary, Key, Sensitive, Value, entries, key_of
 from ..values.text import inspect, to_s
 from .api import Context, Dispatch, Function, function, legacy_function
 
+Token = TypeVar("Token", int, str)
 _WHITE: Final = " \t\n\v\f\r\0"
 
 
@@ -79,12 +80,11 @@ def _string_data() -> AliasType:
 
 def _map_case(name: str, doc: str, change: Callable[[str], str]) -> Function:
     def recase(value: Value) -> Value:
-        kind = value.__class__
-        if kind is str:
+        if value.__class__ is str:
             return change(value)
-        if kind is list:
+        if value.__class__ is list:
             return [recase(item) for item in value]
-        if kind is dict:
+        if value.__class__ is dict:
             return {key_of(recase(key)): recase(item) for key, item in entries(value)}
         return value
 
@@ -101,7 +101,7 @@ downcase = _map_case("downcase", "Return strings in lower case, also those in ar
 
 
 @function("length", "Collection arg")
-def length(context: Context, arg: Value) -> int:
+def length(context: Context, arg: list[Value] | dict[Key, Value]) -> int:
     """Return the number of elements, characters or bytes."""
     return len(arg)
 
@@ -117,7 +117,7 @@ def length_of_binary(context: Context, arg: Binary) -> int:
 
 
 @function("size", "Variant[Collection, String, Binary] arg")
-def size(context: Context, arg: Value) -> int:
+def size(context: Context, arg: list[Value] | dict[Key, Value] | str | Binary) -> int:
     """Return the number of elements, characters or bytes; the older name of `length`."""
     return len(arg.data if isinstance(arg, Binary) else arg)
 
@@ -229,5 +229,5 @@ def compare_versions(a: str, b: str, ignore_trailing_zeroes: bool = False) -> in
     return _compare(a, b)
 
 
-def _compare(left: str | int, right: str | int) -> int:
-    return (left > right) - (left < right)  # type: ignore[operator]
+def _compare(left: Token, right: Token) -> int:
+    return (left > right) - (left < right)

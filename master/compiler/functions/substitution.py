@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeAlias
 
 from shared.errors import EvaluationError
 from shared.regexps import Match, Regexp
@@ -64,13 +64,15 @@ def _split(text: str, regexp: Regexp) -> list[str]:
     return parts
 
 
+Texts: TypeAlias = str | list[str]
+Replacement: TypeAlias = str | dict[str, str]
 _TARGET: Final = "Variant[Array[String],String] target"
 _REPLACEMENT: Final = "Variant[String,Hash[String,String]] replacement"
 
 
 @function("regsubst", _TARGET, "String pattern", _REPLACEMENT, "Optional[Pattern[/^[GEIM]*$/]] flags?", "Enum['N','E','S','U'] encoding?")
 def regsubst(
-    context: Context, target: Value, pattern: str, replacement: Value, flags: str | None = None, encoding: str | None = None
+    context: Context, target: Texts, pattern: str, replacement: Replacement, flags: str | None = None, encoding: str | None = None
 ) -> Value:
     """Return the string, or the strings of the array, with the first match (with the flag G: all matches) of the pattern replaced."""
     options = "".join(ruby for flag, ruby in (("E", "x"), ("I", "i"), ("M", "m")) if flag in (flags or ""))
@@ -79,12 +81,12 @@ def regsubst(
 
 
 @regsubst.also(_TARGET, "Variant[Regexp,Type[Regexp]] pattern", _REPLACEMENT, "Pattern[/^G?$/] flags?")
-def regsubst_regexp(context: Context, target: Value, pattern: Value, replacement: Value, flags: str = "") -> Value:
+def regsubst_regexp(context: Context, target: Texts, pattern: Regexp | RegexpType, replacement: Replacement, flags: str = "") -> Value:
     regexp = (pattern.regexp or Regexp("")) if isinstance(pattern, RegexpType) else pattern
     return _substitute(target, regexp, replacement, flags == "G")
 
 
-def _substitute(target: Value, regexp: Regexp, replacement: Value, everywhere: bool) -> Value:
+def _substitute(target: Texts, regexp: Regexp, replacement: Replacement, everywhere: bool) -> Value:
     new = _replacement_for_hash(replacement) if isinstance(replacement, dict) else _replacement_for_text(replacement, regexp)
     if isinstance(target, list):
         return [regexp.substitute(item, new, everywhere=everywhere) for item in target]

@@ -9,7 +9,7 @@ from typing import Any
 from shared.errors import Location
 
 from ..codegen.codecache import CodeCache
-from ..codegen.units import Unit
+from ..codegen.units import StoredWarning, Unit
 from ..host import CompilerHost
 from ..syntax.checker import Diagnostic, check, log_and_refuse
 from ..syntax.parser import parse
@@ -57,6 +57,6 @@ class FileReader:
         log_and_refuse([_diagnostic(warning, source.file) for warning in unit.warnings], self.log)
 
 
-def _diagnostic(stored: tuple[str, str, int | None, int | None, bool], file: str | None) -> Diagnostic:
+def _diagnostic(stored: StoredWarning, file: str | None) -> Diagnostic:
     severity, message, line, column, lexical = stored
-    return Diagnostic(severity, message, Location(file, line, column), lexical=lexical)  # type: ignore[arg-type]
+    return Diagnostic(severity, message, Location(file, line, column), lexical=lexical)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from shared.errors import EvaluationError, Location
 from shared.regexps import Regexp
 
-from ..callables.signatures import Signature, WrongDefaultError
-from ..catalog.definitions import Body, Define, Definition, HostClass, NodeBlock, ParameterSpec, Thunk
+from ..callables.signatures import Closure, Signature, WrongDefaultError
+from ..catalog.definitions import Body, DefaultCode, Define, Definition, HostClass, NodeBlock, ParameterSpec, TypeCode
 from ..catalog.resources import METAPARAMETERS
 from ..codegen import Marks
 from ..codegen.typesets import MEMBER
@@ -20,7 +20,10 @@ from ..errors.locations import FINAL, UNIT
 from ..functions import Dispatch, Function
 from ..functions.catalog_context import CatalogContext
 from ..syntax.source import Source
-from ..types.base import PuppetType
+from ..values.core import Value
+
+AliasCode: TypeAlias = Callable[[CatalogContext], Value]
+"""The code of a type declaration; it returns what the name stands for, as `declared_type` takes it."""
 
 
 @dataclass(slots=True)
@@ -63,11 +66,11 @@ class _FileCode:
         body: Body = self.file.run(self.index, "body")["_body"]
         return body
 
-    def parameters(self) -> tuple[Mapping[str, Thunk], Mapping[str, Thunk]]:
+    def parameters(self) -> tuple[Mapping[str, TypeCode], Mapping[str, DefaultCode]]:
         names = self.file.run(self.index, "parameters")
         return names["_types"], names["_defaults"]
 
-    def signature(self) -> tuple[Callable[[Any], Signature], Body]:
+    def signature(self) -> tuple[Callable[[CatalogContext], Signature], Body]:
         """Return what makes the signature of a function, and its body."""
         names = self.file.run(self.index, "body")
         return names["_own_signature"], names["_body"]
@@ -78,7 +81,7 @@ class Template:
     """An EPP template: its function, and its parameters; None: any may be passed."""
 
     parameters: tuple[ParameterSpec, ...] | None
-    body: Callable[..., Any]
+    body: Body
     file: str | None
 
 
@@ -91,8 +94,8 @@ class FileDefinitions:
     defines: list[Define] = field(default_factory=list)
     nodes: list[NodeBlock] = field(default_factory=list)
     functions: list[_LanguageFunction] = field(default_factory=list)
-    aliases: list[tuple[str, Callable[[CatalogContext], PuppetType]]] = field(default_factory=list)
-    members: list[tuple[str, Callable[[CatalogContext], PuppetType]]] = field(default_factory=list)  # of type sets
+    aliases: list[tuple[str, AliasCode]] = field(default_factory=list)
+    members: list[tuple[str, AliasCode]] = field(default_factory=list)  # of type sets
     places: list[tuple[str, str, Location]] = field(default_factory=list)
     main: list[Body] = field(default_factory=list)
     template: Template | None = None
@@ -147,9 +150,9 @@ def check_metaparameters(definition: Definition, warn: Callable[[str], None]) ->
             warn(f"{parameter.name} is a metaparam; this value will inherit to all contained resources in the {definition.name} definition")
 
 
-def _alias_value(code: _FileCode, scope: CatalogContext) -> PuppetType:
-    type_: PuppetType = code.body()(scope)
-    return type_
+def _alias_value(code: _FileCode, scope: CatalogContext) -> Value:
+    """Return what a declaration says that its name stands for, as `declared_type` takes it."""
+    return code.body()(scope)
 
 
 class _LanguageFunction(Function):
@@ -166,14 +169,14 @@ class _LanguageFunction(Function):
     def signatures(self, types: Any = None) -> list[Signature]:
         return [self._signature_and_body(types.top)[0]]
 
-    def _signature_and_body(self, scope: Any) -> tuple[Signature, Body]:
+    def _signature_and_body(self, scope: CatalogContext) -> tuple[Signature, Body]:
         if self.signature is None or self.body is None:
             make_signature, body = self.code.signature()
             self.signature, self.body = make_signature(scope), body
             self.dispatches.append(Dispatch(self.signature, self.body))
         return self.signature, self.body
 
-    def call(self, context: Any, args: Sequence[Any], block: Any = None) -> Any:
+    def call(self, context: Any, args: Sequence[Value], block: Closure | None = None) -> Value:
         signature, body = self._signature_and_body(context.global_scope())
         if block is not None or not signature.accepts(args):
             raise signature.mismatch_error(self.name, args, block)

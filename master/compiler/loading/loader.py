@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from types import ModuleType
 from typing import Any
 
 from shared.errors import ConfigError, EvaluationError, Location, ParseError, Unsupported
-from shared.regexps import Regexp
+from shared.regexps import Match, Regexp
 
 from ..catalog.definitions import Body, Define, Definition, HostClass, NodeBlock
 from ..codegen.codecache import CodeCache
@@ -23,14 +23,14 @@ from ..host import CompilerHost
 from ..syntax.checker import Diagnostic, namespace_of
 from ..syntax.source import Source
 from ..types.aliases import AliasType
-from ..types.base import PuppetType
 from ..types.builtin import BUILTIN_TYPES
 from ..types.notation.access import IllegalAlias, declared_type
 from ..types.notation.parse import parse_type
 from ..types.objects import ObjectType
 from ..types.type_sets import TypeSetType
+from ..values.puppet_type import PuppetType
 from .file_reader import DiagnosticLog, FileReader
-from .loaded_files import FileDefinitions, Template, check_metaparameters, definitions_of
+from .loaded_files import AliasCode, FileDefinitions, Template, check_metaparameters, definitions_of
 
 _NAME = re.compile(r"[a-z]\w*(?:::[a-z]\w*)*", re.ASCII)
 
@@ -57,8 +57,8 @@ class Loader:
         self.nodes: list[NodeBlock] = []
         self.node_names: dict[str, NodeBlock] = {}
         self.functions: dict[str, Function] = dict(builtins)
-        self.aliases: dict[str, tuple[str, Callable[[CatalogContext], PuppetType]]] = {}
-        self.members: dict[str, tuple[str, Callable[[CatalogContext], PuppetType]]] = {}  # the types of type sets
+        self.aliases: dict[str, tuple[str, AliasCode]] = {}
+        self.members: dict[str, tuple[str, AliasCode]] = {}  # the types of type sets
         self.types: dict[str, PuppetType] = {}
         self.mains: list[Body] = []
         self.templates: dict[str, tuple[Template, Unit]] = {}
@@ -343,9 +343,7 @@ class Loader:
                 return type_
         return self._define_type(lower, declaration, scope)
 
-    def _define_type(
-        self, lower: str, declaration: tuple[str, Callable[[CatalogContext], PuppetType]], scope: CatalogContext
-    ) -> PuppetType:
+    def _define_type(self, lower: str, declaration: tuple[str, AliasCode], scope: CatalogContext) -> PuppetType:
         name, make_type = declaration
         alias = AliasType(name)
         self.types[lower] = alias
@@ -383,7 +381,7 @@ class Loader:
                 self.types.pop(name, None)
             raise
 
-    def _bundled_alias(self, lower: str) -> tuple[str, Callable[[CatalogContext], PuppetType]] | None:
+    def _bundled_alias(self, lower: str) -> tuple[str, AliasCode] | None:
         bundled = self.library.type_declaration(lower)
         if bundled is None:
             return None
@@ -437,7 +435,7 @@ class Loader:
 
     # --- nodes ---
 
-    def find_node(self, names: Sequence[str]) -> tuple[NodeBlock, Any] | None:
+    def find_node(self, names: Sequence[str]) -> tuple[NodeBlock, Match | None] | None:
         """Return the node block for the first of `names` that has one, and the match of its expression. Source: language reference 5.3."""
         for name in names:
             exact = self.node_names.get(name.lower())

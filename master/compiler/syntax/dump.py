@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,7 +47,7 @@ def as_data(node: n.SyntaxNode) -> Any:
 
 def tree(node: n.SyntaxNode) -> Tree:
     """Return the notation's own tree of a node."""
-    return _RULES[type(node)](node)  # type: ignore[no-any-return, operator]
+    return _RULES[type(node)](node)
 
 
 def _as_text(item: Tree, indent: str | None) -> str:
@@ -210,7 +210,7 @@ def _integer(node: n.IntegerLiteral) -> Tree:
 
 
 # One rule a construct; each takes exactly the class it stands behind.
-_RULES: dict[type[n.SyntaxNode], object] = {
+_RULES: dict[type[n.SyntaxNode], Callable[[Any], Tree]] = {
     n.Program: lambda node: tree(node.body),
     n.Nop: lambda node: _call("nop"),
     n.IntegerLiteral: _integer,

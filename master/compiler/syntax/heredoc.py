@@ -94,7 +94,7 @@ def read_body(source: str, start: int, tag: str) -> HeredocBody | None:
     margin = end_line[1] if end_line[2] else ""
     starts: list[int] = []
     removed: list[int] = []
-    kept: list[str] = []
+    lines_without_margin: list[str] = []
     length = cut = 0
     for line in lines:
         if margin and line.startswith(margin):
@@ -102,9 +102,9 @@ def read_body(source: str, start: int, tag: str) -> HeredocBody | None:
             line = line[len(margin) :]
         starts.append(length)
         removed.append(cut)
-        kept.append(line)
+        lines_without_margin.append(line)
         length += len(line)
-    text = "".join(kept)
+    text = "".join(lines_without_margin)
     if end_line[3]:
         text = text.removesuffix("\n").removesuffix("\r") if text.endswith("\n") else text
     return HeredocBody(text, start, end_line.end(), tuple(starts), tuple(removed))

@@ -99,7 +99,7 @@ class TokenizedSource:
     """All tokens of a source; the last is of kind `end` or `error`. In the latter case the parser raises `error` when it arrives there."""
 
     tokens: list[Token]
-    warned: list[LexerWarning]
+    warnings: list[LexerWarning]
     error: ParseError | None = None
 
 
@@ -126,9 +126,9 @@ def lex(source: Source, *, epp: bool = False, tasks: bool = False, max_depth: in
         if lexer.compound is not None:
             del lexer.out[lexer.compound :]
         lexer.out.append(("error", "", size, size))
-        return TokenizedSource(lexer.out, lexer.warned, error)
+        return TokenizedSource(lexer.out, lexer.warnings, error)
     lexer.out.append(("end", "", size, size))
-    return TokenizedSource(lexer.out, lexer.warned)
+    return TokenizedSource(lexer.out, lexer.warnings)
 
 
 class _Lexer:
@@ -141,7 +141,7 @@ class _Lexer:
         self.depth = depth  # how many more strings may be nested
         self.place = place  # offset in `text` to offset in the source; None: the same
         self.out: list[Token] = []
-        self.warned: list[LexerWarning] = []
+        self.warnings: list[LexerWarning] = []
         self.compound: int | None = None  # where in `out` the outermost unfinished string or heredoc begins
         self.jump: int | None = None  # where the line behind the pending heredoc texts starts
         self.epp = False
@@ -153,7 +153,7 @@ class _Lexer:
         return self.source.error(message, self.place(at) if self.place else at)
 
     def warn(self, message: str, at: int) -> None:
-        self.warned.append(LexerWarning(self.place(at) if self.place else at, message))
+        self.warnings.append(LexerWarning(self.place(at) if self.place else at, message))
 
     # --- code -------------------------------------------------------------------------------------------------
 
@@ -323,9 +323,9 @@ class _Lexer:
 
     def _segments(self, at: int, pos: int, pattern: re.Pattern[str], escapes: frozenset[str], kinds: tuple[str, ...], *, warn: bool) -> int:
         """
-        Literal text and interpolations from `pos` to the closing quote (or the end of a heredoc's text).
+        Read literal text and interpolations from `pos` to the closing quote (or the end of a heredoc's text); return the offset behind.
 
-        `kinds` are those of the whole text without interpolation, its first, middle and last part. Returns the offset behind.
+        `kinds` are those of the whole text without interpolation, and of its first, middle and last part.
         """
         whole, first, middle, last = kinds
         seen = False  # an interpolation
@@ -412,7 +412,7 @@ class _Lexer:
         else:
             inner.out.append(("string", strings.unescape(body.text, header.escapes, None), 0, len(body.text)))
         self.out.extend((kind, value, body.place(first), body.place(last)) for kind, value, first, last in inner.out)
-        self.warned.extend(inner.warned)
+        self.warnings.extend(inner.warnings)
         return after
 
     # --- templates --------------------------------------------------------------------------------------------

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from shared.errors import EvaluationError
 
 from ..values.core import Value
-from .base import UNDEF, Expansion, Guard, NotUndefType, OptionalType, PuppetType, VariantType
+from ..values.puppet_type import Expansion, Guard, PuppetType
+from .base import UNDEF, NotUndefType, OptionalType, VariantType
 from .normalization import normalized
 
 
@@ -30,7 +30,7 @@ class AliasType(PuppetType):
         self.recursive = False
 
     @property
-    def name(self) -> str:  # type: ignore[override]
+    def name(self) -> str:
         return self.alias
 
     @property
@@ -117,7 +117,7 @@ class AliasType(PuppetType):
     def parts(self) -> Iterable[PuppetType]:
         return (self.definition,)
 
-    def key(self) -> tuple[Any, ...]:
+    def key(self) -> tuple[object, ...]:
         return (self.alias,)
 
     @property

@@ -104,10 +104,12 @@ def _mapped(value: Value, forms: Mapping[type, Callable[[Any], Value]]) -> Value
     form = forms.get(kind)
     if form is not None:
         return form(value)
-    if kind is list:
+    if kind is not list and kind is not dict:
+        return value
+    if value.__class__ is list:
         items = [_mapped(item, forms) for item in value]
         return value if all(map(is_, items, value)) else items
-    if kind is dict:
+    if value.__class__ is dict:
         old = [part for entry in entries(value) for part in entry]
         new = [_mapped(part, forms) for part in old]
         return value if all(map(is_, new, old)) else {key_of(key): item for key, item in zip(new[::2], new[1::2], strict=True)}

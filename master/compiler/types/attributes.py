@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from ..values.core import Instance, Value
+from ..values.puppet_type import PuppetType
 from .aliases import AliasType
-from .base import PuppetType, VariantType, Wrapper, entry_for
+from .base import VariantType, Wrapper, entry_for
 from .containers import ArrayType, CollectionType, HashType, StructType, TupleType
 from .init import InitType
 from .objects import ObjectType
@@ -45,100 +46,100 @@ def _size(size: tuple[float, float] | None) -> Value:
     return None if size is None else IntegerType(*size)
 
 
-def _numeric(type_: Any) -> Attributes:
+def _numeric(type_: NumericType) -> Attributes:
     return [("from", None), ("to", None)]  # Integer and Float have none
 
 
-def _string(type_: Any) -> Attributes:
+def _string(type_: StringType) -> Attributes:
     return [("size_type_or_value", _size(type_.size) if type_.value is None else type_.value)]
 
 
-def _enum(type_: Any) -> Attributes:
+def _enum(type_: EnumType) -> Attributes:
     return [("values", list(type_.values)), ("case_insensitive", type_.any_case)]
 
 
-def _pattern(type_: Any) -> Attributes:
+def _pattern(type_: PatternType) -> Attributes:
     return [("patterns", [RegexpType(pattern) for pattern in type_.patterns])]
 
 
-def _regexp(type_: Any) -> Attributes:
+def _regexp(type_: RegexpType) -> Attributes:
     return [("pattern", None if type_.regexp is None else type_.regexp.source)]
 
 
-def _time(type_: Any) -> Attributes:
+def _time(type_: TimeType) -> Attributes:
     return [("from", type_.low), ("to", type_.high)]
 
 
-def _semver(type_: Any) -> Attributes:
+def _semver(type_: SemVerType) -> Attributes:
     return [("ranges", list(type_.ranges))]
 
 
-def _uri(type_: Any) -> Attributes:
+def _uri(type_: URIType) -> Attributes:
     return [("parameters", type_.matchers)]
 
 
-def _runtime(type_: Any) -> Attributes:
+def _runtime(type_: RuntimeType) -> Attributes:
     return [("runtime", type_.runtime), ("name_or_pattern", type_.pattern)]
 
 
-def _collection(type_: Any) -> Attributes:
+def _collection(type_: CollectionType) -> Attributes:
     return [("size_type", _size(type_.size))]
 
 
-def _array(type_: Any) -> Attributes:
+def _array(type_: ArrayType) -> Attributes:
     return [("element_type", type_.element)]
 
 
-def _hash(type_: Any) -> Attributes:
+def _hash(type_: HashType) -> Attributes:
     return [("key_type", type_.key_type), ("value_type", type_.value_type)]
 
 
-def _struct(type_: Any) -> Attributes:
+def _struct(type_: StructType) -> Attributes:
     elements: list[Value] = [
         Instance(_STRUCT_ELEMENT, {"key_type": element.key_type, "value_type": element.value_type}) for element in type_.elements
     ]
     return [("elements", elements)]
 
 
-def _tuple(type_: Any) -> Attributes:
+def _tuple(type_: TupleType) -> Attributes:
     return [("types", list(type_.types)), ("size_type", _size(type_.size))]
 
 
-def _variant(type_: Any) -> Attributes:
+def _variant(type_: VariantType) -> Attributes:
     return [("types", list(type_.types))]
 
 
-def _callable(type_: Any) -> Attributes:
+def _callable(type_: CallableType) -> Attributes:
     return [("param_types", type_.params), ("block_type", type_.block), ("return_type", type_.returns)]
 
 
-def _wrapper(type_: Any) -> Attributes:
+def _wrapper(type_: Wrapper) -> Attributes:
     return [("type", type_.type)]
 
 
-def _init(type_: Any) -> Attributes:
+def _init(type_: InitType) -> Attributes:
     return [("type", type_.type), ("init_args", list(type_.arguments))]
 
 
-def _resource(type_: Any) -> Attributes:
+def _resource(type_: ResourceEntryType) -> Attributes:
     return [("type_name", type_.type_name), ("title", type_.title)]
 
 
-def _class(type_: Any) -> Attributes:
+def _class(type_: ClassType) -> Attributes:
     return [("class_name", type_.class_name)]
 
 
-def _object(type_: Any) -> Attributes:
+def _object(type_: ObjectType) -> Attributes:
     return [("_pcore_init_hash", {})] if type_.notation() == "Object" else []
 
 
-def _alias(type_: Any) -> Attributes:
+def _alias(type_: AliasType) -> Attributes:
     names: Attributes = [("name", type_.alias), ("type_expr", None)]
     # One that leads back to itself has no end.
     return names if type_.recursive else [*names, ("resolved_type", type_.definition)]
 
 
-def _nothing(type_: Any) -> Attributes:
+def _nothing(type_: PuppetType) -> Attributes:
     return ()
 
 

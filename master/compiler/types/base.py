@@ -1,12 +1,13 @@
-"""The base of the type system: PuppetType, and the types that wrap others or choose among them."""
+"""The base of the type system: the types that wrap others or choose among them, and ranges."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
-from ..values.core import TypeValue, Value
+from ..values.core import Value
+from ..values.puppet_type import Expansion, Guard, PuppetType
 from ..values.text import float_text, quoted
 
 Entry = TypeVar("Entry")
@@ -14,91 +15,6 @@ Entry = TypeVar("Entry")
 INF: Final = math.inf
 Range: TypeAlias = "tuple[float, float]"
 """The smallest and the largest number, both included; ±INF where there is no limit."""
-
-Guard: TypeAlias = "set[tuple[int, int]] | None"
-"""Pairs of (alias, other type) that are being compared: where a recursive alias leads back to itself, the types are taken to fit."""
-
-Expansion: TypeAlias = "frozenset[str] | None"
-"""How aliases are printed: None: by name; else by name and definition, except the aliases whose names are in the set."""
-
-
-class PuppetType(TypeValue):
-    """
-    A type of the language. Types are immutable, and two are equal when their structures are.
-
-    Attributes:
-        name: the name in the language, without parameters.
-    """
-
-    __slots__ = ()
-    name: ClassVar[str] = "Any"
-
-    def instance(self, value: Value) -> bool:
-        """Return whether `value` is of this type."""
-        raise NotImplementedError
-
-    def accepts(self, other: PuppetType, guard: Guard) -> bool:
-        """Return whether `other` is this type or narrower; `other` is no Variant, Optional, NotUndef, alias or Unit."""
-        raise NotImplementedError
-
-    def assignable(self, other: PuppetType, guard: Guard = None) -> bool:
-        """Return whether every value of `other` is a value of this type."""
-        return other.assign_to(self, guard)
-
-    def assign_to(self, target: PuppetType, guard: Guard) -> bool:
-        """Return whether `target` accepts this type; wrappers override this and ask for each of their parts."""
-        return target.accepts(self, guard)
-
-    def generalized(self) -> PuppetType:
-        """Return this type without ranges, sizes and literal values."""
-        return self
-
-    def notation(self, expansion: Expansion = None) -> str:
-        """Return the type as the language writes it."""
-        parameters = self.parameters(expansion)
-        return f"{self.name}[{', '.join(parameters)}]" if parameters else self.name
-
-    def parameters(self, expansion: Expansion) -> list[str]:
-        """Return the texts between the brackets; an empty list for the bare type."""
-        return []
-
-    def resolved(self) -> PuppetType:
-        """Return the type that an alias stands for, through further aliases; of any other type, the type itself."""
-        return self
-
-    def parts(self) -> Iterable[PuppetType]:
-        """Return the types that this one contains."""
-        return ()
-
-    def key(self) -> tuple[Any, ...]:
-        """Return the data by which two types of one class are equal or not."""
-        return ()
-
-    def expanded(self) -> str:
-        """Return the type as text, aliases with their definitions."""
-        return self.notation(frozenset())
-
-    @property
-    def iterable_of(self) -> PuppetType | None:
-        """The type of the elements if values of this type can be iterated over; else None."""
-        return None
-
-    @property
-    def is_callable(self) -> bool:
-        """Whether this is a Callable, or a wrapper around one."""
-        return False
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (self.__class__ is other.__class__ and self.key() == other.key())
-
-    def __hash__(self) -> int:
-        return hash((self.__class__, self.key()))
-
-    def __str__(self) -> str:
-        return self.notation()
-
-    def __repr__(self) -> str:
-        return f"<{self}>"
 
 
 class AnyType(PuppetType):
@@ -157,7 +73,7 @@ class Wrapper(PuppetType):
     def __init__(self, type_: PuppetType | None = None) -> None:
         self.type = type_
 
-    def key(self) -> tuple[Any, ...]:
+    def key(self) -> tuple[object, ...]:
         return (self.type,)
 
     def parts(self) -> Iterable[PuppetType]:
@@ -259,7 +175,7 @@ class VariantType(PuppetType):
     def parts(self) -> Iterable[PuppetType]:
         return self.types
 
-    def key(self) -> tuple[Any, ...]:
+    def key(self) -> tuple[object, ...]:
         return (frozenset(self.types),)
 
     @property
@@ -290,7 +206,7 @@ class TypeReference(PuppetType):
     def parameters(self, expansion: Expansion) -> list[str]:
         return [quoted(self.text)]
 
-    def key(self) -> tuple[Any, ...]:
+    def key(self) -> tuple[object, ...]:
         return (self.text,)
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
+from ..values.puppet_type import PuppetType
 from ..values.text import inspect_object
 from . import containers, references, scalars
 from .aliases import builtin_alias
-from .base import ANY, UNDEF, NotUndefType, OptionalType, PuppetType, VariantType
+from .base import ANY, UNDEF, NotUndefType, OptionalType, VariantType
 from .data import DATA, RICH_DATA, RICH_DATA_KEY
 from .declare import define_object
 from .descriptions.inspection import inspect_type

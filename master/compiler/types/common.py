@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import reduce
 
-from .base import ANY, UNDEF, PuppetType, UnitType, VariantType
+from ..values.puppet_type import PuppetType
+from .base import ANY, UNDEF, UnitType, VariantType
 from .containers import ArrayType, HashType
 from .data import DATA, RICH_DATA
 from .references import CallableType, ClassType, ResourceEntryType, TypeType
@@ -78,4 +79,5 @@ def _common_string(one: StringType | EnumType, two: StringType | EnumType) -> Pu
 
 
 def common_of(types: Iterable[PuppetType]) -> PuppetType:
-    return reduce(common_type, types, UNDEF)  # type: ignore[arg-type]
+    nothing: PuppetType = UNDEF
+    return reduce(common_type, types, nothing)

@@ -3,28 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from ..values.core import Iterator, Value, value_of
+from ..values.puppet_type import Expansion, Guard, PuppetType
 from ..values.text import quoted
-from .base import (
-    ANY,
-    ANY_SIZE,
-    INF,
-    UNDEF,
-    UNIT,
-    Expansion,
-    Guard,
-    NotUndefType,
-    OptionalType,
-    PuppetType,
-    Range,
-    VariantType,
-    Wrapper,
-    as_size,
-    range_texts,
-    within,
-)
+from .base import ANY, ANY_SIZE, INF, UNDEF, UNIT, NotUndefType, OptionalType, Range, VariantType, Wrapper, as_size, range_texts, within
 from .scalars import StringType
 
 
@@ -43,8 +27,7 @@ class CollectionType(PuppetType):
         return self.size is None or self.size[0] <= count <= self.size[1]
 
     def instance(self, value: Value) -> bool:
-        kind = value.__class__
-        return (kind is list or kind is dict) and self.fits(len(value))
+        return (value.__class__ is list or value.__class__ is dict) and self.fits(len(value))
 
     def accepts(self, other: PuppetType, guard: Guard) -> bool:
         return isinstance(other, CollectionType | TupleType | StructType) and within(self.sizes, other.sizes)
@@ -55,7 +38,7 @@ class CollectionType(PuppetType):
     def parameters(self, expansion: Expansion) -> list[str]:
         return range_texts(self.size)
 
-    def key(self) -> tuple[Any, ...]:
+    def key(self) -> tuple[object, ...]:
         return (self.size,)
 
     @property
@@ -97,7 +80,7 @@ class ArrayType(CollectionType):
         sizes = range_texts(self.size)
         return [] if self.element == ANY and not sizes and self.size is None else [self.element.notation(expansion), *sizes]
 
-    def key(self) -> tuple[Any, ...]:
+    def key(self) -> tuple[object, ...]:
         return (self.element, self.size)
 
     def parts(self) -> Iterable[PuppetType]:
@@ -157,7 +140,7 @@ class HashType(CollectionType):
             return []
         return [self.key_type.notation(expansion), self.value_type.notation(expansion), *range_texts(self.size)]
 
-    def key(self) -> tuple[Any, ...]:
+    def key(self) -> tuple[object, ...]:
         return (self.key_type, self.value_type, self.size)
 
     def parts(self) -> Iterable[PuppetType]:
@@ -212,13 +195,13 @@ class TupleType(PuppetType):
             return all(self.at(index).assignable(other.element, guard) for index in range(count))
         return False
 
-    def generalized(self) -> PuppetType:
+    def generalized(self) -> TupleType:
         return TupleType([t.generalized() for t in self.types], self.size)
 
     def parameters(self, expansion: Expansion) -> list[str]:
         return [*[t.notation(expansion) for t in self.types], *range_texts(self.size)] if self.types else []
 
-    def key(self) -> tuple[Any, ...]:
+    def key(self) -> tuple[object, ...]:
         return (self.types, self.size)
 
     def parts(self) -> Iterable[PuppetType]:
@@ -323,7 +306,7 @@ class StructType(PuppetType):
             return []
         return ["{" + ", ".join(f"{e.shown_key()} => {e.value_type.notation(expansion)}" for e in self.elements) + "}"]
 
-    def key(self) -> tuple[Any, ...]:
+    def key(self) -> tuple[object, ...]:
         return (self.elements,)
 
     def parts(self) -> Iterable[PuppetType]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..values.core import value_of
+from ..values.core import Value, value_of
 from .aliases import AliasType, builtin_alias
 from .base import UNDEF, VariantType
 from .containers import ArrayType, HashType
@@ -24,20 +24,19 @@ class _DataType(AliasType):
         self._leaves = leaves
         self._rich = rich
 
-    def instance(self, value: object) -> bool:
-        kind = value.__class__
-        if kind in self._leaves:
+    def instance(self, value: Value) -> bool:
+        if value.__class__ in self._leaves:
             return True
-        if kind is list:
-            return all(map(self.instance, value))  # type: ignore[call-overload]
-        if kind is dict:
+        if value.__class__ is list:
+            return all(map(self.instance, value))
+        if value.__class__ is dict:
             if self._rich:
                 fits = RICH_DATA_KEY.instance
-                if not all(fits(value_of(k)) for k in value):  # type: ignore[attr-defined]
+                if not all(fits(value_of(k)) for k in value):
                     return False
-            elif not all(k.__class__ is str for k in value):  # type: ignore[attr-defined]
+            elif not all(k.__class__ is str for k in value):
                 return False
-            return all(map(self.instance, value.values()))  # type: ignore[attr-defined]
+            return all(map(self.instance, value.values()))
         return self._rich and super().instance(value)
 
 

@@ -14,9 +14,10 @@ from shared.errors import EvaluationError
 from shared.regexps import Regexp
 
 from ..values.core import DEFAULT, Value
-from ..values.text import program
+from ..values.puppet_type import PuppetType
+from ..values.text import program, to_s
 from ..values.versions import SemVer, SemVerRange
-from .base import ANY, INF, OptionalType, PuppetType
+from .base import ANY, INF, OptionalType
 from .containers import HashType, StructElement, StructType
 from .descriptions.describe import describe_mismatch
 from .infer import infer, infer_set
@@ -30,6 +31,9 @@ _KEYS: Final = (
     "annotations",
 )  # fmt: skip
 _ATTRIBUTE_KEYS: Final = ("type", "value", "kind", "final", "override", "annotations")
+_WRONG_INITIALIZER: Final = "object initializer has wrong type"
+_TYPE_NAME: Final = r"Pattern[/\A[A-Z][\w]*(?:::[A-Z][\w]*)*\z/]"
+_EQUALITY: Final = r"Variant[Pattern[/\A[a-z_]\w*\z/], Array[Pattern[/\A[a-z_]\w*\z/]]]"
 _KINDS: Final = ("constant", "derived", "given_or_derived", "reference")
 
 
@@ -38,7 +42,10 @@ _KINDS: Final = ("constant", "derived", "given_or_derived", "reference")
 
 def unnamed_object(definition: Mapping[str, Value]) -> ObjectType:
     """Return `Object[{…}]` as it stands in a type declaration: its definition is read when it gets its name."""
-    type_ = ObjectType(definition.get("name") or "Object")
+    name = definition.get("name") or "Object"
+    if not isinstance(name, str):
+        raise EvaluationError(f"{_WRONG_INITIALIZER}, entry 'name' expects a match for {_TYPE_NAME}, got {infer_set(name).name}")
+    type_ = ObjectType(name)
     type_.pending = partial(_define, definition=definition)
     return type_
 
@@ -59,28 +66,54 @@ def _define(type_: ObjectType, definition: Mapping[str, Value]) -> None:
     """Fill an Object type from its initializer hash; raise EvaluationError when that is wrong."""
     for key in definition:
         if key not in _KEYS:
-            raise EvaluationError(f"object initializer has wrong type, unrecognized key '{key}'")
+            raise EvaluationError(f"{_WRONG_INITIALIZER}, unrecognized key '{key}'")
     parent = definition.get("parent")
     if parent is not None:
         parent = parent.resolved() if isinstance(parent, PuppetType) else parent
         if not isinstance(parent, ObjectType):
-            raise EvaluationError(f"object initializer has wrong type, entry 'parent' expects an Object value, got {parent}")
+            raise EvaluationError(f"{_WRONG_INITIALIZER}, entry 'parent' expects an Object value, got {parent}")
         type_.parent = parent
-    for name, parameter in (definition.get("type_parameters") or {}).items():
-        type_.type_parameters[name] = parameter["type"] if isinstance(parameter, dict) else parameter
-    for name, initializer in (definition.get("attributes") or {}).items():
+    for name, parameter in _hash_entry(definition, "type_parameters").items():
+        parameter_type = parameter.get("type") if isinstance(parameter, dict) else parameter
+        if not isinstance(parameter_type, PuppetType):
+            got = infer_set(parameter_type).name
+            raise EvaluationError(f"type_parameter {type_.name}[{name}] has wrong type, expects a Type value, got {got}")
+        type_.type_parameters[name] = parameter_type
+    for name, initializer in _hash_entry(definition, "attributes").items():
         attribute = _attribute(type_, name, initializer)
         _check_override(type_, attribute)
         (type_.constants if attribute.kind == "constant" else type_.own)[name] = attribute
-    for name, initializer in (definition.get("functions") or {}).items():
+    for name, initializer in _hash_entry(definition, "functions").items():
         type_.functions[name] = _function(type_, name, initializer)
-    for name, value in (definition.get("constants") or {}).items():
+    for name, value in _hash_entry(definition, "constants").items():
         type_.constants[name] = ObjectAttribute(name, infer(value).generalized(), value, "constant")
     equality = definition.get("equality")
     if equality is not None:
+        if not isinstance(equality, str | list):
+            raise EvaluationError(f"{_WRONG_INITIALIZER}, entry 'equality' expects a match for {_EQUALITY}, got {infer_set(equality).name}")
         type_.equality = (equality,) if isinstance(equality, str) else tuple(equality)
         _check_equality(type_, type_.equality)
     type_.include_type = definition.get("equality_include_type", True) is not False
+
+
+def _hash_entry(definition: Mapping[str, Value], key: str) -> dict[str, Value]:
+    """Return a part of an initializer that is a hash with names; empty when it is not there, EvaluationError when it is something else."""
+    part = definition.get(key)
+    if part is None:
+        return {}
+    if not isinstance(part, dict):
+        raise EvaluationError(f"{_WRONG_INITIALIZER}, entry '{key}' expects a Hash value, got {infer_set(part).name}")
+    return part
+
+
+def _flag(initializer: Mapping[str, Value], key: str, subject: str) -> bool:
+    """Return an entry of the initializer of an attribute or function that is true or false, false when it is not there."""
+    value = initializer.get(key, False)
+    if not isinstance(value, bool):
+        raise EvaluationError(
+            f"initializer for {subject} has wrong type, entry '{key}' expects a Boolean value, got {infer_set(value).name}"
+        )
+    return value
 
 
 def _attribute(owner: ObjectType, name: str, initializer: Value) -> ObjectAttribute:
@@ -103,7 +136,8 @@ def _attribute(owner: ObjectType, name: str, initializer: Value) -> ObjectAttrib
     _check_kind(f"attribute {owner.name}[{name}] of kind '{kind}'", initializer)
     if default is not NO_DEFAULT and default is not DEFAULT and not type_.instance(default):
         raise EvaluationError(describe_mismatch(f"attribute {owner.name}[{name}] value has wrong type,", type_, infer_set(default)))
-    return ObjectAttribute(name, type_, default, kind, initializer.get("override", False), initializer.get("final", False))
+    subject = f"attribute {owner.name}[{name}]"
+    return ObjectAttribute(name, type_, default, kind, _flag(initializer, "override", subject), _flag(initializer, "final", subject))
 
 
 def _check_kind(subject: str, initializer: Mapping[str, Value]) -> None:
@@ -137,6 +171,7 @@ def _function(owner: ObjectType, name: str, initializer: Value) -> ObjectAttribu
     """Return a declared method; only Ruby code could implement it, so that it cannot be called."""
     subject = f"function {owner.name}[{name}]"
     options = initializer if isinstance(initializer, dict) else {"type": initializer}
+    override = _flag(options, "override", f"function '{name}'")
     type_ = options.get("type")
     callable_type = type_.resolved() if isinstance(type_, PuppetType) else type_
     if not isinstance(callable_type, CallableType):
@@ -147,11 +182,11 @@ def _function(owner: ObjectType, name: str, initializer: Value) -> ObjectAttribu
     if parent is not None and (name in parent.attributes or parent.constant(name) is not None):
         raise EvaluationError(f"{subject} attempts to override attribute {parent.owner_of(name)}[{name}]")
     inherited = parent.function(name) if parent is not None else None
-    if inherited is not None and not options.get("override", False):
+    if inherited is not None and not override:
         raise EvaluationError(f"{subject} attempts to override function {inherited[0]}[{name}] without having override => true")
-    if inherited is None and options.get("override", False):
+    if inherited is None and override:
         raise EvaluationError(f"expected {subject} to override an inherited function, but no such function was found")
-    return ObjectAttribute(name, callable_type, override=options.get("override", False), final=options.get("final", False))
+    return ObjectAttribute(name, callable_type, override=override, final=_flag(options, "final", f"function '{name}'"))
 
 
 def _check_override(type_: ObjectType, attribute: ObjectAttribute) -> None:
@@ -225,7 +260,7 @@ _TYPE_SET_INITIALIZER: Final = _struct(
 )
 
 
-def define_type_set(name: str, definition: Mapping[str, Value]) -> TypeSetType:
+def define_type_set(name: str, definition: dict[str, Value]) -> TypeSetType:
     """
     Return the type set of a definition; `TypeSetType.resolve` is still to find the types that it names.
 
@@ -235,16 +270,16 @@ def define_type_set(name: str, definition: Mapping[str, Value]) -> TypeSetType:
     if not _TYPE_SET_INITIALIZER.instance(definition):
         subject = "TypeSet initializer has wrong type,"
         raise EvaluationError(describe_mismatch(subject, _TYPE_SET_INITIALIZER, infer_set(definition)))
-    version = SemVer.parse(definition["pcore_version"])
+    version = SemVer.parse(to_s(definition["pcore_version"]))
     if not _PCORE_VERSIONS.includes(version):
         raise EvaluationError(
             f"The pcore version for TypeSet '{name}' is not understood by this runtime. Expected range {_PCORE_VERSIONS}, got {version}"
         )
     type_set = TypeSetType(name, definition)
     if "version" in definition:
-        type_set.version = SemVer.parse(definition["version"])
-    for alias in definition.get("references", {}):
-        if alias in definition.get("types", {}):
+        type_set.version = SemVer.parse(to_s(definition["version"]))
+    for alias in type_set.part("references"):
+        if alias in type_set.part("types"):
             raise EvaluationError(
                 f"TypeSet '{name}' references a TypeSet using alias '{alias}'. The alias collides with the name of a declared type"
             )

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from shared.regexps import Regexp
 
 from ..values.core import DEFAULT, Binary, Deferred, Instance, Iterator, LambdaValue, Sensitive, Value, value_of
+from ..values.puppet_type import PuppetType
 from ..values.times import Timespan, Timestamp
 from ..values.uris import URI
 from ..values.versions import SemVer, SemVerRange
 from . import containers, scalars
-from .base import UNDEF, PuppetType, VariantType
+from .base import UNDEF, VariantType
 from .common import common_of
 from .objects import DEFERRED, ObjectExtension, ObjectType
 from .references import TypeType
@@ -27,12 +28,11 @@ def _instance_type(value: Instance) -> PuppetType:
 
 def infer(value: Value) -> PuppetType:
     """Return the type of `value`; the elements of a collection get their common type."""
-    kind = value.__class__
-    if kind is list:
+    if value.__class__ is list:
         if not value:
             return containers.EMPTY_ARRAY
         return containers.ArrayType(common_of(map(infer, value)), (len(value), len(value)))
-    if kind is dict:
+    if value.__class__ is dict:
         if not value:
             return containers.EMPTY_HASH
         keys = common_of(infer(value_of(k)) for k in value)
@@ -42,10 +42,9 @@ def infer(value: Value) -> PuppetType:
 
 def infer_set(value: Value) -> PuppetType:
     """Return the type of `value` with the type of every element: arrays as tuples, hashes with string keys as structs."""
-    kind = value.__class__
-    if kind is list:
+    if value.__class__ is list:
         return containers.TupleType([infer_set(item) for item in value]) if value else containers.EMPTY_ARRAY
-    if kind is dict:
+    if value.__class__ is dict:
         if not value:
             return containers.EMPTY_HASH
         if all(k.__class__ is str and k for k in value):
@@ -53,54 +52,55 @@ def infer_set(value: Value) -> PuppetType:
             return containers.StructType([containers.StructElement(literal(None, k), infer_set(v)) for k, v in value.items()])
         keys = VariantType.of([infer_set(value_of(k)) for k in value])
         return containers.HashType(keys, VariantType.of([infer_set(v) for v in value.values()]), (len(value), len(value)))
-    if kind is SemVer:
+    if value.__class__ is SemVer:
         return scalars.SemVerType([SemVerRange.between(value, value)])
     return _infer_single(value)
 
 
 def _infer_single(value: Value) -> PuppetType:
-    kind = value.__class__
-    if kind is str:
+    if value.__class__ is str:
         return scalars.StringType(None, value)
-    if kind is int:
+    if value.__class__ is int:
         return scalars.IntegerType(value, value)
-    if kind is float:
+    if value.__class__ is float:
         return scalars.FloatType(value, value)
     if value is None:
         return UNDEF
-    if kind is bool:
+    if value.__class__ is bool:
         return scalars.BooleanType(value)
     if isinstance(value, PuppetType):
         return TypeType(value)
     if value is DEFAULT:
         return scalars.DefaultType()
-    if kind is Sensitive:
+    if value.__class__ is Sensitive:
         return scalars.SensitiveType(infer(value.unwrap()))
-    if kind is Instance:
+    if value.__class__ is Instance:
         return _instance_type(value)
-    if kind is Timespan:
+    if value.__class__ is Timespan:
         return scalars.TimespanType(value, value)
-    if kind is Timestamp:
+    if value.__class__ is Timestamp:
         return scalars.TimestampType(value, value)
-    if kind is Iterator:
+    if value.__class__ is Iterator:
         if value.element_type is None:
             return scalars.RuntimeType("ruby", "Puppet::Pops::Types::Iterable::TreeIterator")
         return containers.IteratorType(value.element_type)
-    if kind is URI:
+    if value.__class__ is URI:
         return scalars.URIType.of_uri(value)
-    simple = {Regexp: scalars.RegexpType, Binary: scalars.BinaryType, SemVer: scalars.SemVerType, SemVerRange: scalars.SemVerRangeType}
-    if kind is Regexp:
+    if value.__class__ is Regexp:
         return scalars.RegexpType(value)
-    if kind is Deferred:
+    if value.__class__ is Deferred:
         return DEFERRED
-    if kind in simple:
-        plain: PuppetType = simple[kind]()
-        return plain
+    if value.__class__ is Binary:
+        return scalars.BinaryType()
+    if value.__class__ is SemVer:
+        return scalars.SemVerType()
+    if value.__class__ is SemVerRange:
+        return scalars.SemVerRangeType()
     if isinstance(value, LambdaValue):
-        return value.type  # type: ignore[no-any-return]
-    return scalars.RuntimeType("python", f"{kind.__module__}.{kind.__qualname__}")
+        return value.type
+    return scalars.RuntimeType("python", f"{value.__class__.__module__}.{value.__class__.__qualname__}")
 
 
-def arguments_type(args: Sequence[Value], block: Value = None) -> PuppetType:
+def arguments_type(args: Sequence[Value], block: LambdaValue | None = None) -> PuppetType:
     """Return the type of a call's arguments in full detail, the lambda `block` last unless it is None."""
     return infer_set([*args, block] if block is not None else list(args))

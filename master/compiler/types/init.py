@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ..values.core import Value
+from ..values.puppet_type import Expansion, Guard, PuppetType
 from ..values.text import program
-from .base import Expansion, Guard, PuppetType, Wrapper
+from .base import Wrapper
 from .data import RICH_DATA
 
 
@@ -71,5 +72,5 @@ class InitType(Wrapper):
     def parameters(self, expansion: Expansion) -> list[str]:
         return [] if self.type is None else [self.type.notation(expansion), *map(program, self.arguments)]
 
-    def key(self) -> tuple[Any, ...]:
+    def key(self) -> tuple[object, ...]:
         return (self.type, self.arguments)

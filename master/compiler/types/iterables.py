@@ -7,10 +7,13 @@ from collections.abc import Iterable
 from shared.errors import EvaluationError
 
 from ..values.core import Iterator, Value, entries
+from ..values.puppet_type import Guard, PuppetType
 from .aliases import AliasType
-from .base import ANY, AnyType, Guard, PuppetType, Wrapper
+from .base import ANY, AnyType, Wrapper
 from .infer import infer
 from .scalars import EnumType, IntegerType
+
+_ITERABLE = frozenset((list, dict, str, Iterator))
 
 
 class IterableType(Wrapper):
@@ -22,12 +25,11 @@ class IterableType(Wrapper):
 
     def instance(self, value: Value) -> bool:
         if self._any():
-            kind = value.__class__
-            if kind is list or kind is dict or kind is str or kind is Iterator or isinstance(value, EnumType):
+            if value.__class__ in _ITERABLE or isinstance(value, EnumType):
                 return True
             if isinstance(value, AliasType):
                 return self.instance(value.resolved())
-            return (kind is int and value >= 0) or (isinstance(value, IntegerType) and value.finite)
+            return (value.__class__ is int and value >= 0) or (isinstance(value, IntegerType) and value.finite)
         return self.assignable(infer(value))
 
     def accepts(self, other: PuppetType, guard: Guard) -> bool:
@@ -51,14 +53,13 @@ def elements(value: Value) -> Iterable[Value]:
     Raises:
         EvaluationError: values of this kind cannot be iterated over.
     """
-    kind = value.__class__
-    if kind is list:
-        return value  # type: ignore[no-any-return]
-    if kind is dict:
+    if value.__class__ is list:
+        return value
+    if value.__class__ is dict:
         return [[k, v] for k, v in entries(value)]
-    if kind is str:
+    if value.__class__ is str:
         return list(value)
-    if kind is int:
+    if value.__class__ is int:
         return range(value)
     if isinstance(value, PuppetType):
         value = value.resolved()
@@ -66,8 +67,8 @@ def elements(value: Value) -> Iterable[Value]:
         return range(int(value.low), int(value.high) + 1)
     if isinstance(value, EnumType):
         return value.values
-    if kind is Iterator:
-        return value  # type: ignore[no-any-return]
+    if value.__class__ is Iterator:
+        return value
     raise EvaluationError(f"{value} is not Iterable")
 
 

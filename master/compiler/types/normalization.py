@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from functools import singledispatch
-from typing import TypeAlias
+from typing import TypeVar
 
+from ..values.puppet_type import PuppetType
 from ..values.text import ascii_fold
-from .base import ANY, UNDEF, NotUndefType, OptionalType, PuppetType, VariantType, Wrapper
+from .base import ANY, UNDEF, NotUndefType, OptionalType, VariantType, Wrapper
 from .containers import ARRAY, ArrayType, CollectionType, HashType, StructType, TupleType
 from .references import CallableType
 from .scalars import EnumType, FloatType, IntegerType, PatternType, SemVerType, StringType, TimespanType, TimestampType
 
-Ranged: TypeAlias = "IntegerType | FloatType | TimespanType | TimestampType"
+Ranged = TypeVar("Ranged", IntegerType, FloatType, TimespanType, TimestampType)
 
 
 @singledispatch
@@ -97,8 +98,10 @@ def _normalized_variant(variant: VariantType) -> PuppetType:
     versions = [t for t in types if isinstance(t, SemVerType)]
     if len(versions) > 1:
         types = [SemVerType([r for t in versions for r in t.ranges]), *(t for t in types if not isinstance(t, SemVerType))]
-    for kind in (IntegerType, FloatType, TimespanType, TimestampType):
-        types = _merged_ranges(kind, types)
+    types = _merged_ranges(IntegerType, types)
+    types = _merged_ranges(FloatType, types)
+    types = _merged_ranges(TimespanType, types)
+    types = _merged_ranges(TimestampType, types)
     return VariantType.of(types)
 
 
@@ -132,7 +135,7 @@ def _literals(type_: PuppetType) -> tuple[str, ...]:
 
 
 def _merged_ranges(kind: type[Ranged], types: list[PuppetType]) -> list[PuppetType]:
-    ranges = [t for t in types if type(t) is kind]
+    ranges = [t for t in types if isinstance(t, kind) and type(t) is kind]
     if len(ranges) < 2:
         return types
     merged: list[PuppetType] = []
@@ -158,4 +161,4 @@ def _joined(one: Ranged, two: Ranged) -> Ranged | None:
         return None
     first = one if low <= other_low else two
     last = one if high >= other_high else two
-    return one.__class__(first.low, last.high)  # type: ignore[arg-type]
+    return one.__class__(first.low, last.high)

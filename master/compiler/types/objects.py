@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from shared.errors import EvaluationError
 from shared.regexps import Regexp
 
 from ..values.comparison import matches
-from ..values.core import DEFAULT, Deferred, Instance, Value, is_same
+from ..values.core import DEFAULT, Deferred, Instance, Sensitive, Value, is_same
+from ..values.puppet_type import Expansion, Guard, InstanceType, PuppetType
 from ..values.text import program
-from .base import INF, Expansion, Guard, OptionalType, PuppetType
+from .base import INF, OptionalType
 from .containers import ArrayType, StructElement, StructType
 from .scalars import PatternType, StringType
 
-NO_DEFAULT: Final = object()
+NO_DEFAULT: Final[Value] = Sensitive(None)  # only its identity counts, and no manifest can have this object
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class ObjectAttribute:
         return "{" + ", ".join(parts) + "}"
 
 
-class ObjectType(PuppetType):
+class ObjectType(InstanceType):
     """
     An Object type; the type called `Object` without attributes accepts every other one.
 
@@ -76,7 +77,7 @@ class ObjectType(PuppetType):
         self.pending: Callable[[ObjectType], None] | None = None
 
     @property
-    def name(self) -> str:  # type: ignore[override]
+    def name(self) -> str:
         return self._name
 
     def take_name(self, name: str) -> ObjectType:
@@ -144,11 +145,13 @@ class ObjectType(PuppetType):
         """Return an instance with these attributes, which are checked already; missing ones get their defaults."""
         attributes = {a.name: values.get(a.name, a.default) for a in self.attributes.values() if a.kind != "derived"}
         if self is DEFERRED:
-            return Deferred(attributes["name"], attributes.get("arguments"))
+            name, arguments = attributes["name"], attributes.get("arguments")
+            assert isinstance(name, str)
+            assert arguments is None or isinstance(arguments, list)
+            return Deferred(name, arguments)
         return Instance(self, attributes)
 
     def member(self, instance: Instance, name: str) -> Value:
-        """Return the attribute or constant `name`; raise KeyError when there is none, EvaluationError when only Ruby implements it."""
         if name in instance.attributes:
             return instance.attributes[name]
         constant = self.constant(name)
@@ -163,7 +166,6 @@ class ObjectType(PuppetType):
         raise KeyError(name)
 
     def init_hash(self, instance: Instance) -> dict[str, Value]:
-        """Return the attributes of an instance that differ from their defaults."""
         defaults = {a.name: a.default for a in self.attributes.values()}
         return {n: v for n, v in instance.attributes.items() if defaults.get(n, NO_DEFAULT) is NO_DEFAULT or not is_same(v, defaults[n])}
 
@@ -174,10 +176,9 @@ class ObjectType(PuppetType):
         return all(n in two.attributes and is_same(one.attributes[n], two.attributes[n]) for n in names)
 
     def instance(self, value: Value) -> bool:
-        kind = value.__class__
-        if kind is Instance:
+        if value.__class__ is Instance:
             return self.accepts(value.type, None)
-        if kind is Deferred:
+        if value.__class__ is Deferred:
             return self.name in ("Deferred", "Object")
         # A type is an object of the type that describes it, as every type of the language has one.
         return self._is_any_object and isinstance(value, PuppetType)
@@ -226,7 +227,7 @@ class ObjectType(PuppetType):
             parts.append(f"equality => {program(list(self.equality))}")
         return "Object[{" + ", ".join(parts) + "}]"
 
-    def key(self) -> tuple[Any, ...]:
+    def key(self) -> tuple[object, ...]:
         return (self.name, tuple(self.own))
 
 
@@ -241,7 +242,7 @@ class ObjectExtension(PuppetType):
         self.arguments = dict(arguments)
 
     def instance(self, value: Value) -> bool:
-        if not self.base.instance(value):
+        if not isinstance(value, Instance) or not self.base.instance(value):
             return False
         return all(matches(value.attributes.get(name), argument) for name, argument in self.arguments.items())
 
@@ -255,7 +256,7 @@ class ObjectExtension(PuppetType):
         last = max((names.index(name) for name in self.arguments), default=-1)
         return f"{self.base.name}[{', '.join(program(self.arguments.get(name, DEFAULT)) for name in names[: last + 1])}]"
 
-    def key(self) -> tuple[Any, ...]:
+    def key(self) -> tuple[object, ...]:
         return (self.base, program(self.arguments))
 
 

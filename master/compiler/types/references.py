@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from ..values.core import LambdaValue, Value
+from ..values.puppet_type import Expansion, Guard, PuppetType
 from ..values.text import quoted
-from .base import ANY, UNDEF, AnyType, Expansion, Guard, PuppetType, UnitType, Wrapper, range_texts
+from .base import ANY, UNDEF, AnyType, UnitType, Wrapper, range_texts
 from .containers import TupleType
 from .scalars import EnumType, IntegerType
 
@@ -63,7 +63,7 @@ class CallableType(PuppetType):
 
     def generalized(self) -> PuppetType:
         params = self.params.generalized() if self.params is not None else None
-        return CallableType(params, self.block and self.block.generalized(), self.returns and self.returns.generalized())  # type: ignore[arg-type]
+        return CallableType(params, self.block and self.block.generalized(), self.returns and self.returns.generalized())
 
     def parameters(self, expansion: Expansion) -> list[str]:
         if self.returns is None:
@@ -76,7 +76,7 @@ class CallableType(PuppetType):
         texts += range_texts(params.size) if params.types else ["0", "0"]
         return texts + ([self.block.notation(expansion)] if self.block is not None else [])
 
-    def key(self) -> tuple[Any, ...]:
+    def key(self) -> tuple[object, ...]:
         return (self.params, self.block, self.returns)
 
     def parts(self) -> Iterable[PuppetType]:
@@ -113,7 +113,7 @@ class ClassType(CatalogEntryType):
     def parameters(self, expansion: Expansion) -> list[str]:
         return [] if self.class_name is None else [self.class_name]
 
-    def key(self) -> tuple[Any, ...]:
+    def key(self) -> tuple[object, ...]:
         return (self.class_name,)
 
 
@@ -142,7 +142,7 @@ class ResourceEntryType(CatalogEntryType):
             return "Resource"
         return self.type_name if self.title is None else f"{self.type_name}[{quoted(self.title)}]"
 
-    def key(self) -> tuple[Any, ...]:
+    def key(self) -> tuple[object, ...]:
         return (self.lower, self.title)
 
 

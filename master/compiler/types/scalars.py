@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from shared.errors import EvaluationError
 from shared.regexps import Regexp
 
 from ..values.comparison import matches
 from ..values.core import DEFAULT, Binary, Sensitive, Value
+from ..values.puppet_type import Expansion, Guard, PuppetType
 from ..values.text import ascii_fold, program, quoted
 from ..values.times import Timespan, Timestamp
 from ..values.uris import URI
 from ..values.versions import SemVer, SemVerRange
-from .base import ANY, ANY_SIZE, INF, AnyType, Expansion, Guard, PuppetType, Range, Wrapper, as_size, range_texts, within
+from .base import ANY, ANY_SIZE, INF, AnyType, Range, Wrapper, as_size, range_texts, within
 
 
 class DefaultType(PuppetType):
@@ -76,7 +77,7 @@ class RangeType(ScalarDataType):
     def parameters(self, expansion: Expansion) -> list[str]:
         return range_texts(self.range)
 
-    def key(self) -> tuple[Any, ...]:
+    def key(self) -> tuple[object, ...]:
         return (self.low, self.high)
 
 
@@ -85,8 +86,7 @@ class NumericType(RangeType):
     name = "Numeric"
 
     def instance(self, value: Value) -> bool:
-        kind = value.__class__
-        return (kind is int or kind is float) and self.low <= value <= self.high
+        return (value.__class__ is int or value.__class__ is float) and self.low <= value <= self.high
 
     def accepts(self, other: PuppetType, guard: Guard) -> bool:
         return isinstance(other, RangeType) and self.low <= other.low and self.high >= other.high
@@ -141,7 +141,7 @@ class BooleanType(ScalarDataType):
     def parameters(self, expansion: Expansion) -> list[str]:
         return [] if self.value is None else ["true" if self.value else "false"]
 
-    def key(self) -> tuple[Any, ...]:
+    def key(self) -> tuple[object, ...]:
         return (self.value,)
 
 
@@ -191,7 +191,7 @@ class StringType(ScalarDataType):
     def parameters(self, expansion: Expansion) -> list[str]:
         return range_texts(self.size)
 
-    def key(self) -> tuple[Any, ...]:
+    def key(self) -> tuple[object, ...]:
         return (self.size, self.value)
 
     @property
@@ -234,7 +234,7 @@ class EnumType(ScalarDataType):
     def parameters(self, expansion: Expansion) -> list[str]:
         return [quoted(v) for v in self.values] + (["true"] if self.any_case else [])
 
-    def key(self) -> tuple[Any, ...]:
+    def key(self) -> tuple[object, ...]:
         return (self.values, self.any_case)
 
     @property
@@ -264,7 +264,7 @@ class PatternType(ScalarDataType):
     def parameters(self, expansion: Expansion) -> list[str]:
         return [str(p) for p in self.patterns]
 
-    def key(self) -> tuple[Any, ...]:
+    def key(self) -> tuple[object, ...]:
         return (frozenset(self.patterns),)
 
 
@@ -284,7 +284,7 @@ class RegexpType(ScalarType):
     def parameters(self, expansion: Expansion) -> list[str]:
         return [] if self.regexp is None else [str(self.regexp)]
 
-    def key(self) -> tuple[Any, ...]:
+    def key(self) -> tuple[object, ...]:
         return (self.regexp,)
 
 
@@ -322,7 +322,7 @@ class TimeType(ScalarType):
         low = "default" if self.low is None else f"'{self.low}'"
         return [low] if self.high is None or self.high == self.low else [low, f"'{self.high}'"]
 
-    def key(self) -> tuple[Any, ...]:
+    def key(self) -> tuple[object, ...]:
         return (self.low, self.high)
 
 
@@ -356,7 +356,7 @@ class SemVerType(ScalarType):
     def parameters(self, expansion: Expansion) -> list[str]:
         return [f"'{r}'" for r in self.ranges]
 
-    def key(self) -> tuple[Any, ...]:
+    def key(self) -> tuple[object, ...]:
         return (self.ranges,)
 
 
@@ -420,12 +420,8 @@ class URIType(PuppetType):
             return False
         theirs = other.matchers or {}
         return all(
-            n in theirs
-            and (
-                matches(theirs[n], mine)
-                or (isinstance(mine, PuppetType) and isinstance(theirs[n], PuppetType) and mine.assignable(theirs[n]))
-            )
-            for n, mine in (self.matchers or {}).items()
+            name in theirs and (matches(theirs[name], mine) or _is_assignable(mine, theirs[name]))
+            for name, mine in (self.matchers or {}).items()
         )
 
     def generalized(self) -> PuppetType:
@@ -434,8 +430,12 @@ class URIType(PuppetType):
     def parameters(self, expansion: Expansion) -> list[str]:
         return [] if self.matchers is None else [program(self.matchers)]
 
-    def key(self) -> tuple[Any, ...]:
+    def key(self) -> tuple[object, ...]:
         return (tuple(sorted((self.matchers or {}).items(), key=lambda item: item[0])),)
+
+
+def _is_assignable(matcher: Value, other: Value) -> bool:
+    return isinstance(matcher, PuppetType) and isinstance(other, PuppetType) and matcher.assignable(other)
 
 
 class SensitiveType(Wrapper):
@@ -476,5 +476,5 @@ class RuntimeType(PuppetType):
     def parameters(self, expansion: Expansion) -> list[str]:
         return [] if self.runtime is None else [self.runtime] + ([program(self.pattern)] if self.pattern is not None else [])
 
-    def key(self) -> tuple[Any, ...]:
+    def key(self) -> tuple[object, ...]:
         return (self.runtime, self.pattern)

@@ -9,10 +9,10 @@ from typing import Any, Final
 from shared.errors import EvaluationError
 
 from ..values.core import Value
+from ..values.puppet_type import Guard, PuppetType
 from ..values.text import program
 from ..values.versions import SemVer, SemVerRange
 from .aliases import AliasType
-from .base import Guard, PuppetType
 from .objects import ObjectType
 
 _BARE: Final = (
@@ -30,15 +30,20 @@ class TypeSetType(PuppetType):
 
     __slots__ = ("_name", "definition", "members", "version")
 
-    def __init__(self, name: str, definition: Mapping[str, Value] | None = None) -> None:
+    def __init__(self, name: str, definition: dict[str, Value] | None = None) -> None:
         self._name = name
         self.definition = definition
         self.version: SemVer | None = None
         self.members: dict[str, PuppetType] = {}
 
     @property
-    def name(self) -> str:  # type: ignore[override]
+    def name(self) -> str:
         return self._name
+
+    def part(self, key: str) -> dict[str, Any]:
+        """Return the `types` or `references` of the definition; empty when it has none."""
+        part = (self.definition or {}).get(key)
+        return part if isinstance(part, dict) else {}
 
     def resolve(self, find: Callable[[str], PuppetType | None], member: Callable[[str], PuppetType | None]) -> None:
         """
@@ -50,10 +55,9 @@ class TypeSetType(PuppetType):
         Raises:
             EvaluationError: a referenced set does not exist or has another version, or a member is no type.
         """
-        definition = self.definition or {}
-        for reference in definition.get("references", {}).values():
+        for reference in self.part("references").values():
             self._check_reference(reference["name"], SemVerRange.parse(reference["version_range"]), find)
-        for short, full in definition.get("types", {}).items():
+        for short, full in self.part("types").items():
             type_ = member(full) if isinstance(full, str) else None
             if type_ is None:
                 raise EvaluationError(
@@ -94,7 +98,7 @@ class TypeSetType(PuppetType):
             shown = [f"{short} => {self._short(short, frozenset())}" for short in self.members]
             parts.append("types => {" + ", ".join(shown) + "}")
         if "references" in self.definition:
-            shown = [f"{alias} => {_reference(entry)}" for alias, entry in self.definition["references"].items()]
+            shown = [f"{alias} => {_reference(entry)}" for alias, entry in self.part("references").items()]
             parts.append("references => {" + ", ".join(shown) + "}")
         return "TypeSet[{" + ", ".join(parts) + "}]"
 
@@ -107,7 +111,7 @@ class TypeSetType(PuppetType):
             text = type_.definition_text().replace(f"name => {program(type_.name)}, ", "", 1)
         else:
             text = type_.definition.notation(None) if isinstance(type_, AliasType) else str(type_)
-        others = {entry["name"]: alias for alias, entry in (self.definition or {}).get("references", {}).items()}
+        others = {entry["name"]: alias for alias, entry in self.part("references").items()}
         names = re.compile(rf"'(?:[^'\\]|\\.)*'|\b({'|'.join([self.name, *others])})::(\w+)\b")
 
         def member_text(match: re.Match[str]) -> str:
@@ -123,7 +127,7 @@ class TypeSetType(PuppetType):
     def __str__(self) -> str:
         return self.definition_text()
 
-    def key(self) -> tuple[Any, ...]:
+    def key(self) -> tuple[object, ...]:
         return (self.name,)
 
 

@@ -6,7 +6,8 @@ from typing import Final
 
 from shared.regexps import Regexp
 
-from .core import DEFAULT, Binary, Deferred, Instance, Iterator, Sensitive, TypeValue, Value
+from .core import DEFAULT, Binary, Deferred, Instance, Iterator, Sensitive, Value
+from .puppet_type import PuppetType
 from .times import Timespan, Timestamp
 from .uris import URI
 from .versions import SemVer, SemVerRange
@@ -34,7 +35,7 @@ _LABELS: Final = {
 
 def label(value: Value) -> str:
     """Return the kind of a value for a message: `Integer`, `Undef Value`, `Notify['a']-Type`."""
-    if isinstance(value, TypeValue):
+    if isinstance(value, PuppetType):
         return f"{value}-Type"
     if value is DEFAULT:
         return "Symbol"
@@ -57,7 +58,7 @@ def uppercase_article(noun: str) -> str:
 
 def ruby_class(value: Value) -> str:
     """Return the name of the value's class in Ruby, for messages in which the reference shows it."""
-    if isinstance(value, TypeValue):
+    if isinstance(value, PuppetType):
         return f"Puppet::Pops::Types::P{value.pcore_name}"
     if value is DEFAULT:
         return "Symbol"
@@ -66,6 +67,11 @@ def ruby_class(value: Value) -> str:
     if value.__class__ is bool:
         return "TrueClass" if value else "FalseClass"
     return _RUBY_CLASSES.get(value.__class__) or label(value)
+
+
+def implicit_kind(value: Value) -> str:
+    """Return how Ruby calls a value that it cannot convert: `no implicit conversion of nil into String`."""
+    return {type(None): "nil", bool: "true" if value is True else "false"}.get(value.__class__) or label(value)
 
 
 _RUBY_CLASSES: Final = {

@@ -15,11 +15,11 @@ _URI_PARTS: Final = frozenset(("scheme", "userinfo", "host", "port", "path", "qu
 
 def member(value: Value, name: str) -> Value:
     """Return the member `name` of a value whose class is in WITH_MEMBERS; raise KeyError when it has none of that name."""
-    kind = value.__class__
-    if kind is Instance:
+    if value.__class__ is Instance:
         if name == "message" and value.type.name == "Error":
             return value.attributes["msg"]
         return value.type.member(value, name)
-    if (kind is URI and name in _URI_PARTS) or (kind is Deferred and name in ("name", "arguments")):
-        return getattr(value, name)
+    if (value.__class__ is URI and name in _URI_PARTS) or (value.__class__ is Deferred and name in ("name", "arguments")):
+        part: Value = getattr(value, name)
+        return part
     raise KeyError(name)

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any
+from typing import TypeAlias
 
 from shared.errors import EvaluationError
+
+from .core import Value
+
+Number: TypeAlias = int | float
+"""An Integer or a Float; never a bool, although Python counts those among the integers."""
 
 MIN_INTEGER = -(2**63)
 MAX_INTEGER = 2**63 - 1
@@ -25,18 +30,17 @@ def parse_integer(text: str, base: int = 10) -> int:
     return int(text, base)
 
 
-def to_number(value: Any) -> int | float | None:
+def to_number(value: Value) -> Number | None:
     """Return `value` as a number when it is a number or a string that holds one; else None."""
-    kind = value.__class__
-    if kind is int or kind is float:
-        return value  # type: ignore[no-any-return]
-    if kind is not str:
+    if value.__class__ is int or value.__class__ is float:
+        return value
+    if value.__class__ is not str:
         return None
     match = _NUMERIC.fullmatch(value.removeprefix("::"))
     if not match:
         return None
     sign, hexadecimal, digits, rest = match.groups()
-    number: int | float
+    number: Number
     if hexadecimal:
         number = parse_integer(hexadecimal, 16)
     elif rest:

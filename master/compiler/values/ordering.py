@@ -2,38 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from functools import cmp_to_key
+from typing import Any, TypeVar
 
 from shared.errors import EvaluationError
 
-from .comparison import nanoseconds
+from .comparison import is_time_or_number, nanoseconds
 from .core import Value
 from .labels import ruby_class
 from .text import inspect
 from .times import Timespan, Timestamp
 from .versions import SemVer
 
+Item = TypeVar("Item")
 Order = Callable[[Value, Value], int]
 
 
 def _comparable(left: Value) -> str | None:
     kind = left.__class__
-    if kind is str or kind is list:
-        return kind.__name__
     if kind is int or kind is float:
         return "number"
-    return kind.__name__ if hasattr(left, "nanoseconds") or kind is SemVer else None
+    return kind.__name__ if kind in _ORDERED else None
 
 
-def _is_number_and_time(left: Value, right: Value) -> bool:
-    """Return whether one of the two is a number, which counts as seconds, and the other a time."""
-    kinds = {left.__class__, right.__class__}
-    return not kinds.isdisjoint(_TIMES) and not kinds.isdisjoint(_NUMBERS)
-
-
-_TIMES = frozenset((Timespan, Timestamp))
-_NUMBERS = frozenset((int, float))
+_ORDERED = frozenset((str, list, Timespan, Timestamp, SemVer))
 
 
 def ruby_order(left: Value, right: Value) -> int:
@@ -47,28 +40,37 @@ def ruby_order(left: Value, right: Value) -> int:
 
 def _order(left: Value, right: Value) -> int | None:
     """Return -1, 0 or 1, or None when the two, or parts of them, are not ordered."""
-    if _is_number_and_time(left, right):
-        left, right = nanoseconds(left), nanoseconds(right)
-    group = _comparable(left)
-    if group is None or group != _comparable(right):
-        return 0 if left is right or (left.__class__ is right.__class__ and left == right) else None
-    if group == "list":
+    if left.__class__ is list and right.__class__ is list:
         for mine, other in zip(left, right, strict=False):
             order = _order(mine, other)
             if order != 0:
                 return order
         return (len(left) > len(right)) - (len(left) < len(right))
-    if left == right or left < right or left > right:  # a NaN is none of these
+    group, other_group = _comparable(left), _comparable(right)
+    if group != other_group and "number" in (group, other_group) and is_time_or_number(left) and is_time_or_number(right):
+        return _order_of_group(nanoseconds(left), nanoseconds(right))  # a number beside a time counts as seconds
+    if group is None or group != other_group:
+        return 0 if left is right or (left.__class__ is right.__class__ and left == right) else None
+    return _order_of_group(left, right)
+
+
+def _order_of_group(left: Any, right: Any) -> int | None:
+    """Return the order of two values of classes that Python can compare; None when one of them is a NaN."""
+    if left == right or left < right or left > right:
         return int(left > right) - int(left < right)
     return None
 
 
-def sort_as_ruby(items: Sequence[Value], order: Order = ruby_order) -> list[Value]:
+def sort_as_ruby(items: Iterable[Item], order: Callable[[Item, Item], int]) -> list[Item]:
     """
     Return the items in their order.
 
     Raises:
         EvaluationError: `order` cannot compare two of them.
     """
-    # Python calls the key with the later item first; the operands are swapped, so that lambdas and errors get the earlier one first.
-    return sorted(items, key=cmp_to_key(lambda later, earlier: -order(earlier, later)))
+
+    def backwards(later: Item, earlier: Item) -> int:
+        """Compare with swapped operands: Python gives the later one first, but lambdas and errors shall get the earlier one first."""
+        return -order(earlier, later)
+
+    return sorted(items, key=cmp_to_key(backwards))

@@ -22,28 +22,27 @@ from .versions import SemVer, SemVerRange
 
 def to_s(value: Value) -> str:
     """Return `value` as interpolation shows it: strings without quotes at any depth, undef as the empty string."""
-    kind = value.__class__
-    if kind is str:
-        return value  # type: ignore[no-any-return]
-    if kind is int:
+    if value.__class__ is str:
+        return value
+    if value.__class__ is int:
         return str(value)
     if value is None:
         return ""
-    if kind is bool:
+    if value.__class__ is bool:
         return "true" if value else "false"
-    if kind is list:
+    if value.__class__ is list:
         return "[" + ", ".join([to_s(item) for item in value]) + "]"
-    if kind is dict:
+    if value.__class__ is dict:
         return "{" + ", ".join([f"{to_s(key)} => {to_s(item)}" for key, item in entries(value)]) + "}"
-    if kind is float:
+    if value.__class__ is float:
         return float_text(value)
     if value is DEFAULT:
         return "default"
-    if kind is Sensitive:
+    if value.__class__ is Sensitive:
         return "Sensitive [value redacted]"
-    if kind is Iterator:
+    if value.__class__ is Iterator:
         return "Iterator-Value" if value.element_type is None else f"Iterator[{value.element_type.generalized()}]-Value"
-    if kind is Instance or kind is Deferred:
+    if value.__class__ is Instance or value.__class__ is Deferred:
         return program(value)
     return str(value)
 
@@ -90,49 +89,47 @@ def quoted(text: str) -> str:
 
 def program(value: Value) -> str:
     """Return `value` as Puppet source would write it, as far as it has a literal."""
-    kind = value.__class__
-    if kind is str:
+    if value.__class__ is str:
         return quoted(value)
     if value is None:
         return "undef"
-    if kind is list:
+    if value.__class__ is list:
         return "[" + ", ".join([program(item) for item in value]) + "]"
-    if kind is dict:
+    if value.__class__ is dict:
         return "{" + ", ".join([f"{program(key)} => {program(item)}" for key, item in entries(value)]) + "}"
-    if kind in (Timespan, Timestamp):
+    if value.__class__ in (Timespan, Timestamp):
         return f"'{value}'"
-    if kind in (SemVer, SemVerRange, URI, Binary):
-        return f"{kind.__name__}('{value}')"
-    if kind is Deferred:
+    if value.__class__ in (SemVer, SemVerRange, URI, Binary):
+        return f"{value.__class__.__name__}('{value}')"
+    if value.__class__ is Deferred:
         attributes = {"name": value.name} | ({} if value.arguments is None else {"arguments": value.arguments})
         return f"Deferred({program(attributes)})"
-    if kind is Instance:
+    if value.__class__ is Instance:
         return f"{value.type.name}({program(value.type.init_hash(value))})"
-    if kind is Regexp:
+    if value.__class__ is Regexp:
         return str(value)
     return to_s(value)
 
 
 def inspect(value: Value) -> str:
     """Return `value` as Ruby's `inspect` shows it, which is what joining a hash or a failed conversion prints."""
-    kind = value.__class__
-    if kind is str:
+    if value.__class__ is str:
         return _inspect_text(value, _escape)
     if value is None:
         return "nil"
-    if kind is list:
+    if value.__class__ is list:
         return "[" + ", ".join([inspect(item) for item in value]) + "]"
-    if kind is dict:
+    if value.__class__ is dict:
         return "{" + ", ".join([f"{inspect(key)}=>{inspect(item)}" for key, item in entries(value)]) + "}"
     if value is DEFAULT:
         return ":default"
-    if kind is Sensitive:
+    if value.__class__ is Sensitive:
         return "#<Sensitive [value redacted]>"
-    if kind is Timespan or kind is Timestamp:
-        return f"#<Puppet::Pops::Time::{kind.__name__} @nsecs={value.nanoseconds}>"
-    if kind is URI:
+    if value.__class__ is Timespan or value.__class__ is Timestamp:
+        return f"#<Puppet::Pops::Time::{value.__class__.__name__} @nsecs={value.nanoseconds}>"
+    if value.__class__ is URI:
         return f"#<URI::{_URI_CLASSES.get(value.scheme, 'Generic')} {value}>"
-    if kind is Binary:
+    if value.__class__ is Binary:
         return f"#<Puppet::Pops::Types::PBinaryType::Binary @binary_buffer={_inspect_bytes(value.data)}>"
     return inspect_object(value)
 
@@ -143,7 +140,7 @@ def inspect_object(value: Value) -> str:
     return to_s(value)
 
 
-_URI_CLASSES = {
+_URI_CLASSES: dict[str | None, str] = {
     "http": "HTTP", "https": "HTTPS", "ftp": "FTP", "ldap": "LDAP", "ldaps": "LDAPS", "mailto": "MailTo", "file": "File",
     "ws": "WS", "wss": "WSS",
 }  # fmt: skip

@@ -252,6 +252,9 @@ def _zone_offset(zone: str) -> int | None:
     return -size if match[1] == "-" else size
 
 
+Time: TypeAlias = Timespan | Timestamp
+
+
 @dataclass(slots=True)
 class _Parts:
     year: int | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache, total_ordering
+from typing import TypeAlias
 
 from shared.errors import EvaluationError
 
@@ -33,6 +34,10 @@ def _identifiers(text: str | None) -> tuple[int | str, ...] | None:
     return tuple(parts)
 
 
+Precedence: TypeAlias = tuple[object, ...]
+"""A sort key of versions; see `SemVer.precedence`."""
+
+
 @total_ordering
 @dataclass(frozen=True, slots=True, eq=True)
 class SemVer:
@@ -55,7 +60,7 @@ class SemVer:
     def of(cls, major: int, minor: int, patch: int, prerelease: str | None = None, build: str | None = None) -> SemVer:
         return cls(major, minor, patch, _identifiers(prerelease), tuple(build.split(".")) if build is not None else None)
 
-    def precedence(self) -> tuple[object, ...]:
+    def precedence(self) -> Precedence:
         """Return a sort key: a release comes after its pre-releases, and numbers come before words."""
         if self.prerelease is None:
             return (self.major, self.minor, self.patch, 1)

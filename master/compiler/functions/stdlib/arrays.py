@@ -10,13 +10,13 @@ from shared.errors import EvaluationError
 from shared.regexps import Regexp
 
 from ...types.notation.operands import flatten_arrays
-from ...values.core import Value, entries, is_same, key_of, value_of
+from ...values.core import Key, Value, entries, is_same, key_of, value_of
 from ...values.labels import ruby_class
 from ...values.numbers import parse_integer
-from ..api import Context, legacy_function
+from ..api import Context, legacy_function, require_count
 from ..strings import ruby_text
 from .booleans import parse_boolean
-from .rubynumbers import integer_at_start
+from .numbers import integer_at_start
 
 MAX_RANGE: Final = 1_000_000  # elements; the reference also truncates a longer one
 
@@ -48,8 +48,7 @@ def any2array(context: Context, *values: Value) -> list[Value]:
 @legacy_function("concat", -1)
 def concat(context: Context, *values: Value) -> list[Value]:
     """Return the first array with all other arguments appended; arrays among these are flattened by one level."""
-    if len(values) < 2:
-        raise EvaluationError(f"concat(): Wrong number of arguments given ({len(values)} for < 2)")
+    require_count("concat", values, 2, wanted="< 2")
     result = list(_require_array("concat", values[0]))
     for value in values[1:]:
         result.extend(value if isinstance(value, list) else [value])
@@ -72,8 +71,7 @@ def count(context: Context, collection: Value, *rest: Value) -> int:
 @legacy_function("difference", -1)
 def difference(context: Context, *arrays: Value) -> list[Value]:
     """Return the elements of the first array that are not in the second."""
-    if len(arrays) != 2:
-        raise EvaluationError(f"difference(): Wrong number of arguments given ({len(arrays)} for 2)")
+    require_count("difference", arrays, 2, 2)
     first, second = (_require_array("difference", array, "Requires 2 arrays") for array in arrays)
     removed_keys = {key_of(item) for item in second}
     return [item for item in first if key_of(item) not in removed_keys]
@@ -82,8 +80,7 @@ def difference(context: Context, *arrays: Value) -> list[Value]:
 @legacy_function("intersection", -1)
 def intersection(context: Context, *arrays: Value) -> list[Value]:
     """Return the elements that are in both arrays, without repetitions."""
-    if len(arrays) != 2:
-        raise EvaluationError(f"intersection(): Wrong number of arguments given ({len(arrays)} for 2)")
+    require_count("intersection", arrays, 2, 2)
     first, second = arrays
     if not isinstance(first, list) or not isinstance(second, list):
         raise EvaluationError(f"intersection(): Requires 2 arrays, got {ruby_class(first)} and {ruby_class(second)}")
@@ -94,16 +91,14 @@ def intersection(context: Context, *arrays: Value) -> list[Value]:
 @legacy_function("union", -1)
 def union(context: Context, *arrays: Value) -> list[Value]:
     """Return the elements of all arrays, without repetitions."""
-    if len(arrays) < 2:
-        raise EvaluationError(f"union(): Wrong number of arguments given ({len(arrays)} for < 2)")
+    require_count("union", arrays, 2, wanted="< 2")
     return unique_items([item for array in arrays for item in _require_array("union", array, "Every parameter must be an array")])
 
 
 @legacy_function("member", -1)
 def member(context: Context, *arguments: Value) -> bool:
     """Return whether the array contains the item, or all items of an array."""
-    if len(arguments) < 2:
-        raise EvaluationError(f"member(): Wrong number of arguments given ({len(arguments)} for 2)")
+    require_count("member", arguments, 2)
     array, item_or_items = _require_array("member", arguments[0]), arguments[1]
     if not isinstance(item_or_items, str | list) and item_or_items.__class__ is not int:
         raise EvaluationError("member(): Item to search for must be a string, fixnum, or array")
@@ -117,18 +112,16 @@ def member(context: Context, *arguments: Value) -> bool:
 @legacy_function("reverse", -1)
 def reverse(context: Context, *arguments: Value) -> Value:
     """Return a string or array in reverse order."""
-    if not arguments:
-        raise EvaluationError("reverse(): Wrong number of arguments given (0 for 1)")
+    require_count("reverse", arguments, 1)
     if not isinstance(arguments[0], list | str):
         raise EvaluationError("reverse(): Requires either array or string to work with")
     return arguments[0][::-1]
 
 
 @legacy_function("hash", -1)
-def hash_(context: Context, *arguments: Value) -> dict[Value, Value]:
+def hash_(context: Context, *arguments: Value) -> dict[Key, Value]:
     """Return a hash of keys and values that follow each other in an array, nested or not."""
-    if not arguments:
-        raise EvaluationError("hash(): Wrong number of arguments given (0 for 1)")
+    require_count("hash", arguments, 1)
     items = list(flatten_arrays(_require_array("hash", arguments[0])))
     if len(items) == 1 and isinstance(items[0], dict):
         return items[0]
@@ -140,8 +133,7 @@ def hash_(context: Context, *arguments: Value) -> dict[Value, Value]:
 @legacy_function("zip", -1)
 def zip_(context: Context, *arguments: Value) -> list[Value]:
     """Return pairs of the elements of two arrays; flattened when the third argument is true."""
-    if len(arguments) < 2:
-        raise EvaluationError(f"zip(): Wrong number of arguments given ({len(arguments)} for 2)")
+    require_count("zip", arguments, 2)
     first, second = (_require_array("zip", argument) for argument in arguments[:2])
     flat = len(arguments) > 2 and arguments[2] is not False and parse_boolean(arguments[2])
     pairs: list[Value] = [[item, second[index] if index < len(second) else None] for index, item in enumerate(first)]
@@ -213,8 +205,7 @@ def _indexes(text: str, size: int) -> range:
 @legacy_function("values_at", -1)
 def values_at(context: Context, *arguments: Value) -> list[Value]:
     """Return the elements at an index, at those of a range such as '2-4', or of an array of both."""
-    if len(arguments) < 2:
-        raise EvaluationError(f"values_at(): Wrong number of arguments given ({len(arguments)} for 2)")
+    require_count("values_at", arguments, 2)
     array = _require_array("values_at", arguments[0])
     indexes = list(flatten_arrays([arguments[1]]))
     if not indexes:
@@ -231,8 +222,7 @@ _RANGE: Final = re.compile(r"(\w+)(\.\.\.?|-)(\w+)", re.ASCII)
 @legacy_function("range", -1)
 def range_(context: Context, *arguments: Value) -> list[Value]:
     """Return numbers or strings from one to another, `step` apart, the last included; or as one string: '1..4', 'a...e'."""
-    if not arguments:
-        raise EvaluationError("range(): Wrong number of arguments given (0 for 1)")
+    require_count("range", arguments, 1)
     exclusive = False
     step = 1
     start, stop = arguments[0], arguments[1] if len(arguments) > 1 else None
@@ -250,7 +240,7 @@ def range_(context: Context, *arguments: Value) -> list[Value]:
     if re.fullmatch(r"\d+", first, re.ASCII):
         low, high = parse_integer(first), integer_at_start(stop)
         return list(islice(range(low, high if exclusive else high + 1, step), MAX_RANGE))
-    return _string_range(first, ruby_text(stop), exclusive)[::step][:MAX_RANGE]
+    return [*_string_range(first, ruby_text(stop), exclusive)[::step][:MAX_RANGE]]
 
 
 def _string_range(first: str, last: str, exclusive: bool) -> list[str]:

@@ -10,9 +10,9 @@ from shared.errors import EvaluationError
 from ...callables.sprintf import to_float
 from ...values.core import Value
 from ...values.text import inspect
-from ..api import Context, legacy_function
+from ..api import Context, legacy_function, require_count
 from ..strings import ruby_text
-from .rubynumbers import integer_at_start
+from .numbers import integer_at_start
 
 _TRUE: Final = re.compile(r"^(1|t|y|true|yes)$", re.IGNORECASE | re.MULTILINE)
 _FALSE: Final = re.compile(r"^(0|f|n|false|no)$", re.IGNORECASE | re.MULTILINE)
@@ -61,24 +61,21 @@ def is_positive(value: Value) -> bool:
 @legacy_function("str2bool", -1)
 def str2bool(context: Context, *arguments: Value) -> bool:
     """Return the boolean that a string names: 1 t y true yes, and 0 f n false no, in any case; booleans as they are."""
-    if not arguments:
-        raise EvaluationError("str2bool(): Wrong number of arguments given (0 for 1)")
+    require_count("str2bool", arguments, 1)
     return parse_boolean(arguments[0])
 
 
 @legacy_function("num2bool", -1)
 def num2bool(context: Context, *arguments: Value) -> bool:
     """Return whether a number, or the number in a string, is 1 or more."""
-    if len(arguments) != 1:
-        raise EvaluationError(f"num2bool(): Wrong number of arguments given ({len(arguments)} for 1)")
+    require_count("num2bool", arguments, 1, 1)
     return is_positive(arguments[0])
 
 
 @legacy_function("any2bool", -1)
 def any2bool(context: Context, *arguments: Value) -> bool:
     """Return booleans as they are, numbers as num2bool converts them, strings as str2bool does; true for everything else."""
-    if not arguments:
-        raise EvaluationError("any2bool(): Wrong number of arguments given (0 for 1)")
+    require_count("any2bool", arguments, 1)
     value = arguments[0]
     if value is True or value is False:
         return bool(value)
@@ -92,8 +89,7 @@ def any2bool(context: Context, *arguments: Value) -> bool:
 @legacy_function("bool2num", -1)
 def bool2num(context: Context, *arguments: Value) -> int:
     """Return 1 or 0 for a boolean, or for a string that str2bool converts."""
-    if not arguments:
-        raise EvaluationError("bool2num(): Wrong number of arguments given (0 for 1)")
+    require_count("bool2num", arguments, 1)
     return 1 if parse_boolean(arguments[0]) else 0
 
 
@@ -114,8 +110,7 @@ def bool2str(context: Context, *arguments: Value) -> str:
 @legacy_function("bool2httpd", -1)
 def bool2httpd(context: Context, *arguments: Value) -> str:
     """Return 'On' or 'Off' for a boolean, 'Off' for '' and 'undef'; any other value as text."""
-    if len(arguments) != 1:
-        raise EvaluationError(f"bool2httpd(): Wrong number of arguments given ({len(arguments)} for 1)")
+    require_count("bool2httpd", arguments, 1, 1)
     value = arguments[0]
     if value is False or value in ("undef", ""):
         return "Off"

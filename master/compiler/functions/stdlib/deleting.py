@@ -8,12 +8,12 @@ from shared.errors import EvaluationError
 from shared.regexps import Regexp
 
 from ...types.iterables import elements
-from ...values.core import Value, is_same, key_of, value_of
+from ...values.core import Value, is_same, key_of
 from ...values.labels import ruby_class
 from ...values.numbers import parse_integer
-from ..api import Context, legacy_function
+from ..api import Context, legacy_function, require_count
 from ..strings import ruby_text
-from .rubynumbers import integer_at_start
+from .numbers import integer_at_start
 
 
 def _items(value: Value) -> list[Value]:
@@ -52,8 +52,7 @@ def delete(context: Context, *arguments: Value) -> Value:
 @legacy_function("delete_at", -1)
 def delete_at(context: Context, *arguments: Value) -> list[Value]:
     """Return an array without the element at an index."""
-    if len(arguments) < 2:
-        raise EvaluationError(f"delete_at(): Wrong number of arguments given ({len(arguments)} for 2)")
+    require_count("delete_at", arguments, 2)
     array, index = arguments[0], arguments[1]
     if not isinstance(array, list):
         raise EvaluationError("delete_at(): Requires array to work with")
@@ -89,9 +88,7 @@ def delete_regex(context: Context, *arguments: Value) -> Value:
         if isinstance(collection, list):
             collection = [element for element in collection if not (isinstance(element, str) and pattern.search(element))]
         else:
-            collection = {
-                key: value for key, value in collection.items() if not (isinstance(value_of(key), str) and pattern.search(value_of(key)))
-            }
+            collection = {key: value for key, value in collection.items() if not (isinstance(key, str) and pattern.search(key))}
     return collection
 
 

@@ -13,6 +13,7 @@ from ...values.core import Value, key_of
 from ...values.labels import ruby_class
 from ..api import Context, function, legacy_function
 from ..catalog_context import CatalogContext
+from ..strings import ruby_text
 from .environment import module_path
 
 
@@ -166,7 +167,7 @@ def load_module_metadata(context: CatalogContext, *arguments: Value) -> Value:
         raise EvaluationError("load_module_metadata(): Wrong number of arguments, expects one or two")
     module = arguments[0]
     module_path(context, module)
-    source = context.compilation.host.module_file(module, "metadata.json")
+    source = context.compilation.host.module_file(ruby_text(module), "metadata.json")
     if source is not None:
         return from_json(source.text)
     if len(arguments) == 1 or arguments[1] is False:

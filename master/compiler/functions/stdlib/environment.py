@@ -7,7 +7,7 @@ from shared.errors import EvaluationError, Unsupported
 from ...values.core import Deferred, Value
 from ...values.labels import ruby_class
 from ...values.text import inspect
-from ..api import Context, function, legacy_function
+from ..api import Context, function, legacy_function, require_count
 from ..catalog_context import CatalogContext
 from ..strings import ruby_text
 
@@ -61,8 +61,7 @@ def time(context: Context, timezone: str = "") -> int:
 @legacy_function("glob", -1)
 def glob(context: Context, *arguments: Value) -> list[str]:
     """Raise an error: it would list files on the compiling host, but the compiler reads files by name only."""
-    if len(arguments) != 1:
-        raise EvaluationError(f"glob(): Wrong number of arguments given ({len(arguments)} for 1)")
+    require_count("glob", arguments, 1, 1)
     if not isinstance(arguments[0], str | list):
         raise EvaluationError("glob(): Requires either array or string to work")
     raise Unsupported(
@@ -127,8 +126,10 @@ def validate_x509_rsa_key_pair(context: Context, *arguments: Value) -> None:
 
     if len(arguments) != 2:
         raise EvaluationError(f"validate_x509_rsa_key_pair(): wrong number of arguments ({len(arguments)}; must be 2)")
+    texts: list[str] = []
     for argument in arguments:
         if not isinstance(argument, str):
             subject = f"a value of type {ruby_class(argument)}" if isinstance(argument, list | dict) else inspect(argument)
             raise EvaluationError(f"{subject} is not a string.")
-    check_key_pair(*arguments)
+        texts.append(argument)
+    check_key_pair(*texts)

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import TypeVar
 
 from shared.errors import EvaluationError
 
 from ...callables.sprintf import format_text, to_integer
 from ...errors.control import Break, Next
 from ...types.iterables import elements, pairs
-from ...values.core import Iterator, Value, entries, key_of
+from ...values.core import Iterator, Key, Value, entries, key_of
 from ...values.labels import ruby_class
 from ...values.numbers import parse_integer
 from ...values.ordering import ruby_order, sort_as_ruby
 from ...values.text import inspect
-from ..api import Closure, Context, function, legacy_function
+from ..api import Closure, Context, function, legacy_function, require_count
 from ..strings import ruby_text
 from .deprecations import deprecate
 
 # --- merging ------------------------------------------------------------------------------------------------------
+
+Item = TypeVar("Item")
 
 
 @function("stdlib::merge", "Variant[Hash[Scalar,Any], Undef, String[0,0]] args*", returns="Hash[Scalar,Any]")
@@ -35,7 +39,7 @@ def merge(context: Context, *args: Value) -> dict[Value, Value]:
 def merge_indexed(context: Context, *args: Value, block: Closure) -> dict[Value, Value]:
     only = _only(args)
     by_key = isinstance(only, dict) or (isinstance(only, Iterator) and only.pairs)
-    arguments = [tuple(pair) for pair in elements(only)] if by_key else list(pairs(only))
+    arguments = [(pair[0], pair[1]) for pair in elements(only) if isinstance(pair, list)] if by_key else list(pairs(only))
     return _merge_results(arguments, block)
 
 
@@ -52,7 +56,7 @@ def _only(args: tuple[Value, ...]) -> Value:
 
 def _merge_results(arguments: Iterable[tuple[Value, ...]], block: Closure) -> dict[Value, Value]:
     merged: dict[Value, Value] = {}
-    try:
+    with suppress(Break):
         for values in arguments:
             try:
                 part = block(dict(merged), *values)  # a copy, because the lambda may keep the value
@@ -60,8 +64,6 @@ def _merge_results(arguments: Iterable[tuple[Value, ...]], block: Closure) -> di
                 part = skipped.value
             if isinstance(part, dict):
                 merged.update(part)
-    except Break:
-        pass
     return merged
 
 
@@ -92,8 +94,7 @@ def _merge_deeply(higher: dict[Value, Value], lower: dict[Value, Value]) -> dict
 
 
 def _affix_all(name: str, arguments: tuple[Value, ...], join: Callable[[str, str], str]) -> Value:
-    if not arguments:
-        raise EvaluationError(f"{name}(): Wrong number of arguments given (0 for 1)")
+    require_count(name, arguments, 1)
     items, affix = arguments[0], arguments[1] if len(arguments) > 1 else None
     if not isinstance(items, list | dict):
         raise EvaluationError(f"{name}(): expected first argument to be an Array or a Hash, got {inspect(items)}")
@@ -139,18 +140,22 @@ def join_keys_to_values(context: Context, *arguments: Value) -> list[str]:
 
 
 @function("stdlib::nested_values", "Hash hash", returns="Array")
-def nested_values(context: Context, hash_: dict[Value, Value]) -> list[Value]:
+def nested_values(context: Context, hash_: dict[Key, Value]) -> list[Value]:
     """Return the values of a hash and of all hashes in it."""
+    return _values_below(hash_)
+
+
+def _values_below(hash_: dict[Key, Value]) -> list[Value]:
     values: list[Value] = []
     for value in hash_.values():
-        values.extend(nested_values.call(context, [value]) if isinstance(value, dict) else [value])
+        values.extend(_values_below(value) if isinstance(value, dict) else [value])
     return values
 
 
 # --- sorted -------------------------------------------------------------------------------------------------------
 
 
-def _sort_by(items: Iterable[Value], value_of: Callable[[Value], Value]) -> list[Value]:
+def _sort_by(items: Iterable[Item], value_of: Callable[[Item], Value]) -> list[Item]:
     keyed = [(value_of(item), item) for item in items]
     return [item for _, item in sort_as_ruby(keyed, lambda left, right: ruby_order(left[0], right[0]))]
 
@@ -167,9 +172,9 @@ def sort_characters(context: Context, text: str, *, block: Closure) -> str:
 
 
 @sort_by.also("Hash hsh", "Variant[Callable[1,1], Callable[2,2]] &block")
-def sort_pairs(context: Context, hsh: dict[Value, Value], *, block: Closure) -> dict[Value, Value]:
+def sort_pairs(context: Context, hsh: dict[Key, Value], *, block: Closure) -> dict[Key, Value]:
     takes_pairs = block.arity == 1
-    ordered = _sort_by(elements(hsh), block if takes_pairs else lambda pair: block(*pair))
+    ordered = _sort_by(entries(hsh), lambda pair: block([*pair]) if takes_pairs else block(*pair))
     return {key_of(key): value for key, value in ordered}
 
 
@@ -208,8 +213,7 @@ def _dig_path(data: Value, path: list[Value], default: Value) -> Value:
 @legacy_function("dig44", -2)
 def dig44(context: Context, *arguments: Value) -> Value:
     """Return the value at an array of keys and indexes, or the default."""
-    if len(arguments) < 2:
-        raise EvaluationError(f"dig44(): Wrong number of arguments given ({len(arguments)} for at least 2)")
+    require_count("dig44", arguments, 2, wanted="at least 2")
     data, path = arguments[:2]
     if not isinstance(data, list | dict):
         raise EvaluationError(f"dig44(): first argument must be a hash or an array, given {ruby_class(data)}")
@@ -232,7 +236,7 @@ def try_get_value(context: Context, *arguments: Value) -> Value:
         "dig() DEPRECATED: This function has been replaced in Puppet 4.5.0, please use dig44() for backwards compatibility or use the "
         "new version.",
     )
-    parts = path.split(separator or "/")
+    parts = path.split(ruby_text(separator or "/"))
     while parts and not parts[-1]:
         parts.pop()
     return _dig_path(data, [parse_integer(part) if part.isascii() and part.isdigit() else part for part in parts], default)

@@ -33,12 +33,14 @@ def enclose_ipv6(context: Context, *arguments: Value) -> list[str]:
     for text in flatten_arrays([value]):
         if text is None:
             continue
+        if not isinstance(text, str):
+            raise EvaluationError(f"enclose_ipv6(): Wrong argument given {text} is not an ip address.")
         if text == "*":
             addresses[text] = None
             continue
         try:
             address = parse_network(text)
-        except (ValueError, AttributeError) as error:
+        except ValueError as error:
             raise EvaluationError(f"enclose_ipv6(): Wrong argument given {text} is not an ip address.") from error
         addresses[text if address.version == 4 else f"[{address.network_address}]"] = None
     return list(addresses)
@@ -59,19 +61,19 @@ def ip_in_range(context: Context, address: str, range_: Value) -> bool:
 
 def _require_network(text: Value) -> Network:
     try:
-        return parse_network(text)
-    except (ValueError, AttributeError) as error:
+        if isinstance(text, str):
+            return parse_network(text)
+    except ValueError as error:
         raise EvaluationError(f"invalid address: {text}") from error
+    raise EvaluationError(f"invalid address: {text}")
 
 
 # --- interfaces ---------------------------------------------------------------------------------------------------
 
 
 def _interfaces(context: Context) -> dict[str, Value]:
-    try:
-        interfaces = context.variable("facts")["networking"]["interfaces"]
-    except (KeyError, TypeError):
-        return {}
+    networking = context.fact("networking")
+    interfaces = networking.get("interfaces") if isinstance(networking, dict) else None
     return interfaces if isinstance(interfaces, dict) else {}
 
 

@@ -1,4 +1,4 @@
-"""Numbers: clamp, convert_base, to_bytes."""
+"""clamp, convert_base, to_bytes; and numbers in strings as Ruby's lenient conversions read them, at the start of the text."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from ...values.core import Value
 from ...values.labels import ruby_class
 from ...values.numbers import parse_integer
 from ...values.text import inspect
-from ..api import Context, legacy_function
-from .rubynumbers import float_at_start, integer_at_start
+from ..api import Context, legacy_function, require_count
 
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 _UNITS: Final = {"": 0, "k": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
@@ -59,8 +58,7 @@ def _in_base(number: int, base: int) -> str:
 @legacy_function("to_bytes", -1)
 def to_bytes(context: Context, *arguments: Value) -> Value:
     """Return a size such as '4 kB' in bytes; the units are powers of 1024."""
-    if len(arguments) != 1:
-        raise EvaluationError(f"to_bytes(): Wrong number of arguments given ({len(arguments)} for 1)")
+    require_count("to_bytes", arguments, 1, 1)
     size = arguments[0]
     if isinstance(size, int | float) and not isinstance(size, bool):
         return size
@@ -78,3 +76,34 @@ def to_bytes(context: Context, *arguments: Value) -> Value:
     if value in (float("inf"), float("-inf")):
         raise EvaluationError(f"to_bytes(): {digits} is too large")
     return int(value)
+
+
+_INTEGER: Final = re.compile(r"\s*([+-]?\d+(?:_\d+)*)", re.ASCII)
+_FLOAT: Final = re.compile(r"\s*([+-]?\d+(?:_\d+)*(?:\.\d+(?:_\d+)*)?(?:[eE][+-]?\d+)?)", re.ASCII)
+
+
+def integer_at_start(value: Value) -> int:
+    """Return what Ruby's `to_i` returns; raise EvaluationError for a value that does not have this method."""
+    if value.__class__ is int:
+        return int(value)
+    if isinstance(value, float):
+        return _truncate(value)
+    if value is None:
+        return 0
+    if isinstance(value, str):
+        match = _INTEGER.match(value)
+        return parse_integer(match[1].replace("_", "")) if match else 0
+    raise EvaluationError(f"{ruby_class(value)} cannot be converted to an integer")
+
+
+def float_at_start(text: str) -> float:
+    """Return what Ruby's `to_f` returns for a string."""
+    match = _FLOAT.match(text)
+    return float(match[1].replace("_", "")) if match else 0.0
+
+
+def _truncate(value: float) -> int:
+    try:
+        return int(value)
+    except (OverflowError, ValueError) as error:
+        raise EvaluationError(f"{value} cannot be converted to an integer") from error

@@ -8,17 +8,17 @@ from typing import Final
 
 from shared.errors import EvaluationError
 
-from ...types.base import PuppetType
 from ...types.infer import infer_set
 from ...values.core import Value
 from ...values.labels import ruby_class
+from ...values.puppet_type import PuppetType
 from ...values.text import float_text
 from ...values.times import Timespan, Timestamp
 from ...values.versions import SemVer
-from ..api import Context, Dispatch, Function, function, legacy_function
+from ..api import Context, Dispatch, Function, function, legacy_function, require_count
 from .deprecations import deprecate
 from .networks import parse_network
-from .rubynumbers import float_at_start, integer_at_start
+from .numbers import float_at_start, integer_at_start
 
 _INSTEAD: Final = (
     "This method is deprecated, please use match expressions with Stdlib::Compat::{} instead. They are described at "
@@ -141,27 +141,16 @@ is_numeric_function = _predicate(
 is_string_function = _predicate(
     "is_string", is_string, "Return whether a value is a string, but not one of a number.", type_="String", surplus=True
 )
-is_ip_address = _predicate(
-    "is_ip_address",
-    lambda value: address_version(value) is not None,
-    "Return whether a value is an address.",
-    type_="Ip_address",
-    brackets=False,
-)
-is_ipv4_address = _predicate(
-    "is_ipv4_address",
-    lambda value: address_version(value) == 4,
-    "Return whether a value is an IPv4 address.",
-    type_="Ipv4",
-    brackets=False,
-)
-is_ipv6_address = _predicate(
-    "is_ipv6_address",
-    lambda value: address_version(value) == 6,
-    "Return whether a value is an IPv6 address.",
-    type_="Ipv6",
-    brackets=False,
-)
+
+
+def _address_predicate(name: str, type_: str, versions: tuple[int, ...], noun: str) -> Function:
+    doc = f"Return whether a value is an {noun}."
+    return _predicate(name, lambda value: address_version(value) in versions, doc, type_=type_, brackets=False)
+
+
+is_ip_address = _address_predicate("is_ip_address", "Ip_address", (4, 6), "address")
+is_ipv4_address = _address_predicate("is_ipv4_address", "Ipv4", (4,), "IPv4 address")
+is_ipv6_address = _address_predicate("is_ipv6_address", "Ipv6", (6,), "IPv6 address")
 is_mac_address = _predicate(
     "is_mac_address",
     lambda value: isinstance(value, str) and _MAC.search(value) is not None,
@@ -175,8 +164,7 @@ is_email_address_function = _predicate("is_email_address", is_email_address, "Re
 @legacy_function("type3x", -1)
 def type3x(context: Context, *arguments: Value) -> str:
     """Return the name that Puppet 3 had for the type of a value."""
-    if len(arguments) != 1:
-        raise EvaluationError(f"type3x(): Wrong number of arguments given ({len(arguments)} for 1)")
+    require_count("type3x", arguments, 1, 1)
     value = arguments[0]
     if isinstance(value, str):
         if value == str(integer_at_start(value)):

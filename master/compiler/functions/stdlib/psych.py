@@ -17,7 +17,7 @@ import yaml
 
 from shared.errors import EvaluationError
 
-from ...values.core import Value, entries
+from ...values.core import Key, Value, entries
 from ...values.labels import label
 from ...values.text import float_text
 from .octets import encode_octets
@@ -105,7 +105,7 @@ class _YamlEvents:
                 hint="Convert it with String() or, when it is Sensitive, use stdlib::to_yaml().",
             )
 
-    def _collection(self, value: Value) -> Iterator[yaml.Event]:
+    def _collection(self, value: list[Value] | dict[Key, Value]) -> Iterator[yaml.Event]:
         anchor: str | None = None
         if self.uses[id(value)] > 1:
             if id(value) in self.anchors:

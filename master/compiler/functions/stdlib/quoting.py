@@ -9,7 +9,7 @@ from shared.errors import EvaluationError
 
 from ...values.core import Value
 from ...values.text import inspect
-from ..api import Context, function, legacy_function
+from ..api import Context, function, legacy_function, require_count
 from ..strings import ruby_text
 
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_\-.,:+/@\n]")
@@ -32,8 +32,7 @@ def shell_escape(context: Context, string: Value) -> str:
 @legacy_function("shell_join", -1)
 def shell_join(context: Context, *arguments: Value) -> str:
     """Return the elements of an array as words of a command line."""
-    if len(arguments) != 1:
-        raise EvaluationError(f"shell_join(): Wrong number of arguments given ({len(arguments)} for 1)")
+    require_count("shell_join", arguments, 1, 1)
     if not isinstance(arguments[0], list):
         raise EvaluationError(f"First argument is not an Array: {inspect(arguments[0])}")
     return " ".join(escape_for_shell(ruby_text(item)) for item in arguments[0])
@@ -42,8 +41,7 @@ def shell_join(context: Context, *arguments: Value) -> str:
 @legacy_function("shell_split", -1)
 def shell_split(context: Context, *arguments: Value) -> list[str]:
     """Return the words of a command line, without their quotes."""
-    if len(arguments) != 1:
-        raise EvaluationError(f"shell_split(): Wrong number of arguments given ({len(arguments)} for 1)")
+    require_count("shell_split", arguments, 1, 1)
     line = ruby_text(arguments[0])
     words: list[str] = []
     word = ""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import random
 import uuid
-from typing import Any, Final
+from typing import Final
 
 from shared.errors import EvaluationError
 
 from ...values.core import Value
 from .. import digests
-from ..api import Context, function, legacy_function
+from ..api import Context, function, legacy_function, require_count
 from ..strings import ruby_text
 from .octets import encode_octets
 
@@ -35,18 +35,12 @@ def fqdn_rand_string(context: Context, length: int, charset: str | None = None, 
     _check_length(length)
     chars = charset or _ALPHANUMERIC
     lead = "".join(f"{ruby_text(part)}:" for part in seed)
-    return "".join([chars[digests.fqdn_rand.call(context, [len(chars), f"{lead}{number}"])] for number in range(1, length + 1)])
-
-
-def _networking(context: Context) -> Any:
-    return context.fact("networking")
+    return "".join([chars[digests.number_of_node(context, len(chars), f"{lead}{number}")] for number in range(1, length + 1)])
 
 
 def _offset(context: Context, size: int, seeds: tuple[Value, ...]) -> int:
-    try:
-        fqdn = ruby_text(_networking(context)["fqdn"])
-    except (KeyError, TypeError):
-        fqdn = ""
+    networking = context.fact("networking")
+    fqdn = ruby_text(networking.get("fqdn", "")) if isinstance(networking, dict) else ""
     return digests.seeded_number(_md5(f"{fqdn}:{':'.join(ruby_text(seed) for seed in seeds)}"), size)
 
 
@@ -97,8 +91,7 @@ def seeded_rand_string(context: Context, length: int, seed: str, charset: str = 
 @legacy_function("shuffle", -1, pure=False)
 def shuffle(context: Context, *arguments: Value) -> Value:
     """Return the characters or elements in random order, which differs in each compilation."""
-    if not arguments:
-        raise EvaluationError("shuffle(): Wrong number of arguments given (0 for 1)")
+    require_count("shuffle", arguments, 1)
     value = arguments[0]
     if not isinstance(value, str | list):
         raise EvaluationError("shuffle(): Requires either array or string to work with")

@@ -10,7 +10,7 @@ from shared.regexps import quoted
 
 from ...values.core import Value
 from ...values.labels import ruby_class
-from ..api import Context, function, legacy_function
+from ..api import Context, function, legacy_function, require_count
 from .octets import encode_octets
 
 
@@ -32,8 +32,7 @@ def unix2dos(context: Context, text: Value) -> str:
 
 def _change_strings(name: str, arguments: tuple[Value, ...], change: Callable[[str], str]) -> Value:
     """Return the string, or the strings of the array, changed; other elements stay."""
-    if not arguments:
-        raise EvaluationError(f"{name}(): Wrong number of arguments given (0 for 1)")
+    require_count(name, arguments, 1)
     value = arguments[0]
     if isinstance(value, list):
         return [change(item) if isinstance(item, str) else item for item in value]
@@ -108,18 +107,18 @@ def squeeze(context: Context, *arguments: Value) -> Value:
     return [_squeeze_text(item, test) for item in value] if isinstance(value, list) else _squeeze_text(value, test)
 
 
-def _as_tuple(value: Value) -> tuple[str, ...]:
+def _as_tuple(value: str | list[str]) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
 
 
 @function("stdlib::start_with", "String test_string", "Variant[String[1],Array[String[1], 1]] prefixes", returns="Boolean")
-def start_with(context: Context, test_string: str, prefixes: Value) -> bool:
+def start_with(context: Context, test_string: str, prefixes: str | list[str]) -> bool:
     """Return whether a string begins with one of these."""
     return test_string.startswith(_as_tuple(prefixes))
 
 
 @function("stdlib::end_with", "String test_string", "Variant[String[1],Array[String[1], 1]] suffixes", returns="Boolean")
-def end_with(context: Context, test_string: str, suffixes: Value) -> bool:
+def end_with(context: Context, test_string: str, suffixes: str | list[str]) -> bool:
     """Return whether a string ends with one of these."""
     return test_string.endswith(_as_tuple(suffixes))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import TypeGuard
 
 from shared.errors import EvaluationError
 from shared.regexps import Regexp
@@ -13,14 +14,16 @@ from ...values.text import float_text, inspect
 from ..strings import ruby_text
 
 
-def dump(data: dict[Value, Value]) -> str:
+def dump(data: Value) -> str:
     """Return the document for a hash."""
+    if not isinstance(data, dict):
+        raise EvaluationError(f"to_toml(): expects a Hash value, got {ruby_class(data)}")
     lines: list[str] = []
     _table(data, [], lines)
     return "".join(line + "\n" for line in lines)
 
 
-def _is_tables(value: Value) -> bool:
+def _is_tables(value: Value) -> TypeGuard[list[Value]]:
     return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
 
 

@@ -9,13 +9,13 @@ from shared.errors import EvaluationError
 from shared.regexps import Regexp
 
 from ...callables.sprintf import to_float, to_integer
-from ...types.base import PuppetType
 from ...types.descriptions.describe import describe_mismatch
 from ...types.infer import infer_set
 from ...types.notation.operands import flatten_arrays
 from ...types.notation.parse import parse_type
 from ...values.core import Value
 from ...values.labels import ruby_class
+from ...values.puppet_type import PuppetType
 from ...values.text import inspect
 from ..api import Context, Dispatch, Function, function
 from ..strings import ruby_text
@@ -83,12 +83,25 @@ def _check_each(name: str, fits: Callable[[Value], bool], message: Callable[[Val
     return check
 
 
-def _looks_message(noun: str) -> Callable[[Value], str]:
-    return lambda value: f"{inspect(value)} is not {noun}.  It looks to be a {ruby_class(value)}"
+def _class_validator(kind: str, fits: Callable[[Value], bool], noun: str) -> Function:
+    """Return a validator of values of one class, which the message calls `noun`."""
+    name = f"validate_{kind.lower()}"
+    check = _check_each(name, fits, lambda value: f"{inspect(value)} is not {noun}.  It looks to be a {ruby_class(value)}")
+    return _validator(name, f"Stdlib::Compat::{kind}", check, f"Raise an error for a value that is not {noun.lower()}.")
 
 
-def _address_message(noun: str) -> Callable[[Value], str]:
-    return lambda value: f"{inspect(value)} is not a {'valid ' + noun if isinstance(value, str) else 'string'}."
+def _address_validator(kind: str, version: int | None, noun: str, type_: str) -> Function:
+    """Return a validator of addresses of an IP version, None for any; `noun` is how messages call them."""
+
+    def fits(value: Value) -> bool:
+        return address_version(value) == version if version else address_version(value) is not None
+
+    def message(value: Value) -> str:
+        return f"{inspect(value)} is not a {'valid ' + noun if isinstance(value, str) else 'string'}."
+
+    name = f"validate_{kind}_address"
+    doc = f"Raise an error for a value that is not an {noun}."
+    return _validator(name, f"Stdlib::Compat::{type_}", _check_each(name, fits, message), doc)
 
 
 def _check_paths(arguments: tuple[Value, ...]) -> None:
@@ -103,48 +116,13 @@ def _check_paths(arguments: tuple[Value, ...]) -> None:
 validate_absolute_path = _validator(
     "validate_absolute_path", "Stdlib::Compat::Absolute_Path", _check_paths, "Raise an error for a value that is not an absolute path."
 )
-validate_array = _validator(
-    "validate_array",
-    "Stdlib::Compat::Array",
-    _check_each("validate_array", lambda value: isinstance(value, list), _looks_message("an Array")),
-    "Raise an error for a value that is not an array.",
-)
-validate_bool = _validator(
-    "validate_bool",
-    "Stdlib::Compat::Bool",
-    _check_each("validate_bool", lambda value: isinstance(value, bool), _looks_message("a boolean")),
-    "Raise an error for a value that is not a boolean.",
-)
-validate_hash = _validator(
-    "validate_hash",
-    "Stdlib::Compat::Hash",
-    _check_each("validate_hash", lambda value: isinstance(value, dict), _looks_message("a Hash")),
-    "Raise an error for a value that is not a hash.",
-)
-validate_string = _validator(
-    "validate_string",
-    "Stdlib::Compat::String",
-    _check_each("validate_string", lambda value: value is None or isinstance(value, str), _looks_message("a string")),
-    "Raise an error for a value that is not a string.",
-)
-validate_ip_address = _validator(
-    "validate_ip_address",
-    "Stdlib::Compat::Ip_Address",
-    _check_each("validate_ip_address", lambda value: address_version(value) is not None, _address_message("IP address")),
-    "Raise an error for a value that is not an address.",
-)
-validate_ipv4_address = _validator(
-    "validate_ipv4_address",
-    "Stdlib::Compat::Ipv4_Address",
-    _check_each("validate_ipv4_address", lambda value: address_version(value) == 4, _address_message("IPv4 address")),
-    "Raise an error for a value that is not an IPv4 address.",
-)
-validate_ipv6_address = _validator(
-    "validate_ipv6_address",
-    "Stdlib::Compat::Ipv6_address",
-    _check_each("validate_ipv6_address", lambda value: address_version(value) == 6, _address_message("IPv6 address")),
-    "Raise an error for a value that is not an IPv6 address.",
-)
+validate_array = _class_validator("Array", lambda value: isinstance(value, list), "an Array")
+validate_bool = _class_validator("Bool", lambda value: isinstance(value, bool), "a boolean")
+validate_hash = _class_validator("Hash", lambda value: isinstance(value, dict), "a Hash")
+validate_string = _class_validator("String", lambda value: value is None or isinstance(value, str), "a string")
+validate_ip_address = _address_validator("ip", None, "IP address", "Ip_Address")
+validate_ipv4_address = _address_validator("ipv4", 4, "IPv4 address", "Ipv4_Address")
+validate_ipv6_address = _address_validator("ipv6", 6, "IPv6 address", "Ipv6_address")
 
 
 class _Bounds:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from shared.errors import EvaluationError
 
@@ -36,7 +36,7 @@ def to_json_pretty(context: Context, data: Value, skip_undef: bool | None = None
         if skip_undef:
             if isinstance(unwrapped, dict):
                 unwrapped = {key: value for key, value in unwrapped.items() if value is not None}
-            else:
+            elif isinstance(unwrapped, list):
                 unwrapped = [value for value in unwrapped if value is not None]
         return jsontext.dump(unwrapped, layout) + "\n"
 
@@ -53,16 +53,20 @@ def to_yaml(context: Context, data: Value, options: dict[Value, Value] | None = 
         raise EvaluationError(
             f"to_yaml(): unknown option {inspect(unknown[0])}", hint="Known are indentation, line_width, canonical and sort_keys."
         )
-    indentation, width = settings.get("indentation"), settings.get("line_width")
-    for name, number in (("indentation", indentation), ("line_width", width)):
-        if number is not None and number.__class__ is not int:
-            raise EvaluationError(f"to_yaml(): the option {name} must be an Integer")
+    indentation, width = _number_option(settings, "indentation"), _number_option(settings, "line_width")
 
     def text(unwrapped: Value) -> str:
         ordered = _sort_keys(unwrapped) if sort_keys else unwrapped
         return psych.dump(ordered, indentation=indentation, line_width=width, canonical=bool(settings.get("canonical")))
 
     return change_unwrapped(data, text)
+
+
+def _number_option(settings: Mapping[Any, Value], name: str) -> int | None:
+    number = settings.get(name)
+    if number is not None and number.__class__ is not int:
+        raise EvaluationError(f"to_yaml(): the option {name} must be an Integer")
+    return number
 
 
 def _sort_keys(value: Value) -> Value:
@@ -94,7 +98,8 @@ def _literal(value: Value, words: dict[object, str], arrow: str, text: Callable[
 
 
 def _plain_data(context: Context, value: Value) -> Value:
-    return encode(value, lambda message: context.log("warning", message), "the value")
+    plain: Value = encode(value, lambda message: context.log("warning", message), "the value")
+    return plain
 
 
 @function("stdlib::to_python", "Any object")

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from shared.errors import Location, ParseError
+
+Severity: TypeAlias = Literal["error", "warning", "deprecation"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +21,7 @@ class Diagnostic:
         lexical: whether the lexer found it; such warnings are always logged and never counted.
     """
 
-    severity: Literal["error", "warning", "deprecation"]
+    severity: Severity
     message: str
     where: Location
     hint: str = ""

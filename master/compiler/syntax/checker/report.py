@@ -38,7 +38,7 @@ class CheckReport:
     def warn_of_deprecation(self, message: str, at: n.SyntaxNode) -> None:
         self.diagnostics.append(Diagnostic("deprecation", message, self.source.locate(at.at)))
 
-    def by_strictness(self, message: str, at: n.SyntaxNode) -> None:
+    def add_by_strictness(self, message: str, at: n.SyntaxNode) -> None:
         """Add a diagnostic with the severity that the setting `strict` demands."""
         if self.strict != "off":
             self.diagnostics.append(Diagnostic(self.strict, message, self.source.locate(at.at)))

@@ -103,7 +103,7 @@ def _hash(node: n.HashLiteral, context: NodeContext, report: CheckReport) -> Non
         if key is None:
             continue
         if key in seen:
-            report.by_strictness(f"The key '{key[1]}' is declared more than once", entry)
+            report.add_by_strictness(f"The key '{key[1]}' is declared more than once", entry)
         seen.add(key)
 
 

@@ -34,7 +34,7 @@ def problem(text: str, syntax: str, check: Check) -> str | None:
     return f"Invalid produced text having syntax: '{syntax}'. {reason}" if reason else None
 
 
-def _shown(error: object, limit: int) -> str:
+def _excerpt(error: object, limit: int) -> str:
     return str(error)[:limit].replace("\r\n", "\\n").replace("\n", "\\n")
 
 
@@ -42,7 +42,7 @@ def _json(text: str, check: Check) -> str | None:
     try:
         json.loads(text)
     except ValueError as error:
-        return f'JSON syntax checker: Cannot parse invalid JSON string. "{_shown(error, 100)}"'
+        return f'JSON syntax checker: Cannot parse invalid JSON string. "{_excerpt(error, 100)}"'
     except RecursionError:
         return 'JSON syntax checker: Cannot parse invalid JSON string. "nested too deeply"'
     return None
@@ -53,15 +53,15 @@ def _puppet(text: str, check: Check) -> str | None:
         source = Source(text)
         errors = [diagnostic for diagnostic in check(parse(source), source) if diagnostic.severity == "error"]
     except ParseError as error:
-        return f'PP syntax checker: "{_shown(error, 500)}"'
-    return f'PP syntax checker: "{_shown(errors[0], 500)}"' if errors else None
+        return f'PP syntax checker: "{_excerpt(error, 500)}"'
+    return f'PP syntax checker: "{_excerpt(errors[0], 500)}"' if errors else None
 
 
 def _epp(text: str, check: Check) -> str | None:
     try:
         parse(Source(text), epp=True)
     except ParseError as error:
-        return f'EPP syntax checker: "{_shown(error, 500)}"'
+        return f'EPP syntax checker: "{_excerpt(error, 500)}"'
     return None
 
 

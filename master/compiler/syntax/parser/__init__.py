@@ -35,7 +35,7 @@ def parse(source: Source, *, epp: bool = False, tasks: bool = False, max_depth: 
         body = parser.template() if epp else parser.manifest()
     except RecursionError:
         raise source.error("Nested too deeply", parser.at, hint="Split the expression up.") from None
-    return Program(0, len(source.text), body, tuple(parser.definitions), tuple(lexed.warned))
+    return Program(0, len(source.text), body, tuple(parser.definitions), tuple(lexed.warnings))
 
 
 class _Parser(StatementParser, ResourceParser, ExpressionParser, ControlParser, DefinitionParser):

@@ -184,9 +184,9 @@ class DefinitionParser(TokenCursor):
         """body = "{" [statements] "}" """
         self.take("{")
         statements = [] if self.kind == "}" else self.statements()
-        found = self.block(statements, at)
+        block = self.block(statements, at)
         self.take("}")
-        return found
+        return block
 
     def parameter_list(self) -> tuple[ParameterDeclaration, ...]:
         """Return the parameters in parentheses; an empty tuple when there are no parentheses."""

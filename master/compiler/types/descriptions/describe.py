@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from ...values.core import Deferred, Value
+from ...values.puppet_type import PuppetType
 from ..aliases import AliasType
-from ..base import ANY, INF, UNDEF, OptionalType, PuppetType, Range, TypeReference, VariantType
+from ..base import ANY, INF, UNDEF, OptionalType, Range, TypeReference, VariantType
 from ..containers import ArrayType, HashType, StructType, TupleType
 from ..infer import infer_set
 from ..normalization import normalized
@@ -257,10 +258,6 @@ def describe_mismatch(subject: str, expected: PuppetType, actual: PuppetType) ->
     return "\n ".join(m.text() for m in problems)
 
 
-class _Resolver(Protocol):
-    def __call__(self, value: Value) -> PuppetType | None: ...
-
-
 def describe_wrong_type(subject: str, expected: PuppetType, value: Value) -> str:
     """Return the message for a value of a wrong type, each line as `SUBJECT has wrong type, …`."""
     lines = describe_mismatch(subject, expected, infer_set(value)).split("\n")
@@ -273,7 +270,7 @@ def check_parameters(
     values: dict[str, Value],
     *,
     missing_ok: bool = False,
-    deferred: _Resolver | None = None,
+    deferred: Callable[[Deferred], PuppetType | None] | None = None,
 ) -> str | None:
     """
     Return what is wrong with the parameters of a class, define or template; None when nothing is.

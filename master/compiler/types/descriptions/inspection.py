@@ -11,9 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+from shared.regexps import Regexp
+
+from ...values.puppet_type import PuppetType
 from ...values.text import inspect
 from ..aliases import AliasType
-from ..base import INF, UNDEF, PuppetType, TypeReference, UnitType, VariantType, Wrapper, entry_for
+from ..base import INF, UNDEF, TypeReference, UnitType, VariantType, Wrapper, entry_for
 from ..containers import ArrayType, CollectionType, HashType, StructElement, StructType, TupleType
 from ..data import DATA, RICH_DATA, RICH_DATA_KEY
 from ..init import InitType
@@ -159,143 +162,71 @@ def _size(size: tuple[float, float] | None) -> str:
     return "nil" if size is None else _object("PIntegerType", (("from", _number(size[0])), ("to", _number(size[1]))))
 
 
-def _range(type_: Any, inner: Inner) -> Attributes:
-    return ("from", _number(type_.low)), ("to", _number(type_.high))
-
-
-def _time(type_: Any, inner: Inner) -> Attributes:
+def _time(type_: TimeType, inner: Inner) -> Attributes:
     low = "-Infinity" if type_.low is None else inspect(type_.low)
     return ("from", low), ("to", "Infinity" if type_.high is None else inspect(type_.high))
 
 
-def _boolean(type_: Any, inner: Inner) -> Attributes:
-    return (("value", inspect(type_.value)),)
-
-
-def _string(type_: Any, inner: Inner) -> Attributes:
-    return (("size_type_or_value", _size(type_.size) if type_.value is None else inspect(type_.value)),)
-
-
-def _enum(type_: Any, inner: Inner) -> Attributes:
-    return ("values", inspect(list(type_.values))), ("case_insensitive", inspect(type_.any_case))
-
-
-def _regexp_object(regexp: Any) -> str:
+def _regexp_object(regexp: Regexp) -> str:
     return _object("PRegexpType", (("pattern", inspect(regexp.source)), ("regexp", inspect(regexp))))
 
 
-def _pattern(type_: Any, inner: Inner) -> Attributes:
-    return (("patterns", _items(map(_regexp_object, type_.patterns))),)
-
-
-def _regexp(type_: Any, inner: Inner) -> Attributes:
+def _regexp(type_: RegexpType, inner: Inner) -> Attributes:
     if type_.regexp is None:
         return (("pattern", "nil"),)
     return ("pattern", inspect(type_.regexp.source)), ("regexp", inspect(type_.regexp))
 
 
-def _collection(type_: Any, inner: Inner) -> Attributes:
-    return (("size_type", _size(type_.size)),)
-
-
-def _array(type_: Any, inner: Inner) -> Attributes:
-    return ("size_type", _size(type_.size)), ("element_type", inner(type_.element))
-
-
-def _hash(type_: Any, inner: Inner) -> Attributes:
-    return ("size_type", _size(type_.size)), ("key_type", inner(type_.key_type)), ("value_type", inner(type_.value_type))
-
-
-def _struct(type_: Any, inner: Inner) -> Attributes:
+def _struct(type_: StructType, inner: Inner) -> Attributes:
     def element_text(element: StructElement) -> str:
         return _object("PStructElement", (("key_type", inner(element.key_type)), ("value_type", inner(element.value_type))))
 
     return (("elements", _items(map(element_text, type_.elements))),)
 
 
-def _tuple(type_: Any, inner: Inner) -> Attributes:
-    return ("types", _items(map(inner, type_.types))), ("size_type", _size(type_.size))
-
-
-def _variant(type_: Any, inner: Inner) -> Attributes:
-    return (("types", _items(map(inner, type_.types))),)
-
-
-def _callable(type_: Any, inner: Inner) -> Attributes:
+def _callable(type_: CallableType, inner: Inner) -> Attributes:
     parts = (("param_types", type_.params), ("block_type", type_.block), ("return_type", type_.returns))
     return [(name, inner(part)) for name, part in parts]
 
 
-def _wrapper(type_: Any, inner: Inner) -> Attributes:
-    return (("type", inner(type_.type)),)
-
-
-def _init(type_: Any, inner: Inner) -> Attributes:
+def _init(type_: InitType, inner: Inner) -> Attributes:
     is_bare = type_.type is None
     return ("type", inner(type_.type)), ("init_args", inspect(list(type_.arguments))), ("initialized", inspect(is_bare))
 
 
-def _semver(type_: Any, inner: Inner) -> Attributes:
-    return (("ranges", inspect(list(type_.ranges))),)
-
-
-def _uri(type_: Any, inner: Inner) -> Attributes:
-    return () if type_.matchers is None else (("parameters", inspect(type_.matchers)),)
-
-
-def _resource(type_: Any, inner: Inner) -> Attributes:
+def _resource(type_: ResourceEntryType, inner: Inner) -> Attributes:
     return ("type_name", inspect(type_.type_name)), ("title", inspect(type_.title)), ("downcased_name", inspect(type_.lower))
 
 
-def _class(type_: Any, inner: Inner) -> Attributes:
-    return (("class_name", inspect(type_.class_name)),)
-
-
-def _runtime(type_: Any, inner: Inner) -> Attributes:
+def _runtime(type_: RuntimeType, inner: Inner) -> Attributes:
     runtime = "nil" if type_.runtime is None else f":{type_.runtime}"
     return ("runtime", runtime), ("name_or_pattern", inspect(type_.pattern))
 
 
-def _reference(type_: Any, inner: Inner) -> Attributes:
-    return (("type_string", inspect(type_.text)),)
-
-
-def _type_set(type_: Any, inner: Inner) -> Attributes | None:
-    return _BARE_TYPE_SET if type_.definition is None else None
-
-
-def _object_type(type_: Any, inner: Inner) -> Attributes | None:
-    return _BARE_OBJECT if type_.notation() == "Object" else None
-
-
-def _nothing(type_: Any, inner: Inner) -> Attributes:
-    return ()
-
-
 _ATTRIBUTES: Final[dict[type, Callable[[Any, Inner], Attributes | None]]] = {
-    RangeType: _range,
+    RangeType: lambda of, inner: (("from", _number(of.low)), ("to", _number(of.high))),
     TimeType: _time,
-    BooleanType: _boolean,
-    StringType: _string,
-    EnumType: _enum,
-    PatternType: _pattern,
+    BooleanType: lambda of, inner: (("value", inspect(of.value)),),
+    StringType: lambda of, inner: (("size_type_or_value", _size(of.size) if of.value is None else inspect(of.value)),),
+    EnumType: lambda of, inner: (("values", inspect(list(of.values))), ("case_insensitive", inspect(of.any_case))),
+    PatternType: lambda of, inner: (("patterns", _items(map(_regexp_object, of.patterns))),),
     RegexpType: _regexp,
-    ArrayType: _array,
-    HashType: _hash,
-    CollectionType: _collection,
+    ArrayType: lambda of, inner: (("size_type", _size(of.size)), ("element_type", inner(of.element))),
+    HashType: lambda of, inner: (("size_type", _size(of.size)), ("key_type", inner(of.key_type)), ("value_type", inner(of.value_type))),
+    CollectionType: lambda of, inner: (("size_type", _size(of.size)),),
     StructType: _struct,
-    TupleType: _tuple,
-    VariantType: _variant,
+    TupleType: lambda of, inner: (("types", _items(map(inner, of.types))), ("size_type", _size(of.size))),
+    VariantType: lambda of, inner: (("types", _items(map(inner, of.types))),),
     CallableType: _callable,
     InitType: _init,
-    Wrapper: _wrapper,
-    SemVerType: _semver,
-    URIType: _uri,
+    Wrapper: lambda of, inner: (("type", inner(of.type)),),
+    SemVerType: lambda of, inner: (("ranges", inspect(list(of.ranges))),),
+    URIType: lambda of, inner: () if of.matchers is None else (("parameters", inspect(of.matchers)),),
     ResourceEntryType: _resource,
-    ClassType: _class,
+    ClassType: lambda of, inner: (("class_name", inspect(of.class_name)),),
     RuntimeType: _runtime,
-    ObjectType: _object_type,
-    TypeReference: _reference,
-    TypeSetType: _type_set,
-    UnitType: _nothing,
+    ObjectType: lambda of, inner: _BARE_OBJECT if of.notation() == "Object" else None,
+    TypeReference: lambda of, inner: (("type_string", inspect(of.text)),),
+    TypeSetType: lambda of, inner: _BARE_TYPE_SET if of.definition is None else None,
+    UnitType: lambda of, inner: (),
 }

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ...values.puppet_type import PuppetType
 from ..aliases import AliasType
-from ..base import INF, AnyType, OptionalType, PuppetType, Range, VariantType, Wrapper
+from ..base import INF, AnyType, OptionalType, Range, VariantType, Wrapper
 from ..containers import ArrayType, HashType, StructType, TupleType
 from ..normalization import normalized
 from ..scalars import StringType

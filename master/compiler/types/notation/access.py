@@ -6,19 +6,21 @@ Source: language reference 2.5, 7.1; texts as of the reference implementation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from shared.errors import EvaluationError
 from shared.regexps import Regexp
 
 from ...errors.issues import BadOperand
-from ...values.core import DEFAULT, Value, value_of
+from ...values.core import DEFAULT, Value, entries
 from ...values.labels import label, ruby_class, uppercase_article, with_article
+from ...values.puppet_type import PuppetType
 from ...values.times import Timespan, Timestamp
 from ...values.uris import URI
 from ...values.versions import SemVerRange
 from ..aliases import has_undefined
-from ..base import INF, UNDEF, UNIT, NotUndefType, OptionalType, PuppetType, Range, TypeReference, VariantType
+from ..base import INF, UNDEF, UNIT, NotUndefType, OptionalType, Range, TypeReference, VariantType
 from ..containers import ArrayType, CollectionType, HashType, IteratorType, StructElement, StructType, TupleType
 from ..declare import define_type_set, object_extension, unnamed_object
 from ..infer import infer
@@ -56,8 +58,13 @@ def type_from_access(base: PuppetType, keys: Sequence[Value]) -> Value:
     """
     make = _MAKERS.get(base.__class__)
     if make is None:
-        raise BadOperand(f"Operator '[]' is not applicable to {with_article(label(base))}.", -1)
+        raise no_access_error(base)
     return make(base, keys)
+
+
+def no_access_error(value: Value) -> BadOperand:
+    """Return the error for `value[…]` when nothing can be between the brackets."""
+    return BadOperand(f"Operator '[]' is not applicable to {with_article(label(value))}.", -1)
 
 
 def _one_type(
@@ -118,31 +125,29 @@ def _string(_: PuppetType, keys: Sequence[Value]) -> PuppetType:
 
 def _boolean(base: PuppetType, keys: Sequence[Value]) -> PuppetType:
     keys = flatten_arrays(keys)
-    check_keys(base, keys, 1, 1, [(bool, "TrueClass or FalseClass")])
-    return BooleanType(keys[0])
+    return BooleanType(check_keys(base, keys, 1, 1, {bool: "TrueClass or FalseClass"})[0])
 
 
 def _enum(base: PuppetType, keys: Sequence[Value]) -> PuppetType:
     keys = flatten_arrays(keys)
     any_case = False
     if keys and keys[-1].__class__ is bool:
-        any_case = keys.pop()
-    check_keys(base, keys, 1, INF, [(str, "String")])
-    return EnumType(keys, any_case)
+        any_case = keys.pop() is True
+    return EnumType(check_keys(base, keys, 1, INF, {str: "String"}), any_case)
 
 
 def _variant(base: PuppetType, keys: Sequence[Value]) -> PuppetType:
     keys = flatten_arrays(keys)
-    check_keys(base, keys, 1, INF, [(PuppetType, "Any-Type")])
-    return VariantType.of(keys)
+    return VariantType.of(check_keys(base, keys, 1, INF, {PuppetType: "Any-Type"}))
 
 
 def _pattern(base: PuppetType, keys: Sequence[Value]) -> PuppetType:
     keys = flatten_arrays(keys)
-    names = [(str, "String"), (Regexp, "Regexp"), (PatternType, "Pattern-Type"), (RegexpType, "Regexp-Type")]
-    check_keys(base, keys, 1, INF, names)
+    accepted: Mapping[type[str | Regexp | PatternType | RegexpType], str] = {
+        str: "String", Regexp: "Regexp", PatternType: "Pattern-Type", RegexpType: "Regexp-Type",
+    }  # fmt: skip
     patterns: list[Regexp] = []
-    for key in keys:
+    for key in check_keys(base, keys, 1, INF, accepted):
         if isinstance(key, PatternType):
             patterns += key.patterns
         elif isinstance(key, RegexpType):
@@ -163,14 +168,15 @@ def _regexp(base: PuppetType, keys: Sequence[Value]) -> PuppetType:
         error = arity_error(uppercase_article(label(base)), 1, 1, len(keys))
         error.operand = 1 if keys else error.operand
         raise error
-    check_keys(base, keys, 1, 1, [(str, "String"), (Regexp, "Regexp")])
-    return RegexpType(_compiled(Regexp(keys[0]) if isinstance(keys[0], str) else keys[0]))
+    accepted: Mapping[type[str | Regexp], str] = {str: "String", Regexp: "Regexp"}
+    key = check_keys(base, keys, 1, 1, accepted)[0]
+    return RegexpType(_compiled(Regexp(key) if isinstance(key, str) else key))
 
 
 def _sem_ver(base: PuppetType, keys: Sequence[Value]) -> PuppetType:
     keys = flatten_arrays(keys)
-    check_keys(base, keys, 1, INF, [(str, "String"), (SemVerRange, "SemverRange")])
-    return SemVerType([SemVerRange.parse(k) if isinstance(k, str) else k for k in keys])
+    accepted: Mapping[type[str | SemVerRange], str] = {str: "String", SemVerRange: "SemverRange"}
+    return SemVerType([SemVerRange.parse(k) if isinstance(k, str) else k for k in check_keys(base, keys, 1, INF, accepted)])
 
 
 def _time(base: PuppetType, keys: Sequence[Value]) -> PuppetType:
@@ -185,7 +191,8 @@ def _time(base: PuppetType, keys: Sequence[Value]) -> PuppetType:
 def _moment(base: TimeType, key: Value) -> Timespan | Timestamp:
     if isinstance(key, base.of):
         return key
-    moment: Timespan | Timestamp = InitType.constructors.new(base, [key])
+    moment = InitType.constructors.new(base, [key])
+    assert isinstance(moment, base.of)
     return moment
 
 
@@ -204,12 +211,15 @@ def _hash(_: PuppetType, keys: Sequence[Value]) -> PuppetType:
     keys = flatten_arrays(keys)
     if len(keys) == 2 and all(k.__class__ is int for k in keys):
         return HashType(None, None, IntegerType(*limits(keys)).range)
+    types: list[PuppetType] = []
     for index, key in enumerate(keys[:2]):
         if not isinstance(key, PuppetType):
             raise BadOperand(f"Hash-Type[] arguments must be types. Got {ruby_class(key)}", index)
+        types.append(key)
     if not 2 <= len(keys) <= 4:
         raise arity_error("Hash-Type", 2, 4, len(keys))
-    return HashType(keys[0], keys[1], size_of(keys[2:], 2) if len(keys) > 2 else None)
+    key_type, value_type = types
+    return HashType(key_type, value_type, size_of(keys[2:], 2) if len(keys) > 2 else None)
 
 
 def _collection(_: PuppetType, keys: Sequence[Value]) -> PuppetType:
@@ -231,14 +241,12 @@ def _split_size(keys: Keys) -> tuple[Keys, Range | None]:
 
 def _tuple(base: PuppetType, keys: Sequence[Value]) -> PuppetType:
     types, size = _split_size(flatten_arrays(keys))
-    check_keys(base, types, 1, INF, [(PuppetType, "Any-Type")])
-    return TupleType(types, size)
+    return TupleType(check_keys(base, types, 1, INF, {PuppetType: "Any-Type"}), size)
 
 
 def _struct(base: PuppetType, keys: Sequence[Value]) -> PuppetType:
-    keys = list(keys)
-    check_keys(base, keys, 1, 1, [(dict, "Hash")])
-    return StructType([struct_element(value_of(k), v) for k, v in keys[0].items()])
+    (elements,) = check_keys(base, list(keys), 1, 1, {dict: "Hash"})
+    return StructType([struct_element(key, value) for key, value in entries(elements)])
 
 
 def struct_element(key: Value, value: Value) -> StructElement:
@@ -270,10 +278,12 @@ def _callable(_: PuppetType, keys: Sequence[Value]) -> PuppetType:
         keys, returns = keys[0], keys[1]
     rest = list(keys)
     block: PuppetType | None = None
-    if rest and isinstance(rest[-1], PuppetType) and rest[-1].is_callable:
-        block = rest.pop()
-    types, size = _split_size(rest)
-    types = [type_ if isinstance(type_, PuppetType) else _type_of_parameter(type_) for type_ in types]
+    last = rest[-1] if rest else None
+    if isinstance(last, PuppetType) and last.is_callable:
+        block = last
+        rest.pop()
+    parameters, size = _split_size(rest)
+    types = [type_ if isinstance(type_, PuppetType) else _type_of_parameter(type_) for type_ in parameters]
     if not types:
         if size is None and (block is not None or returns is not None) and not rest:
             # It is shown as [0, 0], but compared as a Tuple without limits.
@@ -298,8 +308,8 @@ def _init(_: PuppetType, keys: Sequence[Value]) -> PuppetType:
 
 def _runtime(base: PuppetType, keys: Sequence[Value]) -> PuppetType:
     keys = flatten_arrays(keys)
-    check_keys(base, keys, 2, 2, [(str, "String"), (str, "String")])
-    return RuntimeType(keys[0], keys[1])
+    runtime, pattern = check_keys(base, keys, 2, 2, {str: "String or String"})
+    return RuntimeType(runtime, pattern)
 
 
 def _uri(_: PuppetType, keys: Sequence[Value]) -> PuppetType:
@@ -309,7 +319,7 @@ def _uri(_: PuppetType, keys: Sequence[Value]) -> PuppetType:
     if isinstance(keys[0], str) and keys[0]:
         return URIType.of_uri(URI.parse(keys[0]))
     if isinstance(keys[0], dict):
-        return URIType({value_of(k): v for k, v in keys[0].items()})
+        return URIType(_by_name(keys[0]))
     raise BadOperand(f"URI-Type[] arguments must be types. Got {ruby_class(keys[0])}", 0)
 
 
@@ -341,7 +351,7 @@ def declared_type(name: str, value: Value) -> PuppetType:
             f"The expression <{value}> is not a valid type specification.", hint=f"The alias {name} may have names and literals only."
         )
     if isinstance(value, dict):
-        value = unnamed_object({value_of(k): v for k, v in value.items()})
+        value = unnamed_object(_by_name(value))
     if isinstance(value, ObjectType):
         return value.take_name(name)
     if isinstance(value, TypeSetType):
@@ -361,7 +371,13 @@ def _type_set(base: PuppetType, keys: Sequence[Value]) -> Value:
         raise arity_error("TypeSet-Type", 1, 1, len(keys))
     if not isinstance(keys[0], dict):
         raise BadOperand(f"TypeSet-Type[] expects a Hash, got {ruby_class(keys[0])}", 0)
-    return TypeSetType("TypeSet", {value_of(k): v for k, v in keys[0].items()} or None)
+    return TypeSetType("TypeSet", _by_name(keys[0]) or None)
+
+
+def _by_name(hash_: dict[Any, Any]) -> dict[str, Value]:
+    """Return a hash that should have names as its keys; what reads it refuses other keys."""
+    names: dict[Any, Value] = dict(entries(hash_))
+    return names
 
 
 _MAKERS: dict[type[PuppetType], Callable[..., Value]] = {

@@ -9,7 +9,8 @@ from functools import lru_cache
 from ...errors.issues import BadOperand
 from ...values.core import Value
 from ...values.labels import label, uppercase_article, with_article
-from ..base import INF, PuppetType
+from ...values.puppet_type import PuppetType
+from ..base import INF
 from ..references import ClassType, ResourceEntryType, capitalized
 from .operands import Keys, arity_error, flatten_arrays, type_text
 
@@ -20,7 +21,7 @@ _CLASSREF = re.compile(r"(?:::)?[A-Z][\w-]*(?:::[A-Z][\w-]*)*", re.ASCII)
 def _titles(keys: Sequence[Value]) -> tuple[Keys, bool] | None:
     """Return the titles, and whether the result is an array of references; None when all titles are undef."""
     many = len(keys) > 1 or (bool(keys) and keys[0].__class__ is list)
-    titles = [k for k in flatten_arrays(keys) if k is not None]
+    titles: Keys = [k for k in flatten_arrays(keys) if k is not None]
     return (titles, many) if titles or not keys else None
 
 
@@ -82,6 +83,7 @@ def _references(base: ResourceEntryType, type_name: str, keys: Keys, shift: int)
     if parsed is None:
         return [] if len(keys) > 1 or keys[0].__class__ is list else None
     titles, many = parsed
+    references = []
     for index, title in enumerate(titles):
         if not isinstance(title, str):
             raise BadOperand(
@@ -89,5 +91,5 @@ def _references(base: ResourceEntryType, type_name: str, keys: Keys, shift: int)
                 f"Cannot use {type_text(title)} where a resource title String is expected",
                 index + shift,
             )
-    references = [reference(type_name, title) for title in titles]
+        references.append(reference(type_name, title))
     return references if many else references[0]

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from ...errors.issues import BadOperand
 from ...values.core import DEFAULT, Value
 from ...values.labels import label, ruby_class, uppercase_article, with_article
-from ..base import INF, PuppetType, Range
+from ...values.puppet_type import PuppetType
+from ..base import INF, Range
 from ..infer import infer
 from ..scalars import IntegerType
 
 Keys = list[Value]
+Kind = TypeVar("Kind", bound=Value)
 
 
 def flatten_arrays(keys: Sequence[Value]) -> Keys:
@@ -35,9 +38,9 @@ def arity_error(base: str, low: int, high: float, count: int) -> BadOperand:
     return BadOperand(f"{base}[] accepts {text}. Got {count}")
 
 
-def check_keys(base: PuppetType, keys: Keys, low: int, high: float, accepted: Sequence[tuple[type, str]]) -> None:
+def check_keys(base: PuppetType, keys: Keys, low: int, high: float, accepted: Mapping[type[Kind], str]) -> list[Kind]:
     """
-    Check the number and the classes of the keys of `base`.
+    Return the keys of `base`, of which the number and the classes are checked.
 
     Args:
         accepted: the classes that a key may have, each with its name for the message.
@@ -46,14 +49,17 @@ def check_keys(base: PuppetType, keys: Keys, low: int, high: float, accepted: Se
     """
     if not low <= len(keys) <= high:
         raise arity_error(uppercase_article(label(base)), 1, high, len(keys))
+    checked: list[Kind] = []
+    classes = tuple(accepted)
     for index, key in enumerate(keys):
-        if not isinstance(key, tuple(kind for kind, _ in accepted)) or (key.__class__ is bool and bool not in [k for k, _ in accepted]):
-            expected = " or ".join(name for _, name in accepted)
+        if not isinstance(key, classes) or (isinstance(key, bool) and bool not in classes):
             raise BadOperand(
                 f"Error creating type specialization of {with_article(label(base))}, "
-                f"Cannot use {type_text(key)} where {expected} is expected",
+                f"Cannot use {type_text(key)} where {' or '.join(accepted.values())} is expected",
                 index,
             )
+        checked.append(key)
+    return checked
 
 
 def type_text(value: Value) -> str:
@@ -78,5 +84,6 @@ def size_of(keys: Keys, start: int) -> Range:
 
 
 def limits(keys: Keys) -> tuple[float, float]:
-    low = -INF if keys[0] is DEFAULT else keys[0]
-    return low, INF if len(keys) < 2 or keys[1] is DEFAULT else keys[1]
+    """Return the range of one or two keys that are known to be numbers or `default`."""
+    low, high = keys[0], keys[1] if len(keys) > 1 else DEFAULT
+    return low if isinstance(low, int | float) else -INF, high if isinstance(high, int | float) else INF

@@ -9,24 +9,16 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Protocol
 
 from shared.errors import EvaluationError
 from shared.regexps import Regexp
 
-from ...values.core import DEFAULT, Value, key_of
+from ...values.core import DEFAULT, Key, Value, key_of
 from ...values.numbers import parse_integer
-from ..base import PuppetType, TypeReference
+from ...values.puppet_type import PuppetType, Types
+from ..base import TypeReference
 from ..builtin import BUILTIN_TYPES
-from .access import type_from_access
-
-
-class Types(Protocol):
-    """Finds the types that are not built in, by name: aliases, Object types, resource types."""
-
-    def find_type(self, name: str) -> PuppetType | None:
-        """Return the type called `name` (in any case, with `::` between its segments), or None."""
-
+from .access import no_access_error, type_from_access
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -133,8 +125,10 @@ class _Parser:
             keys = self.listed("]")
             if isinstance(value, TypeReference):
                 value = TypeReference(f"{value.text}[{', '.join(map(str, keys))}]")
-            else:
+            elif isinstance(value, PuppetType):
                 value = type_from_access(value, keys)
+            else:
+                raise no_access_error(value)
         return value
 
     def listed(self, end: str) -> list[Value]:
@@ -147,8 +141,8 @@ class _Parser:
                 break
         return out
 
-    def hash(self) -> dict[Value, Value]:
-        out: dict[Value, Value] = {}
+    def hash(self) -> dict[Key, Value]:
+        out: dict[Key, Value] = {}
         while not self.take("}"):
             key = self.value()
             if not self.take("=>"):
