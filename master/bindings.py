@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from shared.clock import utc_now
-from shared.errors import Location
+from shared.errors import ConfigError, Location
 from shared.filesystem.bucket import Bucket
 from shared.filesystem.checksums import algorithm
 from shared.filesystem.textdiff import Differ
@@ -47,7 +47,11 @@ from .environments.code_commands import CodeCommands
 from .environments.directories import Environments
 from .pools.compile_pool import CompilePool
 from .pools.parse_pool import ParsePool
-from .reports.processors import Http, Logged, Processed, Processor, Store, processors_for
+from .puppetdb.client import PuppetDbClient
+from .puppetdb.configured import puppetdb_client
+from .puppetdb.report import PuppetDbReports
+from .puppetdb.termini import PuppetDbCatalogs, PuppetDbFacts, PuppetDbNodes
+from .reports.processors import TIMEOUT, Http, Logged, Processed, Processor, Store, processors_for
 from .reports.writers import Writers
 from .termini.bucket import BucketFiles
 from .termini.ca import CaCertificates, CaCrls, CaOcsp, CaRequests, CaStatuses, NoCa
@@ -71,9 +75,14 @@ def is_mount_allowed(allow: Sequence[str], deny: Sequence[str], client: Client) 
     return Rule("mount", Prefix("/"), tuple(entries)).allows_client(client, ())
 
 
-def node_factories(settings: MasterSettings, parsers: ParsePool | None = None) -> Factories:
+STORE_CONFIGS = "store_configs"
+"""The name of the terminus that storeconfigs_backend names in its turn."""
+
+
+def node_factories(settings: MasterSettings, parsers: ParsePool | None = None, client: PuppetDbClient | None = None) -> Factories:
     """Return the node termini by the names of the setting node_terminus."""
     return {
+        "puppetdb": lambda: PuppetDbNodes(client or puppetdb_client(settings)),
         "plain": Plain,
         "exec": lambda: Classifier(settings.external_nodes.split(), timeout=settings.command_timeout, most=settings.command_output),
         "yaml": lambda: NodeFiles(Yaml(NODE, settings.yamldir / "node"), parsers),
@@ -97,19 +106,29 @@ def node_factories(settings: MasterSettings, parsers: ParsePool | None = None) -
     }
 
 
-def facts_factories(settings: MasterSettings, parsers: ParsePool | None = None) -> Factories:
+def facts_factories(settings: MasterSettings, parsers: ParsePool | None = None, client: PuppetDbClient | None = None) -> Factories:
     """Return the facts termini by the names of the setting facts_terminus."""
+
+    def puppetdb() -> PuppetDbFacts:
+        return PuppetDbFacts(client or puppetdb_client(settings))
+
     return {
+        "puppetdb": puppetdb,
+        STORE_CONFIGS: puppetdb,
         "yaml": lambda: StoredFacts(Yaml(FACTS, settings.yamldir / "facts", durable=False), parsers=parsers),
         "json": lambda: StoredFacts(Json(FACTS, settings.server_datadir / "facts", durable=False), parsers=parsers),
         "memory": MemoryTerminus,
     }
 
 
-def facts_binding(settings: MasterSettings, registry: TerminusRegistry, parsers: ParsePool | None = None) -> Binding[Facts]:
-    """Bind the facts that nodes have sent."""
-    makers = facts_factories(settings, parsers)
-    return Binding(FACTS, registry.terminus(FACTS, makers, settings.facts_terminus or "yaml"), cache=registry.cache(FACTS, makers))
+def facts_binding(
+    settings: MasterSettings, registry: TerminusRegistry, parsers: ParsePool | None = None, client: PuppetDbClient | None = None
+) -> Binding[Facts]:
+    """Bind the facts that nodes have sent; with storeconfigs a PuppetDB gets them as well."""
+    makers = facts_factories(settings, parsers, client)
+    terminus = registry.terminus(FACTS, makers, settings.facts_terminus or "yaml")
+    cache_name = STORE_CONFIGS if settings.storeconfigs and not isinstance(terminus, PuppetDbFacts) else ""
+    return Binding(FACTS, terminus, cache=registry.cache(FACTS, makers, cache_name))
 
 
 def server_facts(settings: MasterSettings) -> dict[str, str]:
@@ -138,28 +157,42 @@ def bucket_files(settings: MasterSettings) -> BucketFiles:
     return BucketFiles(bucket(digest), legacy=bucket("md5") if digest != "md5" else None)
 
 
-def catalog_factories(settings: MasterSettings, compiler: Callable[[], CompilerTerminus]) -> Factories:
+def catalog_factories(settings: MasterSettings, compiler: Callable[[], CompilerTerminus], client: PuppetDbClient) -> Factories:
     """Return the catalog termini by the names of the setting catalog_terminus."""
     return {
         "compiler": compiler,
+        "puppetdb": lambda: PuppetDbCatalogs(client),
+        STORE_CONFIGS: lambda: PuppetDbCatalogs(client),
         "json": lambda: Json(CATALOG, settings.server_datadir / "catalog"),
         "yaml": lambda: Yaml(CATALOG, settings.yamldir / "catalog"),
     }
 
 
-def report_factories(settings: MasterSettings) -> Factories:
+def report_factories(settings: MasterSettings, client: PuppetDbClient | None = None) -> Factories:
     """Return the report termini by their names in routes.yaml."""
+
+    def processed() -> Processed:
+        processors = processors_for(settings.reports, processor_factories(settings, client))
+        slowest = max((each.timeout for each in processors.values() if isinstance(each, PuppetDbReports)), default=0.0)
+        return Processed(processors, timeout=max(TIMEOUT, slowest))
+
     return {
-        "processor": lambda: Processed(processors_for(settings.reports, processor_factories(settings))),
+        "processor": processed,
         "json": lambda: Json(REPORT, settings.server_datadir / "report"),
         "yaml": lambda: Yaml(REPORT, settings.yamldir / "report"),
     }
 
 
 def bind(
-    settings: MasterSettings, environments: Environments, compile_pool: CompilePool, ca: CaService | None, parsers: ParsePool | None = None
+    settings: MasterSettings,
+    environments: Environments,
+    compile_pool: CompilePool,
+    ca: CaService | None,
+    parsers: ParsePool | None = None,
+    client: PuppetDbClient | None = None,
 ) -> Indirector:
-    """Bind every indirection of a master to its terminus and cache."""
+    """Bind every indirection of a master to its terminus and cache; `client` is that of the site's PuppetDB."""
+    client = client or puppetdb_client(settings)
     registry = TerminusRegistry(settings, environments)
     files = FileServer(
         settings.fileserverconfig,
@@ -171,8 +204,8 @@ def bind(
     )
     metadata = MetadataServer(files, digest=algorithm(settings.digest_algorithm))
     code = code_commands(settings)
-    nodes, reports = node_factories(settings, parsers), report_factories(settings)
-    facts = facts_binding(settings, registry, parsers)
+    nodes, reports = node_factories(settings, parsers, client), report_factories(settings, client)
+    facts = facts_binding(settings, registry, parsers, client)
     node: Binding[Any] = Binding(
         NODE,
         WithFacts(registry.terminus(NODE, nodes, settings.node_terminus), facts),
@@ -191,17 +224,22 @@ def bind(
             static=StaticCatalogs(code, environments, metadata),
             external=TrustedExternal.of(settings).about,
             parsers=parsers,
+            is_stored=isinstance(catalog_cache, PuppetDbCatalogs),
         )
 
-    catalogs = catalog_factories(settings, compiler)
+    catalogs = catalog_factories(settings, compiler, client)
+    cache_name = settings.catalog_cache_terminus or (STORE_CONFIGS if settings.storeconfigs else "")
+    catalog_cache = registry.cache(CATALOG, catalogs, cache_name)
+    catalog_terminus = registry.terminus(CATALOG, catalogs, settings.catalog_terminus)
+    if isinstance(catalog_cache, PuppetDbCatalogs) and not isinstance(catalog_terminus, CompilerTerminus):
+        raise ConfigError(
+            "A PuppetDB can get only catalogs that are compiled here: that is not supported for another terminus of catalogs",
+            hint="Leave out catalog_terminus, and terminus of catalog in routes.yaml, or storeconfigs.",
+        )
     bindings: list[Binding[Any]] = [
         facts,
         node,
-        Binding(
-            CATALOG,
-            registry.terminus(CATALOG, catalogs, settings.catalog_terminus),
-            cache=registry.cache(CATALOG, catalogs, settings.catalog_cache_terminus),
-        ),
+        Binding(CATALOG, catalog_terminus, cache=catalog_cache),
         Binding(REPORT, registry.terminus(REPORT, reports, "processor"), cache=registry.cache(REPORT, reports)),
         Binding(FILE_METADATA, metadata),
         Binding(FILE_CONTENT, ContentServer(files)),
@@ -253,9 +291,10 @@ def ca_bindings(ca: CaService | None) -> list[Binding[Any]]:
     ]
 
 
-def processor_factories(settings: MasterSettings) -> Mapping[str, Callable[[], Processor]]:
+def processor_factories(settings: MasterSettings, client: PuppetDbClient | None = None) -> Mapping[str, Callable[[], Processor]]:
     """Return the report processors by their names in the setting reports."""
     return {
+        "puppetdb": lambda: PuppetDbReports(client or puppetdb_client(settings)),
         "store": lambda: Store(settings.reportdir, writers=Writers(queue=settings.report_queue)),
         "log": Logged,
         "http": lambda: Http.of(settings),

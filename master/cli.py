@@ -17,6 +17,8 @@ from shared.process import log as logs
 from shared.process.cli import DEBUGGING, CommandOptions, flag, parse_options, run_main, text
 from shared.process.service import account_of, make_room
 from shared.settings import AgentSettings, MasterSettings, load, read, unknown_settings
+from shared.settings.master import settings_beside_master
+from shared.settings.store import SERVING_DEFAULTS
 
 from .process import CHANGED_USER, become_service_account, serve
 from .service.folders import written_folders
@@ -32,8 +34,9 @@ authority in $ssldir/ca, unless there is one.
 
   --no-daemonize      stay in the foreground and log to the console
   --compile NODE, -c  print the catalog of a node as JSON, with the facts that are stored for it
-  --check             say what is wrong with configuration, certificates, permissions, environments, compiling processes and ports, and
-                      how to mend it; with --json as an object. Nothing is changed; 0 when there is no error, else 1
+  --check             say what is wrong with configuration, certificates, permissions, environments, compiling processes, the store or
+                      PuppetDB and ports, and how to mend it; with --json as an object. Nothing is changed; 0 when there is no error,
+                      else 1
   --masterport PORT   listen on another port (0: any free one, which is logged)
   --verbose, --debug  say more
   --logdest DEST      console, syslog, journal, or files' absolute paths; a comma list
@@ -78,7 +81,7 @@ def run(argv: list[str]) -> int:
     if options.json:
         raise ConfigError("--json is an option of --check", hint="Try 'puppet master --help'.")
     node = options.compile
-    settings = load(MasterSettings, section="master", flags=flags)
+    settings = settings_beside_master(flags) if node else settings_of(flags)
     foreground = bool(node) or not settings.daemonize
     make_room(settings, written_folders(settings))
     logs.set_up_by(settings, foreground=foreground, ident="puppet-master")
@@ -87,7 +90,12 @@ def run(argv: list[str]) -> int:
     if node:
         # Without such an account there is no service either that root could lock out.
         return print_catalog(settings, node) if account_of(settings) is None or become_service_account(settings) else CHANGED_USER
-    return serve(settings, lambda: load(MasterSettings, section="master", flags=flags))
+    return serve(settings, lambda: settings_of(flags))
+
+
+def settings_of(flags: Mapping[str, Any]) -> MasterSettings:
+    """Return the settings of a master that serves; `flags` are those of the command line. ConfigError: one is wrong."""
+    return load(MasterSettings, section="master", flags=flags, application=SERVING_DEFAULTS)
 
 
 def run_checks(flags: Mapping[str, Any], *, as_json: bool) -> int:
@@ -95,7 +103,7 @@ def run_checks(flags: Mapping[str, Any], *, as_json: bool) -> int:
     from .checks import Finding, check, report
 
     try:
-        findings = check(load(MasterSettings, section="master", flags=flags), datetime.now(UTC))
+        findings = check(settings_of(flags), datetime.now(UTC))
     except ConfigError as err:
         findings = [Finding.of("configuration", err)]
     return report(findings, sys.stdout, as_json=as_json)

@@ -26,6 +26,7 @@ from shared.settings import MasterSettings
 from .environments.first import prepare_environments
 from .observability.longtasks import COLLECT_GARBAGE, MEASURE_LOOP, NOTIFY_SYSTEMD, RELOAD, master_supervisor
 from .pools.compile_pool import processors
+from .puppetdb.choice import store_choice
 from .service.folders import written_folders
 from .service.hard_end import GRACE, HardEnd
 
@@ -85,7 +86,7 @@ def become_service_account(settings: MasterSettings) -> bool:
     try:
         uid, gid = daemon.account(settings.user, settings.group)
         daemon.own(written_folders(settings), uid, gid)
-        daemon.own([settings.code_cache], uid, gid, mode=0o700)
+        daemon.own([settings.code_cache, *([settings.store_dir] if settings.runs_store else [])], uid, gid, mode=0o700)
         if settings.auditlog.startswith("/") and Path(settings.auditlog).parent.is_dir():
             os.close(open_for_appending(Path(settings.auditlog), owner=(uid, gid)))
         daemon.become(uid, gid, settings.user)
@@ -145,6 +146,7 @@ async def until_signalled(
         loop.add_signal_handler(number, stop, signal.Signals(number).name)
     loop.add_signal_handler(signal.SIGHUP, lambda: None if stop_requested.is_set() else hup.set())
     async with running(settings, supervisor) as master:
+        log.log(NOTICE, "%s", store_choice(settings))
         status = f"Serving Puppet on {master.host} port {master.port} as {settings.certname}"
         log.log(NOTICE, "%s", status)
         queues = log_queues or LogQueues()

@@ -5,17 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from certs.oids import OidNames
 from certs.ssldir import SslDir
-from httpd.identity import ProxyRules
 from httpd.options import ServerOptions
+from httpd.peers import ProxyRules
 from httpd.server import HttpServer
-from httpd.tls import TrustFiles
 from shared.data import plainjson
 from shared.errors import NotFound
 from shared.indirector import Indirector
@@ -27,7 +26,7 @@ from .bindings import bind, code_commands, v4_catalogs
 from .ca import audit
 from .ca.audit import Audit
 from .ca.autosign import Autosign
-from .ca.configured import audit_of, ca_options, key_kind
+from .ca.configured import audit_of, ca_options, key_kind, trust_files
 from .ca.service import CaService
 from .ca.setup.bootstrap import bootstrap, ensure_own_certificate
 from .ca.storage.store import CaFiles
@@ -36,20 +35,25 @@ from .endpoints.ca import CaEndpoints
 from .endpoints.limits import MasterLimits
 from .endpoints.metrics import MetricsListener, describe_server
 from .endpoints.puppetserver import ServerEndpoints
+from .endpoints.store import StoreProxy
 from .environments.directories import Environments
 from .environments.settings import environment_settings
 from .observability.health import Health
-from .observability.longtasks import REFRESH_CRL, REMOVE_LEFTOVERS, RENEW_CRL, WARN_OF_EXPIRIES, WATCH_HEALTH, master_supervisor
+from .observability.longtasks import REFRESH_CRL, REMOVE_LEFTOVERS, RENEW_CRL, RUN_STORE, WARN_OF_EXPIRIES, WATCH_HEALTH, master_supervisor
 from .observability.metrics import Metrics
 from .observability.process_metrics import describe_process
 from .pools.compile_pool import CompilePool
 from .pools.configured import compile_pool_for
 from .pools.parse_pool import ParsePool
+from .puppetdb.configured import puppetdb_client
+from .puppetdb.queries import PuppetDbQueries
+from .puppetdb.termini import PuppetDbCatalogs
 from .service.conditions import conditions
 from .service.crl_refresh import CrlRefresh
 from .service.expiry import Expiries, agent_endings, server_endings
 from .service.folders import remove_leftovers
 from .service.refusals import Refusals, queued_refusals
+from .service.store_process import StoreProcess
 
 log = logging.getLogger("puppet.master")
 
@@ -105,14 +109,6 @@ def open_ca(settings: MasterSettings, report: Audit, supervisor: Supervisor) -> 
     names, generate = settings.dns_alt_names, key_kind(settings).generate
     service.renew_own = lambda: ensure_own_certificate(authority, own, dns_alt_names=names, generate=generate)
     return service
-
-
-def trust_files(settings: MasterSettings) -> TrustFiles:
-    """Return the files of the server's TLS; on the CA's master those of the CA itself, so that a revocation counts at once."""
-    if settings.ca:
-        files = CaFiles.at(settings.cadir)
-        return TrustFiles(settings.hostcert, settings.hostprivkey, files.cacert, files.cacrl)
-    return TrustFiles(settings.hostcert, settings.hostprivkey, settings.localcacert, settings.hostcrl)
 
 
 def server_options(settings: MasterSettings, limits: MasterLimits, oid_names: OidNames, **callbacks: Any) -> ServerOptions:
@@ -179,83 +175,125 @@ async def _serving(
 ) -> AsyncIterator[Master]:
     environments = Environments(environment_settings(settings))
     health = Health()
-    compile_pool = compile_pool_for(settings, environments, metrics, supervisor, partial(health.note, CompilePool.CONDITION))
-    parsers = ParsePool.of(settings)
-    parsers.describe(metrics)
-    indirector = await asyncio.to_thread(bind, settings, environments, compile_pool, ca, parsers)
-    v4 = await asyncio.to_thread(v4_catalogs, settings, environments, compile_pool, indirector)
-    limits = MasterLimits.of(settings)
-    oid_names = OidNames.load(settings.trusted_oid_mapping_file)
-    application = MasterApp(
-        MasterAppOptions(
+    async with AsyncExitStack() as ends:  # in the reverse order
+        store = StoreProcess(settings) if settings.runs_store else None
+        ends.push_async_callback(supervisor.stop, RUN_STORE)
+        client = await asyncio.to_thread(puppetdb_client, settings, keep_alive=True, ready=store.wait_until_listening if store else None)
+        ends.push_async_callback(client.close)  # what the store shall have is brought there first
+        on_problem, on_question = partial(health.note, CompilePool.CONDITION), PuppetDbQueries(client)
+        compile_pool = compile_pool_for(settings, environments, metrics, supervisor, on_problem, on_question=on_question)
+        ends.push_async_callback(compile_pool.close)
+        parsers = ParsePool.of(settings)
+        parsers.describe(metrics)
+        ends.push_async_callback(parsers.close)
+        indirector = await asyncio.to_thread(bind, settings, environments, compile_pool, ca, parsers, client)
+        v4 = await asyncio.to_thread(v4_catalogs, settings, environments, compile_pool, indirector)
+        limits = MasterLimits.of(settings)
+        server = ServerEndpoints(environments, compile_pool.listing, v4, limits, code_commands(settings), parsers)
+        proxy = StoreProxy(settings.store_socket, settings.store_max_archive, settings.store_query_timeout + 30) if store else None
+        served = MasterAppOptions(
             indirector,
             environments,
             limits,
             parsers=parsers,
-            server=ServerEndpoints(environments, compile_pool.listing, v4, limits, code_commands(settings), parsers),
+            server=server,
             ca=CaEndpoints(ca, limits) if ca else None,
+            store=proxy,
             auth_conf=settings.rest_authconfig,
             filetimeout=settings.filetimeout,
-            oid_names=oid_names,
+            oid_names=OidNames.load(settings.trusted_oid_mapping_file),
             certname=settings.certname,
             metrics=metrics.text,
             health=health,
         )
-    )
+        http = _http_server(settings, served, ca, metrics, refusals, supervisor)
+        health.add(conditions(settings, compile_pool, lambda: http.tls.trust, store))
+        health.describe(metrics)
+        metrics.read("puppet_tasks", "gauge", "Tasks of the event loop.", lambda: [((), len(asyncio.all_tasks()))])
+        if proxy is not None and store is not None:
+            await ends.enter_async_context(proxy)
+            supervisor.start(RUN_STORE, store.keep_running)
+            await store.wait_until_open()
+        if settings.metrics_port:
+            collectors = MetricsListener(metrics.text, limits)
+            ends.push_async_callback(collectors.stop)
+            await collectors.start(settings.metrics_bindaddress, settings.metrics_port)
+        crl_refresh = await _crl_refresh(settings, metrics)
+        ends.push_async_callback(http.stop, 0)
+        host, port = await http.start(settings.bindaddress, settings.masterport)
+        ends.push_async_callback(supervisor.stop, *WATCHES)
+        _start_watches(settings, ca, http, health, metrics, crl_refresh, supervisor)
+        yield Master(http, indirector, environments, compile_pool, health, metrics, refusals, host, port)
+
+
+def _http_server(
+    settings: MasterSettings, served: MasterAppOptions, ca: CaService | None, metrics: Metrics, refusals: Refusals, supervisor: Supervisor
+) -> HttpServer:
+    """Return the server of the master's application, which does not listen yet."""
+    application = MasterApp(served)
     options = server_options(
         settings,
-        limits,
-        oid_names,
+        served.limits,
+        served.oid_names,
         on_crl_expired=ca.refresh_crl_if_due if ca else None,
         on_answer=metrics.count_answer,
         on_refused=refusals.record,
     )
     http = HttpServer(application, options, supervisor)
     describe_server(metrics, http, application.admission)
-    collectors = MetricsListener(metrics.text, limits)
+    return http
+
+
+async def _crl_refresh(settings: MasterSettings, metrics: Metrics) -> CrlRefresh | None:
+    """Return the refresh of the revocation list on a master that is no CA; the first list has been fetched, for none starts without."""
+    crl_refresh = CrlRefresh.of(settings, trust_files(settings))
+    if crl_refresh is not None:
+        crl_refresh.describe(metrics)
+        if not settings.hostcrl.exists():
+            await crl_refresh.attempt()
+    return crl_refresh
+
+
+WATCHES = (WARN_OF_EXPIRIES, REFRESH_CRL, RENEW_CRL, WATCH_HEALTH, REMOVE_LEFTOVERS)
+
+
+def _start_watches(
+    settings: MasterSettings,
+    ca: CaService | None,
+    http: HttpServer,
+    health: Health,
+    metrics: Metrics,
+    crl_refresh: CrlRefresh | None,
+    supervisor: Supervisor,
+) -> None:
+    """Start the tasks that run beside a master that listens: `WATCHES`, as far as it needs them."""
     expiries = Expiries(lambda: [*server_endings(trust_files(settings)), *(agent_endings(ca.authority) if ca else ())])
     expiries.describe(metrics)
-    health.add(conditions(settings, compile_pool, lambda: http.tls.trust))
-    health.describe(metrics)
-    metrics.read("puppet_tasks", "gauge", "Tasks of the event loop.", lambda: [((), len(asyncio.all_tasks()))])
-    crl_refresh = CrlRefresh.of(settings, trust_files(settings))
-    try:
-        if settings.metrics_port:
-            await collectors.start(settings.metrics_bindaddress, settings.metrics_port)
-        if crl_refresh is not None:
-            crl_refresh.describe(metrics)
-            if not settings.hostcrl.exists():
-                await crl_refresh.attempt()  # no master starts without a list
-        host, port = await http.start(settings.bindaddress, settings.masterport)
-        supervisor.start(WARN_OF_EXPIRIES, expiries.watch)
-        if crl_refresh is not None:
-            supervisor.start(REFRESH_CRL, partial(crl_refresh.keep_fresh, settings.crl_refresh_interval))
-        if ca is not None:
-            ca.on_revocation.append(http.tls.reload)
-            supervisor.start(RENEW_CRL, ca.keep_fresh)
-        supervisor.start(WATCH_HEALTH, health.watch)
-        supervisor.start(REMOVE_LEFTOVERS, partial(asyncio.to_thread, remove_leftovers, settings))
-        yield Master(http, indirector, environments, compile_pool, health, metrics, refusals, host, port)
-    finally:
-        await supervisor.stop(WARN_OF_EXPIRIES, REFRESH_CRL, RENEW_CRL, WATCH_HEALTH, REMOVE_LEFTOVERS)
-        await http.stop(0)
-        await collectors.stop()
-        await parsers.close()
-        await compile_pool.close()
+    supervisor.start(WARN_OF_EXPIRIES, expiries.watch)
+    if crl_refresh is not None:
+        supervisor.start(REFRESH_CRL, partial(crl_refresh.keep_fresh, settings.crl_refresh_interval))
+    if ca is not None:
+        ca.on_revocation.append(http.tls.reload)
+        supervisor.start(RENEW_CRL, ca.keep_fresh)
+    supervisor.start(WATCH_HEALTH, health.watch)
+    supervisor.start(REMOVE_LEFTOVERS, partial(asyncio.to_thread, remove_leftovers, settings))
 
 
 async def local_catalog(settings: MasterSettings, name: str) -> Any:
     """Return the catalog of a node with its stored facts, as plain data; raise PuppetError."""
     environments = Environments(environment_settings(settings))
-    compile_pool = compile_pool_for(settings, environments, Metrics())
+    client = await asyncio.to_thread(puppetdb_client, settings)
+    compile_pool = compile_pool_for(settings, environments, Metrics(), on_question=PuppetDbQueries(client))
     try:
-        indirector = await asyncio.to_thread(bind, settings, environments, compile_pool, None)
+        indirector = await asyncio.to_thread(bind, settings, environments, compile_pool, None, client=client)
         if name != settings.certname and await indirector.facts.find(name, environment=settings.environment) is None:
             raise NotFound(
                 f"No facts available for target node: {name}",
                 hint="It has not sent any to this master. 'puppet catalog compile NODE --facts FILE' compiles with those of a file.",
             )
-        catalog = await indirector.catalog.find(name, environment=settings.environment)
+        # To look at a catalog is no run of the node, of which a PuppetDB should know.
+        is_stored = isinstance(indirector.catalog.cache, PuppetDbCatalogs)
+        catalog = await indirector.catalog.find(name, environment=settings.environment, ignore_cache_save=is_stored)
         if catalog is None:
             raise NotFound(f"Could not find a catalog for {name}")
         ready = catalog.encoded(MODERN, MODERN.formats["rich_data_json"])

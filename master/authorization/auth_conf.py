@@ -16,7 +16,7 @@ import logging
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
@@ -149,24 +149,18 @@ def parse_rules(text: str, file: str, names: OidNames) -> Rules:
     return Rules.of(parse(text, file))
 
 
+@dataclass(eq=False, repr=False)
 class AuthFile:
     """The rules of a file, checked for changes at most each `filetimeout` seconds; if the new file does not parse, the old rules stay."""
 
-    def __init__(
-        self,
-        path: Path | None,
-        *,
-        names: OidNames | None = None,
-        filetimeout: float = 15.0,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self.path = path
-        self.names = names or OidNames()
-        self.filetimeout = filetimeout
-        self.clock = clock
-        self._rules = Rules()
-        self._loaded_stamp: Stamp = None
-        self._next_check = 0.0
+    path: Path | None
+    _: KW_ONLY
+    names: OidNames = field(default_factory=OidNames)
+    filetimeout: float = 15.0
+    clock: Callable[[], float] = time.monotonic
+    _rules: Rules = field(default_factory=Rules, init=False)
+    _loaded_stamp: Stamp = field(default=None, init=False)
+    _next_check: float = field(default=0.0, init=False)
 
     async def start(self) -> None:
         """Read the file for the first time; raise ConfigError when it does not parse. Without a file the defaults hold."""

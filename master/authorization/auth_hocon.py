@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from certs.oids import OidNames
+from shared.client import Client
 from shared.data import hocon
 from shared.errors import BadData, ConfigError, Location
-from shared.indirector.core import Client
 from shared.names import quoted_for_log
 from shared.suggestions import nearest_name
 

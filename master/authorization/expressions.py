@@ -10,6 +10,8 @@ import regex
 from shared.errors import Denied
 
 SECONDS = 0.02  # of processor time; matching a path takes thousandths of that
+ATTEMPTS = 3
+"""How often a match is tried: the time is that of all threads of the process, and another one may have spent it."""
 Invalid = regex.error
 
 
@@ -36,11 +38,13 @@ class Expression:
         Raises:
             Denied: The pattern has more ways to try on this text than there is time for, as `(a+)+$` can have.
         """
-        try:
-            match = self._pattern.search(text, timeout=SECONDS)
-        except TimeoutError:
-            raise Denied(
-                "A regular expression of the rules takes too long on this path",
-                hint=f"Write {self.source} without repeats inside repeats.",
-            ) from None
-        return None if match is None else tuple(group or "" for group in match.groups())
+        for _ in range(ATTEMPTS):
+            try:
+                match = self._pattern.search(text, timeout=SECONDS)
+            except TimeoutError:
+                continue
+            return None if match is None else tuple(group or "" for group in match.groups())
+        raise Denied(
+            "A regular expression of the rules takes too long on this path",
+            hint=f"Write {self.source} without repeats inside repeats.",
+        )

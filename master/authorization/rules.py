@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
-from shared.indirector.core import Client, Option
+from shared.client import Client
+from shared.indirector.core import Option
 
 from .expressions import Expression
 

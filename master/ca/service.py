@@ -15,9 +15,9 @@ from typing import Any, ParamSpec, TypeVar
 from cryptography import x509
 
 from certs import bundles, certificates
+from shared.client import Client
 from shared.errors import BadRequest, NotFound, OutOfSpace, PuppetError, Unavailable
 from shared.filesystem.files import FileLock
-from shared.indirector.core import Client
 from shared.models.certificate_status import CertificateStatus
 from shared.names import quoted_for_log, valid_certname
 from shared.process.supervision import Supervisor

@@ -11,13 +11,14 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
 from shared.data import plainjson
 from shared.errors import BadRequest, NoEnvironment, PuppetError
 from shared.filesystem.checksums import Algorithm
-from shared.indirector import Binding, Client, Request, Terminus
+from shared.indirector import Binding, Request, Terminus
 from shared.models.catalog import CATALOG, Catalog
 from shared.models.facts import FACTS, Facts, PackedFacts
 from shared.models.node import Node
@@ -27,8 +28,11 @@ from shared.wire import percent
 from shared.wire.dialects import LEGACY, MODERN, Dialect
 from shared.wire.formats import Format, of_content_type
 
+from ..authorization.trusted import certname_behind, trusted_data
+from ..pools.compiled_catalog import CompiledCatalog
 from ..pools.jobs import CompileJob
 from ..pools.parse_pool import ParsePool
+from ..puppetdb.termini import StorableCatalog
 from ..termini.node import with_facts_in_hand
 from .static import StaticCatalogs, negotiate_checksum
 
@@ -36,11 +40,11 @@ log = logging.getLogger("puppet.compiler")
 
 
 class Compile(Protocol):
-    async def __call__(self, job: CompileJob) -> bytes:
+    async def __call__(self, job: CompileJob) -> CompiledCatalog:
         """Return the catalog as JSON with rich data; CompileError, Unavailable."""
 
 
-class PreparedCatalog(Catalog):
+class PreparedCatalog(StorableCatalog):
     """A catalog in the bytes that a worker made; it is parsed only for formats other than rich JSON."""
 
     body: bytes
@@ -56,6 +60,7 @@ async def _nothing(name: str) -> Mapping[str, Any]:
     return {}
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class CompilerTerminus(Terminus[Catalog]):
     """
     The terminus that compiles catalogs on demand.
@@ -68,32 +73,20 @@ class CompilerTerminus(Terminus[Catalog]):
         static: Makes catalogs static and knows the version of the code; None: neither.
         external: Returns `$trusted['external']` for a certname.
         parsers: Parse facts in processes of their own; None: all are parsed here.
+        is_stored: Whether a PuppetDB gets the catalogs.
     """
 
-    def __init__(
-        self,
-        *,
-        facts: Binding[Facts],
-        nodes: Binding[Node],
-        compile: Compile,
-        server_facts: Mapping[str, Any],
-        environments: Callable[[str], bool],
-        default_environment: str,
-        now: Callable[[], datetime],
-        static: StaticCatalogs | None = None,
-        external: Callable[[str], Awaitable[Mapping[str, Any]]] = _nothing,
-        parsers: ParsePool | None = None,
-    ) -> None:
-        self.parsers = parsers
-        self.facts = facts
-        self.nodes = nodes
-        self.compile = compile
-        self.server_facts = dict(server_facts)
-        self.environments = environments
-        self.default_environment = default_environment
-        self.now = now
-        self.static = static
-        self.external = external
+    facts: Binding[Facts]
+    nodes: Binding[Node]
+    compile: Compile
+    server_facts: Mapping[str, Any]
+    environments: Callable[[str], bool]
+    default_environment: str
+    now: Callable[[], datetime]
+    static: StaticCatalogs | None = None
+    external: Callable[[str], Awaitable[Mapping[str, Any]]] = _nothing
+    parsers: ParsePool | None = None
+    is_stored: bool = False
 
     async def find(self, request: Request[Catalog]) -> Catalog | None:
         """
@@ -106,9 +99,11 @@ class CompilerTerminus(Terminus[Catalog]):
         name = valid_certname(request.key)
         sent_facts = await self._sent_facts(request)
         requested, exists = await asyncio.to_thread(self._environment_for, request)
+        trusted = trusted_data(name, request.client, await self.external(certname_behind(name, request.client)))
         if sent_facts is not None:
             await self.nodes.expire(name, environment=requested)
-            await self.facts.save(sent_facts, environment=requested)  # before the classifier runs, since some classifiers read the file
+            # Before the classifier runs, since some classifiers read the file.
+            await self.facts.save(sent_facts.with_trusted(trusted), environment=requested)
         facts = sent_facts or await self.facts.find(name, environment=requested)
         node = await with_facts_in_hand(self.nodes, facts).find(
             name,
@@ -126,7 +121,17 @@ class CompilerTerminus(Terminus[Catalog]):
             return Catalog(name=name, environment=environment, catalog_format=2, version=int(self.now().timestamp()))
         code_id = await self.static.code_id(environment) if self.static else None
         checksum = await self._checksum_for_static(request, environment) if code_id else None
-        return await self._compile(name, environment, node, facts, request, code_id, checksum)
+        job = CompileJob.of(
+            name,
+            node,
+            environment,
+            facts,
+            trusted,
+            self.server_facts,
+            code_id=code_id,
+            is_stored=self.is_stored and not request.ignore_cache_save,
+        )
+        return await self._compile(job, request, checksum)
 
     async def _checksum_for_static(self, request: Request[Catalog], environment: str) -> Algorithm | None:
         """Return the checksum type of a static catalog; None: it is to be none. CompileError: agent and master share none."""
@@ -134,20 +139,11 @@ class CompilerTerminus(Terminus[Catalog]):
             return None
         return negotiate_checksum(request.option("checksum_type"))
 
-    async def _compile(
-        self,
-        name: str,
-        environment: str,
-        node: Node,
-        facts: Facts | None,
-        request: Request[Catalog],
-        code_id: str | None,
-        checksum: Algorithm | None,
-    ) -> Catalog:
-        data = trusted_data(name, request.client, await self.external(_certname_behind(name, request.client)))
-        job = CompileJob.of(name, node, environment, facts, data, self.server_facts, code_id=code_id)
+    async def _compile(self, job: CompileJob, request: Request[Catalog], checksum: Algorithm | None) -> Catalog:
+        name, environment = job.certname, job.environment
         started = time.monotonic()
-        body = await self.compile(job)  # the caller logs its error
+        compiled = await self.compile(job)  # the caller logs its error
+        body = compiled.body
         if self.static is not None and checksum is not None:
             body = await asyncio.to_thread(self.static.make_static, body, environment, checksum, request.client)
         elif self.static is not None and request.flag("inline_metadata"):
@@ -155,7 +151,7 @@ class CompilerTerminus(Terminus[Catalog]):
             body = await asyncio.to_thread(self.static.add_metadata, body, environment, offered, request.client)
         kind = "catalog" if checksum is None else "static catalog"
         log.log(NOTICE, "Compiled %s for %s in environment %s in %.2f seconds", kind, name, environment, time.monotonic() - started)
-        return PreparedCatalog(name=name, environment=environment, body=body)
+        return PreparedCatalog(name=name, environment=environment, body=body, stored=compiled.stored)
 
     def _environment_for(self, request: Request[Catalog]) -> tuple[str, bool]:
         """Return the environment that the node asks for, else the default one, and whether that one exists."""
@@ -178,7 +174,7 @@ class CompilerTerminus(Terminus[Catalog]):
             raise BadRequest(f"Facts but no fact format provided for {request.key}")
         dialect = request.dialect or MODERN
         format = of_content_type(form, dialect.formats_read(FACTS))
-        own_facts = {"clientcert": _certname_behind(request.key, request.client)}  # the certificate's name, never a fact
+        own_facts = {"clientcert": certname_behind(request.key, request.client)}  # the certificate's name, never a fact
         arrived = self.now().isoformat()
         if self.parsers is not None and self.parsers.takes(FACTS, text, format):
             # The remaining escapes are plain text, which is at least as long as the characters it stands for.
@@ -207,23 +203,3 @@ def _parse_facts(text: str, dialect: Dialect, format: Format) -> Facts | None:
 def decode_twice(text: str) -> bytes:
     """Return facts, which are escaped before the form escapes them; `text` has been decoded once. Fits every version's spaces."""
     return percent.decode_percent(text.replace("+", " ").encode("utf-8", "surrogateescape"))
-
-
-def _certname_behind(name: str, client: Client | None) -> str:
-    """Return the certname behind a request about a node, which may go by another name."""
-    return client.name if client is not None and client.authenticated else name
-
-
-def trusted_data(name: str, client: Client | None, external: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `$trusted`: what the certificate says. Source: protocol reference 5.5."""
-    authenticated: str | bool = "local" if client is None else "remote" if client.authenticated else False
-    valid_certname = _certname_behind(name, client)
-    host, _, domain = valid_certname.partition(".")
-    return {
-        "authenticated": authenticated,
-        "certname": valid_certname,
-        "extensions": dict(client.extensions) if client is not None else {},
-        "hostname": host,
-        "domain": domain or None,
-        "external": dict(external),
-    }

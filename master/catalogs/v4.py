@@ -10,6 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -22,7 +23,9 @@ from shared.models.node import Node
 from shared.names import valid_certname
 from shared.process.log import LEVELS, NOTICE
 
+from ..pools.compiled_catalog import CompiledCatalog
 from ..pools.jobs import CompileJob, CompileLogEntry
+from ..puppetdb.termini import PuppetDbCatalogs
 from ..termini.node import WithFacts
 from .compiler_terminus import PreparedCatalog
 from .v4_request import CatalogRequest
@@ -31,10 +34,11 @@ log = logging.getLogger("puppet.compiler")
 
 
 class LoggedCompile(Protocol):
-    async def __call__(self, job: CompileJob, log_entries: list[CompileLogEntry] | None = None) -> bytes:
+    async def __call__(self, job: CompileJob, log_entries: list[CompileLogEntry] | None = None) -> CompiledCatalog:
         """Return the catalog as JSON with rich data, and what was logged for it; CompileError, Unavailable."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class V4Catalogs:
     """
     The compiler of catalogs from data in the request, where the compiler terminus takes them from a certificate and an agent.
@@ -45,26 +49,14 @@ class V4Catalogs:
         code_id: Returns the version of an environment's code.
     """
 
-    def __init__(
-        self,
-        *,
-        facts: Binding[Facts],
-        nodes: Binding[Node],
-        catalogs: Binding[Catalog],
-        compile: LoggedCompile,
-        server_facts: Mapping[str, Any],
-        environments: Callable[[str], bool],
-        code_id: Callable[[str], Awaitable[str | None]],
-        now: Callable[[], datetime],
-    ) -> None:
-        self.facts = facts
-        self.nodes = nodes
-        self.catalogs = catalogs
-        self.compile = compile
-        self.server_facts = dict(server_facts)
-        self.environments = environments
-        self.code_id = code_id
-        self.now = now
+    facts: Binding[Facts]
+    nodes: Binding[Node]
+    catalogs: Binding[Catalog]
+    compile: LoggedCompile
+    server_facts: Mapping[str, Any]
+    environments: Callable[[str], bool]
+    code_id: Callable[[str], Awaitable[str | None]]
+    now: Callable[[], datetime]
 
     async def find(self, catalog_request: CatalogRequest) -> bytes:
         """
@@ -83,12 +75,15 @@ class V4Catalogs:
         await self._check_environment(environment)
         if catalog_request.save_facts:
             await self.nodes.expire(name, environment=catalog_request.environment)
-            await self.facts.save(facts, environment=catalog_request.environment)
+            await self.facts.save(facts.with_trusted(trusted), environment=catalog_request.environment)
         log_entries: list[CompileLogEntry] | None = [] if catalog_request.log_level else None
-        body = await self._compile(node, environment, facts, trusted, log_entries)
+        is_stored = catalog_request.save_catalog and isinstance(self.catalogs.cache, PuppetDbCatalogs)
+        compiled = await self._compile(node, environment, facts, trusted, log_entries, is_stored)
+        body = compiled.body
         if catalog_request.save_catalog and self.catalogs.cache is not None:
-            saved = PreparedCatalog(name=name, environment=environment, body=body)
-            await self.catalogs.cache.save(Request(name, environment, body=saved))
+            saved = PreparedCatalog(name=name, environment=environment, body=body, stored=compiled.stored)
+            options = {"transaction_uuid": catalog_request.transaction_uuid, "job_id": catalog_request.job_id}
+            await self.catalogs.cache.save(Request(name, environment, body=saved, options=options))
         if log_entries is None:
             return b'{"catalog":' + body + b"}"
         text = f"Compiled catalog for {name} in environment {environment} using the v4 catalog endpoint"
@@ -133,15 +128,23 @@ class V4Catalogs:
         return node
 
     async def _compile(
-        self, node: Node, environment: str, facts: Facts, trusted: Mapping[str, Any], log_entries: list[CompileLogEntry] | None
-    ) -> bytes:
+        self,
+        node: Node,
+        environment: str,
+        facts: Facts,
+        trusted: Mapping[str, Any],
+        log_entries: list[CompileLogEntry] | None,
+        is_stored: bool,
+    ) -> CompiledCatalog:
         code_id = await self.code_id(environment)
-        job = CompileJob.of(node.name, node, environment, facts, trusted, self.server_facts, code_id=code_id, exported=True)
+        job = CompileJob.of(
+            node.name, node, environment, facts, trusted, self.server_facts, code_id=code_id, exported=True, is_stored=is_stored
+        )
         started = time.monotonic()
-        body = await self.compile(job, log_entries)
+        compiled = await self.compile(job, log_entries)
         took = time.monotonic() - started
         log.log(NOTICE, "Compiled catalog of given facts for %s in environment %s in %.2f seconds", node.name, environment, took)
-        return body
+        return compiled
 
 
 def _logs_to_data(log_entries: Iterable[CompileLogEntry], level: str) -> Iterable[dict[str, Any]]:

@@ -37,6 +37,7 @@ class CatalogRequest:
     prefer_environment: bool = False
     log_level: str = ""
     transaction_uuid: str = ""
+    job_id: str = ""
     packed: PackedFacts | None = None
 
 
@@ -64,4 +65,5 @@ def catalog_request_of(data: Mapping[str, Any]) -> CatalogRequest:
         prefer_environment=options.get("prefer_requested_environment", False),
         log_level=options.get("log_level", "info") if options.get("capture_logs") else "",
         transaction_uuid=data.get("transaction_uuid", ""),
+        job_id=data.get("job_id", ""),
     )

@@ -11,11 +11,10 @@ from httpd import tls
 from shared.settings import MasterSettings
 
 from ..ca.authority import CertificateAuthority
-from ..ca.configured import ca_options
+from ..ca.configured import ca_options, trust_files
 from ..ca.storage.store import CaFiles, CaStore
 from ..service.crl_refresh import overdue_since
 from ..service.expiry import Ending, agent_endings, expiry_warnings, server_endings
-from ..wiring import trust_files
 from .findings import Finding, run_check
 
 AREA: Final = "certificates"

@@ -10,20 +10,21 @@ from typing import Literal
 
 from shared.errors import PuppetError
 
-Area = Literal["configuration", "certificates", "permissions", "environments", "compiling", "ports"]
+Area = Literal["configuration", "certificates", "permissions", "environments", "compiling", "ports", "store"]
+Severity = Literal["error", "warning", "notice"]
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A problem (error) or oddity (warning), and what to do about it."""
+    """A problem (error) or oddity (warning) and what to do about it; or what somebody may want to know (notice)."""
 
     area: Area
-    severity: Literal["error", "warning"]
+    severity: Severity
     message: str
     hint: str = ""
 
     @classmethod
-    def of(cls, area: Area, error: Exception, severity: Literal["error", "warning"] = "error") -> Finding:
+    def of(cls, area: Area, error: Exception, severity: Severity = "error") -> Finding:
         """Return the finding that an error describes."""
         if isinstance(error, OSError) and not isinstance(error, PuppetError):
             where = f": {error.filename}" if error.filename else ""
@@ -50,7 +51,7 @@ def log_as_findings(area: Area, findings: list[Finding]) -> Iterator[None]:
 
     class Listener(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            severity: Literal["error", "warning"] = "error" if record.levelno >= logging.ERROR else "warning"
+            severity: Severity = "error" if record.levelno >= logging.ERROR else "warning"
             findings.append(Finding(area, severity, record.getMessage()))
 
     listener = Listener(logging.WARNING)

@@ -16,6 +16,7 @@ from shared.process import daemon
 from shared.settings import MasterSettings
 
 from ..ca.storage.store import CaFiles
+from ..puppetdb.configured import CONFIGURATION
 from ..service.folders import written_folders
 from .findings import Finding
 
@@ -63,7 +64,10 @@ def check(settings: MasterSettings) -> Iterator[Finding]:
     files = CaFiles.at(settings.cadir)
     private = [settings.hostprivkey, *((files.cakey, files.capass) if settings.ca else ())]
     read = [settings.config, settings.rest_authconfig, settings.fileserverconfig, settings.hostcert, *private]
+    read += [settings.route_file, settings.confdir / CONFIGURATION]
     written = written_folders(settings)
+    if settings.runs_store:
+        written.append(settings.store_dir)
     if settings.ca:
         written += [files.cadir, files.csrdir, files.signeddir]
         read += [files.cacert, files.cacrl, files.serial, files.cert_inventory]

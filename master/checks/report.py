@@ -10,13 +10,16 @@ from typing import TextIO
 from shared.data.plainjson import dumps_pretty
 from shared.settings import MasterSettings
 
-from . import certificates, compiling, configuration, environments, permissions, ports
+from . import certificates, compiling, configuration, environments, permissions, ports, store
 from .findings import Finding, run_check
+
+_ORDER = ("error", "warning", "notice")
 
 
 def check(settings: MasterSettings, now: datetime) -> list[Finding]:
     """Return everything that is wrong or odd, each once, under the last area that met it. Blocks; nothing is changed."""
     findings = [
+        *run_check("store", lambda: store.check(settings)),  # first: what it shares with others is theirs
         *run_check("configuration", lambda: configuration.check(settings)),
         *run_check("certificates", lambda: certificates.check(settings, now)),
         *run_check("permissions", lambda: permissions.check(settings)),
@@ -35,16 +38,17 @@ def report(findings: Sequence[Finding], out: TextIO, *, as_json: bool) -> int:
         return 1 if errors else 0
     for line in lines(findings):
         out.write(f"{line}\n")
-    if findings:
-        out.write(f"{_count(errors, 'error')}, {_count(len(findings) - errors, 'warning')}\n")
+    warnings = sum(finding.severity == "warning" for finding in findings)
+    if errors or warnings:
+        out.write(f"{_count(errors, 'error')}, {_count(warnings, 'warning')}\n")
     else:
         out.write("Nothing is wrong\n")
     return 1 if errors else 0
 
 
 def lines(findings: Iterable[Finding]) -> Iterable[str]:
-    """Yield the findings as text, errors first in each area."""
-    for finding in sorted(findings, key=lambda finding: finding.severity):
+    """Yield the findings as text, errors first, notices last."""
+    for finding in sorted(findings, key=lambda finding: _ORDER.index(finding.severity)):
         yield f"{finding.severity.capitalize()} ({finding.area}): {finding.message}"
         if finding.hint:
             yield f"  {finding.hint}"

@@ -1,7 +1,7 @@
 """
 The master's application: which endpoints a request goes to, and how its errors are put into words.
 
-    Dispatcher (http) → MasterApp.handle → ServerEndpoints | Handlers | CaEndpoints | ServiceEndpoints → Response
+    Dispatcher (http) → MasterApp.handle → ServerEndpoints | Handlers | CaEndpoints | StoreProxy | ServiceEndpoints → Response
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from httpd.connection import HttpRequest
 from httpd.dispatcher import request_number
 from httpd.responses import Response, text_response
 from shared import __version__
+from shared.client import Client
 from shared.errors import NoEnvironment, PuppetError
-from shared.indirector.core import Client, Indirector
+from shared.indirector.core import Indirector
 from shared.indirector.paths import is_scheme_b, parse
 
 from ..authorization.auth_conf import AuthFile, Rules
@@ -32,6 +33,8 @@ from .limits import MasterLimits
 from .puppetserver import ServerEndpoints, server_endpoint
 from .schemes import LEGACY_SCHEME, MODERN_SCHEME, PLAIN_SCHEME, Scheme, is_internal, not_routed
 from .service import RequestTarget, ServiceEndpoints, endpoint_name
+from .store import PREFIX as STORE_PREFIX
+from .store import StoreProxy
 
 LISTEN_HINT = "Another program may use the port already; the settings are bindaddress and masterport."
 HANDSHAKE_HINT = (
@@ -60,11 +63,12 @@ class MasterAppOptions:
         parsers: Read large bodies, and YAML, in processes of their own; None: all are read in this process.
         server: The endpoints that puppetserver has of its own; None: there are none.
         ca: The CA's endpoints; None: this master is no CA.
+        store: Passes requests on to this master's store; None: there is none.
         auth_conf: The file of rules; None: only the default rules hold.
         filetimeout: Seconds between two looks at that file.
         certname: Our name, which agents of 8 are told with their catalog.
         metrics: Returns the text for collectors of metrics; None: there is no such endpoint.
-        health: The conditions that the states of services follow from; None: the state of the server alone counts.
+        health: The conditions that the states of services follow from; without any the state of the server alone counts.
         retry_delay: Returns the seconds of Retry-After, given the most.
     """
 
@@ -74,12 +78,13 @@ class MasterAppOptions:
     parsers: ParsePool | None = None
     server: ServerEndpoints | None = None
     ca: Ca | None = None
+    store: StoreProxy | None = None
     auth_conf: Path | None = None
     filetimeout: float = 15.0
     oid_names: OidNames = field(default_factory=OidNames)
     certname: str = ""
     metrics: Callable[[], str] | None = None
-    health: Health | None = None
+    health: Health = field(default_factory=Health)
     retry_delay: Callable[[int], int] = random_delay
 
 
@@ -101,6 +106,7 @@ class MasterApp(HttpApplication):
         self.service = ServiceEndpoints(environments, lambda: self.state, __version__, options.metrics, options.health)
         self.server = options.server
         self.ca = options.ca
+        self.store = options.store
 
     async def start(self) -> None:
         await self.auth.start()
@@ -134,6 +140,10 @@ class MasterApp(HttpApplication):
     async def handle(self, request: HttpRequest) -> Response:
         rules = await self.auth.rules()
         path = request.sent_path
+        if self.store is not None and path.startswith(STORE_PREFIX):
+            request.endpoint = "store"
+            async with self.admission.slot(request.client.name, "store"):
+                return await self.store.respond(request, request.client, rules)
         scheme = self._scheme(path)
         if scheme is PLAIN_SCHEME:
             return await self._server_response(request, rules)

@@ -20,9 +20,9 @@ from httpd import bodies
 from httpd.conditional import Validators
 from httpd.connection import HttpRequest
 from httpd.responses import Response, error_response, text_response
+from shared.client import Client
 from shared.data import plainjson
 from shared.errors import BadData, BadRequest, MethodNotAllowed, NotAcceptable, NotFound, PuppetError, UnsupportedMediaType
-from shared.indirector.core import Client
 from shared.indirector.paths import parameters, single
 from shared.models.ocsp import request_of
 from shared.names import valid_certname

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
 from httpd import bodies
 from httpd.connection import HttpRequest
 from httpd.responses import Response
+from shared.client import Client
 from shared.errors import BadData, BadRequest, MethodNotAllowed, NoEnvironment, NoHandler, NotAcceptable, NotFound, PuppetError
-from shared.indirector.core import Binding, Client, Indirection, Indirector, Model, Request, Stream
+from shared.indirector.core import Binding, Indirection, Indirector, Model, Request, Stream
 from shared.indirector.paths import IndirectorCall
 from shared.names import quoted_for_log, valid_certname
 from shared.wire.formats import Format, accepted_formats, of_content_type
@@ -81,16 +82,14 @@ def check_key(call: IndirectorCall) -> None:
         valid_certname(call.key)
 
 
+@dataclass(frozen=True, slots=True)
 class Handlers:
     """Carries out calls by the bindings of this process."""
 
-    def __init__(
-        self, indirector: Indirector, environments: EnvironmentLookup, limits: MasterLimits, parsers: ParsePool | None = None
-    ) -> None:
-        self.parsers = parsers
-        self.indirector = indirector
-        self.environments = environments
-        self.limits = limits
+    indirector: Indirector
+    environments: EnvironmentLookup
+    limits: MasterLimits
+    parsers: ParsePool | None = None
 
     async def respond(self, request: HttpRequest, call: IndirectorCall, client: Client, rules: Rules) -> Response:
         """

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 
-from aiohttp import web
-from aiohttp.web_protocol import RequestHandler
+from aiohttp import web_response
 
 from httpd.admission import Admission
-from httpd.connection import Connection, ConnectionServer, HttpRequest
+from httpd.connection import HttpRequest
 from httpd.limits import ServerLimits
+from httpd.plain import PlainListener
 from httpd.responses import Response, send, text_response
 from httpd.server import HttpServer
-from shared.errors import ConfigError
 
 from ..observability.metrics import MIME, Metrics
 
@@ -33,39 +31,22 @@ def describe_server(metrics: Metrics, server: HttpServer, admission: Admission) 
     metrics.read("puppet_requests_waiting", "gauge", "Requests that wait for others to end.", lambda: [((), admission.waiting)])
 
 
-class _FewConnections(ConnectionServer):
-    """A small number of connections at a time: whoever is on this machine may open them."""
-
-    def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
-        super().connection_made(handler, transport)
-        if len(self.connections) > MAX_CONNECTIONS and isinstance(handler, Connection):
-            handler.abort()
-
-
 class MetricsListener:
     """A listener that answers `GET /metrics`, without TLS and to everybody who reaches it."""
 
     def __init__(self, read: Callable[[], str], limits: ServerLimits) -> None:
         self.read = read
-        self._connections = _FewConnections(self._answer, limits)
-        self._server: asyncio.Server | None = None
+        self._listener = PlainListener(self._answer, limits, MAX_CONNECTIONS)
 
     async def start(self, host: str, port: int) -> None:
         """Listen; raise ConfigError when that cannot be done."""
-        try:
-            self._server = await asyncio.get_running_loop().create_server(self._connections, host, port)
-        except OSError as err:
-            raise ConfigError(
-                f"Could not listen for collectors of metrics on {host} port {port}: {err.strerror or err}",
-                hint="The settings are metrics_bindaddress and metrics_port; with the port 0 there is no such listener.",
-            ) from err
+        hint = "The settings are metrics_bindaddress and metrics_port; with the port 0 there is no listener for collectors of metrics."
+        await self._listener.start((host, port), hint=hint)
 
     async def stop(self) -> None:
-        if self._server is not None:
-            self._server.close()
-            await self._connections.shutdown(1.0)
+        await self._listener.stop(0)
 
-    async def _answer(self, request: HttpRequest) -> web.StreamResponse:
+    async def _answer(self, request: HttpRequest) -> web_response.StreamResponse:
         response, _ = await send(request, self._answer_to(request.method, request.path))
         return response
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from shared import __version__
+from shared.client import Client
 from shared.data import plainyaml
-from shared.indirector.core import Client, Indirection
+from shared.indirector.core import Indirection
 from shared.indirector.paths import METHODS
 from shared.models.catalog import CATALOG
 from shared.models.facts import FACTS
@@ -125,7 +126,8 @@ def document() -> dict[str, Any]:
         "info": {
             "title": "Bunraku's master",
             "version": __version__,
-            "description": "The calls of Puppet 3.x and of 4 to 8. x-allowed says whom the default rules let in.",
+            "description": "The calls of Puppet 3.x and of 4 to 8. x-allowed says whom the default rules let in. Where the master has a "
+            "store, the calls below /pdb in store.yaml are here, too, for whom the site's auth.conf names.",
         },
         "paths": {path: paths[path] for path in sorted(paths)},
         "components": {"schemas": _SCHEMAS, "parameters": _PARAMETERS, "responses": _RESPONSES},

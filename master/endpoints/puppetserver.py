@@ -13,14 +13,16 @@ import logging
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from httpd import bodies
 from httpd.connection import HttpRequest
 from httpd.responses import Response
+from shared.client import Client
 from shared.data import plainjson
 from shared.errors import BadRequest, NotFound, PuppetError
-from shared.indirector.core import Client, Option
+from shared.indirector.core import Option
 from shared.indirector.paths import parameters, single
 from shared.models.catalog import CATALOG
 from shared.names import valid_environment
@@ -66,6 +68,7 @@ class Catalogs(Protocol):
         """Return the answer as JSON; raise BadName, NotFound, CompileError, Unavailable."""
 
 
+@dataclass(eq=False, repr=False)
 class ServerEndpoints:
     """
     puppetserver's own endpoints.
@@ -77,21 +80,12 @@ class ServerEndpoints:
         parsers: Read large bodies; None: they are read in this process.
     """
 
-    def __init__(
-        self,
-        environments: EnvironmentLookup,
-        listing: ListingSource,
-        catalogs: Catalogs,
-        limits: MasterLimits,
-        code: CodeCommands | None = None,
-        parsers: ParsePool | None = None,
-    ) -> None:
-        self.parsers = parsers
-        self.environments = environments
-        self.listing = listing
-        self.catalogs = catalogs
-        self.limits = limits
-        self.code = code
+    environments: EnvironmentLookup
+    listing: ListingSource
+    catalogs: Catalogs
+    limits: MasterLimits
+    code: CodeCommands | None = None
+    parsers: ParsePool | None = None
 
     async def respond(self, request: HttpRequest, target: RequestTarget, client: Client, rules: Rules) -> Response:
         """Return the response of the endpoint that the target names; raise PuppetError, which the plain scheme puts into words."""

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from httpd.bodies import TooSlow
 from httpd.responses import Response, error_headers, incident_response, one_line, text_response
+from shared.client import Client
 from shared.errors import (
     BadRequest,
     CompileError,
@@ -27,7 +28,7 @@ from shared.errors import (
     Unavailable,
     UnsupportedMediaType,
 )
-from shared.indirector.core import Client, NotAuthorizedByTerminus
+from shared.indirector.core import NotAuthorizedByTerminus
 from shared.indirector.paths import IndirectorCall
 from shared.wire.dialects import LEGACY, MODERN, Dialect
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from httpd.responses import Response, text_response
+from shared.client import Client
 from shared.data import plainjson
 from shared.errors import BadName, MethodNotAllowed, NotFound
-from shared.indirector.core import Client
 from shared.indirector.paths import decode_path, parameters, single
 from shared.names import quoted_for_log, valid_environment
 
@@ -90,6 +90,7 @@ def require_method(target: RequestTarget, *methods: str) -> None:
         raise MethodNotAllowed(f"Only {', '.join(methods)} is allowed here")
 
 
+@dataclass(eq=False, repr=False)
 class ServiceEndpoints:
     """
     The endpoints of the status service, of environments and of metrics. Statuses hold no host names or paths.
@@ -100,19 +101,11 @@ class ServiceEndpoints:
         health: The conditions that the states of services follow from.
     """
 
-    def __init__(
-        self,
-        environments: EnvironmentLookup,
-        state: Callable[[], State],
-        version: str,
-        metrics: Callable[[], str] | None = None,
-        health: Health | None = None,
-    ) -> None:
-        self.environments = environments
-        self.state = state
-        self.version = version
-        self.metrics = metrics
-        self.health = health or Health()
+    environments: EnvironmentLookup
+    state: Callable[[], State]
+    version: str
+    metrics: Callable[[], str] | None = None
+    health: Health = field(default_factory=Health)
 
     async def respond(self, target: RequestTarget, client: Client, rules: Rules) -> Response | None:
         """Return the response, or None when there is no such endpoint; raise MethodNotAllowed when there is one for other methods."""

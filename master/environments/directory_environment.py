@@ -11,7 +11,17 @@ from typing import Any
 
 from shared.errors import EvaluationError, ParseError
 
-from ..compiler.host import NO_ARGUMENTS, DataContext, ExportedResource, LookupArguments, NativeTypeLookup, NodeInput, RubyRuntime
+from ..compiler.catalog.richdata import encode
+from ..compiler.host import (
+    NO_ARGUMENTS,
+    DataContext,
+    ExportedResource,
+    LookupArguments,
+    LookupMethods,
+    NativeTypeLookup,
+    NodeInput,
+    RubyRuntime,
+)
 from ..compiler.syntax.source import Source
 from ..compiler.values.core import Value
 from ..files.code_files import CodeFiles, DiskFiles
@@ -20,6 +30,7 @@ from ..hiera import DataLayers, DataSources, detached_context, look_up
 from ..module_types.registry import ModuleTypes, RubyTypeCache
 from ..ruby import RubyHost, RubyProgram
 from .directories import Environments
+from .store_questions import AskPuppetDb, StoreQuestions
 
 _MODULE = re.compile(r"[a-z]\w*", re.ASCII)
 PROGRAM_TIMEOUT = 300.0
@@ -34,6 +45,7 @@ class DirectoryEnvironment:
     templates and the like are read through `live` each time they are used. `ruby_types` keeps what was read of types in Ruby;
     `note` is told of types whose attributes are not known. `data_provider` is what environment.conf says of data;
     `access` is what manifests may read and start on this host. `ruby` runs what modules have in Ruby.
+    `ask_puppetdb` has questions answered by the site's PuppetDB (None: there is none); `questions` records them.
     """
 
     def __init__(
@@ -54,6 +66,7 @@ class DirectoryEnvironment:
         data_provider: str = "",
         access: ManifestAccess | None = None,
         ruby: RubyProgram | None = None,
+        ask_puppetdb: AskPuppetDb | None = None,
     ) -> None:
         self._environment = environment
         self.root = root
@@ -64,6 +77,7 @@ class DirectoryEnvironment:
         self.code = code
         self._settings = dict(settings or {})
         self._clock = clock
+        self.questions = StoreQuestions(ask_puppetdb)
         self.access = access or ManifestAccess()
         libdir = self._settings.get("libdir")
         self._types = types or ModuleTypes(
@@ -218,7 +232,7 @@ class DirectoryEnvironment:
     def lookup(self, key: str, context: DataContext, merge: Any = None, arguments: LookupArguments = NO_ARGUMENTS) -> Value:
         return look_up(self._data_layers(context), key, context, merge, arguments)
 
-    def lookup_context(self, context: DataContext, module: str | None) -> Any:
+    def lookup_context(self, context: DataContext, module: str | None) -> LookupMethods:
         return detached_context(self._data_layers(context), context, module)
 
     def _data_layers(self, context: DataContext) -> DataLayers:
@@ -236,11 +250,22 @@ class DirectoryEnvironment:
     def settings(self) -> Mapping[str, Any]:
         return self._settings
 
-    def exported(self, type_name: str, node: NodeInput) -> Iterable[ExportedResource]:
-        return ()
+    def exported(self, type_name: str, query: Value, node: NodeInput) -> Sequence[ExportedResource]:
+        if not self._settings.get("storeconfigs"):
+            return ()
+        tests: list[Value] = [["=", "type", type_name], ["=", "exported", True], ["not", ["=", "certname", node.certname]]]
+        return self.questions.resources(_plain(["and", *tests, *([query] if query is not None else [])]))
+
+    def query_puppetdb(self, query: Value) -> Value:
+        return self.questions.value(_plain(query))
 
     def now(self) -> int:
         return self._clock()
+
+
+def _plain(query: Value) -> Any:
+    """Return a query as JSON has it; a reference in it becomes text."""
+    return encode(query, lambda message: None, "query", rich=False)
 
 
 def _tidy(path: str) -> str:

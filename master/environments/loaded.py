@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 
 from ..compiler.codegen.codecache import CodeCache
 from ..compiler.evaluation.runtime import NAMES
@@ -23,6 +23,7 @@ from ..ruby import RubyProgram, RubySettings
 from .config_version import version_of
 from .directories import Environment, Environments, EnvironmentSettings
 from .directory_environment import DirectoryEnvironment
+from .store_questions import AskPuppetDb
 
 
 @dataclass
@@ -55,6 +56,7 @@ class LoadedEnvironment:
         return lambda: self.files.changed(since) or self.live.changed(below=own_folders)
 
 
+@dataclass(eq=False, repr=False)
 class LoadedEnvironments:
     """
     The environments below `environmentpath`, loaded when they are first asked for.
@@ -62,27 +64,24 @@ class LoadedEnvironments:
     Args:
         log: Called with warnings about configuration and manifests.
         clock: A monotonic clock, in seconds.
+        ask_puppetdb: Has questions of a compilation answered by the site's PuppetDB.
     """
 
-    def __init__(
-        self,
-        settings: EnvironmentSettings,
-        cache: CodeCache,
-        *,
-        log: Callable[[str, Diagnostic | str], None],
-        clock: Callable[[], float] = time.monotonic,
-        now: Callable[[], float] = time.time,
-    ) -> None:
-        self.settings = settings
-        self.directories = Environments(settings)
-        self.cache = cache
-        self.log = log
-        self.clock = clock
-        self.now = now
-        self._loaded: dict[str, LoadedEnvironment] = {}
+    settings: EnvironmentSettings
+    cache: CodeCache
+    _: KW_ONLY
+    log: Callable[[str, Diagnostic | str], None]
+    clock: Callable[[], float] = time.monotonic
+    now: Callable[[], float] = time.time
+    ask_puppetdb: AskPuppetDb | None = None
+    _loaded: dict[str, LoadedEnvironment] = field(default_factory=dict, init=False)
+    _ruby_types: RubyTypeCache = field(default_factory=RubyTypeCache, init=False)
+
+    def __post_init__(self) -> None:
         self.functions = all_functions()
-        self._ruby_types = RubyTypeCache()
-        self._ruby = RubyProgram(RubySettings(settings.ruby, settings.ruby_timeout, settings.ruby_answer)) if settings.ruby else None
+        self.directories = Environments(self.settings)
+        ruby, timeout, answer = self.settings.ruby, self.settings.ruby_timeout, self.settings.ruby_answer
+        self._ruby = RubyProgram(RubySettings(ruby, timeout, answer)) if ruby else None
 
     def get(self, name: str) -> LoadedEnvironment:
         """
@@ -135,6 +134,7 @@ class LoadedEnvironments:
             data_provider=environment.data_provider,
             access=ManifestAccess(self.settings.read_roots, self.settings.hidden, self.settings.programs),
             ruby=self._ruby,
+            ask_puppetdb=self.ask_puppetdb,
         )
         loader = Loader(host, NAMES, self.cache, log=self.log, builtins=self.functions)
         return LoadedEnvironment(environment, host, loader, version_of(environment, now=self.now), files, live, self.clock())

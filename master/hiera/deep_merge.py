@@ -9,7 +9,7 @@ from typing import Any
 from shared.errors import EvaluationError
 
 from ..compiler.values.core import Value, key_of
-from ..compiler.values.ordering import sort_as_ruby
+from ..compiler.values.ordering import ruby_order, sort_as_ruby
 from .errors import LookupUsageError
 
 
@@ -74,7 +74,7 @@ class DeepMerge:
         if not isinstance(lower, list):
             return self._replace(higher)
         if prefix is not None:
-            knockouts = {item for item in higher if self._is_knockout(item)}
+            knockouts = {item for item in higher if isinstance(item, str) and item.startswith(prefix)}
             removed = knockouts | {item.removeprefix(prefix) for item in knockouts}
             lower = [item for item in lower if not (isinstance(item, str) and item in removed)]
             higher = [item for item in higher if not self._is_knockout(item)]
@@ -102,7 +102,7 @@ class DeepMerge:
 def _sorted(values: list[Value]) -> list[Value]:
     """Return the values sorted as Ruby sorts them; LookupUsageError when they cannot be compared."""
     try:
-        return sort_as_ruby(values)
+        return sort_as_ruby(values, ruby_order)
     except EvaluationError as error:
         hint = "sort_merged_arrays can sort texts, or numbers, or arrays of these: all values of the merged array have to be of one kind."
         raise LookupUsageError(error.message, hint=hint) from error

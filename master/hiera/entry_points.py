@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ..compiler.host import NO_ARGUMENTS, DataContext, LookupArguments, NotFoundInData
-from ..compiler.values.core import Value
+from ..compiler.values.core import MISSING, Value
 from .data_layers import DataLayers
 from .explaining.explained_lookup import ExplainedInvocation, ExplainedLookup
 from .hierarchy.lookup_context import BackendCache, LookupContext
 from .lookup import Lookup
-from .merging import MISSING
 
 
 def look_up(layers: DataLayers, key: str, context: DataContext, merge: Any, arguments: LookupArguments) -> Value:

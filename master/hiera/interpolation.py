@@ -49,12 +49,11 @@ def interpolate(scope: ExpressionScope, value: Value, *, methods: bool | None = 
     Raises:
         DataError: a method is unknown or not allowed here, a key is malformed, or an expression leads back to itself.
     """
-    kind = value.__class__
-    if kind is str:
+    if value.__class__ is str:
         return scope.interpolate_text(value, methods) if "%{" in value else value
-    if kind is list:
+    if value.__class__ is list:
         return [interpolate(scope, item, methods=methods) for item in value]
-    if kind is not dict:
+    if value.__class__ is not dict:
         return value
     result: dict[Any, Value] = {}
     for key, item in value.items():
@@ -131,8 +130,7 @@ def _interpolate_nested(scope: ExpressionScope, prefix: str, name: str, value: V
 
     Only variables are replaced, where the reference takes any: a node could else have a fact read any key of the data.
     """
-    kind = value.__class__
-    if (kind is str and "%{" in value) or kind is list or kind is dict:
+    if (value.__class__ is str and "%{" in value) or value.__class__ is list or value.__class__ is dict:
         with scope.guard(prefix + name):
             return interpolate(scope, value, methods=None)
     return value
@@ -140,7 +138,6 @@ def _interpolate_nested(scope: ExpressionScope, prefix: str, name: str, value: V
 
 def _text_of(value: Value) -> str:
     """Return a value as text; collections are written as Ruby's `inspect` does."""
-    kind = value.__class__
-    if kind is str:
-        return value  # type: ignore[no-any-return]
-    return inspect(value) if kind is list or kind is dict else to_s(value)
+    if value.__class__ is str:
+        return value
+    return inspect(value) if value.__class__ is list or value.__class__ is dict else to_s(value)

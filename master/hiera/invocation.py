@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import InitVar, dataclass, field
 from typing import Any
 
 from shared.errors import EvaluationError
 
 from ..compiler.errors.locations import locate_error
 from ..compiler.host import DataContext, LookupArguments
-from ..compiler.values.core import Value
+from ..compiler.values.core import MISSING, MaybeValue, Value
 from .errors import DataError, LookupUsageError
 from .interpolation import fill_text, interpolate
 from .keys import Segment, dig_one
-from .merging import MISSING
 
 MAX_DEPTH = 200
 """Keys and expressions that a lookup may lead through."""
@@ -24,10 +24,11 @@ CONSTANT_VARIABLES = frozenset(("facts", "trusted", "server_facts", "environment
 
 CALLER_VARIABLES = frozenset(("calling_class", "calling_class_path", "calling_module"))
 
-FindNested = Callable[["Invocation", str], Value]
+FindNested = Callable[["Invocation", str], MaybeValue]
 """Returns the value of another key for an invocation; MISSING when there is none."""
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class Invocation:
     """
     The state of one lookup.
@@ -45,37 +46,25 @@ class Invocation:
         reads: names and values of the variables that were read, while a hierarchy is resolved; None at other times.
     """
 
-    __slots__ = (
-        "arguments",
-        "bound",
-        "context",
-        "extra_paths",
-        "find_nested",
-        "global_only",
-        "hiera_call",
-        "module",
-        "reads",
-        "stack",
-        "top_key",
-        "version_3",
-    )
+    context: DataContext
+    find_nested: FindNested
+    arguments: LookupArguments
+    above: InitVar[Invocation | None] = None
+    global_only: bool = field(default=False, init=False)
+    hiera_call: bool = field(default=False, init=False)
+    extra_paths: Sequence[str] = field(default=(), init=False)
+    version_3: bool = field(default=False, init=False)
+    stack: list[str] = field(default_factory=list, init=False)
+    bound: dict[str, Value] = field(default_factory=dict, init=False)
+    reads: list[tuple[str, Value]] | None = field(default=None, init=False)
+    top_key: str = field(default="", init=False)
+    module: str | None = field(default=None, init=False)
 
-    def __init__(self, context: DataContext, find_nested: FindNested, arguments: LookupArguments, above: Invocation | None = None) -> None:
-        self.context = context
-        self.find_nested = find_nested
-        self.global_only: bool = False
-        self.hiera_call: bool = False
-        self.extra_paths: Sequence[str] = ()
-        self.version_3: bool = False
-        self.stack: list[str] = [] if above is None else list(above.stack)
+    def __post_init__(self, above: Invocation | None) -> None:
         if above is not None:
+            self.stack = list(above.stack)
             self.global_only, self.hiera_call = above.global_only, above.hiera_call
             self.extra_paths, self.version_3 = above.extra_paths, above.version_3
-        self.arguments = arguments
-        self.bound: dict[str, Value] = {}
-        self.reads: list[tuple[str, Value]] | None = None
-        self.top_key = ""
-        self.module: str | None = None
 
     def inner(self) -> Invocation:
         """Return a copy for another lookup that this one needs."""
@@ -113,12 +102,13 @@ class Invocation:
     def explain(self, text: Callable[[], Any]) -> None:
         """Add what `text` returns to the explanation; here nobody asked for one."""
 
-    def dig(self, value: Value, segments: Sequence[Segment], key: str) -> Value:
+    def dig(self, value: Value, segments: Sequence[Segment], key: str) -> MaybeValue:
         """Return what lies at a path in a value, MISSING when there is nothing. `key` is for messages."""
         for segment in segments:
-            value = dig_one(value, segment, key)
-            if value is MISSING:
+            element = dig_one(value, segment, key)
+            if element is MISSING:
                 return MISSING
+            value = element
         return value
 
     def interpolate(self, value: Value, *, methods: bool | None = True) -> Value:
@@ -132,8 +122,8 @@ class Invocation:
         value = self.variable_for_path(root, path)
         if value is None or not path:
             return value
-        value = self.dig(value, path, name)
-        return None if value is MISSING else value
+        part = self.dig(value, path, name)
+        return None if part is MISSING else part
 
     def variable_for_path(self, root: str, path: Sequence[Segment]) -> Value:
         """

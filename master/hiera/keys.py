@@ -6,10 +6,9 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from ..compiler.values.core import Value, key_of
+from ..compiler.values.core import MISSING, MaybeValue, Value, key_of
 from ..compiler.values.labels import ruby_class
 from .errors import DataError
-from .merging import MISSING
 
 _INDEX = re.compile(r":?[+-]?[0-9]+")
 _SEGMENT = re.compile(r"""\s*"([^"]+)"\s*|\s*'([^']+)'\s*|([^'".]+)""")
@@ -87,7 +86,7 @@ def _split(text: str) -> tuple[Segment, ...] | None:
         offset += 1
 
 
-def dig_one(value: Value, segment: Segment, key: str) -> Value:
+def dig_one(value: Value, segment: Segment, key: str) -> MaybeValue:
     """
     Return the element of a collection at one segment of a path; MISSING when it has none.
 
@@ -97,9 +96,11 @@ def dig_one(value: Value, segment: Segment, key: str) -> Value:
     if value is None:
         return MISSING
     if isinstance(value, list) and isinstance(segment, int):
-        return value[segment] if 0 <= segment < len(value) else MISSING
+        element: MaybeValue = value[segment] if 0 <= segment < len(value) else MISSING
+        return element
     if isinstance(value, dict):
-        return value.get(key_of(segment), MISSING)
+        entry: MaybeValue = value.get(key_of(segment), MISSING)
+        return entry
     raise DataError(
         f"Data Provider type mismatch: Got {ruby_class(value)} when a hash-like object was expected to access value using "
         f"'{segment}' from key '{key}'"

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..compiler.host import DataContext, LookupArguments
-from ..compiler.values.core import Value
+from ..compiler.values.core import MISSING, MaybeValue, Value
 from .data_layers import DataLayers
 from .hierarchy.data_provider import DataProvider
 from .invocation import Invocation
 from .keys import LookupKey, parse_key
 from .layer_search import LayerSearch
 from .lookup_options import OPTIONS, LookupOptions, is_options_key, merge_options, validate_options
-from .merging import HASH, MISSING, merge_of
+from .merging import HASH, merge_of
 
 
 class Lookup:
@@ -36,12 +36,12 @@ class Lookup:
     def begin(cls, layers: DataLayers, context: DataContext, arguments: LookupArguments, above: Invocation | None) -> Lookup:
         """Return a new lookup; `above` is the invocation of the one that needs it, None for the first."""
 
-        def find_nested(invocation: Invocation, key: str) -> Value:
+        def find_nested(invocation: Invocation, key: str) -> MaybeValue:
             return cls(layers, invocation).find(key, None)
 
         return cls(layers, cls.invocation_class(context, find_nested, arguments, above))
 
-    def find(self, text: str, merge: Any) -> Value:
+    def find(self, text: str, merge: Any) -> MaybeValue:
         """
         Return the value of a key; MISSING when there is none.
 
@@ -58,7 +58,7 @@ class Lookup:
         finally:
             self.layers.running = above
 
-    def find_key(self, key: LookupKey, merge: Any) -> Value:
+    def find_key(self, key: LookupKey, merge: Any) -> MaybeValue:
         """Return the value of a parsed key, merged and converted as its options say."""
         options = self._options_for(key)
         if merge is None and options.get("merge") is not None:
@@ -71,7 +71,7 @@ class Lookup:
         """Return the merge strategy that lookup_options ask for."""
         return options["merge"]
 
-    def find_value(self, key: LookupKey, merge: Any) -> Value:
+    def find_value(self, key: LookupKey, merge: Any) -> MaybeValue:
         """Return the value at the path of a key, as the data has it."""
         value = self.search.in_layers(key, merge_of(merge))
         if value is not MISSING and key.segments:
@@ -82,24 +82,24 @@ class Lookup:
                 value = self.invocation.dig(value, key.segments, key.text)
         return value
 
-    def convert(self, key: LookupKey, value: Value, conversion: Any) -> Value:
+    def convert(self, key: LookupKey, value: Value, conversion: Value) -> Value:
         """Return a value converted to a type: its name, or an array of that and further arguments for `new`."""
         return self.invocation.context.convert(key.text, value, conversion)
 
     # --- the default hierarchy of the key's module ---
 
-    def _in_default_hierarchy(self, key: LookupKey) -> Value:
+    def _in_default_hierarchy(self, key: LookupKey) -> MaybeValue:
         name = self.invocation.module
         provider = self.layers.module_provider(name, self.invocation.context) if name is not None else None
         if name is None or provider is None or provider.config.default_entries is None:
             return MISSING
         return self.find_default(name, provider, key)
 
-    def find_default(self, module: str, provider: DataProvider, key: LookupKey) -> Value:
+    def find_default(self, module: str, provider: DataProvider, key: LookupKey) -> MaybeValue:
         """Return the value that a module's default hierarchy has for a key, merged as its own lookup_options say."""
         if module not in self.layers.default_options:
-            options = self.search.in_default_hierarchy(provider, parse_key(OPTIONS), HASH)
-            validated = None if options is MISSING else validate_options(options, module)
+            data = self.search.in_default_hierarchy(provider, parse_key(OPTIONS), HASH)
+            validated = None if data is MISSING else validate_options(data, module)
             self.layers.default_options[module] = LookupOptions.compile(validated)
         options = self.layers.default_options[module].for_key(key)
         return self.search.in_default_hierarchy(provider, key, merge_of(options.get("merge")))
@@ -139,7 +139,7 @@ class Lookup:
         """Return the options of the global layer and the environment with those of a module below them."""
         return merge_options(options, module_options)
 
-    def _read_once(self, layer: str, read: Callable[[], Value]) -> Mapping[str, Any] | None:
+    def _read_once(self, layer: str, read: Callable[[], MaybeValue]) -> Mapping[str, Any] | None:
         if layer not in self.layers.raw_options:
             options = read()
             self.layers.raw_options[layer] = None if options is MISSING else validate_options(options, None)

@@ -69,5 +69,5 @@ def merge_options(higher: Mapping[str, Any] | None, lower: Mapping[str, Any] | N
     """Return the options of two layers as one; None when neither has any."""
     if higher is None or lower is None:
         return lower if higher is None else higher
-    merged: Mapping[str, Any] = HASH.merge(higher, lower)
-    return merged
+    merged = HASH.merge(dict(higher), dict(lower))
+    return merged if isinstance(merged, dict) else None

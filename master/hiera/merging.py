@@ -5,26 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, TypeVar
 
 from shared.errors import EvaluationError
 
-from ..compiler.types.base import ANY, PuppetType
+from ..compiler.types.base import ANY
 from ..compiler.types.descriptions.describe import describe_wrong_type
 from ..compiler.types.notation.parse import parse_type
-from ..compiler.values.core import Value
+from ..compiler.values.core import MISSING, MaybeValue, Value
+from ..compiler.values.puppet_type import PuppetType
 from .deep_merge import DeepMerge, unique_values
 from .errors import LookupUsageError
 
-
-class _Missing:
-    def __repr__(self) -> str:
-        return "MISSING"
-
-
-MISSING: Final = _Missing()
-"""There is no value, not even undef."""
-
+Variant = TypeVar("Variant")
 STRATEGIES = ("first", "unique", "hash", "deep")
 _INNER_STRATEGIES = ("default", "reverse_deep", "unconstrained_deep")  # accepted, but not listed in messages
 _DEEP_OPTIONS = (
@@ -49,7 +42,7 @@ class Merge:
     def deep(self) -> bool:
         return self.strategy in ("deep", "reverse_deep", "unconstrained_deep")
 
-    def merge_over(self, variants: Sequence[Any], find: Callable[[Any], Value]) -> Value:
+    def merge_over(self, variants: Sequence[Variant], find: Callable[[Variant], MaybeValue]) -> MaybeValue:
         """
         Return the values that `find` gives for `variants`, merged; MISSING when it gives none.
 
@@ -59,7 +52,7 @@ class Merge:
         if len(variants) == 1:
             value = find(variants[0])
             return value if value is MISSING else self.single(value)
-        result: Any = MISSING
+        result: MaybeValue = MISSING
         for variant in variants:
             value = find(variant)
             if value is not MISSING:
@@ -82,8 +75,10 @@ class Merge:
             require_type("The first element of the merge", value_type, higher)
             require_type("The second element of the merge", value_type, lower)
         if self.strategy == "unique":
-            return unique_values([*_flatten(higher), *_flatten(lower)])
+            return unique_values([*flatten(higher), *flatten(lower)])
         if self.strategy == "hash":
+            assert isinstance(lower, dict)
+            assert isinstance(higher, dict)
             return {**lower, **higher}
         prefix = self.options.get("knockout_prefix")
         if prefix == "":
@@ -93,7 +88,7 @@ class Merge:
 
     def prepare(self, value: Value) -> Value:
         """Return the first value in the form in which others are merged into it."""
-        return _flatten(value) if self.strategy == "unique" else value
+        return flatten(value) if self.strategy == "unique" else value
 
     def single(self, value: Value) -> Value:
         """Return the value of the only variant as this strategy gives it."""
@@ -154,7 +149,8 @@ def require_type(subject: str, expected: PuppetType, value: Value) -> Value:
     raise EvaluationError(describe_wrong_type(subject, expected, value))
 
 
-def _flatten(value: Value) -> list[Value]:
+def flatten(value: Any) -> list[Any]:
+    """Return the elements of an array and of all arrays in it; any other value as the only element."""
     if not isinstance(value, list):
         return [value]
-    return [inner for item in value for inner in _flatten(item)]
+    return [inner for item in value for inner in flatten(item)]

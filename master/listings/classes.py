@@ -7,6 +7,7 @@ Source: protocol reference 3.15.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from shared.errors import EvaluationError
@@ -17,13 +18,14 @@ from ..compiler.syntax.checker import Diagnostic, check, log_and_refuse
 from ..compiler.syntax.checker.report import Strict
 from ..compiler.syntax.parser import parse
 from ..compiler.syntax.source import Source
-from ..compiler.types.base import PuppetType, TypeReference
+from ..compiler.types.base import TypeReference
 from ..compiler.types.builtin import BUILTIN_TYPES
-from ..compiler.types.notation.access import type_from_access
+from ..compiler.types.notation.access import no_access_error, type_from_access
 from ..compiler.types.references import ResourceEntryType
 from ..compiler.values.core import DEFAULT, Value, key_of
+from ..compiler.values.puppet_type import PuppetType
 from .key_order import sorted_as_clojure
-from .source_text import text_of
+from .manifests import text_of
 
 ListedClass = dict[str, Any]
 """The keys name and params; each parameter has a name and, where it has one, type, default_source and default_literal."""
@@ -50,10 +52,8 @@ def _parameter(parameter: n.ParameterDeclaration, source: Source) -> ListedClass
         listed["default_source"] = text_of(parameter.default, source)
     listed["name"] = parameter.name
     if parameter.type is not None:
-        try:
+        with suppress(EvaluationError):  # a type that depends on a run; puppetserver then answers the whole request with an error
             listed["type"] = str(_Types(source).value(parameter.type))
-        except EvaluationError:
-            pass  # a type that depends on a run; puppetserver then answers the whole request with an error
     return listed
 
 
@@ -116,8 +116,8 @@ class _Types:
                 return [self.value(part) for part in node.values]
             case n.HashLiteral():
                 return {key_of(self.value(part.key)): self.value(part.value) for part in node.entries}
-            case n.UnaryOperation(op="-", operand=n.IntegerLiteral() | n.FloatLiteral()):
-                return -node.operand.value  # type: ignore[attr-defined]  # mypy does not narrow what a nested pattern has matched
+            case n.UnaryOperation(op="-", operand=n.IntegerLiteral(value=number) | n.FloatLiteral(value=number)):
+                return -number
         literal = _literal(node)
         if isinstance(literal, _Undecidable):
             raise EvaluationError("Only running the manifest tells this type")
@@ -128,6 +128,8 @@ class _Types:
         base, keys = self.value(node.left), [self.value(key) for key in node.keys]
         if isinstance(base, TypeReference):
             return TypeReference(text_of(node, self.source))
+        if not isinstance(base, PuppetType):
+            raise no_access_error(base)
         type_ = type_from_access(base, keys)
         if not isinstance(type_, PuppetType):
             raise EvaluationError("Not a type")

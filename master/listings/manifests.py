@@ -1,4 +1,4 @@
-"""Manifests and templates on disk, and the errors that can be found in them without evaluation."""
+"""Manifests and templates on disk, the errors that can be found in them without evaluation, and the text of an expression."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from pathlib import Path
 
 from shared.errors import Location, ParseError, PuppetError
 
+from ..compiler.syntax import nodes as n
 from ..compiler.syntax.checker import Diagnostic, check
+from ..compiler.syntax.checker.report import CHILDREN
 from ..compiler.syntax.parser import parse
 from ..compiler.syntax.source import Source
 
@@ -40,3 +42,16 @@ def manifests_below(folder: Path) -> Iterator[Path]:
         seen.add((status.st_dev, status.st_ino))
         folders.sort()
         yield from (Path(folder_path, name) for name in names if name.endswith(".pp"))
+
+
+def text_of(node: n.SyntaxNode, source: Source) -> str:
+    """Return the text of an expression. A binary expression begins at its operator, so this searches for the leftmost part."""
+    start, end = node.at, node.end
+    pending = [node]
+    while pending:
+        part = pending.pop()
+        start, end = min(start, part.at), max(end, part.end)
+        for field in CHILDREN[type(part)]:
+            value = getattr(part, field)
+            pending += value if isinstance(value, tuple) else [value] if value is not None else []
+    return source.text[start:end]

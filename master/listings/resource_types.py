@@ -20,7 +20,7 @@ from ..compiler.syntax.parser import parse
 from ..compiler.syntax.source import Source
 from ..environments.directories import Environments
 from ..environments.directory_environment import DirectoryEnvironment, compiler_host
-from .source_text import text_of
+from .manifests import text_of
 
 KINDS = ("class", "defined_type", "node")
 MAX_NAME = 512

@@ -115,10 +115,15 @@ def is_block(node: Node | None) -> bool:
     return node is not None and node.type in ("block", "do_block")
 
 
+def nodes_in(node: Node, field: str) -> list[Node]:
+    """Return the named nodes of the part of a node that the grammar calls `field`; none when it has no such part."""
+    part = node.child_by_field_name(field)
+    return [] if part is None else list(part.named_children)
+
+
 def method_body(node: Node) -> list[Node]:
     """Return the statements of a block, method, class or module."""
-    body = node.child_by_field_name("body")
-    return [] if body is None else list(body.named_children)
+    return nodes_in(node, "body")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +135,8 @@ class RubyMethod:
 
     def signature(self) -> list[tuple[str, Node | None, bool]]:
         """Return the positional parameters: name, default, and whether it takes the rest; raise Unreadable for other kinds."""
-        parameters = self.node.child_by_field_name("parameters")
         signature: list[tuple[str, Node | None, bool]] = []
-        for parameter in parameters.named_children if parameters is not None else ():
+        for parameter in nodes_in(self.node, "parameters"):
             name = parameter.child_by_field_name("name")
             if parameter.type == "identifier":
                 signature.append((self.file.text(parameter), None, False))
@@ -183,7 +187,7 @@ class RubyExpressions:
             case "hash_key_symbol":
                 return file.text(node).strip("\"'")
             case "string" | "delimited_symbol" | "bare_string" | "bare_symbol":
-                return self._string(file, node, names)
+                return self._text(file, node.named_children, names, unescape=True)
             case "chained_string":
                 return "".join(str(self.value(file, child, names)) for child in node.named_children)
             case "heredoc_beginning":
@@ -243,30 +247,23 @@ class RubyExpressions:
                     raise
         return values_by_key
 
-    def _string(self, file: RubyFile, node: Node, names: Names) -> str:
-        parts: list[str] = []
-        for child in node.children:
-            if child.type == "string_content":
-                parts.append(file.text(child))
-            elif child.type == "escape_sequence":
-                escape = file.text(child)
-                parts.append(_ESCAPES.get(escape) or escape[1:])
-            elif child.type == "interpolation":
-                value = self.value(file, child.named_children[0], names)
-                parts.append(value.embedded if isinstance(value, RubyRegexp) else str(value))
-        return "".join(parts)
+    def _text(self, file: RubyFile, parts: Sequence[Node], names: Names, *, unescape: bool = False) -> str:
+        """Return the text of a string's or regular expression's parts, the values of expressions among them."""
+        texts: list[str] = []
+        for part in parts:
+            text = file.text(part)
+            if part.type == "interpolation":
+                value = self.value(file, part.named_children[0], names)
+                text = value.embedded if isinstance(value, RubyRegexp) else str(value)
+            elif part.type == "escape_sequence" and unescape:
+                text = _ESCAPES.get(text) or text[1:]
+            texts.append(text)
+        return "".join(texts)
 
     def _regexp(self, file: RubyFile, node: Node, names: Names) -> RubyRegexp:
-        parts: list[str] = []
-        for child in node.children[1:-1]:
-            if child.type == "interpolation":
-                value = self.value(file, child.named_children[0], names)
-                parts.append(value.embedded if isinstance(value, RubyRegexp) else str(value))
-            else:
-                parts.append(file.text(child))
         flags = re.sub(r"[^imx]", "", file.text(node.children[-1])[1:])
         options = sum({"i": _IGNORECASE, "x": _EXTENDED, "m": _MULTILINE}[flag] for flag in set(flags))
-        source = "".join(parts)
+        source = self._text(file, node.children[1:-1], names)
         if file.text(node.children[0]) == "/":
             source = source.replace("\\/", "/")
         return RubyRegexp(source, options)
@@ -324,9 +321,7 @@ class RubyExpressions:
             return pattern if isinstance(pattern, RubyRegexp) else RubyRegexp(str(pattern))
         is_function = receiver is not None and receiver.type in ("self", "constant", "scope_resolution")
         if (receiver is None or is_function) and name in self.methods:
-            return self._method_result(
-                self.methods[name], self.values(file, arguments.named_children, names) if arguments is not None else []
-            )
+            return self._method_result(self.methods[name], self.values(file, nodes_in(node, "arguments"), names))
         if receiver is None or node.child_by_field_name("block") is not None:
             raise Unreadable(f"what {name} gives")
         return _call_on_value(self.value(file, receiver, names), name, file.text(arguments) if arguments is not None else "")
@@ -375,8 +370,7 @@ class RubyExpressions:
         condition = node.child_by_field_name("condition")
         assert condition is not None
         is_true = self.value(file, condition, names) not in (None, False)
-        branch = node.child_by_field_name("consequence" if is_true == (node.type == "if") else "alternative")
-        return list(branch.named_children) if branch is not None else []
+        return nodes_in(node, "consequence" if is_true == (node.type == "if") else "alternative")
 
 
 def _call_on_value(value: Any, name: str, arguments: str) -> Any:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from .models import DeclaredAttribute, DeclaredType, TitlePattern
-from .ruby_source import RubyExpressions, RubyFile, RubyMethod, RubyRegexp, Unreadable, called_name, is_block, method_body
+from .ruby_source import RubyExpressions, RubyFile, RubyMethod, RubyRegexp, Unreadable, called_name, is_block, method_body, nodes_in
 from .ruby_titles import literal_patterns, named_patterns
 
 if TYPE_CHECKING:
@@ -190,13 +190,9 @@ class _RubyTypeReader:
 
     def _first_argument(self, file: RubyFile, call: Node, names: Mapping[str, Any] | None = None) -> Any:
         """Return the value of the first argument, or an Unreadable (as a value)."""
-        arguments = call.child_by_field_name("arguments")
+        nodes = nodes_in(call, "arguments")[:1]
         try:
-            return (
-                self.expressions.values(file, arguments.named_children[:1], names or {})[0]
-                if arguments is not None
-                else Unreadable("no name")
-            )
+            return self.expressions.values(file, nodes, names or {})[0] if nodes else Unreadable("no name")
         except (Unreadable, IndexError) as err:
             return Unreadable(f"line {call.start_point[0] + 1}: {err}")
 
@@ -290,10 +286,9 @@ class _RubyTypeReader:
     def _read_helper(self, method: RubyMethod, file: RubyFile, node: Node, names: Mapping[str, Any]) -> None:
         if self.depth > 20:
             raise Unreadable("helpers that call each other without end")
-        arguments = node.child_by_field_name("arguments") if node.type == "call" else None
         values: dict[str, Any] = {}
         parameters = method.parameters()
-        for parameter, argument in zip(parameters, arguments.named_children if arguments is not None else (), strict=False):
+        for parameter, argument in zip(parameters, nodes_in(node, "arguments"), strict=False):
             try:
                 values[parameter] = self.expressions.value(file, argument, names)
             except Unreadable as err:
@@ -303,8 +298,7 @@ class _RubyTypeReader:
         self.depth -= 1
 
     def _read_extend(self, file: RubyFile, node: Node, *, extends: bool) -> None:
-        arguments = node.child_by_field_name("arguments")
-        for argument in arguments.named_children if arguments is not None else ():
+        for argument in nodes_in(node, "arguments"):
             constant = file.text(argument)
             module = self._find_module(constant)
             if module is not None:
@@ -342,7 +336,7 @@ class _RubyTypeReader:
             return
         arguments = node.child_by_field_name("arguments")
         options = self.expressions.pairs(file, arguments, names) if arguments is not None else {}
-        for argument in arguments.named_children if arguments is not None else ():
+        for argument in nodes_in(node, "arguments"):
             if argument.type == "hash":
                 options |= self.expressions.pairs(file, argument, names)
         boolean = arguments is not None and _BOOLEAN_PARENT in file.text(arguments)
@@ -370,8 +364,7 @@ class _RubyTypeReader:
             elif name == "defaultvalues":
                 values += ["present", "absent"]
             elif name in ("newvalue", "newvalues", "aliasvalue"):
-                arguments = node.child_by_field_name("arguments")
-                argument_nodes = arguments.named_children if arguments is not None else []
+                argument_nodes = nodes_in(node, "arguments")
                 try:
                     items = self.expressions.values(file, argument_nodes if name == "newvalues" else argument_nodes[:1], names)
                 except Unreadable:
@@ -443,12 +436,7 @@ def _own_methods(file: RubyFile, block: Node) -> dict[str, RubyMethod]:
 
 
 def _block_parameters(file: RubyFile, block: Node) -> list[str]:
-    parameters = block.child_by_field_name("parameters")
-    return (
-        [file.text(parameter) for parameter in parameters.named_children if parameter.type == "identifier"]
-        if parameters is not None
-        else []
-    )
+    return [file.text(parameter) for parameter in nodes_in(block, "parameters") if parameter.type == "identifier"]
 
 
 def _nodes_of_pairs(expressions: RubyExpressions, file: RubyFile, node: Node, *, strict: bool = False) -> Iterator[tuple[str, Node]]:

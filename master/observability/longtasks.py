@@ -17,6 +17,7 @@ MEASURE_LOOP = "measure the event loop"
 COLLECT_GARBAGE = "collect garbage"
 NOTIFY_SYSTEMD = "tell systemd that all is well"
 RELOAD = "wait for HUP"
+RUN_STORE = "run the store"
 
 MASTER_TASKS = (
     *HTTP_TASKS,
@@ -27,6 +28,7 @@ MASTER_TASKS = (
     SupervisedTask(COLLECT_GARBAGE),
     SupervisedTask(NOTIFY_SYSTEMD),
     SupervisedTask(RELOAD),
+    SupervisedTask(RUN_STORE),
     SupervisedTask(WATCH_HEALTH),
     SupervisedTask(CHANGE_CA, ends=True),
     SupervisedTask(DECIDE_AGAIN, ends=True),

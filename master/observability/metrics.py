@@ -116,6 +116,10 @@ class LongestInWindow:
         self._advance(at)
         return max(self._in_last_window, self._in_window)
 
+    def samples(self) -> Samples:
+        """Return the duration as the metrics read it."""
+        return [((), self.of(time.monotonic()))]
+
     def _advance(self, at: float) -> None:
         if at - self._window_start >= WINDOW:
             self._in_last_window = self._in_window if at - self._window_start < 2 * WINDOW else 0.0
@@ -176,24 +180,12 @@ class Metrics:
             self.compiles.start(outcome)
         self._families: list[_Family] = [self.requests, self.latency, self.compiles, self.ca, self.lag]
         self.longest_lag, self.longest_block, self.longest_busy = LongestInWindow(), LongestInWindow(), LongestInWindow()
-        self.read(
-            "puppet_loop_lag_longest_seconds",
-            "gauge",
-            "Seconds that the event loop was late at most, in the last minute or two.",
-            lambda: [((), self.longest_lag.of(time.monotonic()))],
-        )
-        self.read(
-            "puppet_loop_block_longest_seconds",
-            "gauge",
-            "The same without the time in which it waited for a processor.",
-            lambda: [((), self.longest_block.of(time.monotonic()))],
-        )
-        self.read(
-            "puppet_loop_busy_longest_seconds",
-            "gauge",
-            "The same, only the time in which it had a processor.",
-            lambda: [((), self.longest_busy.of(time.monotonic()))],
-        )
+        for what, longest, doc in (
+            ("lag", self.longest_lag, "Seconds that the event loop was late at most, in the last minute or two."),
+            ("block", self.longest_block, "The same without the time in which it waited for a processor."),
+            ("busy", self.longest_busy, "The same, only the time in which it had a processor."),
+        ):
+            self.read(f"puppet_loop_{what}_longest_seconds", "gauge", doc, longest.samples)
 
     def read(self, name: str, kind: Literal["gauge", "counter"], doc: str, samples: Callable[[], Samples], *labels: str) -> None:
         """Add numbers that another object keeps: `samples` returns pairs of the values of `labels` and a number."""

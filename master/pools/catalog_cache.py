@@ -2,9 +2,9 @@
 The cache of catalogs that need not be compiled again, because nothing that their compilation read has changed.
 
 A catalog depends on the environment's own files, which `LoadedEnvironments` watches; on what it read of its node (`NodeDependencies`);
-and on the files that are read anew each time: data, templates. It is answered from memory when all of that is unchanged, with the lines
-that its compilation logged. A catalog that depends on something else
-(programs, random numbers, the time, functions of modules that do not say `pure`) is compiled every time.
+on the files that are read anew each time: data, templates; and on a PuppetDB's answers to what it asked, which is asked again
+(`StoreQuestions`). It is answered from memory when all of that is unchanged, with the lines that its compilation logged. A catalog that
+depends on something else (programs, random numbers, the time, functions of modules that do not say `pure`) is compiled every time.
 """
 
 from __future__ import annotations
@@ -12,18 +12,21 @@ from __future__ import annotations
 import uuid as uuids
 import zlib
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..compiler.evaluation.dependencies import NodeDependencies
 from ..compiler.host import NodeInput
 from ..compiler.log import LogEntry
+from ..environments.store_questions import AskedQuestion
 from ..files.code_files import are_unchanged
+from .compiled_catalog import CompiledCatalog
 
 Seen = Mapping[str, tuple[int, ...] | None]
 _LEVEL = 1
-_ENTRY = 2_000  # octets that an entry takes beside its catalog, roughly; and for each file
+_ENTRY = 2_000  # octets that an entry takes beside its catalog, roughly; and for each file and question
 _FILE = 200
+_QUESTION = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,7 @@ class CachedCatalog:
     Attributes:
         environment: The loaded environment; another object is another environment.
         code_id: The version of the code that it was compiled from.
-        body: The catalog's JSON, compressed.
+        body: The catalog's JSON, compressed; `stored`: what a PuppetDB gets of it.
         uuid: The catalog's UUID, as it stands in the JSON.
         logs: What was logged while it was compiled.
     """
@@ -44,28 +47,35 @@ class CachedCatalog:
     reads: NodeDependencies
     values: str
     files: Seen
+    questions: Sequence[AskedQuestion]
     body: bytes
+    stored: bytes
     uuid: str
     logs: Sequence[LogEntry]
 
-    def is_valid_for(self, environment: object, node: NodeInput, code_id: str | None) -> bool:
-        """Return whether a compilation would give this catalog again."""
+    def is_valid_for(
+        self, environment: object, node: NodeInput, code_id: str | None, are_answers_unchanged: Callable[[Sequence[AskedQuestion]], bool]
+    ) -> bool:
+        """Return whether a compilation would give this catalog again. What it asked is asked again only when all else is unchanged."""
         return (
             self.environment is environment
             and self.code_id == code_id
             and self.reads.values(node) == self.values
             and are_unchanged(self.files)
+            and are_answers_unchanged(self.questions)
         )
 
     @property
     def size(self) -> int:
         """About how many octets the entry takes."""
-        return _ENTRY + len(self.body) + len(self.values) + _FILE * len(self.files)
+        return _ENTRY + len(self.body) + len(self.stored) + len(self.values) + _FILE * len(self.files) + _QUESTION * len(self.questions)
 
 
 class CatalogCache:
     """
-    The last catalog of each node, and its last with exported resources; the least recently used are dropped first.
+    The last catalog of each node by who gets it: agents, callers who want exported resources as well, and a PuppetDB beside them.
+
+    The least recently used are dropped first.
 
     Attributes:
         limit: Octets for all; 0: no catalog is stored.
@@ -76,19 +86,28 @@ class CatalogCache:
         self.limit = limit
         self.size = 0
         self.hits = 0
-        self._catalogs: OrderedDict[tuple[str, str, bool], CachedCatalog] = OrderedDict()
+        self._catalogs: OrderedDict[tuple[str, str, bool, bool], CachedCatalog] = OrderedDict()
 
     def get(
-        self, environment: object, node: NodeInput, code_id: str | None, *, exported: bool = False
-    ) -> tuple[bytes, Sequence[LogEntry]] | None:
-        """Return the catalog's JSON under a new UUID and what its compilation logged; None when it has to be compiled."""
-        key = node.environment, node.certname, exported
+        self,
+        environment: object,
+        node: NodeInput,
+        code_id: str | None,
+        *,
+        are_answers_unchanged: Callable[[Sequence[AskedQuestion]], bool],
+        exported: bool = False,
+        is_stored: bool = False,
+    ) -> tuple[CompiledCatalog, Sequence[LogEntry]] | None:
+        """Return the catalog under a new UUID and what its compilation logged; None when it has to be compiled."""
+        key = node.environment, node.certname, exported, is_stored
         cached = self._catalogs.get(key)
-        if cached is None or not cached.is_valid_for(environment, node, code_id):
+        if cached is None or not cached.is_valid_for(environment, node, code_id, are_answers_unchanged):
             return None
         self._catalogs.move_to_end(key)
         self.hits += 1
-        return zlib.decompress(cached.body).replace(cached.uuid.encode(), str(uuids.uuid4()).encode(), 1), cached.logs
+        old, new = cached.uuid.encode(), str(uuids.uuid4()).encode()
+        stored = zlib.decompress(cached.stored).replace(old, new, 1) if cached.stored else b""
+        return CompiledCatalog(zlib.decompress(cached.body).replace(old, new, 1), stored), cached.logs
 
     def put(
         self,
@@ -98,17 +117,25 @@ class CatalogCache:
         *,
         reads: NodeDependencies,
         files: Seen,
-        body: bytes,
+        questions: Sequence[AskedQuestion] | None,
+        compiled: CompiledCatalog,
         uuid: str,
         logs: Sequence[LogEntry],
         exported: bool = False,
     ) -> None:
-        """Keep a catalog that was just compiled; or forget the node's last one, when this one may be another the next time."""
-        key = node.environment, node.certname, exported
+        """
+        Keep a catalog that was just compiled; or forget the node's last one, when this one may be another the next time.
+
+        Args:
+            questions: What it asked a PuppetDB; None: that cannot be asked again.
+        """
+        key = node.environment, node.certname, exported, bool(compiled.stored)
         self._drop(key)
-        if reads.uncacheable_reason or self.limit <= 0:
+        if reads.uncacheable_reason or questions is None or self.limit <= 0:
             return
-        cached = CachedCatalog(environment, code_id, reads, reads.values(node), files, zlib.compress(body, _LEVEL), uuid, list(logs))
+        body = zlib.compress(compiled.body, _LEVEL)
+        stored = zlib.compress(compiled.stored, _LEVEL) if compiled.stored else b""
+        cached = CachedCatalog(environment, code_id, reads, reads.values(node), files, questions, body, stored, uuid, list(logs))
         if cached.size > self.limit:
             return
         self._catalogs[key] = cached
@@ -120,7 +147,7 @@ class CatalogCache:
         self._catalogs.clear()
         self.size = 0
 
-    def _drop(self, key: tuple[str, str, bool]) -> None:
+    def _drop(self, key: tuple[str, str, bool, bool]) -> None:
         cached = self._catalogs.pop(key, None)
         if cached is not None:
             self.size -= cached.size

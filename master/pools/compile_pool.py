@@ -13,14 +13,14 @@ import os
 import random
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from shared.data import plainjson
-from shared.errors import CompileError, PuppetError, Unavailable
+from shared.errors import CompileError, PuppetError, Unavailable, Unsupported
 from shared.process.log import LEVELS
 from shared.process.supervision import Supervisor
 from shared.wire.packed import LayeredValues, PackedValues
@@ -29,6 +29,7 @@ from ..environments.directories import Environments
 from ..observability.longtasks import RETIRE_WORKER, master_supervisor
 from ..observability.metrics import Metrics
 from . import frames
+from .compiled_catalog import CompiledCatalog
 from .jobs import CompileJob, CompileLogEntry, DefinitionsQuery
 from .worker_process import Worker, start_failure
 
@@ -58,6 +59,14 @@ def _message_of(job: CompileJob | DefinitionsQuery) -> dict[str, Any]:
 
 def _packed_facts_of(job: CompileJob) -> bytes:
     return job.facts.packed if isinstance(job.facts, PackedValues) else b""
+
+
+OnQuestion = Callable[[Mapping[str, Any]], Awaitable[bytes]]
+
+
+async def refuse_question(question: Mapping[str, Any]) -> bytes:
+    """Raise Unsupported: there is no PuppetDB."""
+    raise Unsupported("There is no PuppetDB to ask here")
 
 
 def log_problem(problem: str) -> None:
@@ -101,6 +110,7 @@ class CompilePool:
             memory: the catalog came from the cache.
         on_problem: Called with `problem` when it changes; by default it is logged.
         start_as: User and group of the processes, when they differ from the master's.
+        on_question: Answers what a compilation asks a PuppetDB (see `puppetdb.queries`).
     """
 
     CONDITION = "compiling"
@@ -121,7 +131,9 @@ class CompilePool:
         supervisor: Supervisor | None = None,
         on_problem: Callable[[str], None] = log_problem,
         start_as: tuple[int, int] | None = None,
+        on_question: OnQuestion = refuse_question,
     ) -> None:
+        self.on_question = on_question
         self.environments = environments
         self.size = size
         self.timeout = timeout
@@ -186,9 +198,9 @@ class CompilePool:
         except (PuppetError, _WorkerLost) as err:
             log.error("%s", err)
 
-    async def __call__(self, job: CompileJob, log_entries: list[CompileLogEntry] | None = None) -> bytes:
+    async def __call__(self, job: CompileJob, log_entries: list[CompileLogEntry] | None = None) -> CompiledCatalog:
         """
-        Return the catalog as JSON; `log_entries` gets what was logged for it.
+        Return the catalog; `log_entries` gets what was logged for it.
 
         Raises:
             CompileError and others: what is wrong, located. Unavailable: too many wait. PuppetError: the process died.
@@ -202,8 +214,8 @@ class CompilePool:
         Raises:
             BadRequest: a name, pattern or kind that cannot be. NotFound: no such environment. And as for a catalog.
         """
-        body = await self._ask({"ask": "resource_types", **_message_of(query)}, f"The listing of {query.environment}'s resource types")
-        definitions: list[dict[str, Any]] = plainjson.loads(body)
+        listing = await self._ask({"ask": "resource_types", **_message_of(query)}, f"The listing of {query.environment}'s resource types")
+        definitions: list[dict[str, Any]] = plainjson.loads(listing.body)
         return definitions
 
     async def listing(self, what: str, environment: str = "", module: str = "", name: str = "") -> bytes:
@@ -215,7 +227,7 @@ class CompilePool:
         """
         where = f"environment {environment}" if environment else "all environments"
         question = {"ask": "listing", "of": what, "environment": environment, "module": module, "name": name}
-        return await self._ask(question, f"What is asked of the {what} of {where}")
+        return (await self._ask(question, f"What is asked of the {what} of {where}")).body
 
     async def self_test(self) -> None:
         """
@@ -246,7 +258,7 @@ class CompilePool:
         try:
             async with asyncio.timeout(SELF_TEST + GRACE):
                 await worker.send(question)
-                await self._receive_answer(worker, None)
+                await self._receive_answer(worker, None, SELF_TEST)
         except TimeoutError:
             await self._drop(worker, "hung")
             return f"a process did not compile next to nothing within {SELF_TEST:g} seconds"
@@ -271,8 +283,8 @@ class CompilePool:
 
     async def _ask(
         self, question: dict[str, Any], subject: str, log_entries: list[CompileLogEntry] | None = None, packed: bytes = b""
-    ) -> bytes:
-        """Return the body of the answer to a question; messages call what is asked for `subject`."""
+    ) -> CompiledCatalog:
+        """Return the answer to a question; messages call what is asked for `subject`."""
         if self.waiting >= self.queue:
             raise Unavailable(f"{self.waiting} catalogs wait to be compiled", retry_after=5 + int(self.delay() * 55))
         message = question | {"generation": self.environments.generation, "seconds": self.timeout, "what": subject}
@@ -284,11 +296,11 @@ class CompilePool:
         began, outcome = time.monotonic(), "failed"
         try:
             try:
-                body, outcome = await self._ask_worker(message, packed, subject, log_entries)
+                answer, outcome = await self._ask_worker(message, packed, subject, log_entries)
             except _WorkerLost as lost:
                 log.warning("%s; another process is asked", lost.error)
-                body, outcome = await self._ask_worker(message, packed, subject, log_entries)
-            return body
+                answer, outcome = await self._ask_worker(message, packed, subject, log_entries)
+            return answer
         except _WorkerLost as lost:
             outcome = "died"
             raise lost.error from lost
@@ -301,7 +313,7 @@ class CompilePool:
 
     async def _ask_worker(
         self, message: dict[str, Any], packed: bytes, subject: str, log_entries: list[CompileLogEntry] | None
-    ) -> tuple[bytes, str]:
+    ) -> tuple[CompiledCatalog, str]:
         if log_entries is not None:
             log_entries.clear()  # these entries are of a process that was lost
         node = str(message.get("certname", ""))
@@ -309,7 +321,7 @@ class CompilePool:
         try:
             async with asyncio.timeout(self.timeout + GRACE):
                 await worker.send(message, packed)
-                answer = await self._receive_answer(worker, log_entries)
+                answer = await self._receive_answer(worker, log_entries, self.timeout)
         except TimeoutError:
             await self._drop(worker, "hung")
             raise _Overdue(
@@ -341,7 +353,11 @@ class CompilePool:
                 self._served.popitem(last=False)
         return answer
 
-    async def _receive_answer(self, worker: Worker, log_entries: list[CompileLogEntry] | None) -> tuple[bytes, str]:
+    async def _receive_answer(
+        self, worker: Worker, log_entries: list[CompileLogEntry] | None, seconds: float
+    ) -> tuple[CompiledCatalog, str]:
+        """Return an answer and its outcome; what the compilation asks in between is answered within `seconds` of now."""
+        until = asyncio.get_running_loop().time() + seconds
         while True:
             message, body = await worker.next()
             if "log" in message:
@@ -349,12 +365,31 @@ class CompilePool:
                 if log_entries is not None:
                     log_entries.append(CompileLogEntry(level, text, source, file, line, datetime.now(UTC)))
                 log.log(LEVELS.get(level, LEVELS["notice"]), "%s", text, extra={"source": source})
+            elif "questions" in message:
+                await self._answer_questions(worker, message["questions"], until)
             elif "done" in message:
-                return body, "memory" if message.get("memory") else "done"
+                stored = int(message["stored"])
+                answer = CompiledCatalog(body[:-stored], body[-stored:]) if stored else CompiledCatalog(body)
+                return answer, "memory" if message.get("memory") else "done"
             else:
                 worker.spent = bool(message.get("last"))
                 error = frames.error_of(message)
                 raise _Overdue(error.message, where=error.where, hint=error.hint) if message.get("overtime") else error
+
+    async def _answer_questions(self, worker: Worker, questions: Sequence[Mapping[str, Any]], until: float) -> None:
+        """Send a process the answers, in order, to what a compilation asks a PuppetDB, or why there is none."""
+        for message, body in await asyncio.gather(*(self._answer_question(question, until) for question in questions)):
+            await worker.send(message, body)
+
+    async def _answer_question(self, question: Mapping[str, Any], until: float) -> tuple[dict[str, Any], bytes]:
+        try:
+            async with asyncio.timeout_at(until):
+                return {"answer": True}, await self.on_question(question)
+        except TimeoutError:
+            late = PuppetError(f"The PuppetDB did not answer within compile_timeout ({self.timeout:g} seconds)")
+            return frames.plain_error(late), b""
+        except PuppetError as err:
+            return frames.plain_error(err), b""
 
     def _put_back(self, worker: Worker) -> None:
         """Keep the process for the next question, unless it has done its share or was started before the last `renew`."""

@@ -14,7 +14,7 @@ import resource
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -38,11 +38,14 @@ from ..compiler.syntax.checker import Diagnostic as Finding
 from ..environments.directories import EnvironmentSettings
 from ..environments.directory_environment import DirectoryEnvironment
 from ..environments.loaded import LoadedEnvironment, LoadedEnvironments
+from ..environments.store_questions import AskPuppetDb, Question
 from ..files.code_files import TrackedFiles
 from ..listings.environment import Listings
 from ..listings.resource_types import ResourceTypes
+from ..puppetdb.catalog import catalog_for_agent, stored_catalog
 from . import frames
 from .catalog_cache import CatalogCache
+from .compiled_catalog import CompiledCatalog
 
 NOWHERE = "/nonexistent"
 ATTEMPTS = 3  # to compile a catalog whose code changes in between
@@ -51,10 +54,10 @@ ATTEMPTS = 3  # to compile a catalog whose code changes in between
 class CompileWorker:
     """The worker that does jobs one after another, with the environments that it has loaded."""
 
-    def __init__(self, settings: EnvironmentSettings, code: CodeCache, *, memo: int = 0) -> None:
+    def __init__(self, settings: EnvironmentSettings, code: CodeCache, *, memo: int = 0, ask_puppetdb: AskPuppetDb | None = None) -> None:
         self._log: Callable[[LogEntry], None] = lambda entry: None
         self.code = code
-        self.environments = LoadedEnvironments(settings, self.code, log=self._log_finding)
+        self.environments = LoadedEnvironments(settings, self.code, log=self._log_finding, ask_puppetdb=ask_puppetdb)
         self.types = ResourceTypes(self.environments.directories, lambda level, text: self._log(LogEntry(level, text)))
         self.listings = Listings(self.environments.directories, self._log_finding)
         self.memo = CatalogCache(memo)
@@ -67,18 +70,18 @@ class CompileWorker:
         else:
             self._log(LogEntry(level, finding.message, finding.where))
 
-    def answer(self, job: Mapping[str, Any], log: Callable[[LogEntry], None]) -> bytes:
-        """Return the answer to a job as JSON; PuppetError."""
+    def answer(self, job: Mapping[str, Any], log: Callable[[LogEntry], None]) -> CompiledCatalog:
+        """Return the answer to a job as JSON: that of a job for anything but a catalog is its `body`; PuppetError."""
         self._log = log
         if job["generation"] != self.generation:
             self.forget()
             self.generation = job["generation"]
         if job["ask"] == "resource_types":
-            return plainjson.dumps(self.types.answer(job))
+            return CompiledCatalog(plainjson.dumps(self.types.answer(job)))
         if job["ask"] == "listing":
-            return self.listings.answer(job)
+            return CompiledCatalog(self.listings.answer(job))
         if job["ask"] == "self_test":
-            return self._self_test()
+            return CompiledCatalog(self._self_test())
         return self._compile(job, log)
 
     def _self_test(self) -> bytes:
@@ -94,31 +97,15 @@ class CompileWorker:
         self.listings.forget()
         self.memo.forget()
 
-    def _compile(self, job: Mapping[str, Any], log: Callable[[LogEntry], None]) -> bytes:
+    def _compile(self, job: Mapping[str, Any], log: Callable[[LogEntry], None]) -> CompiledCatalog:
         """Return the catalog of a job, made of one version of the code: when files change in between, it is made again."""
         changed = ""
         for _ in range(ATTEMPTS):
             loaded = self.environments.get(job["environment"])
-            node = _node_input(loaded, job)
-            cached = self.memo.get(loaded, node, job["code_id"], exported=job["exported"])
-            if cached is not None:
-                body, logs = cached
-                for entry in logs:
-                    log(entry)
-                return body
-            changed_meanwhile = loaded.begin()
-            outcome: tuple[bytes, Callable[[], None]] | PuppetError
-            try:
-                outcome = self._compile_once(loaded, node, job, log)
-            except PuppetError as err:
-                outcome = err
-            changed = changed_meanwhile() or ""
-            if not changed:
-                if isinstance(outcome, PuppetError):
-                    raise outcome
-                body, remember = outcome
-                remember()
-                return body
+            with loaded.host.questions.record():
+                compiled, changed = self._answer_or_compile(loaded, job, log)
+            if compiled is not None:
+                return compiled
             self.environments.forget(loaded.environment.name)
             log(LogEntry("info", f"{changed} changed while the catalog of {job['certname']} was compiled; it is compiled again"))
         raise CompileError(
@@ -126,9 +113,46 @@ class CompileWorker:
             hint="Deploy new code in one step, for example by switching a link.",
         )
 
+    def _answer_or_compile(
+        self, loaded: LoadedEnvironment, job: Mapping[str, Any], log: Callable[[LogEntry], None]
+    ) -> tuple[CompiledCatalog | None, str]:
+        """Return a job's catalog, from memory if it would be the same; or None, and the file that changed in between."""
+        node = _node_input(loaded, job)
+        try:
+            cached = self.memo.get(
+                loaded,
+                node,
+                job["code_id"],
+                are_answers_unchanged=loaded.host.questions.are_unchanged,
+                exported=job["exported"],
+                is_stored=job["is_stored"],
+            )
+        except Overtime as over:
+            over.hint = "The PuppetDB did not answer again, in this time, what the catalog depends on."
+            raise
+        if cached is not None:
+            compiled, logs = cached
+            for entry in logs:
+                log(entry)
+            return compiled, ""
+        changed_meanwhile = loaded.begin()
+        outcome: tuple[CompiledCatalog, Callable[[], None]] | PuppetError
+        try:
+            outcome = self._compile_once(loaded, node, job, log)
+        except PuppetError as err:
+            outcome = err
+        changed = changed_meanwhile()
+        if changed:
+            return None, changed
+        if isinstance(outcome, PuppetError):
+            raise outcome
+        compiled, remember = outcome
+        remember()
+        return compiled, ""
+
     def _compile_once(
         self, loaded: LoadedEnvironment, node: NodeInput, job: Mapping[str, Any], log: Callable[[LogEntry], None]
-    ) -> tuple[bytes, Callable[[], None]]:
+    ) -> tuple[CompiledCatalog, Callable[[], None]]:
         """Compile a node's catalog from a loaded environment; return it with a function that keeps it for the next time."""
         log_entries: list[LogEntry] = []
 
@@ -137,19 +161,78 @@ class CompileWorker:
             log(entry)
 
         reads = NodeDependencies() if self.memo.limit else None
-        rich, exported, code_id = loaded.environment.rich_data, job["exported"], job["code_id"]
+        exported, is_stored, code_id = job["exported"], job["is_stored"], job["code_id"]
         catalog = compile_catalog(
-            loaded.host, loaded.loader, node, version=loaded.version, log=record_entry, rich=rich, exported=exported, dependencies=reads
+            loaded.host,
+            loaded.loader,
+            node,
+            version=loaded.version,
+            log=record_entry,
+            rich=loaded.environment.rich_data,
+            exported=exported or is_stored,
+            texts=is_stored,
+            dependencies=reads,
         )
-        body = plainjson.dumps(catalog | {"code_id": code_id})
+        catalog["code_id"] = code_id
+        stored = plainjson.dumps(_stored(catalog, loaded)) if is_stored else b""
+        if exported or is_stored:
+            catalog = catalog_for_agent(catalog, exported=exported)
+        compiled = CompiledCatalog(plainjson.dumps(catalog), stored)
 
         def remember() -> None:
             if reads is not None:
-                files = loaded.live.take_signatures()
-                uuid = catalog["catalog_uuid"]
-                self.memo.put(loaded, node, code_id, reads=reads, files=files, body=body, uuid=uuid, logs=log_entries, exported=exported)
+                self.memo.put(
+                    loaded,
+                    node,
+                    code_id,
+                    reads=reads,
+                    files=loaded.live.take_signatures(),
+                    questions=loaded.host.questions.asked(),
+                    compiled=compiled,
+                    uuid=catalog["catalog_uuid"],
+                    logs=log_entries,
+                    exported=exported,
+                )
 
-        return body, remember
+        return compiled, remember
+
+
+def _stored(catalog: Mapping[str, Any], loaded: LoadedEnvironment) -> dict[str, Any]:
+    """Return what a PuppetDB gets of a catalog; CompileError names its node."""
+    try:
+        return stored_catalog(catalog, loaded.host.types)
+    except CompileError as err:
+        err.node = catalog["name"]
+        raise
+
+
+class PuppetDbQuestions:
+    """Puts questions of a compilation to the process that started this one, which alone speaks to a PuppetDB."""
+
+    def __init__(self, stdin: BinaryIO, send: Callable[[bytes], None]) -> None:
+        self.stdin = stdin
+        self.send = send
+
+    def ask(self, questions: Sequence[Question]) -> list[bytes | PuppetError]:
+        """
+        Return the answers to questions, each of them JSON or an error.
+
+        The master answers within compile_timeout. This process' own deadline must not end the reading in the middle of a frame, so
+        it waits until the answers are there.
+        """
+        self.send(frames.pack({"questions": questions}))
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
+        try:
+            return [self._read_answer() for _ in questions]
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def _read_answer(self) -> bytes | PuppetError:
+        frame = frames.read_with_body(self.stdin)
+        if frame is None:
+            raise SystemExit(0)  # the master has ended
+        answer, body = frame
+        return frames.error_of(answer) if "error" in answer else body
 
 
 def _read_job(frame: tuple[dict[str, Any], bytes] | None) -> dict[str, Any] | None:
@@ -185,7 +268,7 @@ def serve(stdin: BinaryIO, send: Callable[[bytes], None]) -> None:
     PATTERN_TIMEOUT.set(settings.pattern_timeout)
     try:
         code, warning = CodeCache.at(Path(setup["cache"]) if setup["cache"] else None)
-        bench = CompileWorker(settings, code, memo=int(setup["memo"]))
+        bench = CompileWorker(settings, code, memo=int(setup["memo"]), ask_puppetdb=PuppetDbQuestions(stdin, send).ask)
     except PuppetError as err:
         send(frames.pack(frames.plain_error(err)))
         return
@@ -219,16 +302,17 @@ def answer(bench: CompileWorker, job: Mapping[str, Any], send: Callable[[bytes],
         with deadline(job["seconds"]):
             bench.failed = True
             hits = bench.memo.hits
-            body = bench.answer(job, log)
+            compiled = bench.answer(job, log)
             bench.failed = False
-        return frames.pack({"done": True, "memory": bench.memo.hits > hits}, body)
+        done = {"done": True, "memory": bench.memo.hits > hits, "stored": len(compiled.stored)}
+        return frames.pack(done, compiled.body + compiled.stored)
     except PuppetError as err:
         return frames.pack(frames.plain_error(err))
     except Overtime as over:
         # It may have been in the middle of reading a file.
         bench.forget()
         message = f"{job['what']} took longer than compile_timeout ({job['seconds']:g} seconds)"
-        error = CompileError(message, where=over.where, hint="Raise it, or look for an endless loop in what runs here.")
+        error = CompileError(message, where=over.where, hint=over.hint)
         return frames.pack(frames.plain_error(error) | {"overtime": True})
     except MemoryError as err:
         # The memory is not given back: the pool replaces this process. To report the error, it needs some more.
@@ -256,6 +340,7 @@ class Overtime(BaseException):
     def __init__(self, where: Location | None) -> None:
         super().__init__()
         self.where = where
+        self.hint = "Raise it, or look for an endless loop in what runs here."
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from shared.settings import MasterSettings
 
 from ..environments.directories import Environments
 from ..observability.metrics import Metrics
-from .compile_pool import CompilePool, log_problem, processors
+from .compile_pool import CompilePool, OnQuestion, log_problem, processors, refuse_question
 
 
 def compile_pool_for(
@@ -19,6 +19,7 @@ def compile_pool_for(
     supervisor: Supervisor | None = None,
     on_problem: Callable[[str], None] = log_problem,
     start_as: tuple[int, int] | None = None,
+    on_question: OnQuestion = refuse_question,
 ) -> CompilePool:
     """Return the pool that the settings ask for, which the metrics describe."""
     pool = CompilePool(
@@ -34,6 +35,7 @@ def compile_pool_for(
         on_problem=on_problem,
         start_as=start_as,
         supervisor=supervisor,
+        on_question=on_question,
     )
     pool.describe(metrics)
     return pool

@@ -18,6 +18,7 @@ class CompileJob:
 
     Attributes:
         exported: Whether exported resources stay in the catalog; agents get it without them.
+        is_stored: Whether a PuppetDB gets the catalog, too.
     """
 
     certname: str
@@ -29,6 +30,7 @@ class CompileJob:
     server_facts: Mapping[str, Any] = field(default_factory=dict)
     code_id: str | None = None
     exported: bool = False
+    is_stored: bool = False
 
     @classmethod
     def of(
@@ -42,6 +44,7 @@ class CompileJob:
         *,
         code_id: str | None,
         exported: bool = False,
+        is_stored: bool = False,
     ) -> CompileJob:
         """Return the job for a node that has its facts among its parameters; `server_facts` lack the environment's name."""
         return cls(
@@ -54,6 +57,7 @@ class CompileJob:
             server_facts=server_facts,
             code_id=code_id,
             exported=exported,
+            is_stored=is_stored,
         )
 
 

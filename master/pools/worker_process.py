@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from shared.errors import PuppetError
@@ -63,10 +64,8 @@ class Worker:
     async def kill(self) -> None:
         """End the process for certain."""
         if self.process.returncode is None:
-            try:
+            with suppress(ProcessLookupError):
                 self.process.kill()
-            except ProcessLookupError:
-                pass
         await self.process.wait()
 
     async def finish(self) -> None:

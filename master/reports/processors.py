@@ -15,6 +15,7 @@ import secrets
 import shutil
 import ssl
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
@@ -35,6 +36,7 @@ from .writers import Writers
 log = logging.getLogger("puppet.report")
 
 
+TIMEOUT = 30.0  # seconds for each processor and report
 LINES_AT_ONCE = 100  # lines of one report that are logged before other tasks run
 
 
@@ -56,21 +58,15 @@ def of_its_age(report: Report) -> bytes:
     return report.to_ruby_yaml(legacy=report.report_format <= LEGACY_FORMAT)
 
 
+@dataclass(eq=False, repr=False)
 class Store:
     """The processor that writes `<root>/<host>/<YYYYMMDDHHMM>.yaml` in UTC, by the master's clock; a second one in a minute gets `-1`."""
 
-    def __init__(
-        self,
-        root: Path,
-        *,
-        now: Callable[[], datetime] = utc_now,
-        writers: Writers | None = None,
-        render: Render = of_its_age,
-    ) -> None:
-        self.root = root
-        self.now = now
-        self.render = render
-        self.writers = writers or Writers()
+    root: Path
+    _: KW_ONLY
+    now: Callable[[], datetime] = utc_now
+    writers: Writers = field(default_factory=Writers)
+    render: Render = of_its_age
 
     async def process(self, report: Report) -> None:
         host = valid_certname(report.host)
@@ -127,23 +123,19 @@ class Logged:
         return False
 
 
+@dataclass(eq=False, repr=False)
 class Http:
     """The processor that sends each report as YAML in a POST to `url`; `trust` names the CAs, `timeout` is in seconds."""
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        trust: Callable[[], ssl.SSLContext] = ssl.create_default_context,
-        timeout: float = 30.0,
-        render: Render = Report.to_ruby_yaml,
-    ) -> None:
-        if not url.startswith(("http://", "https://")):
-            raise ConfigError(f"The setting reporturl is not an http address: {url}")
-        self.url = url
-        self.trust = trust
-        self.timeout = timeout
-        self.render = render
+    url: str
+    _: KW_ONLY
+    trust: Callable[[], ssl.SSLContext] = ssl.create_default_context
+    timeout: float = 30.0
+    render: Render = Report.to_ruby_yaml
+
+    def __post_init__(self) -> None:
+        if not self.url.startswith(("http://", "https://")):
+            raise ConfigError(f"The setting reporturl is not an http address: {self.url}")
 
     @classmethod
     def of(cls, settings: MasterSettings, render: Render = Report.to_ruby_yaml) -> Http:
@@ -193,7 +185,7 @@ def processors_for(names: Sequence[str], makers: Mapping[str, Callable[[], Proce
 class Processed(Terminus[Report]):
     """The terminus that hands reports to every processor; `timeout` is in seconds for each."""
 
-    def __init__(self, processors: Mapping[str, Processor], *, timeout: float = 30.0) -> None:
+    def __init__(self, processors: Mapping[str, Processor], *, timeout: float = TIMEOUT) -> None:
         self.processors = dict(processors)
         self.timeout = timeout
 

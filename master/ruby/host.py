@@ -6,23 +6,26 @@ import re
 import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shared.errors import EvaluationError, PuppetError, Unsupported
+from shared.ral import Platform
+from shared.ruby import RubyChild, RubyProgram
 
 from ..compiler.callables.signatures import Parameter, Signature
 from ..compiler.catalog.resources import capitalized_type
 from ..compiler.evaluation.runtime import call_method
-from ..compiler.evaluation.scope import MISSING
 from ..compiler.functions.api import Closure, Context, Dispatch, Function, LegacyFunction
 from ..compiler.syntax.source import Source
-from ..compiler.values.core import Value
-from .child import RubyChild, RubyProgram
-from .wire import dump_value, load_value, old_api_value
+from ..compiler.values.core import MISSING, Value
+from .wire import OldApiReference, dump_value, load_value, old_api_value
 
 if TYPE_CHECKING:
     from ..compiler.catalog.resources import DeclaredResource
     from ..compiler.evaluation.scope import Scope
+
+HOST = Path(__file__).with_name("host.rb")
 
 _INSTANCE_VARIABLE = re.compile(r"@(\w+)")
 _DYNAMIC = re.compile(r"instance_variable|binding|eval|instance_exec")
@@ -130,11 +133,12 @@ class RubyHost:
         number = self._numbers
         arguments = (name, source.text, source.file)
 
-        def call(context: Context, index: int, args: Sequence[Value], block: Closure | None) -> Value:
+        def call(context: Context, index: int, args: Sequence[Value | OldApiReference], block: Closure | None) -> Value:
             scope: Any = context
             try:
                 self._load(scope, number, "load", *arguments)
-                return self._ask(scope, "call", number, index, list(args), block)
+                value: Value = self._ask(scope, "call", number, index, list(args), block)
+                return value
             except _RubyError as error:
                 self._refuse_lacking(error, f"The function '{name}'")
                 raise EvaluationError(error.message, hint=f"Raised in Ruby: {error.location}") from error
@@ -197,7 +201,7 @@ class RubyHost:
         if child is None or not child.alive:
             if self._scopes:
                 raise EvaluationError("Ruby has ended while it was asked")
-            child = self._child = self.program.start()
+            child = self._child = self.program.start(HOST)
             self._loaded = set()
             self._ruby_objects.clear()
             self._ask(scope, "setup", list(self.libraries()))
@@ -263,7 +267,8 @@ class RubyHost:
 
         def call(*args: Value) -> Value:
             try:
-                return self._ask(scope, "yield", number, list(args))
+                value: Value = self._ask(scope, "yield", number, list(args))
+                return value
             except _RubyError as error:
                 raise EvaluationError(error.message, hint=f"Raised in Ruby: {error.location}") from error
 
@@ -285,7 +290,7 @@ class RubyHost:
             if message.get("top"):
                 scope = scope.global_scope()
             method = getattr(self, f"_on_{message['ask'].rstrip('?')}", None)
-            if method is None:
+            if method is None or not isinstance(args, list):
                 raise EvaluationError("Ruby asked nonsense", hint=f"There is no {message['ask']}.")
             value = method(scope, *args)
             ruby_object = self._ruby_objects.get(id(value))
@@ -307,6 +312,10 @@ class RubyHost:
     def _on_peek(self, scope: Scope, name: str) -> Value:
         value = scope.find(name)
         return None if value is MISSING else value
+
+    def _on_fact(self, scope: Scope, name: str) -> Value:
+        facts = scope.global_scope().find("facts")
+        return Platform(facts).fact(name) if isinstance(facts, dict) else None
 
     def _on_set(self, scope: Scope, name: str, number: int, value: Value) -> None:
         scope.set(name, value)
@@ -340,7 +349,8 @@ class RubyHost:
         return call_method(scope, name, block, value, *args)
 
     def _on_block(self, scope: Scope, number: int, args: list[Value]) -> Value:
-        return self._registered_value(number)(*args)
+        value: Value = self._registered_value(number)(*args)
+        return value
 
     def _on_log(self, scope: Scope, level: str, text: str) -> None:
         scope.log(level, text)

@@ -320,8 +320,24 @@ module Puppet
   end
 end
 
+# The facts of the node whose catalog is compiled.
 module Facter
   extend Bunraku::Lacks
+
+  # A fact with its value.
+  Fact = Struct.new(:name, :value)
+
+  class << self
+    def value(name)
+      Bunraku.ask('fact', name.to_s.downcase)
+    end
+
+    def fact(name)
+      found = value(name)
+      found.nil? ? nil : Fact.new(name.to_s, found)
+    end
+    alias [] fact
+  end
 end
 
 module Hiera

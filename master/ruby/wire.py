@@ -12,34 +12,33 @@ from shared.regexps import Regexp
 
 from ..compiler.callables.signatures import Closure
 from ..compiler.catalog.resources import capitalized_type
-from ..compiler.types.base import PuppetType
 from ..compiler.types.references import ClassType, ResourceEntryType
 from ..compiler.values.core import DEFAULT, Binary, Instance, Iterator, Sensitive, Value, entries, key_of
+from ..compiler.values.puppet_type import PuppetType
 from ..compiler.values.text import to_s
 
 _PLAIN_TYPES = frozenset((type(None), bool, int))
 _FLAGS = ((4, "m"), (1, "i"), (2, "x"))  # Ruby's numbers, and letters in Ruby's order
 
 
-def dump_value(value: Value, register: Callable[[Any], int]) -> Any:
+def dump_value(value: Value | OldApiReference, register: Callable[[Any], int]) -> Any:
     """
     Return a value as JSON data for Ruby.
 
     Args:
         register: returns a number for a value that stays in this process; Ruby refers to it by that number.
     """
-    kind = value.__class__
-    if kind is str:
+    if value.__class__ is str:
         return value if value.isascii() else _dump_text(value)
-    if kind in _PLAIN_TYPES:
+    if value.__class__ in _PLAIN_TYPES:
         return value
-    if kind is list:
+    if value.__class__ is list:
         return [dump_value(item, register) for item in value]
-    if kind is dict:
+    if value.__class__ is dict:
         if all(key.__class__ is str and key.isascii() for key in value) and "$" not in value:
             return {key: dump_value(item, register) for key, item in value.items()}
         return {"$": "hash", "v": [[dump_value(key, register), dump_value(item, register)] for key, item in entries(value)]}
-    if kind is float:
+    if value.__class__ is float:
         return value if math.isfinite(value) else {"$": "float", "v": str(value)}
     return _dump_special(value, register)
 
@@ -52,7 +51,7 @@ def _dump_text(value: str) -> Any:
     return value
 
 
-def _dump_special(value: Value, register: Callable[[Any], int]) -> Any:
+def _dump_special(value: Value | OldApiReference, register: Callable[[Any], int]) -> Any:
     if value is DEFAULT:
         return {"$": "default"}
     if isinstance(value, Sensitive):
@@ -93,7 +92,8 @@ def load_value(data: Any, registered: Callable[[int], Any]) -> Value:
     if kind is list:
         return [load_value(item, registered) for item in data]
     if kind is not dict:
-        return data
+        plain: Value = data
+        return plain
     tag = data.get("$")
     if tag is None:
         return {key: load_value(item, registered) for key, item in data.items()}
@@ -136,7 +136,7 @@ class OldApiReference:
         self.text = f"{self.type}[{self.title}]"
 
 
-def old_api_value(value: Value, *, inner: bool = False) -> Value:
+def old_api_value(value: Value, *, inner: bool = False) -> Value | OldApiReference:
     """Return an argument as functions of the 3.x API get it: a value of a newer type becomes text, undef outside of collections ''."""
     if isinstance(value, ResourceEntryType | ClassType) and str(value).endswith("]"):
         return OldApiReference(value)

@@ -15,12 +15,15 @@ from shared.settings import MasterSettings
 from ..ca.storage.store import CaFiles
 from ..observability.health import COMPILING, Condition
 from ..pools.compile_pool import CompilePool
+from .store_process import StoreProcess
 
 LEAST_FREE = 8 * 2**20  # bytes
 LEAST_FILES = 16
 
 
-def conditions(settings: MasterSettings, compile_pool: CompilePool, trust: Callable[[], ServerTrust]) -> Iterable[Condition]:
+def conditions(
+    settings: MasterSettings, compile_pool: CompilePool, trust: Callable[[], ServerTrust], store: StoreProcess | None = None
+) -> Iterable[Condition]:
     """Yield the conditions for these settings; `trust` returns the revocation lists in force."""
     yield Condition(CompilePool.CONDITION, "No catalog can be compiled", COMPILING, _self_test(compile_pool))
     yield Condition("revocation-lists", "The revocation list has ended", ("ca", *COMPILING), _lists_in_force(trust))
@@ -31,6 +34,8 @@ def conditions(settings: MasterSettings, compile_pool: CompilePool, trust: Calla
     if "store" in settings.reports:
         yield Condition("report-store", "Reports cannot be stored", (), _writable(settings.reportdir))
     yield Condition("bucket", "The filebucket cannot be written to", (), _writable(settings.bucketdir))
+    if store is not None:
+        yield Condition("store", "The store does not run", (), _store_runs(store))
     if settings.ca:
         files = CaFiles.at(settings.cadir)
         folders = files.cadir, files.csrdir, files.signeddir
@@ -50,6 +55,13 @@ def _lists_in_force(trust: Callable[[], ServerTrust]) -> Callable[[], Awaitable[
         end = trust().next_update
         ended = end is not None and end <= datetime.now(UTC)
         return f"it ended on {time_text(end)}; every agent's certificate is refused" if ended and end is not None else ""
+
+    return problem
+
+
+def _store_runs(store: StoreProcess) -> Callable[[], Awaitable[str]]:
+    async def problem() -> str:
+        return store.problem
 
     return problem
 

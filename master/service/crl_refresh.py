@@ -13,6 +13,7 @@ import os
 import random
 import ssl
 from collections.abc import Awaitable, Callable
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -118,6 +119,7 @@ class CrlSource:
         return bytes(body)
 
 
+@dataclass(eq=False, repr=False)
 class CrlRefresh:
     """
     Keeps the file of revocation lists up to date.
@@ -127,21 +129,14 @@ class CrlRefresh:
         source: The CA, as the log names it.
     """
 
-    def __init__(
-        self,
-        files: TrustFiles,
-        fetch: Callable[[], Awaitable[bytes]],
-        source: object,
-        *,
-        now: Callable[[], datetime] = utc_now,
-    ) -> None:
-        self.files = files
-        self.fetch = fetch
-        self.source = source
-        self.now = now
-        self.refreshed: datetime | None = None  # when the CA last answered
-        self._last_error = ""
-        self._logged_at: datetime | None = None
+    files: TrustFiles
+    fetch: Callable[[], Awaitable[bytes]]
+    source: object
+    _: KW_ONLY
+    now: Callable[[], datetime] = utc_now
+    refreshed: datetime | None = field(default=None, init=False)  # when the CA last answered
+    _last_error: str = field(default="", init=False)
+    _logged_at: datetime | None = field(default=None, init=False)
 
     @classmethod
     def of(cls, settings: MasterSettings, files: TrustFiles) -> CrlRefresh | None:

@@ -9,11 +9,10 @@ from typing import Any
 
 from shared.errors import BadData, BadRequest
 from shared.indirector import Request, Terminus
-from shared.indirector.core import Model, Option
+from shared.indirector.core import Option
 from shared.indirector.termini import FilePerKey, Json
-from shared.models.facts import Facts
+from shared.models.facts import Facts, NodeName
 from shared.names import quoted_for_log, valid_certname
-from shared.wire.dialects import Dialect
 
 from ..pools.parse_pool import IN_PLACE, ParsePool
 
@@ -34,13 +33,6 @@ _OPERATORS: Mapping[str, Compare] = {
     "gt": lambda left, right: (pair := _numbers(left, right))[0] > pair[1],
     "ge": lambda left, right: (pair := _numbers(left, right))[0] >= pair[1],
 }
-
-
-class NodeName(Model):
-    """A node's name, which is all that a search for facts answers."""
-
-    def to_data(self, dialect: Dialect) -> Any:
-        return self.name
 
 
 class StoredFacts(Terminus[Facts]):

@@ -16,6 +16,13 @@ from ..environments.directories import Environments
 Factories = Mapping[str, Callable[[], Terminus[Any]]]
 
 
+def built_in_terminus(indirection: str, factories: Factories, name: str) -> Terminus[Any]:
+    """Return the terminus of that name; ConfigError when there is none."""
+    if name not in factories:
+        raise ConfigError(f"There is no terminus {name} for {indirection}", hint=f"There are {', '.join(sorted(factories))}.")
+    return factories[name]()
+
+
 class TerminusRegistry:
     """The termini by name: routes.yaml decides first, then the setting, then the default; modules may add more."""
 
@@ -39,11 +46,9 @@ class TerminusRegistry:
 
     def terminus_named(self, indirection: Indirection[Any], factories: Factories, name: str) -> Terminus[Any]:
         """Return the terminus of that name; ConfigError when there is none."""
-        if name in factories:
-            return factories[name]()
-        plugin = self.plugins.get((indirection.name, name))
+        plugin = None if name in factories else self.plugins.get((indirection.name, name))
         if plugin is None:
-            raise ConfigError(f"There is no terminus {name} for {indirection.name}", hint=f"There are {', '.join(sorted(factories))}.")
+            return built_in_terminus(indirection.name, factories, name)
         return terminus_of(plugin, PluginContext(self.settings.model_dump(), indirection=indirection))
 
     def own_indirections(self, bound_names: set[str]) -> list[Binding[Any]]:

@@ -69,11 +69,8 @@ def _adopt(options: LifecycleOptions, site: CaSite, console: Console) -> int:
     if len(options.arguments) != 1:
         raise ConfigError("adopt takes one folder", hint="puppet cert adopt /etc/puppetlabs/puppet/ssl/ca")
     adoption = adopt(Path(options.arguments[0]), site.files, ssldir=site.ssldir, now=site.now(), noop=options.noop, owner=site.owner)
-    if options.json:
-        console.show(json.dumps(adoption.to_data(), indent=2))
+    if _show(adoption, _adoption_lines(adoption), options, console):
         return 0
-    for line in _adoption_lines(adoption):
-        console.notice(line)
     for sentence in adoption.odd:
         console.warning(sentence)
     console.notice(
@@ -106,12 +103,18 @@ def _rollover(options: LifecycleOptions, site: CaSite, console: Console) -> int:
         status = rollover.finish()
     else:
         status = rollover.status()
-    if options.json:
-        console.show(json.dumps(status.to_data(), indent=2))
-        return 0
-    for line in _status_lines(status):
-        console.notice(line)
+    _show(status, _status_lines(status), options, console)
     return 0
+
+
+def _show(result: Adoption | RolloverStatus, lines: Sequence[str], options: LifecycleOptions, console: Console) -> bool:
+    """Show a result as lines, or as JSON; return whether it was JSON."""
+    if options.json:
+        console.show(json.dumps(result.to_data(), indent=2))
+        return True
+    for line in lines:
+        console.notice(line)
+    return False
 
 
 def _status_lines(status: RolloverStatus) -> list[str]:

@@ -10,10 +10,10 @@ from typing import Any
 
 from shared.errors import BadData, EvaluationError, Location
 
-from ...compiler.types.base import PuppetType
 from ...compiler.types.notation.parse import parse_type
+from ...compiler.values.puppet_type import PuppetType
 from ..errors import DataError
-from ..merging import DEFAULT, Merge, merge_of, require_type
+from ..merging import DEFAULT, Merge, flatten, merge_of, require_type
 from .config import HierarchyConfig, HierarchyEntry, line_of
 from .files import parse_yaml
 
@@ -116,7 +116,7 @@ class _ConfigReader:
     def failure(self, message: str, line: int | None = None) -> DataError:
         return DataError(message, where=Location(self.path, line), final=True)
 
-    def check_type(self, type_text: str, config: Mapping[str, Any]) -> None:
+    def check_type(self, type_text: str, config: dict[str, Any]) -> None:
         """Raise EvaluationError when the configuration is not of a type."""
         require_type(f"The Lookup Configuration at '{self.path}'", _parsed_type(type_text), config)
 
@@ -225,7 +225,7 @@ class _ConfigReader:
 
     def version_3(self, config: dict[str, Any], codedir: str) -> HierarchyConfig:
         config = {"version": 3, **DEFAULT_3, "deep_merge_options": {}, **{key: value for key, value in config.items() if value is not None}}
-        backends = _flatten(config["backends"])
+        backends = flatten(config["backends"])
         backend_types = "".join(
             f", Optional['{name}']=>Hash[String[1], Any]" for name in dict.fromkeys(backends) if re.fullmatch(r"[\w-]+", str(name))
         )
@@ -242,7 +242,7 @@ class _ConfigReader:
             if backend == "eyaml":
                 kind, function = "lookup_key", "eyaml_lookup_key"
                 options = {key: value for key, value in settings.items() if key != "datadir"}
-            paths = tuple(_flatten(config["hierarchy"]))
+            paths = tuple(flatten(config["hierarchy"]))
             entries[backend] = HierarchyEntry(
                 backend, kind, function, str(datadir), "paths", paths, None, options, extension, version_3=True
             )
@@ -253,12 +253,6 @@ class _ConfigReader:
         if behavior == "native":
             return DEFAULT
         return merge_of({"strategy": "reverse_deep" if behavior == "deep" else "unconstrained_deep", **config["deep_merge_options"]})
-
-
-def _flatten(value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        return [value]
-    return [inner for item in value for inner in _flatten(item)]
 
 
 def _enumerate(names: Sequence[str]) -> str:

@@ -8,13 +8,13 @@ from typing import Any
 
 from shared.errors import EvaluationError
 
-from ...compiler.values.core import Value
+from ...compiler.values.core import MISSING, MaybeValue, Value
 from ..data.config import HierarchyConfig, HierarchyEntry
 from ..data.files import DataFile
 from ..data.sources import DataSources
 from ..invocation import Invocation
 from ..keys import LookupKey
-from ..merging import MISSING, Merge
+from ..merging import Merge
 from .levels import HierarchyLevel
 from .locations import DataLocation, locations_of
 
@@ -31,7 +31,7 @@ class _LazyFile:
         self.location = location
         self.file: DataFile | None = None
 
-    def value(self, invocation: Invocation, root: str) -> Value:
+    def value(self, invocation: Invocation, root: str) -> MaybeValue:
         """Return the value of a top-level key; MISSING when the file does not have it."""
         file = self.file
         if file is None:
@@ -75,11 +75,11 @@ class DataProvider:
         self._resolve(invocation)
         return self._files is not None
 
-    def find_in_files(self, invocation: Invocation, key: LookupKey, merge: Merge) -> Value:
+    def find_in_files(self, invocation: Invocation, key: LookupKey, merge: Merge) -> MaybeValue:
         """Return the value of a key; MISSING when there is none. It is the one that its levels would give, but faster."""
         return self._find_first(invocation, key) if merge.first else self._find_merged(invocation, key, merge)
 
-    def _find_first(self, invocation: Invocation, key: LookupKey) -> Value:
+    def _find_first(self, invocation: Invocation, key: LookupKey) -> MaybeValue:
         root = key.root
         for files in self._files or ():
             for file in files:
@@ -88,11 +88,11 @@ class DataProvider:
                     return value
         return MISSING
 
-    def _find_merged(self, invocation: Invocation, key: LookupKey, merge: Merge) -> Value:
+    def _find_merged(self, invocation: Invocation, key: LookupKey, merge: Merge) -> MaybeValue:
         """Return the merged value: the values of the locations of each level first, then those of the levels."""
         root = key.root
-        result: Value = MISSING
-        value_of_level: Value = MISSING
+        result: MaybeValue = MISSING
+        value_of_level: MaybeValue = MISSING
         files_by_level = self._files or []
         assert self._levels is not None
         for level, files in zip(self._levels, files_by_level, strict=True):
@@ -103,10 +103,11 @@ class DataProvider:
                     value_of_level = merge.prepare(value) if value_of_level is MISSING else merge.merge(value_of_level, value)
             if value_of_level is MISSING:
                 continue
-            if len(level.locations) == 1:
-                value_of_level = merge.single(files[0].value(invocation, root)) if merge.strategy == "unique" else value_of_level
+            if len(level.locations) == 1 and merge.strategy == "unique":
+                only_value = files[0].value(invocation, root)
+                value_of_level = value_of_level if only_value is MISSING else merge.single(only_value)
             result = merge.prepare(value_of_level) if result is MISSING else merge.merge(result, value_of_level)
-        return merge.single(value_of_level) if result is not MISSING and len(files_by_level) == 1 else result
+        return merge.single(value_of_level) if value_of_level is not MISSING and len(files_by_level) == 1 else result
 
     # --- levels ---
 

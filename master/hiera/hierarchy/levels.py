@@ -15,14 +15,13 @@ from ...compiler.types.containers import HASH, HashType
 from ...compiler.types.data import RICH_DATA, RICH_DATA_KEY
 from ...compiler.types.descriptions.describe import describe_mismatch, describe_wrong_type
 from ...compiler.types.infer import infer
-from ...compiler.values.core import Value
+from ...compiler.values.core import MISSING, MaybeValue, Value
 from ..data.config import HierarchyEntry
 from ..data.files import DataFile
 from ..data.sources import DataSources
 from ..errors import DataError, LookupUsageError
 from ..invocation import Invocation
 from ..keys import LookupKey
-from ..merging import MISSING
 from .encrypted_values import decrypt_value
 from .locations import DataLocation, extra_locations
 from .lookup_context import BackendCache, LookupContext
@@ -73,7 +72,7 @@ class HierarchyLevel:
         self._returns_checked = False
         self._caches: dict[DataLocation | None, BackendCache] = {}
         self._hashes: dict[DataLocation | None, DataFile] = {}
-        self._find: Callable[[Invocation, DataLocation | None, LookupKey], Value] = {
+        self._find: Callable[[Invocation, DataLocation | None, LookupKey], MaybeValue] = {
             "data_hash": self._find_in_hash,
             "v4_data_hash": self._find_in_hash,
             "lookup_key": self._find_by_key,
@@ -103,13 +102,13 @@ class HierarchyLevel:
             return self.locations
         return [*extra_locations(self.entry, list(invocation.extra_paths), invocation, self.sources.data.files), *self.locations]
 
-    def find_at(self, invocation: Invocation, location: DataLocation | None, key: LookupKey) -> Value:
+    def find_at(self, invocation: Invocation, location: DataLocation | None, key: LookupKey) -> MaybeValue:
         """Return the value at one location; MISSING when there is none. If the level digs, it is that at the end of the key's path."""
         return self._find(invocation, location, key)
 
     # --- data_hash ---
 
-    def _find_in_hash(self, invocation: Invocation, location: DataLocation | None, key: LookupKey) -> Value:
+    def _find_in_hash(self, invocation: Invocation, location: DataLocation | None, key: LookupKey) -> MaybeValue:
         file = self.hash_at(invocation, location)
         if key.root not in file.data:
             return MISSING
@@ -129,11 +128,12 @@ class HierarchyLevel:
             if location is None:
                 raise LookupUsageError(_missing_path_message(function, "data_hash"))
             file = self.sources.data.read(function, location.text, invocation.context.warn)
+            self._require_hash(file.data, location)
         else:
-            args = [] if self.entry.kind == "v4_data_hash" else [self._options(location), self._context(invocation, location).instance()]
-            file = DataFile(self._call(invocation, args))
-        if not isinstance(file.data, dict):
-            raise EvaluationError(describe_wrong_type(f"Value returned from {self.label_at(location)}", HASH, file.data))
+            args: list[Value] = (
+                [] if self.entry.kind == "v4_data_hash" else [self._options(location), self._context(invocation, location).instance()]
+            )
+            file = DataFile(self._require_hash(self._call(invocation, args), location))
         if self.module is None:
             return file
         prefix = f"{self.module}::"
@@ -143,9 +143,15 @@ class HierarchyLevel:
             invocation.context.warn(f"Module '{self.module}': {subject} must use keys qualified with the name of the module")
         return DataFile({key: value for key, value in file.data.items() if key not in foreign}) if foreign else file
 
+    def _require_hash(self, data: Value, location: DataLocation | None) -> dict[Any, Value]:
+        """Return the data of a location; raise EvaluationError when they are no hash."""
+        if not isinstance(data, dict):
+            raise EvaluationError(describe_wrong_type(f"Value returned from {self.label_at(location)}", HASH, data))
+        return data
+
     # --- lookup_key ---
 
-    def _find_by_key(self, invocation: Invocation, location: DataLocation | None, key: LookupKey) -> Value:
+    def _find_by_key(self, invocation: Invocation, location: DataLocation | None, key: LookupKey) -> MaybeValue:
         def find() -> Value:
             if self.entry.function != "eyaml_lookup_key":
                 return self._call(invocation, [key.root, self._options(location), self._context(invocation, location).instance()])
@@ -157,14 +163,14 @@ class HierarchyLevel:
 
     # --- data_dig ---
 
-    def _find_by_digging(self, invocation: Invocation, location: DataLocation | None, key: LookupKey) -> Value:
+    def _find_by_digging(self, invocation: Invocation, location: DataLocation | None, key: LookupKey) -> MaybeValue:
         def find() -> Value:
             context = self._context(invocation, location).instance()
             return self._call(invocation, [[key.root, *key.segments], self._options(location), context])
 
         return self._find_once(location, key.text, find)
 
-    def _find_once(self, location: DataLocation | None, key: str, find: Callable[[], Value]) -> Value:
+    def _find_once(self, location: DataLocation | None, key: str, find: Callable[[], Value]) -> MaybeValue:
         """Return the value that `find` returned when this location was first asked for the key; MISSING when it raises NotFoundInData."""
         cache = self._cache(location)
         if key not in cache.results:
@@ -177,7 +183,7 @@ class HierarchyLevel:
 
     # --- hiera3_backend ---
 
-    def _find_in_ruby(self, invocation: Invocation, location: DataLocation | None, key: LookupKey) -> Value:
+    def _find_in_ruby(self, invocation: Invocation, location: DataLocation | None, key: LookupKey) -> MaybeValue:
         backend = self.entry.function
         raise DataError(
             f"The backend '{backend}' is written in Ruby (hiera/backend/{backend.lower()}_backend.rb), which is not run here",
@@ -197,7 +203,7 @@ class HierarchyLevel:
     def _context(self, invocation: Invocation, location: DataLocation | None) -> LookupContext:
         return LookupContext(invocation, self.sources, self.module, self._cache(location))
 
-    def _call(self, invocation: Invocation, args: list[Value]) -> Any:
+    def _call(self, invocation: Invocation, args: list[Value]) -> Value:
         function = self._loaded_function(invocation)
         try:
             return function.call(invocation.context.scope, args)

@@ -7,9 +7,9 @@ from typing import Any
 
 from shared.errors import EvaluationError
 
-from ...compiler.host import NotFoundInData
+from ...compiler.host import LookupMethods, NotFoundInData
 from ...compiler.types.objects import LOOKUP_CONTEXT
-from ...compiler.values.core import Instance, Iterator, Value, entries, key_of
+from ...compiler.values.core import Instance, Iterator, LambdaValue, Value, entries, key_of
 from ..data.sources import DataSources
 from ..invocation import Invocation
 from .encrypted_values import decrypt_value
@@ -31,7 +31,7 @@ class BackendCache:
         self.results: dict[str, Value] = {}
 
 
-class LookupContext:
+class LookupContext(LookupMethods):
     """The implementation of a `Puppet::LookupContext`; module authors in Python use its methods as functions of the language do."""
 
     __slots__ = ("_cache", "_detached", "_invocation", "_sources", "environment_name", "module_name")
@@ -50,8 +50,7 @@ class LookupContext:
         """Return the value that the language sees."""
         return Instance(LOOKUP_CONTEXT, {"environment_name": self.environment_name, "module_name": self.module_name}, behind=self)
 
-    def call(self, name: str, args: Sequence[Value], block: Callable[..., Value] | None) -> Value:
-        """Return what a method returns; KeyError when there is none of that name."""
+    def call(self, name: str, args: Sequence[Value], block: LambdaValue | None) -> Value:
         methods: dict[str, tuple[int, Callable[..., Value]]] = {
             "not_found": (0, self.not_found),
             "interpolate": (1, self.interpolate),
@@ -68,7 +67,8 @@ class LookupContext:
         if name == "environment_name":
             return self.environment_name
         if name == "explain":
-            return self.explain(block)
+            self.explain(block)
+            return None
         if name == "cached_entries":
             return self.cached_entries(block)
         if name == "cached_file_data":
@@ -76,22 +76,18 @@ class LookupContext:
         raise KeyError(name)
 
     def not_found(self) -> Value:
-        """End the function by raising NotFoundInData: there is no value for the key."""
         if self._detached:
             raise EvaluationError("not_found can only be called while a lookup runs")
         raise NotFoundInData
 
     def interpolate(self, value: Value) -> Value:
-        """Return `value` with the expressions in it replaced."""
         return self._invocation.interpolate(value)
 
-    def explain(self, text: Any) -> None:
-        """Add what the callable `text` returns to the explanation; it is not called when nobody asked for one."""
+    def explain(self, text: Callable[[], object] | None) -> None:
         if text is not None:
             self._invocation.explain(text)
 
     def cache(self, key: Value, value: Value) -> Value:
-        """Cache a value under a key and return it."""
         self._cache.values[key_of(key)] = value
         return value
 
@@ -105,7 +101,6 @@ class LookupContext:
         return key_of(key) in self._cache.values
 
     def cached_value(self, key: Value) -> Value:
-        """Return the cached value of a key, or undef."""
         return self._cache.values.get(key_of(key))
 
     def cached_entries(self, block: Any = None) -> Value:
@@ -120,16 +115,13 @@ class LookupContext:
                 block(key, value)
         return None
 
-    def cached_file_data(self, path: str, block: Any = None) -> Value:
-        """Return the content of a file, or what the block returns for it; both are cached until the file changes."""
+    def cached_file_data(self, path: str, block: Callable[[str], Value] | None = None) -> Value:
         if block is None:
             return self._sources.data.cached(path, "text", lambda text: text)
         return self._sources.data.cached(path, "block", block)
 
-    def decrypt_value(self, key: str, options: Mapping[str, Any]) -> Value:
-        """Return a decrypted value of the YAML file at `options["path"]`; NotFoundInData when it does not have the key."""
+    def decrypt_value(self, key: str, options: Mapping[str, Value]) -> Value:
         return decrypt_value(self._invocation, self._sources, key, options, "lookup_key function 'eyaml_lookup_key'")
 
     def read_data(self, function: str, path: str) -> dict[Any, Value]:
-        """Return the content of a data file, as the function yaml_data, json_data or hocon_data reads it."""
         return self._sources.data.read(function, path, self._invocation.context.warn).data

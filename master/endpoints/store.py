@@ -1,0 +1,107 @@
+"""The store's API below /pdb under the master's own port: requests are passed on to its Unix socket and never looked into."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from types import TracebackType
+
+import aiohttp
+from yarl import URL
+
+from httpd.bodies import packed_chunks
+from httpd.connection import HttpRequest
+from httpd.responses import Response
+from shared.client import Client
+from shared.errors import BadName, PuppetError, Unavailable
+from shared.indirector.paths import decode_path
+
+from ..authorization.auth_conf import Rules
+from .service import RequestTarget, denial_for
+
+PREFIX = "/pdb/"
+_REQUEST_HEADERS = ("Accept", "Accept-Encoding", "Content-Type", "Content-Encoding", "X-Uncompressed-Length", "User-Agent")
+_RESPONSE_HEADERS = ("Content-Encoding", "Content-Disposition", "Location", "Retry-After", "Vary", "X-Records", "X-Deprecation")
+_CHUNK = 64 * 1024
+_DOWN = "The store cannot be reached"
+
+
+def store_target(request: HttpRequest) -> RequestTarget:
+    """
+    Return the target of a request as rules see it: a slash that is a part of a segment stays escaped.
+
+    Raises:
+        BadName: The path has broken escapes, or segments that a reader of paths may resolve.
+    """
+    segments = tuple(decode_path(part).replace("/", "%2F") for part in request.sent_path.split("/")[1:])
+    if any(part in (".", "..") or any(ord(c) < 32 or ord(c) == 127 for c in part) for part in segments):
+        raise BadName("The path is not valid")
+    return RequestTarget(request.method, request.sent_path, request.sent_query, "/" + "/".join(segments), segments)
+
+
+class StoreProxy:
+    """
+    Passes requests on to a store at a Unix socket. To be used with `async with`.
+
+    Args:
+        max_body: Bytes of a request's body, as it is sent.
+        silence: Seconds in which the store has to begin its answer, and to go on with it.
+    """
+
+    def __init__(self, socket: Path, max_body: int, silence: float) -> None:
+        self._socket = socket
+        self._max_body = max_body
+        self._silence = silence
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> StoreProxy:
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=5, sock_read=self._silence)
+        connector = aiohttp.UnixConnector(str(self._socket), limit=0)
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            timeout=timeout,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            trust_env=False,
+            skip_auto_headers=("User-Agent", "Content-Type", "Accept", "Accept-Encoding"),
+        )
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def respond(self, request: HttpRequest, client: Client, rules: Rules) -> Response:
+        """Return the store's response, if a rule lets the client have it; raise Unavailable when the store does not answer."""
+        if denied := denial_for(store_target(request), client, rules):
+            return denied
+        assert self._session is not None
+        headers = {name: value for name in _REQUEST_HEADERS if (value := request.headers.get(name)) is not None}
+        body = packed_chunks(request, self._max_body) if request.body_exists else None
+        url = URL(f"http://store{request.raw_path}", encoded=True)
+        async with AsyncExitStack() as stack:
+            try:
+                answer = await stack.enter_async_context(
+                    self._session.request(request.method, url, headers=headers, data=body, allow_redirects=False)
+                )
+            except (aiohttp.ClientError, TimeoutError, OSError) as err:
+                if isinstance(err.__cause__, PuppetError):  # what is wrong with the body of our own client
+                    raise err.__cause__ from err
+                raise Unavailable(_DOWN, retry_after=5, hint=f"{type(err).__name__}: {err}") from err
+            passed_on = {name: value for name in _RESPONSE_HEADERS if (value := answer.headers.get(name)) is not None}
+            content_type, size = answer.headers.get("Content-Type"), answer.content_length
+            if size == 0 or request.method == "HEAD":
+                return Response(answer.status, b"", content_type, passed_on)
+            kept = stack.pop_all()
+        return Response(answer.status, b"", content_type, passed_on, chunks=lambda: _chunks(answer, kept), size=size)
+
+
+async def _chunks(answer: aiohttp.ClientResponse, stack: AsyncExitStack) -> AsyncIterator[bytes]:
+    """Yield the body of an answer, as it was sent, and let go of it."""
+    async with stack:
+        try:
+            async for chunk in answer.content.iter_chunked(_CHUNK):
+                yield chunk
+        except (aiohttp.ClientError, TimeoutError) as err:
+            raise ConnectionError("The store broke off its answer") from err

@@ -1,0 +1,204 @@
+"""
+A catalog as a PuppetDB gets it: plain text for rich data, aliases, and an edge for each relationship; nothing that is sensitive.
+
+These are pure functions of the catalog's wire form in which exported resources that nobody collected are marked as `virtual`, and
+`texts` has parameters with rich values as text.
+Compiling processes call them; a large catalog takes milliseconds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from shared.data.richdata import PTYPE, PVALUE
+from shared.errors import EvaluationError
+
+from ..compiler.host import NativeType, NativeTypeLookup
+
+_UNORDERED = frozenset(("alias", "audit", "before", "check", "notify", "require", "subscribe", "tag"))
+_RELATIONSHIPS = (
+    ("before", "before", True),
+    ("require", "required-by", False),
+    ("notify", "notifies", True),
+    ("subscribe", "subscription-of", False),
+)
+"""Each metaparameter with the name of its edges, and whether they lead from the resource that has it."""
+_EDGE_PARAMETERS = frozenset(parameter for parameter, _, _ in _RELATIONSHIPS)
+_RESOURCE_KEYS = ("type", "title", "tags", "file", "line", "exported", "kind")
+_STORED_KEYS = frozenset((*_RESOURCE_KEYS, "parameters"))
+_MARKS = frozenset(("virtual", "texts"))
+_REFERENCE = re.compile(r"([A-Z][a-z0-9_]*(?:::[A-Z][a-z0-9_]*)*)\[(.+)\].*", re.DOTALL)
+
+Reference = tuple[str, str]
+
+
+def catalog_for_agent(catalog: Mapping[str, Any], *, exported: bool) -> dict[str, Any]:
+    """Return a catalog without marks, and unless `exported`, without the resources that have them."""
+    hidden = set() if exported else {_ref(resource) for resource in catalog["resources"] if resource.get("virtual")}
+    resources = [
+        {key: value for key, value in resource.items() if key not in _MARKS} if not _MARKS.isdisjoint(resource) else resource
+        for resource in catalog["resources"]
+        if exported or "virtual" not in resource
+    ]
+    edges = [edge for edge in catalog["edges"] if edge["source"] not in hidden and edge["target"] not in hidden]
+    return {**catalog, "resources": resources, "edges": edges}
+
+
+def stored_catalog(catalog: Mapping[str, Any], types: NativeTypeLookup) -> dict[str, Any]:
+    """
+    Return what a PuppetDB gets of a catalog, but for what belongs to its request (see `completed_catalog`).
+
+    Raises:
+        EvaluationError: A relationship leads to a resource that is not in the catalog, or that is only exported.
+    """
+    resources = [_StoredResource(resource, types.find(resource["type"].lower())) for resource in catalog["resources"]]
+    ends = {f"{resource.type}[{resource.title}]": resource.end for resource in resources}
+    edges = [{"source": ends[edge["source"]], "target": ends[edge["target"]], "relationship": "contains"} for edge in catalog["edges"]]
+    edges += _relationship_edges(resources)
+    return {
+        "certname": catalog["name"],
+        "version": str(catalog["version"]),
+        "code_id": catalog.get("code_id"),
+        "catalog_uuid": catalog.get("catalog_uuid"),
+        "resources": [resource.to_data() for resource in resources],
+        "edges": _without_repetitions(edges),
+    }
+
+
+class _StoredResource:
+    """A resource of a catalog with its other names. Most resources are stored as they are: nothing of them is copied."""
+
+    __slots__ = ("aliases", "end", "is_virtual", "parameters", "resource", "title", "type")
+
+    def __init__(self, resource: Mapping[str, Any], native: NativeType | None) -> None:
+        self.resource = resource
+        self.type: str = resource["type"]
+        self.title: str = resource["title"]
+        self.end = {"type": self.type, "title": self.title}  # of edges, which share it
+        self.is_virtual = "virtual" in resource
+        parameters: Mapping[str, Any] = resource.get("parameters") or {}
+        if "texts" in resource:
+            parameters = parameters | resource["texts"]
+        for value in parameters.values():
+            if value.__class__ is list or value.__class__ is dict:
+                parameters = {name: as_text(value) for name, value in parameters.items()}
+                break
+        self.parameters = parameters
+        self.aliases = self._aliases(native)
+        if self.aliases:
+            self.parameters = {**parameters, "alias": self.aliases}
+        if not _UNORDERED.isdisjoint(self.parameters):
+            self.parameters = {
+                name: sorted(value, key=str) if name in _UNORDERED and isinstance(value, list) else value
+                for name, value in self.parameters.items()
+            }
+
+    def _aliases(self, native: NativeType | None) -> list[Any]:
+        """Return the names beside the title by which the resource can be found: the metaparameter's, and the value of its namevar."""
+        if native is not None and len(native.namevars) > 1:
+            return []
+        aliases = _flat(self.parameters.get("alias"))
+        if self.title == "main" and self.type in ("Class", "Stage"):
+            name: Any = "main"  # their titles are symbols to the reference, and so differ from their names
+        elif native is None or not native.isomorphic:
+            return aliases
+        else:
+            name = self.parameters.get(native.namevars[0], self.title)
+            if native.trim_slashes and isinstance(name, str) and len(name) > 1:
+                name = name.rstrip("/") or "/"
+            if name == self.title:
+                return aliases
+        return aliases if name is None or name in aliases else [*aliases, name]
+
+    def to_data(self) -> Mapping[str, Any]:
+        """Return what is stored of the resource."""
+        secret = self.resource.get("sensitive_parameters")
+        parameters = {name: value for name, value in self.parameters.items() if name not in secret} if secret else self.parameters
+        if parameters is self.resource.get("parameters") and self.resource.keys() <= _STORED_KEYS:
+            return self.resource
+        data = {key: self.resource[key] for key in _RESOURCE_KEYS if key in self.resource}
+        return {**data, "parameters": parameters}
+
+
+def as_text(value: Any) -> Any:
+    """Return `value` with everything that JSON cannot say as text; what is sensitive becomes a text that says so."""
+    if isinstance(value, list):
+        return [as_text(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    kind, inner = value.get(PTYPE), value.get(PVALUE)
+    if kind is None:
+        return {key: as_text(item) for key, item in value.items()}
+    if kind == "Default":
+        return "default"
+    if kind == "Regexp":
+        return f"/{inner}/"
+    if kind == "Sensitive":
+        return "#<Sensitive [value redacted]>"
+    if kind == "Hash" and isinstance(inner, list):
+        return {_key_text(as_text(key)): as_text(item) for key, item in zip(inner[::2], inner[1::2], strict=True)}
+    return inner if isinstance(inner, str) else str(kind)
+
+
+def _key_text(key: Any) -> str:
+    return key if isinstance(key, str) else "" if key is None else str(key).lower() if isinstance(key, bool) else str(key)
+
+
+def _relationship_edges(resources: Sequence[_StoredResource]) -> list[dict[str, Any]]:
+    related = [resource for resource in resources if not (resource.is_virtual or _EDGE_PARAMETERS.isdisjoint(resource.parameters))]
+    if not related:
+        return []
+    by_title = {(resource.type, resource.title): resource for resource in resources}
+    by_alias: dict[Reference, _StoredResource] = {}
+    for resource in resources:
+        if "alias" in resource.parameters:
+            by_alias |= {(resource.type, str(alias)): resource for alias in _flat(resource.parameters["alias"])}
+    edges = []
+    for resource in related:
+        for parameter, relationship, is_forward in _RELATIONSHIPS:
+            for text in _flat(resource.parameters.get(parameter)):
+                other = _related(resource, parameter, str(text), by_title, by_alias)
+                one, two = (resource, other) if is_forward else (other, resource)
+                edges.append({"relationship": relationship, "source": one.end, "target": two.end})
+    return edges
+
+
+def _related(
+    resource: _StoredResource,
+    parameter: str,
+    text: str,
+    by_title: Mapping[Reference, _StoredResource],
+    by_alias: Mapping[Reference, _StoredResource],
+) -> _StoredResource:
+    """Return the resource that a relationship refers to."""
+    relationship = f"{resource.type}[{resource.title}] {{ {parameter} => {text} }}"
+    match = _REFERENCE.fullmatch(text)
+    if match is None:
+        raise EvaluationError(
+            f"Invalid relationship: {relationship}, because {text} doesn't seem to be in the correct format. Resource references should "
+            "be formatted as: Classname['title'] or Modulename::Classname['title'] (take careful note of the capitalization)."
+        )
+    key = match[1], (match[2].rstrip("/") or match[2]) if match[1] == "File" else match[2]
+    other = by_title.get(key) or by_alias.get(key)
+    if other is None:
+        raise EvaluationError(f"Invalid relationship: {relationship}, because {text} doesn't seem to be in the catalog")
+    if other.is_virtual:
+        raise EvaluationError(f"Invalid relationship: {relationship}, because {text} is exported but not collected")
+    return other
+
+
+def _without_repetitions(edges: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return each edge once; edges of the same resources share these ends."""
+    return list({(edge["relationship"], id(edge["source"]), id(edge["target"])): edge for edge in edges}.values())
+
+
+def _ref(resource: Mapping[str, Any]) -> str:
+    return f"{resource['type']}[{resource['title']}]"
+
+
+def _flat(value: Any) -> list[Any]:
+    if isinstance(value, list):
+        return [part for item in value for part in _flat(item)]
+    return [] if value is None else [value]

@@ -1,0 +1,42 @@
+"""Which store a master uses, and what decides it."""
+
+from __future__ import annotations
+
+from shared.settings import MasterSettings
+from shared.settings.store import other_place
+
+from .configured import CONFIGURATION
+
+
+def store_choice(settings: MasterSettings) -> str:
+    """Return a sentence: where a master that serves keeps facts, catalogs and reports, and the setting or file that decides it."""
+    return f"{_place(settings)}: {_reason(settings)}"
+
+
+def _place(settings: MasterSettings) -> str:
+    kind, colon, address = settings.store.partition(":")
+    if kind == "sqlite":
+        return f"The store is SQLite in {address.removeprefix('///') if colon else settings.store_dir}"
+    if kind == "postgresql":
+        return f"The store is PostgreSQL at {_without_secrets(settings.store)}"
+    if kind == "puppetdb":
+        return f"The store is the PuppetDB of {settings.confdir / CONFIGURATION}"
+    return "This master runs no store of its own"
+
+
+def _without_secrets(address: str) -> str:
+    """Return the server and database of an address, without who logs in and how."""
+    return address.partition("://")[2].partition("?")[0].rpartition("@")[2]
+
+
+def _reason(settings: MasterSettings) -> str:
+    source = settings.source_of("store")
+    if source is not None and source.value != "auto":
+        shown = "store" if settings.store.startswith("postgresql:") else f"store = {settings.store}"
+        return f"{shown} {source.where or 'on the command line'}"
+    if settings.runs_store:
+        return "store = auto, and neither puppet.conf nor puppetdb.conf nor routes.yaml names another place"
+    place = other_place(settings.model_dump())
+    setting = settings.source_of(place)
+    where = "" if setting is None else f" {setting.where or 'on the command line'}"
+    return f"store = auto, and {place}{where} says where facts, catalogs and reports go"

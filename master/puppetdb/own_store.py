@@ -1,0 +1,167 @@
+"""The client of the master's own store: commands go there many at a time, in their order, and requests of agents do not wait for that."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from shared.data import plainjson
+from shared.errors import BadData, PuppetError
+
+from .client import MAX_COMMAND_ANSWER, PuppetDbClient, PuppetDbRequest
+from .commands import PATH, PuppetDbCommand, utc_wire_time
+from .configuration import PuppetDbConfiguration
+from .sessions import Sessions
+
+log = logging.getLogger("puppet.puppetdb")
+
+BATCH_PATH = f"{PATH}/batch"
+BATCH_COMMANDS = 200
+BATCH_BYTES = 8 << 20  # of a batch's payloads, unless a single one is longer
+GATHERING = 0.2  # seconds for further commands to come, unless somebody waits for the answer: a batch costs little more than one command
+MAX_NAMES = 5  # in a line of the log
+_HEADERS = {"Accept": "application/json", "Content-Type": "application/octet-stream"}
+
+# The name stands for the Unix socket of the master's own store. A store that ends in the middle of a request is asked once more, when it
+# has started again: what it has already changes nothing. Catalogs are more important than what is known of them: only queries fail when
+# the store does not run.
+OWN_STORE = PuppetDbConfiguration(server_urls=("http://store",) * 2, soft_write_failure=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parcel:
+    """A command on its way; `make` blocks, and `uuid` gets None when the store does not take it."""
+
+    make: Callable[[], PuppetDbCommand]
+    uuid: asyncio.Future[str | None]
+
+
+class OwnStoreClient(PuppetDbClient):
+    """
+    Asks the master's own store, and takes commands to it.
+
+    Args:
+        waiting: The commands that may wait to be taken there; beyond that whoever delivers one waits.
+    """
+
+    def __init__(self, sessions: Sessions, *, producer: str, max_answer: int, waiting: int) -> None:
+        super().__init__(OWN_STORE, sessions, producer=producer, max_answer=max_answer)
+        self._room = asyncio.Semaphore(waiting)
+        self._parcels: deque[_Parcel] = deque()
+        self._courier: asyncio.Task[None] | None = None
+        self._hurry = asyncio.Event()
+
+    async def close(self) -> None:
+        """Take what waits to the store, or log that it does not take it, and end the connections."""
+        self._hurry.set()
+        if self._courier is not None:
+            await self._courier
+        await super().close()
+
+    async def deliver(self, make: Callable[[], PuppetDbCommand]) -> None:
+        """Have a command taken to the store after all that were delivered before; return when there is room for it among them."""
+        await self._accept(make)
+
+    async def submit(self, command: PuppetDbCommand) -> str | None:
+        """Return a command's UUID once it is safe in the store's queue; None, when the store does not take it, which is logged."""
+        uuid = await self._accept(lambda: command)
+        self._hurry.set()
+        return await uuid
+
+    async def _accept(self, make: Callable[[], PuppetDbCommand]) -> asyncio.Future[str | None]:
+        await self._room.acquire()
+        parcel = _Parcel(make, asyncio.get_running_loop().create_future())
+        self._parcels.append(parcel)
+        if self._courier is None:
+            self._courier = asyncio.create_task(self._take_all(), name="commands to the store")
+        return parcel.uuid
+
+    async def _take_all(self) -> None:
+        """Take parcels to the store until none is left; those that come meanwhile go together the next time."""
+        try:
+            while self._parcels:
+                await self._gather()
+                parcels = [self._parcels.popleft() for _ in range(min(BATCH_COMMANDS, len(self._parcels)))]
+                try:
+                    await self._take(parcels)
+                except Exception:
+                    log.exception("Commands could not be taken to the store")  # the next ones are tried all the same
+                finally:
+                    for parcel in parcels:
+                        self._room.release()
+                        if not parcel.uuid.done():
+                            parcel.uuid.set_result(None)
+        finally:
+            self._courier = None
+
+    async def _gather(self) -> None:
+        """Return when further commands have had time to come, or there are enough of them, or somebody waits for one."""
+        if len(self._parcels) < BATCH_COMMANDS:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._hurry.wait(), GATHERING)
+        self._hurry.clear()
+
+    async def _take(self, parcels: Sequence[_Parcel]) -> None:
+        made = await asyncio.to_thread(_made, parcels)
+        while made:
+            size = 0
+            count = 0
+            for _, command in made:
+                size += len(command.payload)
+                if count and size > BATCH_BYTES:
+                    break
+                count += 1
+            batch, made = made[:count], made[count:]
+            try:
+                uuids = await self._send([command for _, command in batch])
+            except PuppetError as err:
+                log.error("The store did not take %s: %s", _described([command for _, command in batch]), err.message)
+                continue
+            for (parcel, command), uuid in zip(batch, uuids, strict=True):
+                log.debug("'%s' command for %s submitted to the store with UUID %s", command.wire_name, command.certname, uuid)
+                if not parcel.uuid.done():
+                    parcel.uuid.set_result(uuid)
+
+    async def _send(self, commands: Sequence[PuppetDbCommand]) -> list[str]:
+        """Return the UUIDs of commands that the store has put into its queue; PuppetError when it has not."""
+        exchange = PuppetDbRequest("POST", BATCH_PATH, _HEADERS, packed_batch(commands), MAX_COMMAND_ANSWER)
+        answer, _ = await self._fail_over(exchange, self.configuration.server_urls)
+        if not answer.is_success:
+            raise PuppetError(answer.problem)
+        try:
+            uuids = [str(uuid) for uuid in plainjson.loads(answer.body)["uuids"]]
+        except (BadData, KeyError, TypeError) as err:
+            raise PuppetError("The store took commands, but gave them no UUIDs") from err
+        if len(uuids) != len(commands):
+            raise PuppetError(f"The store took {len(commands)} commands, but gave {len(uuids)} UUIDs")
+        return uuids
+
+
+def _described(commands: Sequence[PuppetDbCommand]) -> str:
+    """Return which commands these are, of many the first ones."""
+    names = [f"{command.wire_name} for {command.certname}" for command in commands[:MAX_NAMES]]
+    return ", ".join(names) + (f" and {len(commands) - MAX_NAMES} more" if len(commands) > MAX_NAMES else "")
+
+
+def packed_batch(commands: Sequence[PuppetDbCommand]) -> bytes:
+    """Return commands as the store reads them: of each a line in JSON, which ends with its payload's length, and the payload."""
+    parts: list[bytes] = []
+    for command in commands:
+        head = [command.name, command.version, command.certname, utc_wire_time(command.producer_timestamp), len(command.payload)]
+        parts += [plainjson.dumps(head), b"\n", command.payload]
+    return b"".join(parts)
+
+
+def _made(parcels: Sequence[_Parcel]) -> list[tuple[_Parcel, PuppetDbCommand]]:
+    """Return the commands of parcels; one that cannot be made is logged and left out. Blocks."""
+    made = []
+    for parcel in parcels:
+        try:
+            made.append((parcel, parcel.make()))
+        except Exception:
+            log.exception("A command for the store cannot be made")  # the others go there all the same
+    return made
