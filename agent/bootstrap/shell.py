@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 from email.utils import formatdate
 from pathlib import Path
@@ -49,6 +49,7 @@ log = logging.getLogger("puppet.ssl")
 MAX_STEPS = 100  # between two waits; more steps are a fault of the sequence
 
 
+@dataclass(eq=False, repr=False)
 class Bootstrap:
     """
     Brings an ssldir to the point where a verified connection can be made.
@@ -60,29 +61,17 @@ class Bootstrap:
         locate: Finds the server of the CA when it has to be asked; None: it is `site`.
     """
 
-    def __init__(
-        self,
-        layout: SslDir,
-        site: Site,
-        options: BootstrapOptions,
-        connect: Callable[[Verifier | None], HttpClient],
-        dialects: DialectCache,
-        *,
-        now: Callable[[], datetime],
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        tell: Callable[[str], None] = print,
-        locate: Callable[[], Awaitable[Site]] | None = None,
-    ) -> None:
-        self.layout = layout
-        self.site = site
-        self.options = options
-        self.dialects = dialects
-        self._connect = connect
-        self._now = now
-        self._sleep = sleep
-        self._tell = tell
-        self._locate = locate
-        self._client: HttpClient | None = None  # verified with the CA; for this bootstrap only
+    layout: SslDir
+    site: Site
+    options: BootstrapOptions
+    connect: Callable[[Verifier | None], HttpClient]
+    dialects: DialectCache
+    _: KW_ONLY
+    now: Callable[[], datetime]
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    tell: Callable[[str], None] = print
+    locate: Callable[[], Awaitable[Site]] | None = None
+    _client: HttpClient | None = field(default=None, init=False)  # verified with the CA; for this bootstrap only
 
     async def run(self) -> Verifier:
         """
@@ -137,10 +126,10 @@ class Bootstrap:
     async def _initial_state(self) -> BootstrapState:
         """Return the state on disk, after locating the CA if a step needs it. When no CA is found, refreshes are left out."""
         state = await asyncio.to_thread(self._state_on_disk)
-        if self._locate is None or next_step(state) is BootstrapStep.DONE:
+        if self.locate is None or next_step(state) is BootstrapStep.DONE:
             return state
         try:
-            self.site = await self._locate()
+            self.site = await self.locate()
         except PeerError as err:
             unrefreshed = replace(state, ca_stale=False, crl_stale=False, renewal_due=False)
             if next_step(unrefreshed) is not BootstrapStep.DONE:
@@ -175,29 +164,34 @@ class Bootstrap:
     def _crl_is_current(self) -> bool:
         """Return whether there are CRLs and none has expired. An expired CRL counts as missing, as no connection verifies with it."""
         crls = self.layout.crls()
-        return crls is not None and all(crl.next_update_utc is None or crl.next_update_utc >= self._now() for crl in crls)
+        return crls is not None and all(crl.next_update_utc is None or crl.next_update_utc >= self.now() for crl in crls)
 
     def _is_stale(self, path: Path, interval: int, certificate: x509.Certificate | None) -> bool:
         """Return whether a file is due for a refresh by its age; without a certificate none is."""
         if not interval or certificate is None or not path.exists():
             return False
-        return self._now().timestamp() - path.stat().st_mtime >= interval
+        return self.now().timestamp() - path.stat().st_mtime >= interval
 
     def _ends_within(self, certificate: x509.Certificate, seconds: int) -> bool:
-        return bool(seconds) and (certificate.not_valid_after_utc - self._now()).total_seconds() <= seconds
+        return bool(seconds) and (certificate.not_valid_after_utc - self.now()).total_seconds() <= seconds
 
     def _verify_certificate(self) -> Verifier:
         """Verify our own certificate; return the verifier that shows it."""
-        certificate, authorities, crls = self.layout.certificate(), self.layout.authorities(), self.layout.crls() or ()
-        assert certificate is not None and authorities is not None
-        revocation = self.options.revocation if crls else False
-        try:
-            verify.verify(certificate, TrustStore(authorities, crls, revocation), now=self._now(), purpose="client")
-        except verify.NotVerified as err:
-            raise texts.unusable(err, self.layout, self._now()) from err
+        certificate = self.layout.certificate()
+        assert certificate is not None
+        self._require_usable(certificate)
         if self._ends_within(certificate, min(self.options.expire_warning, quarter_of_validity(certificate))):
             log.warning("Certificate '%s' will expire on %s", verify.subject_of(certificate), certificate.not_valid_after_utc)
         return self._verifier(with_certificate=True)
+
+    def _require_usable(self, certificate: x509.Certificate) -> None:
+        """Raise PeerNotTrusted when a certificate is not of our CA, not valid now, or revoked by the CRLs that there are."""
+        crls = self.layout.crls() or ()
+        trust = TrustStore(self.layout.authorities() or (), crls, self.options.revocation if crls else False)
+        try:
+            verify.verify(certificate, trust, now=self.now(), purpose="client")
+        except verify.NotVerified as err:
+            raise texts.unusable(err, self.layout, self.now()) from err
 
     def _verifier(self, *, with_certificate: bool) -> Verifier:
         """
@@ -210,7 +204,7 @@ class Bootstrap:
         layout = self.layout
         crls = layout.hostcrl if self.options.revocation and self._crl_is_current() else None
         certificate, key = (layout.hostcert, layout.hostprivkey) if with_certificate else (None, None)
-        return Verifier(layout.localcacert, crls, self.options.revocation, self._now, certificate, key)
+        return Verifier(layout.localcacert, crls, self.options.revocation, self.now, certificate, key)
 
     # --- requests to the CA
 
@@ -218,7 +212,7 @@ class Bootstrap:
         """Return the CA's server, over connections that are verified with the CA's certificate on disk."""
         if self._client is None:
             certificate_needed = self.dialects.get(self.site) is LEGACY and await asyncio.to_thread(self.layout.hostcert.exists)
-            self._client = self._connect(await asyncio.to_thread(self._verifier, with_certificate=certificate_needed))
+            self._client = self.connect(await asyncio.to_thread(self._verifier, with_certificate=certificate_needed))
         return Server(self.site, self._client, self.dialects, lambda: self.options.environment)
 
     async def _close(self) -> None:
@@ -287,7 +281,7 @@ class Bootstrap:
     async def _ask_for_ca(self) -> tuple[Answer, Dialect]:
         """Request the CA's certificate, first as 4 and later do; a 3.x master refuses, names its version, and gets a request of 3.x."""
         known_dialect = self.dialects.get(self.site)
-        async with self._connect(None) as stranger:
+        async with self.connect(None) as stranger:
             for dialect in (known_dialect,) if known_dialect else (MODERN, LEGACY):
                 outgoing = self._outgoing("find", CERTIFICATE, "ca", dialect)
                 opened = await stranger.request(self.site, "GET", outgoing.target, {"Accept": accept_header(dialect)})
@@ -301,18 +295,29 @@ class Bootstrap:
     async def _refresh_ca(self, state: BootstrapState) -> BootstrapState:
         """Refresh the CA's certificates over a verified connection; only a bundle under which our own certificate verifies is saved."""
         log.info("Refreshing CA certificate")
-        after = replace(state, ca_stale=False)
-        since = {"If-Modified-Since": formatdate(self.layout.localcacert.stat().st_mtime, usegmt=True)}
+        await self._refresh(
+            "CA certificate",
+            self.layout.localcacert,
+            lambda since: self._get(CERTIFICATE, "ca", since),
+            lambda pem: save_authorities(self.layout, pem, self.now()),
+        )
+        return replace(state, ca_stale=False)
+
+    async def _refresh(
+        self, what: str, path: Path, ask: Callable[[Mapping[str, str]], Awaitable[Answer]], save: Callable[[bytes], None]
+    ) -> None:
+        """Save what the CA has newer than the file at `path`; on any failure the old one stays in use."""
+        have = await asyncio.to_thread(path.stat)
+        since = {"If-Modified-Since": formatdate(have.st_mtime, usegmt=True)}
         try:
-            answer = await self._get(CERTIFICATE, "ca", since)
+            answer = await ask(since)
             if answer.status == 200:
-                await asyncio.to_thread(save_authorities, self.layout, answer.body, self._now())
+                await asyncio.to_thread(save, answer.body)
             elif answer.status != 304:
                 raise PeerAnswered(f"{answer.status}: {one_line(answer)}", code=answer.status)
-            await asyncio.to_thread(os.utime, self.layout.localcacert)
+            await asyncio.to_thread(os.utime, path)
         except (PeerError, BadData, TooLarge) as err:
-            log.warning("Could not refresh the CA certificate, keeping the old one: %s", err.message)
-        return after
+            log.warning("Could not refresh the %s, keeping the old one: %s", what, err.message)
 
     async def _fetch_crl(self, state: BootstrapState) -> BootstrapState:
         answer = await self._ask_for_crl()
@@ -340,22 +345,13 @@ class Bootstrap:
         answer = await self._get(CERTIFICATE_REVOCATION_LIST, "ca", headers)
         if answer.status == 403 and await asyncio.to_thread(self.layout.hostcert.exists):
             await self._close()
-            self._client = self._connect(await asyncio.to_thread(self._verifier, with_certificate=True))
+            self._client = self.connect(await asyncio.to_thread(self._verifier, with_certificate=True))
             answer = await self._get(CERTIFICATE_REVOCATION_LIST, "ca", headers)
         return answer
 
     async def _refresh_crl(self, state: BootstrapState) -> BootstrapState:
         log.info("Refreshing CRL")
-        since = {"If-Modified-Since": formatdate(self.layout.hostcrl.stat().st_mtime, usegmt=True)}
-        try:
-            answer = await self._ask_for_crl(since)
-            if answer.status == 200:
-                await asyncio.to_thread(save_crls, self.layout, answer.body)
-            elif answer.status != 304:
-                raise PeerAnswered(f"{answer.status}: {one_line(answer)}", code=answer.status)
-            await asyncio.to_thread(os.utime, self.layout.hostcrl)
-        except (PeerError, BadData, TooLarge) as err:
-            log.warning("Could not refresh the CRL, keeping the old one: %s", err.message)
+        await self._refresh("CRL", self.layout.hostcrl, self._ask_for_crl, lambda pem: save_crls(self.layout, pem))
         return replace(state, crl_stale=False)
 
     async def _find_request(self, state: BootstrapState) -> BootstrapState:
@@ -441,12 +437,7 @@ class Bootstrap:
         key = self.layout.key()
         if key is None or not keys.belongs(key, certificate.public_key()):
             raise texts.mismatch(certificate, self.layout, self.site.host)
-        crls = self.layout.crls() or ()
-        trust = TrustStore(self.layout.authorities() or (), crls, self.options.revocation if crls else False)
-        try:
-            verify.verify(certificate, trust, now=self._now(), purpose="client")
-        except verify.NotVerified as err:
-            raise texts.unusable(err, self.layout, self._now()) from err
+        self._require_usable(certificate)
         self.layout.save_certificate(certificate)
         self.layout.hostcsr.unlink(missing_ok=True)
 
@@ -457,7 +448,7 @@ class Bootstrap:
             return after
         outgoing = paths.Outgoing("POST", "/puppet-ca/v1/certificate_renewal")
         try:
-            async with self._connect(await asyncio.to_thread(self._verifier, with_certificate=True)) as client:
+            async with self.connect(await asyncio.to_thread(self._verifier, with_certificate=True)) as client:
                 server = Server(self.site, client, self.dialects, lambda: self.options.environment)
                 answer = await server.send(outgoing, {"Accept": "text/plain", "Content-Type": "text/plain"}, b"")
             if answer.status == 404:
@@ -476,9 +467,9 @@ class Bootstrap:
         if state.legacy:
             log.log(NOTICE, "Did not receive certificate")
         else:
-            self._tell(texts.unsigned(name))
+            self.tell(texts.unsigned(name))
             log.info("Will try again in %d seconds.", seconds)
-        await self._sleep(seconds)
+        await self.sleep(seconds)
         # Agents after 3.8 send the request again each time, in case it was removed in between.
         return replace(state, asked=False, submitted=state.legacy, waited=state.waited + seconds)
 

@@ -14,11 +14,12 @@ from shared.models.facts import Facts
 
 from .builtin import augeas, hardware, machine, networking, operatingsystem, ssh, storage, virtual
 from .builtin.host import Host
+from .builtin.ruby import ruby_resolver
 from .custom import custom_facts, load_all
 from .external import ExternalFactLimits, external_facts
 from .facterconf import FactCache, FacterConf, read_conf
 from .legacy import legacy_facts
-from .ruby import ruby_facts, ruby_only
+from .ruby import RubyFactRequest, RubyFactRunner, ruby_only, skip_ruby_facts
 from .threads import run_in_thread
 
 log = logging.getLogger("puppet.facts")
@@ -61,9 +62,11 @@ class FactSources:
         system: folders of external facts that facter.conf may replace.
         custom: folders of custom facts.
         core_seconds: the time that one core resolver may take.
-        ruby: whether the facter program, if there is one, runs the facts that modules have in Ruby alone.
+        ruby: runs the facts that modules have in Ruby alone; None: nothing does.
+        ruby_program: the Ruby that the fact `ruby` is about; '' for none.
         conf, cache: facter.conf, and the folder of its cache; None: there is none.
         added: facts that the agent knows itself.
+        fallbacks: returns, from the facts of the machine, those that count where nothing else has one of the name.
     """
 
     external: Sequence[Path] = ()
@@ -72,10 +75,12 @@ class FactSources:
     limits: ExternalFactLimits = field(default_factory=ExternalFactLimits)
     core_seconds: float = 20.0
     legacy: bool = True
-    ruby: bool = False
+    ruby: RubyFactRunner | None = None
+    ruby_program: str = ""
     conf: Path | None = None
     cache: Path | None = None
     added: Mapping[str, Any] = field(default_factory=dict)
+    fallbacks: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
 
 
 async def gather(host: Host, sources: FactSources, core: Sequence[Callable[[Host], dict[str, Any]]] = CORE) -> dict[str, Any]:
@@ -85,14 +90,13 @@ async def gather(host: Host, sources: FactSources, core: Sequence[Callable[[Host
     cached = await asyncio.to_thread(cache.load) if cache else {}
     unneeded = conf.blocked | cached.keys()
     resolvers = [resolver for resolver in core if not unneeded.issuperset(PROVIDES.get(resolver, ("",)))]
+    if sources.ruby_program and "ruby" not in unneeded:
+        resolvers.append(ruby_resolver(sources.ruby_program))
     external_folders = () if conf.no_external else (*sources.external, *(conf.external or sources.system))
-    custom_folders = () if conf.no_custom else (*sources.custom, *conf.custom)
-    ruby_files = await asyncio.to_thread(ruby_only, custom_folders)
-    program = "facter" if sources.ruby and not conf.no_ruby else ""
-    results, external, from_ruby = await asyncio.gather(
+    custom_folders = () if conf.no_custom else (*sources.custom, *_facterlib(host), *conf.custom)
+    results, external = await asyncio.gather(
         asyncio.gather(*(_resolve_core(resolver, host, sources.core_seconds) for resolver in resolvers)),
         external_facts(external_folders, environ=host.environ, limits=sources.limits, blocked=conf.blocked),
-        ruby_facts(ruby_files, environ=host.environ, limits=sources.limits, program=program),
     )
     known: dict[str, Any] = {"facterversion": FACTER_VERSION, **sources.added}
     for result in results:
@@ -100,16 +104,18 @@ async def gather(host: Host, sources: FactSources, core: Sequence[Callable[[Host
     known = conf.without_blocked({**known, **cached})
     if sources.legacy and "legacy" not in conf.blocked:
         known = {**conf.without_blocked(legacy_facts(known)), **known}
-    weights = dict.fromkeys(known, 0)
-    for facts, weight in (
-        (_without_reserved(external, "external"), 10_000),
-        (_without_reserved(environment_facts(host.environ), "environment"), 1_000_000),
-    ):
-        known |= facts
-        weights |= dict.fromkeys(facts, weight)
-    known |= {
-        name: value for name, value in _without_reserved(from_ruby, "custom").items() if not weights.get(name) and name not in conf.blocked
-    }
+    machine = known
+    fallbacks = conf.without_blocked(await _fallbacks(host, sources, machine))
+    external = _without_reserved(external, "external")
+    environment = _without_reserved(environment_facts(host.environ), "environment")
+    weights = {**dict.fromkeys(machine, 0), **dict.fromkeys(external, 10_000), **dict.fromkeys(environment, 1_000_000)}
+    known = {**fallbacks, **machine, **external, **environment}
+    if files := await asyncio.to_thread(ruby_only, custom_folders):
+        run = skip_ruby_facts if sources.ruby is None or conf.no_ruby else sources.ruby
+        request = RubyFactRequest(
+            files, custom_folders, host.environ, machine, external, environment, fallbacks, conf.blocked | frozenset(cached)
+        )
+        known |= _without_reserved({name: value for name, value in (await run(request)).items() if name not in conf.blocked}, "custom")
     declarations = [
         declaration for declaration in await asyncio.to_thread(load_all, custom_folders) if declaration.name not in conf.blocked
     ]
@@ -120,13 +126,23 @@ async def gather(host: Host, sources: FactSources, core: Sequence[Callable[[Host
     return {name: known[name] for name in sorted(known) if known[name] is not None}
 
 
-async def _resolve_core(resolver: Callable[[Host], dict[str, Any]], host: Host, seconds: float) -> dict[str, Any]:
+def _facterlib(host: Host) -> list[Path]:
+    return [Path(folder) for folder in host.environ.get("FACTERLIB", "").split(":") if folder]
+
+
+async def _fallbacks(host: Host, sources: FactSources, core: Mapping[str, Any]) -> dict[str, Any]:
+    find = sources.fallbacks
+    return {} if find is None else await _resolve_core(lambda _: dict(find(core)), host, sources.core_seconds, name="fallback facts")
+
+
+async def _resolve_core(resolver: Callable[[Host], dict[str, Any]], host: Host, seconds: float, name: str = "") -> dict[str, Any]:
+    name = name or resolver.__name__
     try:
-        return await run_in_thread(lambda: resolver(host), seconds=seconds, name=resolver.__name__)
+        return await run_in_thread(lambda: resolver(host), seconds=seconds, name=name)
     except TimeoutError:
-        log.error("Timed out after %g seconds in %s; its facts are missing", seconds, resolver.__name__)
+        log.error("Timed out after %g seconds in %s; its facts are missing", seconds, name)
     except Exception as err:  # noqa: BLE001  # one broken resolver must not cost the run its other facts
-        log.error("Could not resolve facts in %s: %s: %s", resolver.__name__, type(err).__name__, err)
+        log.error("Could not resolve facts in %s: %s: %s", name, type(err).__name__, err)
     return {}
 
 

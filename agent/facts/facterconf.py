@@ -91,18 +91,14 @@ def read_conf(path: Path) -> FacterConf:
     """Return what the file sets; without the file, nothing. A file that cannot be read is a warning. Blocks."""
     try:
         text = path.read_text("utf-8")
-    except FileNotFoundError:
-        return FacterConf()
-    except (OSError, UnicodeDecodeError) as err:
-        log.warning("Facter failed to read config file %s: %s", path, err)
-        return FacterConf()
-    from shared.data import hocon
+        from shared.data import hocon
 
-    try:
         return parse_conf(hocon.loads(text))
-    except BadData as err:
+    except FileNotFoundError:
+        pass
+    except (OSError, UnicodeDecodeError, BadData) as err:
         log.warning("Facter failed to read config file %s: %s", path, err)
-        return FacterConf()
+    return FacterConf()
 
 
 def parse_conf(data: Any) -> FacterConf:

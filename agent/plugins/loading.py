@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shared.errors import ConfigError, PuppetError, text_with_hint
 from shared.models.catalog import Catalog
 from shared.ral import Providers, Type
+from shared.ral.providers import ProviderFactories
 from shared.types import builtin_types
 
 from ..providers import builtin_providers, platform_here
@@ -18,6 +19,8 @@ from ..state.runlog import RunLog
 
 if TYPE_CHECKING:
     from ..providers.file.context import FileContext
+    from ..ruby.needs import RubyNeeds
+    from ..ruby.process import RubyProcess
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,9 @@ class Plugins:
     types: Mapping[str, type[Type]]
     broken: Mapping[str, PuppetError]
     log: RunLog
+    ruby: RubyProcess | None = None  # the process of types in Ruby, when there are any
+    ruby_providers: ProviderFactories = field(default_factory=dict)
+    ruby_files: Mapping[str, Mapping[str, Path]] = field(default_factory=dict)  # providers in Ruby of the agent's own types
 
     def providers(self, *, files: Callable[[], FileContext], facts: Mapping[str, Any]) -> Providers:
         """Return all providers for this machine; those of modules are loaded when a resource of their type is met."""
@@ -45,29 +51,83 @@ class Plugins:
             from shared.ral.plugins import plugin_providers
 
             makers = plugin_providers(self.folders, self.types, builtin, on_broken=lambda name, err: log_error(self.log, err))
-        run_providers: Providers = Providers(makers, platform)
+        if self.ruby_files:
+            from ..ruby.builtin import providers_in_ruby
+
+            makers = {**makers, **providers_in_ruby(self.ruby, self.ruby_files, makers)}
+        run_providers: Providers = Providers({**makers, **self.ruby_providers}, platform)
         return run_providers
 
+    def close(self) -> None:
+        """End what was started for the run. Blocks for a moment."""
+        if self.ruby is not None:
+            self.ruby.close()
 
-def plugins_for(catalog: Catalog, folders: Sequence[Path], log: RunLog) -> Plugins:
+
+def plugins_for(catalog: Catalog, folders: Sequence[Path], log: RunLog, ruby: RubyNeeds | None = None) -> Plugins:
+    """Return the types for a catalog; see `plugins_of`."""
+    return plugins_of(used_types(catalog), folders, log, ruby, catalog)
+
+
+def plugins_of(
+    names: frozenset[str], folders: Sequence[Path], log: RunLog, ruby: RubyNeeds | None = None, catalog: Catalog | None = None
+) -> Plugins:
     """
-    Return the types for a catalog; the files in `folders` (like a module's `lib`) are executed anew. Blocks.
+    Return the types of these names; the files in `folders` (like a module's `lib`) are executed anew. Blocks.
 
-    A file that cannot be loaded is one error in the log. Puppet's own types cannot be replaced.
+    A file that cannot be loaded is one error in the log. Puppet's own types cannot be replaced. Of a type in Python and in Ruby the one in
+    Python counts.
+
+    Args:
+        ruby: what types in Ruby need; None: their resources fail.
+        catalog: the run's, which types in Ruby may ask.
     """
     builtin = builtin_types()
-    module_types: Mapping[str, type[Type]] = {}
     broken: dict[str, PuppetError] = {}
 
     def note(name: str, err: ConfigError) -> None:
         broken[name] = err
         log_error(log, err)
 
-    if any((folder / "puppet" / kind).is_dir() for folder in folders for kind in ("type", "provider")):
-        from shared.ral.plugins import plugin_types
+    if not any((folder / "puppet" / kind).is_dir() for folder in folders for kind in ("type", "provider")):
+        return Plugins(folders, builtin, broken, log)
 
-        module_types = plugin_types(folders, names=used_types(catalog) - builtin.keys(), on_broken=note)
-    return Plugins(folders, ChainMap(dict(module_types), builtin) if module_types else builtin, broken, log)  # type: ignore[arg-type]  # it is only read
+    from shared.ral.plugins import plugin_types
+
+    module_types = plugin_types(folders, names=names - builtin.keys(), on_broken=note)
+    types: Mapping[str, type[Type]] = ChainMap(dict(module_types), builtin) if module_types else builtin  # type: ignore[arg-type]  # it is only read
+    if ruby is None:
+        return Plugins(folders, types, broken, log)
+
+    from ..ruby.builtin import files_of_providers
+    from ..ruby.loading import in_ruby
+
+    ruby_names = in_ruby(folders, names - builtin.keys() - module_types.keys() - broken.keys())
+    files = files_of_providers(folders, names & builtin.keys())
+    if not ruby_names and not files:
+        return Plugins(folders, types, broken, log)
+    process = ruby.process(folders, log, catalog) if ruby.settings.program else None
+    plugins = Plugins(folders, types, broken, log, process, {}, files)
+    return _with_ruby(plugins, ruby_names, broken) if ruby_names else plugins
+
+
+def _with_ruby(plugins: Plugins, names: Sequence[str], broken: dict[str, PuppetError]) -> Plugins:
+    """Return the plugins of a catalog that also uses the types `names`, which are in Ruby; `broken` gets those that cannot be used."""
+    from ..ruby.loading import ruby_types, without_ruby
+
+    def note(name: str, err: PuppetError) -> None:
+        broken[name] = err
+        log_error(plugins.log, err)
+
+    if plugins.ruby is None:
+        missing = without_ruby(names)
+        broken |= dict.fromkeys(names, missing)
+        log_error(plugins.log, missing)
+        return plugins
+    made, makers = ruby_types(plugins.ruby, names, note)
+    all_types = ChainMap(dict(made), plugins.types)  # type: ignore[arg-type]  # it is only read
+    plugins.ruby.types = all_types
+    return replace(plugins, types=all_types, ruby_providers=makers)
 
 
 def used_types(catalog: Catalog) -> frozenset[str]:

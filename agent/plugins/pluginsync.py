@@ -17,7 +17,7 @@ import shutil
 import stat
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -170,6 +170,7 @@ def local_entries(root: Path, most: int) -> dict[str, LocalEntry]:
     return found_entries
 
 
+@dataclass(eq=False, repr=False)
 class PluginSync:
     """
     Mirrors mounts.
@@ -178,20 +179,12 @@ class PluginSync:
         legacy: The server is of 3.x, which does not know all options of a search.
     """
 
-    def __init__(
-        self,
-        sources: SourceRouter,
-        *,
-        legacy: bool = False,
-        ignore: Sequence[str] = (".svn", "CVS", ".git", ".hg"),
-        checksum_type: Algorithm = "sha256",
-        limits: PluginLimits | None = None,
-    ) -> None:
-        self.sources = sources
-        self.legacy = legacy
-        self.ignore = tuple(ignore)
-        self.checksum_type = checksum_type
-        self.limits = limits or PluginLimits()
+    sources: SourceRouter
+    _: KW_ONLY
+    legacy: bool = False
+    ignore: tuple[str, ...] = (".svn", "CVS", ".git", ".hg")
+    checksum_type: Algorithm = "sha256"
+    limits: PluginLimits = field(default_factory=PluginLimits)
 
     async def sync(self, mount: PluginMount) -> SyncResult:
         """

@@ -7,7 +7,7 @@ import logging
 import random
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,6 +59,7 @@ class RunOptions:
     catalog: CatalogSource | None = None
 
 
+@dataclass(eq=False, repr=False)
 class Agent:
     """
     The agent of one host, which does its runs.
@@ -68,31 +69,22 @@ class Agent:
         srv: Looks up SRV records; None: with the system's DNS, when the settings say so.
     """
 
-    def __init__(
-        self,
-        settings: AgentSettings,
-        options: RunOptions | None = None,
-        *,
-        on_step: StepObserver | None = None,
-        on_exchange: ExchangeObserver | None = None,
-        now: Callable[[], datetime] = utc_now,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        tell: Callable[[str], None] = print,
-        began: float | None = None,
-        srv: SrvLookup | None = None,
-    ) -> None:
-        self.settings = settings
-        self.options = options or RunOptions()
-        self.report: Report | None = None
-        self.stopping = False
-        self.applying = False
-        self._on_step = on_step
-        self._on_exchange = on_exchange
-        self._now = now
-        self._sleep = sleep
-        self._tell = tell
-        self._srv = srv or SrvLookup(settings.srv_domain)
-        self._began = time.monotonic() if began is None else began
+    settings: AgentSettings
+    options: RunOptions = field(default_factory=RunOptions)
+    _: KW_ONLY
+    on_step: StepObserver | None = None
+    on_exchange: ExchangeObserver | None = None
+    now: Callable[[], datetime] = utc_now
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    tell: Callable[[str], None] = print
+    began: float = field(default_factory=time.monotonic)
+    srv: SrvLookup | None = None
+    report: Report | None = field(default=None, init=False)
+    stopping: bool = field(default=False, init=False)
+    applying: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self._srv = self.srv or SrvLookup(self.settings.srv_domain)
 
     async def run_once(self) -> int:
         """Do one run if it may take place; return the exit code. Source: protocol reference 6.1, 6.4."""
@@ -124,7 +116,7 @@ class Agent:
         from ..bootstrap.texts import NoCertificate
 
         if isinstance(err, NoCertificate):
-            self._tell(str(err))
+            self.tell(str(err))
             if not self.settings.onetime:
                 log.log(NOTICE, "%s", err)
             return
@@ -143,14 +135,14 @@ class Agent:
             SslDir.of(settings),
             Site(settings.ca_server, settings.ca_port),
             bootstrap_options(settings, self.options.waitforcert),
-            lambda verifier: HttpClient.of(settings, verifier, self._on_exchange),
+            lambda verifier: HttpClient.of(settings, verifier, self.on_exchange),
             dialects,
-            now=self._now,
-            sleep=self._sleep,
-            tell=self._tell,
+            now=self.now,
+            sleep=self.sleep,
+            tell=self.tell,
             locate=lambda: locate_ca(settings, srv=self._srv),
         )
-        with Steps(self._on_step).step("certificates"):
+        with Steps(self.on_step).step("certificates"):
             return await bootstrap.run()
 
     async def _locked(self, verifier: Verifier, dialects: DialectCache) -> int:
@@ -166,7 +158,7 @@ class Agent:
                 log.log(NOTICE, "Run of %s already in progress; skipping  (%s exists)", CLIENT, path)
                 return 1
             log.info("Another puppet instance is already running; will try again in %d seconds.", settings.waitforlock)
-            await self._sleep(settings.waitforlock)
+            await self.sleep(settings.waitforlock)
             waited += settings.waitforlock
         try:
             failpoint("agent.locked")
@@ -196,10 +188,10 @@ class Agent:
         from ..state.runlog import RunLog
 
         settings = self.settings
-        runlog = RunLog(level=level_of(settings), printers=[print_line], now=self._now)
+        runlog = RunLog(level=level_of(settings), printers=[print_line], now=self.now)
         routes = await asyncio.to_thread(read_routes, settings.route_file, "agent")
-        steps = Steps(self._on_step)
-        async with HttpClient.of(settings, verifier, self._on_exchange) as client:
+        steps = Steps(self.on_step)
+        async with HttpClient.of(settings, verifier, self.on_exchange) as client:
             with record_logging(runlog):
                 selection = ServerSelection.of(client, settings, srv=self._srv)
                 files = None
@@ -215,8 +207,8 @@ class Agent:
                     environment_fixed=self.options.environment_given,
                     configured_environment=settings.environment if self.options.environment_configured else None,
                     stop=lambda: self.stopping,
-                    startup=time.monotonic() - self._began,
-                    now=self._now,
+                    startup=time.monotonic() - self.began,
+                    now=self.now,
                     deferring=self.options.deferring,
                     catalog=self.options.catalog or Retrieval.retrieve,
                 )
@@ -229,7 +221,7 @@ class Agent:
         if settings.summarize:
             from ..transaction.summary import summary_text
 
-            self._tell(summary_text(outcome.summary))
+            self.tell(summary_text(outcome.summary))
         if not outcome.completed:
             return 1
         return outcome.bits if settings.detailed_exitcodes else 0

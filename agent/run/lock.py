@@ -9,6 +9,7 @@ import logging
 import os
 import re
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -83,12 +84,10 @@ class RunLock:
                 return fd
             os.close(fd)
         target = self._link_target()
-        try:
+        with suppress(FileNotFoundError):  # another run has removed it
             if not stat.S_ISREG(self.path.lstat().st_mode):  # another run may have put its lock there by now
                 log.warning("The lock %s is not a regular file%s; it is replaced", self.path, target)
                 self.path.unlink()
-        except FileNotFoundError:
-            pass  # another run has removed it
         return None
 
     def _link_target(self) -> str:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote, quote_plus
 
 from shared.data import plainyaml
@@ -26,6 +25,7 @@ from shared.wire.dialects import LEGACY, MODERN, Dialect
 
 from ..facts.legacy import facts_as_text
 from ..facts.limits import SoftLimits
+from ..facts.own import own_facts
 from ..plugins.pluginsync import PluginLimits as PluginLimits
 from ..plugins.pluginsync import PluginMount, PluginSync, SyncResult
 from .nodename import with_node_name
@@ -109,7 +109,7 @@ async def sync_plugins(wiring: Wiring, dialect: Dialect | None) -> AsyncGenerato
     sync = PluginSync(
         wiring.sources(),
         legacy=dialect is LEGACY,
-        ignore=settings.pluginsignore.split(),
+        ignore=tuple(settings.pluginsignore.split()),
         checksum_type="md5" if dialect is LEGACY else "sha256",
         limits=PluginLimits(settings.max_plugin_files, settings.max_file_body),
     )
@@ -368,13 +368,7 @@ class Retrieval:
             if facts is None:
                 raise PuppetError(f"Could not retrieve local facts: there are none for {self.settings.node_name_value}")
             version = (await self._server_dialect() or MODERN).version  # masters and manifests compare the version of the dialect
-            agent_facts: Mapping[str, Any] = {
-                "clientcert": self.settings.certname,
-                "clientversion": version,
-                "clientnoop": self.settings.noop,
-                "puppetversion": version,
-                **({"agent_specified_environment": self.configured_environment} if self.configured_environment else {}),
-            }
+            agent_facts = own_facts(self.settings.certname, version, noop=self.settings.noop, environment=self.configured_environment or "")
             step.detail = f"{len(facts.values) + len(agent_facts)} facts"
             values = {**facts.values, **agent_facts}
             for sentence in SoftLimits.of(self.settings).excesses(values):

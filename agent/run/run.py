@@ -6,6 +6,7 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -93,6 +94,7 @@ class Run:
         self._catalog = catalog
         self._summary: Mapping[str, Mapping[str, Any]] = {}
         self._started = now()
+        self._cleanup = ExitStack()  # of what the run started
         self._uuid = new_uuid()
         self._initial = wiring.environment
         self._retrieval = Retrieval(
@@ -136,6 +138,7 @@ class Run:
                 "Execution of Puppet configuration client did not complete within %d seconds and was terminated.", settings.runtimeout
             )
             completed = False
+        self._cleanup.close()
         report = await self._report(retrieved, applied, completed)
         return Outcome(completed, max(report.exit_bits, 0) if completed else 0, report, self._summary)
 
@@ -148,6 +151,7 @@ class Run:
         from shared.types.schedule import default_schedules
 
         from ..plugins.loading import plugins_for
+        from ..ruby.needs import RubyNeeds
         from ..transaction.context import ApplyContext
         from ..transaction.run import apply_catalog
 
@@ -156,13 +160,15 @@ class Run:
         with self.steps.step("convert", metric="convert_catalog"):
             schedules = default_schedules() if settings.default_schedules else []
             defaults = [*schedules, Filebucket("puppet", {"path": str(settings.clientbucketdir)})]
-            plugins = await asyncio.to_thread(plugins_for, catalog, [settings.plugindest], self.log)
-            resources = resources_of(
+            needs = RubyNeeds.of(settings, retrieved.facts.values)
+            plugins = await asyncio.to_thread(plugins_for, catalog, [settings.plugindest], self.log, needs)
+            self._cleanup.callback(plugins.close)
+            resources = await asyncio.to_thread(
+                resources_of,
                 catalog,
                 plugins.types,
                 known=frozenset(KNOWN),
                 defaults=defaults,
-                lenient=True,
                 resolve=self._resolver(retrieved),
                 late=not settings.preprocess_deferred,
                 broken=plugins.broken,

@@ -32,7 +32,6 @@ from shared.suggestions import did_you_mean
 from shared.wire.dialects import LEGACY, MODERN, Dialect
 
 from ..facts.builtin.host import Host
-from ..facts.configured import fact_sources
 from ..facts.facter import Facter
 from ..servers.dipper import RemoteDipper
 from ..servers.http import HttpClient
@@ -42,6 +41,7 @@ from ..servers.sources import Bindings, SourceRouter
 from ..servers.websources import web_sources
 from ..state.runlog import RunLog
 from ..state.statefiles import write_report
+from .factsources import fact_sources
 
 CATALOG_MODE = 0o600  # a cached catalog holds passwords
 

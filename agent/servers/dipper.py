@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -58,6 +58,7 @@ class LocalDipper:
                 yield block
 
 
+@dataclass(eq=False, repr=False)
 class RemoteDipper:
     """
     A server's filebucket. Content is sent only when the server says that it does not have it.
@@ -66,37 +67,31 @@ class RemoteDipper:
         algorithm: The digest that the server stores by, or a function that finds it out.
     """
 
-    def __init__(
-        self,
-        binding: Binding[FileBucketFile],
-        *,
-        algorithm: Algorithm | Callable[[], Awaitable[Algorithm]] = "sha256",
-        environment: str = "production",
-    ) -> None:
-        self._binding = binding
-        self._algorithm = algorithm
-        self._environment = environment
+    binding: Binding[FileBucketFile]
+    _: KW_ONLY
+    algorithm: Algorithm | Callable[[], Awaitable[Algorithm]] = "sha256"
+    environment: str = "production"
 
     async def keep(self, fd: int, path: str) -> str:
         digest = await self._digest()
         value = await asyncio.to_thread(checksums.of_file, digest, fd)
         key = f"{digest}/{value}/{path}"
-        request: Request[FileBucketFile] = Request(key, self._environment)
-        if not await self._binding.head(request):
+        request: Request[FileBucketFile] = Request(key, self.environment)
+        if not await self.binding.head(request):
             body = FileBucketFile(name=key, chunks=lambda: _chunks(fd), size=os.fstat(fd).st_size)
-            await self._binding.save(replace(request, body=body))
+            await self.binding.save(replace(request, body=body))
         return value
 
     async def fetch(self, value: str) -> AsyncIterator[bytes]:
         digest = await self._digest()
-        stored_file = await self._binding.find(Request(f"{digest}/{value}", self._environment))
+        stored_file = await self.binding.find(Request(f"{digest}/{value}", self.environment))
         if stored_file is None:
             raise NotFound(f"Could not find a file with checksum {{{digest}}}{value} in the filebucket")
         async for chunk in stored_file.chunks():
             yield chunk
 
     async def _digest(self) -> Algorithm:
-        return self._algorithm if isinstance(self._algorithm, str) else await self._algorithm()
+        return self.algorithm if isinstance(self.algorithm, str) else await self.algorithm()
 
 
 def bucket_factory(

@@ -141,6 +141,7 @@ def announced_checksum(headers: Mapping[str, str], preferred: Algorithm, remembe
     return MetadataChecksum(type="mtime", value=f"{{mtime}}{checksums.time_text(seconds)}")
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class WebSources:
     """
     Files of web servers (`http:` and `https:` URLs, percent-encoded as they are); each is a plain file.
@@ -154,27 +155,15 @@ class WebSources:
         source: The address of this host that connections start from; '' for any.
     """
 
-    def __init__(
-        self,
-        *,
-        authority: Path | None = None,
-        trust_store: str = "",
-        limits: HttpLimits | None = None,
-        proxy: Proxy | None = None,
-        cache: DownloadCache | None = None,
-        user_agent: str = "Puppet",
-        source: str = "",
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        self.authority = authority
-        self.trust_store = trust_store
-        self.limits = limits or HttpLimits()
-        self.proxy = proxy or Proxy()
-        self.cache = cache or DownloadCache()
-        self.user_agent = user_agent
-        self.source = source
-        self._sleep = sleep
-        self._context: ssl.SSLContext | None = None
+    authority: Path | None = None
+    trust_store: str = ""
+    limits: HttpLimits = field(default_factory=HttpLimits)
+    proxy: Proxy = field(default_factory=Proxy)
+    cache: DownloadCache = field(default_factory=DownloadCache)
+    user_agent: str = "Puppet"
+    source: str = ""
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    _context: ssl.SSLContext | None = field(default=None, init=False)
 
     # --- FileSources
 
@@ -228,7 +217,7 @@ class WebSources:
                 if attempt == TRIES or not first or not resumable:
                     raise problem from err
                 log.info("%s; going on after %d bytes", problem.message, received)
-                await self._sleep(float(attempt))
+                await self.sleep(float(attempt))
         keep = CachedDownload(total.hexdigest(), strong_tag(first), first.get("last-modified", ""))
         if keep.conditions():
             await asyncio.to_thread(self.cache.put, source, keep)

@@ -63,10 +63,7 @@ class RunLog:
             file=where.file if where else None,
             line=where.line if where else None,
         )
-        if len(self.lines) < self.max_lines:
-            self.lines.append(line)
-        else:
-            self.dropped += 1
+        self._add(line)
         for printer in self.printers:
             printer(line)
 
@@ -74,10 +71,13 @@ class RunLog:
         """Keep a line for the report that was printed elsewhere."""
         if self.wants(line.level):
             line = line.model_copy(update={"message": self.secrets.mask(line.message)}) if self.secrets else line
-            if len(self.lines) < self.max_lines:
-                self.lines.append(line)
-            else:
-                self.dropped += 1
+            self._add(line)
+
+    def _add(self, line: Log) -> None:
+        if len(self.lines) < self.max_lines:
+            self.lines.append(line)
+        else:
+            self.dropped += 1
 
     def debug(self, message: str) -> None:
         self.log("debug", message)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass, field
 
 from shared.ral import Type
 
@@ -10,6 +11,7 @@ from .graph import ContainerAnchor, Graph, Node
 from .status import EvaluationStatus
 
 
+@dataclass(eq=False, repr=False)
 class FailedDependencies:
     """
     Failures, propagated along the graph as far as it has been walked.
@@ -20,22 +22,16 @@ class FailedDependencies:
         merged: Log the failed dependencies of a class once, not for each resource in it (merge_dependency_warnings).
     """
 
-    def __init__(
-        self,
-        status_of: Callable[[Type], EvaluationStatus],
-        log: Callable[[str, str, Node], None],
-        container_of: Callable[[Type], Type | None],
-        *,
-        merged: bool,
-    ) -> None:
-        self._status_of = status_of
-        self._log = log
-        self._container_of = container_of
-        self._merged = merged
-        self._failures: dict[Node, dict[Type, None]] = {}
-        self._failures_of_containers: dict[str, dict[Type, None]] = {}  # by the reference that labels their anchors
-        self._logged: set[Type] = set()
-        self._logged_of_class: set[Type] = set()
+    status_of: Callable[[Type], EvaluationStatus]
+    log: Callable[[str, str, Node], None]
+    container_of: Callable[[Type], Type | None]
+    _: KW_ONLY
+    merged: bool
+    _failures: dict[Node, dict[Type, None]] = field(default_factory=dict, init=False)
+    # By the reference that labels their anchors.
+    _failures_of_containers: dict[str, dict[Type, None]] = field(default_factory=dict, init=False)
+    _logged: set[Type] = field(default_factory=set, init=False)
+    _logged_of_class: set[Type] = field(default_factory=set, init=False)
 
     def failures_before(self, graph: Graph, node: Node) -> Mapping[Type, None]:
         """Return the failed ones among a node's dependencies, direct or not."""
@@ -43,7 +39,7 @@ class FailedDependencies:
         for dependency in graph.dependencies(node):
             failed |= self._failures.get(dependency, {})
             if isinstance(dependency, Type):
-                status = self._status_of(dependency)
+                status = self.status_of(dependency)
                 if status.failed or status.failed_to_restart:
                     failed[dependency] = None
         return failed
@@ -60,29 +56,29 @@ class FailedDependencies:
 
     def log_skip(self, node: Node) -> None:
         """Log why a node is skipped."""
-        if self._merged:
+        if self.merged:
             self._log_failures_of_class(node)
         elif isinstance(node, Type):
             self._log_failures(node, "Dependency")
-            self._log("warning", "Skipping because of failed dependencies", node)
+            self.log("warning", "Skipping because of failed dependencies", node)
 
     def _log_failures(self, node: Node, word: str) -> None:
         for dependency in self._failures[node]:
             if dependency not in self._logged:
                 self._logged.add(dependency)
-                failed = "true" if self._status_of(dependency).failed else "false"
-                self._log("notice", f"{word} {dependency} has failures: {failed}", node)
+                failed = "true" if self.status_of(dependency).failed else "false"
+                self.log("notice", f"{word} {dependency} has failures: {failed}", node)
 
     def _log_failures_of_class(self, node: Node) -> None:
         if isinstance(node, ContainerAnchor):
             self._log_failures(node, "Class dependency")
             return
-        container = self._container_of(node)
+        container = self.container_of(node)
         of_container = self._failures_of_containers.get(str(container.ref)) if container is not None else None
         if container is None or of_container is None:
-            self._log("warning", "Skipping because of failed dependencies", node)
+            self.log("warning", "Skipping because of failed dependencies", node)
             return
         for dependency in of_container:
             if dependency not in self._logged_of_class:
                 self._logged_of_class.add(dependency)
-                self._log("warning", "Skipping resources in class because of failed class dependencies", container)
+                self.log("warning", "Skipping resources in class because of failed class dependencies", container)

@@ -7,6 +7,7 @@ Source: resource layer reference 3.5.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from shared.ral import Type
@@ -19,17 +20,15 @@ from .status import EvaluationStatus, ResourceEvent
 Log = Callable[[str, str, Node], None]
 
 
+@dataclass(kw_only=True, eq=False)
 class EventQueue:
     """The events that wait for their targets to be evaluated."""
 
-    def __init__(
-        self, *, log: Log, status: Callable[[Type], EvaluationStatus], simulated: Callable[[Node], bool], now: Callable[[], datetime]
-    ) -> None:
-        self.log = log
-        self.status = status
-        self.simulated = simulated
-        self.now = now
-        self._waiting: dict[Node, list[ResourceEvent]] = {}
+    log: Log
+    status: Callable[[Type], EvaluationStatus]
+    simulated: Callable[[Node], bool]
+    now: Callable[[], datetime]
+    _waiting: dict[Node, list[ResourceEvent]] = field(default_factory=dict, init=False)
 
     def queue(self, graph: Graph, source: Node, events: Sequence[ResourceEvent]) -> None:
         """Queue the events of one resource for all targets of its edges."""

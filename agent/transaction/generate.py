@@ -12,6 +12,7 @@ from dataclasses import replace
 from shared.errors import ResourceError
 from shared.ral import Provider, Ref, Type
 from shared.ral.catalog import RalCatalog
+from shared.ral.core import own_tags
 
 from .graph import EVENTS, ORDER, ContainerAnchor, EdgeLabel, Graph, Node
 from .harness import failure_reason_of
@@ -68,7 +69,7 @@ class Generator:
     def _add(self, parent: Type, child: Type, place: dict[str, Type]) -> None:
         if self.resources.find(child.ref) is not None:
             return
-        tags = tuple(dict.fromkeys((*child.origin.tags, *parent.origin.tags)))
+        tags = tuple(dict.fromkeys((*own_tags(child.ref.type, child.title), *child.origin.tags, *parent.origin.tags)))
         child.origin = replace(child.origin, tags=tags)
         try:
             self.resources.add(child, within=self.resources.container_of(parent), **place)

@@ -267,7 +267,10 @@ def _link_automatic(graph: Graph, resources: RalCatalog, resource: Type, note: N
         ("before", resource.autobefore, False, ORDER),
         ("notify", resource.autonotify, False, EVENTS),
     ):
-        for other in _resources_of(resources, refs()):
+        found: list[Ref] = []
+        with resource.failing_alone():
+            found += refs()
+        for other in _resources_of(resources, found):
             source, target = (other, resource) if incoming else (resource, other)
             if other is resource or graph.linked(source, target):
                 continue

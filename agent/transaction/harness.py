@@ -20,7 +20,6 @@ from shared.failpoints import failpoint
 from shared.ral import ABSENT, Property, Provider, State, Type
 from shared.ral.attributes import text_of
 from shared.ral.commands import keep_secret
-from shared.ral.components import Unmanaged
 from shared.ral.messages import REDACTED
 from shared.ral.providers import check_values, drop_unsupported
 
@@ -79,8 +78,8 @@ class Harness:
         started = time.perf_counter()
         provider = resource.handler
         try:
-            if isinstance(resource, Unmanaged):
-                raise resource.reason
+            if resource.fault is not None:
+                raise resource.fault
             if resource.pending:
                 resource.resolve_pending()
                 self.log.secrets.update(resource.redaction)
@@ -152,7 +151,7 @@ class Harness:
             return False
         event: ResourceEvent | None = None
         try:
-            if declared.insync(evaluation.resource, evaluation.current, desired):
+            if await self._insync(evaluation, declared, desired):
                 return False
             event = self._event(evaluation, declared, desired)
             await self._sync(evaluation, declared, desired, event)
@@ -160,9 +159,15 @@ class Harness:
             event = event or self._event(evaluation, declared, desired)
             self._log_unforeseen(evaluation.resource, err)
             self._fail(evaluation, declared, event, err)
-        self._judge_drift(evaluation, declared, event)
+        await self._judge_drift(evaluation, declared, event)
         self._record(evaluation, event)
         return True
+
+    async def _insync(self, evaluation: _Evaluation, declared: Any, desired: list[Any]) -> bool:
+        resource, provider = evaluation.resource, evaluation.provider
+        if provider is None:
+            return bool(declared.insync(resource, evaluation.current, desired))
+        return await provider.insync(resource, declared.name, evaluation.current, desired)
 
     def _event(self, evaluation: _Evaluation, declared: Property[Any], desired: list[Any]) -> ResourceEvent:
         current = evaluation.current.get(declared.name, ABSENT)
@@ -225,12 +230,12 @@ class Harness:
         event.status = "failure"
         event.message = f"change from {is_text} to {should_text} failed: {detail}"
 
-    def _judge_drift(self, evaluation: _Evaluation, declared: Property[Any], event: ResourceEvent) -> None:
+    async def _judge_drift(self, evaluation: _Evaluation, declared: Property[Any], event: ResourceEvent) -> None:
         """Mark a change as corrective when the last run left the property in sync and something else has changed it since."""
         if self.store is None or not declared.idempotent or evaluation.resource.is_sensitive(declared.name):
             return
         last_value = self.store.system_value(str(evaluation.resource.ref), declared.name)
-        if last_value is not None and not declared.insync(evaluation.resource, evaluation.current, last_value):
+        if last_value is not None and not await self._insync(evaluation, declared, last_value):
             event.corrective = True
             event.message += " (corrective)"
 

@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shared.errors import PuppetError, ResourceError
 from shared.filesystem.files import write_atomic
@@ -18,7 +18,7 @@ from shared.models.report import ResourceStatus
 from shared.ral import Provider, Ref, State, Type
 from shared.ral.catalog import RalCatalog
 from shared.ral.commands import keep_secret
-from shared.ral.components import Component, Unmanaged
+from shared.ral.components import Component
 from shared.ral.providers import drop_unsupported
 
 from . import dot
@@ -30,6 +30,9 @@ from .generate import Generator
 from .graph import ContainerAnchor, Graph, Node, Walk, describe_cycles, expand, relationships
 from .harness import Harness, failure_reason, failure_reason_of
 from .status import EvaluationStatus
+
+if TYPE_CHECKING:
+    from shared.types.schedule import Schedule
 
 NEIGHBOURS = 200  # resources that may be changed together with another one
 
@@ -128,10 +131,11 @@ class Transaction:
         Evaluate all resources.
 
         Raises:
-            ResourceError: nothing can be applied (a dependency cycle, a failed check), or the rest cannot (an unknown schedule).
+            ResourceError: nothing can be applied (a dependency cycle, a failed check).
         """
         for resource in list(self.resources.order):
             self.adopt(resource)
+            self._find_fault(resource)
         for resource in list(self.resources.order):
             self._choose_provider(resource)
             await self.generator.generate_before_run(resource)
@@ -152,14 +156,21 @@ class Transaction:
         finally:
             await self._tear_down()
 
+    def _find_fault(self, resource: Type) -> None:
+        """Let a resource fail by itself whose provider or schedule does not exist; what it needs cannot appear during the run."""
+        with resource.failing_alone():
+            self.context.providers.check_named([resource])
+            self._schedule_of(resource)
+
     def _check_before_run(self) -> None:
         failed = False
         for resource in self.resources.order:
-            try:
-                resource.pre_run_check()
-            except PuppetError as err:
-                resource.log("err", failure_reason_of(resource, err))
-                failed = True
+            with resource.failing_alone():
+                try:
+                    resource.pre_run_check()
+                except PuppetError as err:
+                    resource.log("err", failure_reason_of(resource, err))
+                    failed = True
         if failed:
             raise ResourceError("Some pre-run checks failed")
 
@@ -244,7 +255,7 @@ class Transaction:
 
     def _choose_provider(self, resource: Type) -> bool:
         """Give a resource its provider; return whether the resource can be evaluated now."""
-        if resource.handler is not None or isinstance(resource, Component | Unmanaged):
+        if resource.handler is not None or resource.fault is not None or isinstance(resource, Component):
             return True
         providers = self.context.providers
         type_name = resource.declaration.name
@@ -256,7 +267,7 @@ class Transaction:
             return False
         self._log_provider_choice(resource, resource.handler)
         drop_unsupported(resource, resource.handler)
-        _, warning = providers.default(type_name)
+        warning = "" if resource.provider else providers.default(type_name)[1]
         if warning and warning not in self._logged_warnings:
             self._logged_warnings.add(warning)
             self.log_sink.warning(warning)
@@ -407,16 +418,24 @@ class Transaction:
             return False  # its evaluation will report the error
 
     def _is_scheduled(self, resource: Type) -> bool:
+        if resource.fault is not None:
+            return True  # its failure is reported at every run
+        schedule = self._schedule_of(resource)
+        return schedule is None or schedule.matches(self.context.state.last_checked(str(resource.ref)), self.context.now().astimezone())
+
+    def _schedule_of(self, resource: Type) -> Schedule | None:
+        """Return the schedule that counts for a resource; None: it may be applied at any time."""
         name = resource.schedule
         if self.context.ignore_schedules or not name:
-            return True
+            return None
         schedule = self.resources.find(Ref("schedule", name))
         if schedule is None:
             raise ResourceError(f"Could not find schedule {name}")
         from shared.types.schedule import Schedule
 
-        assert isinstance(schedule, Schedule)
-        return schedule.matches(self.context.state.last_checked(str(resource.ref)), self.context.now().astimezone())
+        if not isinstance(schedule, Schedule):
+            raise ResourceError(f"The schedule {name} cannot be used, as its own resource is wrong")
+        return schedule
 
 
 async def apply_catalog(resources: RalCatalog, context: ApplyContext) -> ApplyResult:

@@ -7,6 +7,7 @@ import os
 import pwd
 import re
 import time
+from contextlib import suppress
 from typing import Any
 
 from .host import Host
@@ -16,14 +17,10 @@ def resolve_identity(host: Host) -> dict[str, Any]:
     """Return the fact identity: the user and group that this process runs as."""
     uid, gid = os.getuid(), os.getgid()
     identity: dict[str, Any] = {"uid": uid, "gid": gid, "privileged": uid == 0}
-    try:
+    with suppress(KeyError):
         identity["user"] = pwd.getpwuid(uid).pw_name
-    except KeyError:
-        pass
-    try:
+    with suppress(KeyError):
         identity["group"] = grp.getgrgid(gid).gr_name
-    except KeyError:
-        pass
     return {"identity": identity}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import pwd
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from shared.ral import ABSENT, Command, State
 from shared.types.cron import TIME_FIELDS, Cron
 from shared.types.lines import breaks_line
 
+from ..file.inspection import user_id
 from ..file.replacement import Rights
 from ..parsed.base import ParsedFile
 from ..parsed.records import LineFormat, ParsedRecord
@@ -118,7 +118,7 @@ class Crontabs:
     command: Command = field(default_factory=lambda: Command("crontab"))
 
     async def read(self, target: str) -> str:
-        if await asyncio.to_thread(_uid, target) is None:
+        if await asyncio.to_thread(user_id, target) is None:
             return ""  # the same run may create that user
         output = await self.command(*_as(target), "-l", seconds=SECONDS, fail=False)
         if output.code and re.search(r"no crontab for|are not allowed to", output.text):
@@ -131,20 +131,13 @@ class Crontabs:
         """Do nothing: crontabs are not files that a bucket could keep."""
 
     async def write(self, target: str, text: str, rights: Rights | None = None) -> None:
-        if await asyncio.to_thread(_uid, target) is None:
+        if await asyncio.to_thread(user_id, target) is None:
             raise ResourceError(f"Cannot write the {target} user's crontab: The user does not exist")
         await self.command(*_as(target), "-", stdin=text.encode("utf-8", "surrogateescape"), seconds=SECONDS)
 
 
 def _as(user: str) -> tuple[str, ...]:
-    return () if _uid(user) == os.geteuid() else ("-u", user)
-
-
-def _uid(user: str) -> int | None:
-    try:
-        return pwd.getpwnam(user).pw_uid
-    except (KeyError, ValueError):
-        return None
+    return () if user_id(user) == os.geteuid() else ("-u", user)
 
 
 class Crontab(ParsedFile[Cron], type=Cron, name="crontab"):

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from shared.errors import ResourceError
 from shared.ral import Provider, State
-from shared.ral.commands import without_secrets
+from shared.ral.commands import which_in, without_secrets
 from shared.types.exec import Exec, Words, program_of
 
 from ...state.runlog import RunLog
@@ -156,7 +156,7 @@ class PosixExec(Provider[Exec], type=Exec, name="posix", default_for=[{"feature"
         """Return arguments and absolute program of a command; ResourceError says why the program cannot be run. Blocking."""
         _check_program(program_of(command), resource.path or ())
         argv = argv_of(command)
-        return argv, argv[0] if argv[0].startswith("/") else _in_path(argv[0], (path or os.defpath).split(":")) or argv[0]
+        return argv, argv[0] if argv[0].startswith("/") else which_in((path or os.defpath).split(":"), argv[0]) or argv[0]
 
     def _environment(self, resource: Exec) -> dict[str, str]:
         environment = {"PATH": ":".join(resource.path)} if resource.path else {}
@@ -203,16 +203,8 @@ def _check_program(program: str, path: Sequence[str]) -> None:
             raise ResourceError(f"'{program}' is a {_KINDS.get(stat.S_IFMT(info.st_mode), 'device')}, not a file")
         if not os.access(program, os.X_OK):
             raise ResourceError(f"'{program}' is not executable")
-    elif _in_path(program, path) is None:
+    elif which_in(path, program) is None:
         raise ResourceError(f"Could not find command '{program}'")
-
-
-def _in_path(program: str, path: Sequence[str]) -> str | None:
-    for folder in path:
-        candidate = Path(folder) / program
-        if candidate.is_file() and os.access(candidate, os.X_OK):
-            return str(candidate)
-    return None
 
 
 def _ruby_inspect(command: Words) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 from shared.errors import PuppetError, ResourceError
 from shared.filesystem import checksums, modes
 from shared.filesystem.checksums import Checksum
+from shared.ral import Type
 from shared.ral.attributes import State
 from shared.types.file import File
 
@@ -72,44 +73,40 @@ def _content_sum(resource: File, entry: PathEntry) -> Checksum:
     algorithm = checksums.algorithm(resource.checksum)
     try:
         fd = entry.open()
+        try:
+            return Checksum(algorithm, checksums.of_file(algorithm, fd))
+        finally:
+            os.close(fd)
     except OSError as err:
         raise ResourceError(f"Could not read file {resource.title}: {err.strerror} - {resource.path}") from err
+
+
+def _account(find: Callable[[Any], tuple[Any, ...]], key: str | int, field: int) -> Any:
+    """Return one field of an entry of the account database; None: there is no such entry."""
     try:
-        return Checksum(algorithm, checksums.of_file(algorithm, fd))
-    except OSError as err:
-        raise ResourceError(f"Could not read file {resource.title}: {err.strerror} - {resource.path}") from err
-    finally:
-        os.close(fd)
+        return find(key)[field]
+    except (KeyError, ValueError, OverflowError):
+        return None
 
 
 def user_id(name: str) -> int | None:
     """Return the id of a user; None: there is none of that name."""
-    try:
-        return pwd.getpwnam(name).pw_uid
-    except (KeyError, ValueError):
-        return None
+    number: int | None = _account(pwd.getpwnam, name, 2)
+    return number
 
 
 def group_id(name: str) -> int | None:
     """Return the id of a group; None: there is none of that name."""
-    try:
-        return grp.getgrnam(name).gr_gid
-    except (KeyError, ValueError):
-        return None
+    number: int | None = _account(grp.getgrnam, name, 2)
+    return number
 
 
-def _user_name(uid: int) -> str | None:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except (KeyError, OverflowError):
-        return None
-
-
-def _group_name(gid: int) -> str | None:
-    try:
-        return grp.getgrgid(gid).gr_name
-    except (KeyError, OverflowError):
-        return None
+def forget_selinux(resource: Type) -> None:
+    """Leave the SELinux context of a file unmanaged."""
+    for attribute in ("seluser", "selrole", "seltype", "selrange"):
+        if resource.wanted(attribute) is not None:
+            resource.log("debug", f"SELinux contexts are not managed here: {attribute} is ignored")
+            resource.forget(attribute)
 
 
 @dataclass(slots=True)
@@ -129,13 +126,13 @@ class FileOwnership:
 def desired_ownership(resource: File, state: State | None) -> FileOwnership:
     """Ask the system who the owner and group of a file are."""
     ownership = FileOwnership()
-    for attribute, find, name_of in (("owner", user_id, _user_name), ("group", group_id, _group_name)):
+    for attribute, find, entry_of in (("owner", user_id, pwd.getpwuid), ("group", group_id, grp.getgrgid)):
         desired = resource.wanted(attribute)
         if desired is None:
             continue
         ids = ownership.ids[attribute] = [value if isinstance(value, int) else _id_or_name(value, find) for value in desired]
         for number in (*ids, (state or {}).get(attribute)):
-            name = name_of(number) if isinstance(number, int) else None
+            name = _account(entry_of, number, 0) if isinstance(number, int) else None
             if name is not None:
                 ownership.names[attribute, number] = name
     return ownership

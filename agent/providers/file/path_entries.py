@@ -41,10 +41,12 @@ class PathEntry:
 
     def open(self, flags: int = os.O_RDONLY, mode: int = 0o600) -> int:
         """Return a descriptor of the entry; never of a link's target (OSError ELOOP); never blocks."""
-        return os.open(self.name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, mode, dir_fd=self.folder)
+        with _named(self.path):
+            return os.open(self.name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, mode, dir_fd=self.folder)
 
     def readlink(self) -> str:
-        return os.readlink(self.name, dir_fd=self.folder)
+        with _named(self.path):
+            return os.readlink(self.name, dir_fd=self.folder)
 
     @property
     def is_shared(self) -> bool:
@@ -58,6 +60,16 @@ class PathEntry:
         Such a file is not shown, not backed up, and its owner and mode are not touched: the other name may be /etc/shadow.
         """
         return stat.S_ISREG(info.st_mode) and info.st_nlink > 1 and self.is_shared and info.st_uid != os.fstat(self.folder).st_uid
+
+
+@contextmanager
+def _named(path: str) -> Iterator[None]:
+    """Let system errors name a whole path in place of the part that the system was asked for."""
+    try:
+        yield
+    except OSError as err:
+        err.filename = path
+        raise
 
 
 @contextmanager
@@ -90,7 +102,8 @@ async def open_entry_in_thread(path: str) -> AsyncIterator[PathEntry]:
 def _locate(path: str, *, follow: bool) -> tuple[int, str]:
     fd = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        return _walk_path(fd, path, follow, [MAX_LINKS])
+        with _named(path):
+            return _walk_path(fd, path, follow, [MAX_LINKS])
     except ResourceError as err:
         raise ResourceError(f"{path}: {err.message}", hint=err.hint) from err
 
@@ -207,7 +220,8 @@ def remove(entry: PathEntry) -> None:
     if stat.S_ISDIR(info.st_mode):
         shutil.rmtree(entry.name, dir_fd=entry.folder)
     else:
-        os.unlink(entry.name, dir_fd=entry.folder)
+        with _named(entry.path):
+            os.unlink(entry.name, dir_fd=entry.folder)
 
 
 def file_type(info: os.stat_result) -> str:

@@ -8,6 +8,7 @@ import os
 import shlex
 import stat
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from shared.errors import PuppetError, ResourceError
@@ -21,7 +22,7 @@ from .backup import back_up, bucket_of, uses_bucket
 from .context import FileContext
 from .differences import TOO_LARGE, SpooledContent, difference, too_large
 from .inheritance import inherited_rights, lost_rights
-from .inspection import Inspection, desired_ownership, inspect_path, inspect_paths
+from .inspection import Inspection, desired_ownership, forget_selinux, inspect_path, inspect_paths
 from .mounts import refuse_mounts
 from .path_entries import file_type, open_entry, remove, set_mode, set_owner
 from .recursion import children_of
@@ -30,7 +31,6 @@ from .source_metadata import adopt_metadata, metadata_of
 
 NO_DIRECTORY = "Not removing directory; use 'force' to override"
 MAX_FOLDERS = 100_000  # cleared of leftovers in one run
-_SELINUX = ("seluser", "selrole", "seltype", "selrange")
 
 
 class NoSuchAccount(OSError):
@@ -118,10 +118,7 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
                 self._warned = True
                 resource.log("warning", "Cannot manage ownership unless running as root", "owner")
             resource.forget("owner")
-        for attribute in _SELINUX:
-            if resource.wanted(attribute) is not None:
-                resource.log("debug", f"SELinux contexts are not managed here: {attribute} is ignored")
-                resource.forget(attribute)
+        forget_selinux(resource)
         if resource.value_of("ensure") == "present" and resource.wanted("content") and kind not in (None, "file"):
             resource.log("warning", f"Ensure set to :present but file type is {kind} so no content will be synced")
 
@@ -313,17 +310,15 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
         desired_ownership(resource, None).apply_to(resource)
         uid = gid = -1
         current = 0o644
-        try:
-            with open_entry(resource.path, follow=resource.links == "follow") as entry:
-                info = entry.lstat()
-                if info is not None and stat.S_ISREG(info.st_mode):
-                    old = inherited_rights(entry, info)
-                    uid, gid, current = old.uid, old.gid, old.mode
-                    lost = lost_rights(info, old, owner=bool(resource.wanted("owner")), mode=bool(resource.wanted("mode")))
-                    if lost:
-                        resource.log("warning", f"The new file does not take over {lost}: the catalog has to ask for it")
-        except FileNotFoundError:
-            pass  # there is nothing to take over
+        # Where no folder is, there is nothing to take over.
+        with suppress(FileNotFoundError), open_entry(resource.path, follow=resource.links == "follow") as entry:
+            info = entry.lstat()
+            if info is not None and stat.S_ISREG(info.st_mode):
+                old = inherited_rights(entry, info)
+                uid, gid, current = old.uid, old.gid, old.mode
+                lost = lost_rights(info, old, owner=bool(resource.wanted("owner")), mode=bool(resource.wanted("mode")))
+                if lost:
+                    resource.log("warning", f"The new file does not take over {lost}: the catalog has to ask for it")
         owner, group = resource.value_of("owner"), resource.value_of("group")
         if isinstance(owner, int) and self.root:
             uid = owner

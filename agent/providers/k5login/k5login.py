@@ -9,21 +9,17 @@ import stat
 from shared.ral import Provider, State
 from shared.types.k5login import K5login
 
+from ..file.inspection import forget_selinux
 from ..file.path_entries import open_entry, remove, set_mode
 from ..file.replacement import Rights
 from ..parsed.storage import read_file, replace_file
-
-_SELINUX = ("seluser", "selrole", "seltype", "selrange")
 
 
 class K5loginFiles(Provider[K5login], type=K5login, name="k5login"):
     """Writes one principal a line, never through a link that the user has put there."""
 
     async def retrieve(self, resource: K5login) -> State | None:
-        for attribute in _SELINUX:
-            if resource.wanted(attribute) is not None:
-                resource.log("debug", f"SELinux contexts are not managed here: {attribute} is ignored")
-                resource.forget(attribute)
+        forget_selinux(resource)
         return await asyncio.to_thread(_state, str(resource.path))
 
     async def create(self, resource: K5login, state: State | None) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from shared.errors import ResourceError
-from shared.ral import Provider, Providers, Ref, State, Type
+from shared.ral import Origin, Provider, Providers, Ref, State, Type
 from shared.types.resources import NEVER_PURGED, ResourcesMetatype
 
 _PASSED_ON = ("noop", "schedule", "audit", "loglevel", "tag", "require", "subscribe", "before", "notify")
@@ -49,9 +48,8 @@ class ResourcesPurge(Provider[ResourcesMetatype], type=ResourcesMetatype, name="
         for name, state in existing.items():
             if resource.find(Ref(resource.name, name)) is None and name not in managed and self._may_go(resource, name, state):
                 parameters = {"ensure": "absent", **provider.identity(state), **watched, **inherited}
-                removal = resource.child(name, parameters, type=self.types[resource.name])
-                removal.origin = replace(removal.origin, purging=True)
-                removals.append(removal)
+                origin = Origin(tags=resource.origin.tags, purging=True)
+                removals.append(resource.child(name, parameters, origin=origin, type=self.types[resource.name]))
         return removals
 
     def _may_go(self, resource: ResourcesMetatype, name: str, state: Mapping[str, Any]) -> bool:

@@ -32,6 +32,11 @@ def parse_processes(text: str, pattern: str, *, own: int) -> int | None:
     return None
 
 
+def script_has(resource: Service, action: str) -> bool:
+    """Return whether a service's own script can carry out an action, as hasrestart and hasstatus say."""
+    return bool({"restart": resource.hasrestart, "status": resource.hasstatus}.get(action, True))
+
+
 class ServiceProvider(Provider[Service], type=Service, name="base", features=("refreshable",)):
     """
     Needs a `start` command or `binary`; a `status` command or the process table shows what runs.

@@ -11,7 +11,7 @@ from shared.errors import ResourceError
 from shared.ral import Confine, Platform, State, execute
 from shared.types.service import Service
 
-from .base import STATUS_SECONDS, ServiceProvider, Words
+from .base import STATUS_SECONDS, ServiceProvider, Words, script_has
 
 FOLDERS = ("/etc/init.d",)
 NOT_SERVICES = frozenset(
@@ -52,9 +52,7 @@ class Scripts(ServiceProvider, name="scripts"):
         return script_path
 
     async def command(self, resource: Service, action: str) -> Words | None:
-        if (action == "restart" and not resource.hasrestart) or (action == "status" and not resource.hasstatus):
-            return None
-        return [await self.script(resource), action]
+        return [await self.script(resource), action] if script_has(resource, action) else None
 
     async def instances(self) -> Mapping[str, State]:
         names = await asyncio.to_thread(lambda: [name for folder in self.folders for name in scripts_in(Path(folder))])

@@ -9,7 +9,7 @@ from typing import Any
 from shared.ral import Command, State
 from shared.types.service import Service
 
-from .base import STATUS_SECONDS, ServiceProvider, Words
+from .base import STATUS_SECONDS, ServiceProvider, Words, script_has
 
 _LINE = re.compile(r"\s+(.*?)\s*\[\s*(.*)\s*\]")
 
@@ -44,9 +44,7 @@ class Openrc(
     rc_update = Command("/sbin/rc-update")
 
     async def command(self, resource: Service, action: str) -> Words | None:
-        if (action == "restart" and not resource.hasrestart) or (action == "status" and not resource.hasstatus):
-            return None
-        return [self.rc_service.path, resource.name, action]
+        return [self.rc_service.path, resource.name, action] if script_has(resource, action) else None
 
     async def _levels(self) -> dict[str, bool]:
         return parse_status((await self.rc_status("-C", "-a", seconds=STATUS_SECONDS)).text)

@@ -9,7 +9,7 @@ from shared.errors import ResourceError
 from shared.ral import Command, State
 from shared.types.service import Service
 
-from .base import STATUS_SECONDS, Words
+from .base import STATUS_SECONDS, Words, script_has
 from .init import Scripts
 
 
@@ -40,9 +40,7 @@ class Redhat(
         self.suse = suse
 
     async def command(self, resource: Service, action: str) -> Words | None:
-        if (action == "restart" and not resource.hasrestart) or (action == "status" and not resource.hasstatus):
-            return None
-        return [self.service.path, resource.name, action]
+        return [self.service.path, resource.name, action] if script_has(resource, action) else None
 
     async def enablement(self, resource: Service) -> dict[str, Any]:
         output = await self.chkconfig(resource.name, seconds=STATUS_SECONDS, fail=False)

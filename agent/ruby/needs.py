@@ -1,0 +1,103 @@
+"""What modules' Ruby may use of a run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shared.models.catalog import Catalog
+from shared.ral import Platform
+from shared.ruby import RubySettings, find_ruby
+from shared.settings import AgentSettings
+from shared.settings.values import setting_text
+from shared.types import builtin_types
+
+from ..facts.legacy import legacy_facts
+from ..state.runlog import RunLog
+from .process import RubyProcess, RunContext, refuse_setting
+
+READABLE = frozenset(
+    (
+        *("agent_catalog_run_lockfile", "ca_server", "cacrl", "certdir", "certname", "classfile", "client_datadir", "clientbucketdir"),
+        *("confdir", "privatedir", "requestdir", "server_list", "stringify_facts"),
+        *("config", "digest_algorithm", "environment", "environmentpath", "factpath", "hostcert", "hostcrl", "hostprivkey"),
+        *("hostpubkey", "http_proxy_host", "http_proxy_port", "lastrunfile", "lastrunreport", "libdir", "localcacert"),
+        *("logdir", "masterport", "noop", "plugindest", "pluginfactdest", "privatekeydir", "publickeydir", "rundir"),
+        *("runtimeout", "server", "serverport", "show_diff", "splay", "ssldir", "statedir", "statefile"),
+        *("strict", "vardir", "yamldir"),
+    )
+)
+"""The settings that modules may read; none of them is a secret."""
+_OTHER_NAMES = {"serverport": "masterport", "libdir": "plugindest"}
+_NOT_IN_7 = frozenset({"stringify_facts"})  # settings of 3.x, which modules look for
+LOADING = ("RUBYLIB", "RUBYOPT", "GEM_HOME", "GEM_PATH", "BUNDLE_GEMFILE")
+"""Variables that make Ruby load other code."""
+_NOT_INHERITED = (*LOADING, "HOME", "USER", "LOGNAME")
+_ELSEWHERE = "/opt/puppetlabs/puppet/bin:/usr/local/bin"  # where a ruby may be, besides the system's own folders
+
+
+@dataclass(frozen=True, slots=True)
+class RubyNeeds:
+    """
+    What a run gives to modules' Ruby.
+
+    Attributes:
+        facts: the run's.
+        lookup: the run's settings.
+    """
+
+    settings: RubySettings
+    facts: Mapping[str, Any]
+    lookup: AgentSettings
+
+    @classmethod
+    def of(cls, settings: AgentSettings, facts: Mapping[str, Any]) -> RubyNeeds:
+        """Return what the settings of a run say."""
+        return cls(RubySettings(ruby_program(settings), settings.ruby_timeout, settings.ruby_answer, settings.ruby_memory), facts, settings)
+
+    def process(self, libraries: Sequence[Path], log: RunLog, catalog: Catalog | None = None) -> RubyProcess:
+        """Return the run's process, which is not started yet."""
+        return RubyProcess(
+            self.settings,
+            [folder for folder in libraries if folder.is_dir()],
+            RunContext(self._fact, lambda: self.facts, self._setting),
+            log,
+            builtin_types(),
+            environment_for_ruby(os.environ),
+            catalog,
+        )
+
+    def _fact(self, name: str) -> Any:
+        value = Platform(self.facts).fact(name)
+        return legacy_facts(self.facts).get(name) if value is None else value
+
+    def _setting(self, name: str) -> Any:
+        return read_setting(self.lookup, name)
+
+
+def ruby_program(settings: AgentSettings) -> str:
+    """Return the path of the Ruby that the settings name or that is installed; '' for none."""
+    return find_ruby(settings.ruby, also=_ELSEWHERE)
+
+
+def read_setting(settings: AgentSettings, name: str) -> Any:
+    """Return a setting as modules' Ruby reads it, paths as text; raise Unsupported for one that it may not read."""
+    if name not in READABLE:
+        raise refuse_setting(name)
+    if name in _NOT_IN_7:
+        return None
+    if name == "privatedir":
+        return str(settings.ssldir / "private")
+    value = getattr(settings, _OTHER_NAMES.get(name, name), None)
+    if isinstance(value, tuple) and not (value and isinstance(value[0], Path)):
+        return list(value)
+    return setting_text(value) if isinstance(value, Path | tuple) else value
+
+
+def environment_for_ruby(environ: Mapping[str, str], *, without: Sequence[str] = _NOT_INHERITED) -> dict[str, str]:
+    """Return the environment of a process of Ruby: nothing in it makes Ruby load other code, and texts are UTF-8."""
+    inherited = {name: value for name, value in environ.items() if name not in without and not name.startswith("BUNDLE_")}
+    return inherited | {"LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}

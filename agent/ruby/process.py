@@ -1,0 +1,294 @@
+"""One run's process of Ruby: questions to it, and its own about facts, settings and the catalog."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from shared.errors import PuppetError, ResourceError, Unsupported
+from shared.models.catalog import Catalog
+from shared.ral import Ref, Type
+from shared.ral.attributes import Property
+from shared.ruby import RubyChild, RubySettings
+
+from ..state.runlog import RunLog
+from .values import dump_value, load_value
+
+PROGRAM = Path(__file__).with_name("program") / "program.rb"
+NONSENSE = "Ruby answered nonsense"
+FACTER_VERSION = "4.3.0"  # the version of Facter that modules see
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """
+    What modules' Ruby may ask about the run.
+
+    Attributes:
+        fact: returns a fact's value by its name; None: there is none.
+        facts: returns all.
+        setting: returns a setting by its name; raises PuppetError for one that may not be read.
+    """
+
+    fact: Callable[[str], Any]
+    facts: Callable[[], Mapping[str, Any]]
+    setting: Callable[[str], Any]
+
+
+@dataclass(slots=True)
+class RubyResource:
+    """A resource as it was given to Ruby, so that a new process can be given it again."""
+
+    number: int
+    data: dict[str, Any]
+    resource: Type | None = None
+    provider: str = ""  # the name of the one that read it
+
+
+@dataclass(slots=True)
+class RubyReport:
+    """An error that Ruby raised; `lacks` names what only Puppet's own Ruby has."""
+
+    message: str
+    file: str = ""
+    line: int = 0
+    lacks: str = ""
+
+    @classmethod
+    def of(cls, data: Any) -> RubyReport:
+        if not isinstance(data, dict):
+            return cls(NONSENSE)
+        line = data.get("line")
+        return cls(
+            str(data.get("message") or ""), str(data.get("file") or ""), line if isinstance(line, int) else 0, str(data.get("lacks") or "")
+        )
+
+    def error(self, subject: str) -> ResourceError:
+        """Return it as the error of a resource; `subject` is what uses something that is lacking."""
+        place = f" ({self.file}:{self.line})" if self.file else ""
+        if self.lacks:
+            return ResourceError(
+                f"{subject} uses {self.lacks}, which only Puppet's own Ruby has{place}",
+                hint="docs/modules.md says what modules' Ruby finds here.",
+            )
+        return ResourceError(self.message)
+
+
+@dataclass(slots=True)
+class RubyProcess:
+    """
+    One run's Ruby; its child is started when it is first needed, and again after it has died.
+
+    Args:
+        libraries: folders like a module's `lib`.
+        types: the agent's own types, whose attributes Ruby may ask for.
+        builtin_providers: the names of their providers that the agent has itself, by type.
+    """
+
+    settings: RubySettings
+    libraries: Sequence[Path]
+    run: RunContext
+    log: RunLog
+    types: Mapping[str, type[Type]]
+    environ: Mapping[str, str]
+    catalog: Catalog | None = None
+    builtin_providers: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    generation: int = 0  # grows with each child
+    _child: RubyChild | None = None
+    _lock: Any = field(default_factory=threading.RLock)
+    _resources: dict[int, RubyResource] = field(default_factory=dict)
+    _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+
+    # --- questions
+
+    async def asked(self, op: str, *args: Any, subject: str = "The module") -> Any:
+        """Return what Ruby answers, while the event loop goes on; see `ask`. When the caller is cancelled, Ruby is ended."""
+        try:
+            return await asyncio.to_thread(self.ask, op, *args, subject=subject)
+        except asyncio.CancelledError:
+            self.close()
+            raise
+
+    def ask(self, op: str, *args: Any, subject: str = "The module") -> Any:
+        """
+        Return what Ruby answers to an operation. Blocks.
+
+        Raises:
+            ResourceError: Ruby raised an error, or has ended or was ended because it took or answered too much.
+        """
+        with self._lock:
+            child = self._live_child()
+            message = self._exchange(child, {"op": op, "args": dump_value(list(args))})
+        if "value" in message:
+            return load_value(message["value"])
+        raise RubyReport.of(message.get("error")).error(subject)
+
+    def close(self) -> None:
+        """End the process; the next question starts another."""
+        if self._child is not None:
+            self._child.end()
+
+    def _live_child(self) -> RubyChild:
+        if self._child is not None and self._child.alive:
+            return self._child
+        child = self._child = self._started()
+        self.generation += 1
+        self._told(child, "setup", [str(path) for path in self.libraries])
+        known = [entry.data for entry in self._resources.values()]
+        if known:
+            self.log.notice("Ruby is started again")
+            self._told(child, "make", known)
+        return child
+
+    def _started(self) -> RubyChild:
+        try:
+            return RubyChild(self.settings, PROGRAM, environ=self.environ)
+        except PuppetError as err:
+            raise ResourceError(err.message, hint=err.hint) from err
+
+    def _told(self, child: RubyChild, op: str, *args: Any) -> None:
+        message = self._exchange(child, {"op": op, "args": dump_value(list(args))})
+        if "value" not in message:
+            raise RubyReport.of(message.get("error")).error("Ruby")
+
+    def _exchange(self, child: RubyChild, question: dict[str, Any]) -> dict[str, Any]:
+        """Return the last message for a question. An exception in the middle would leave both sides out of step, so it ends the child."""
+        try:
+            child.send(question)
+            before = child.received
+            message = child.receive()
+            while "ask" in message:
+                if child.received - before > self.settings.answer:
+                    raise ResourceError(
+                        f"Ruby logged and asked more than ruby_answer allows ({self.settings.answer} bytes)",
+                        hint="Look for an endless loop in what the module has in Ruby.",
+                    )
+                child.send(self._answer(message))
+                message = child.receive()
+            return message
+        except PuppetError as err:
+            child.end()
+            raise ResourceError(err.message, hint=err.hint) from err
+        except BaseException:
+            child.end()
+            raise
+
+    # --- resources
+
+    def number(self) -> int:
+        """Return a number for a resource."""
+        return next(self._numbers)
+
+    def remember(self, number: int, data: dict[str, Any]) -> RubyResource:
+        """Keep a resource's data, for a process that is started anew."""
+        entry = self._resources[number] = RubyResource(number, data)
+        return entry
+
+    def resource(self, number: int) -> RubyResource | None:
+        """Return the resource of a number."""
+        return self._resources.get(number)
+
+    def numbers(self) -> list[int]:
+        """Return the numbers of all resources."""
+        return list(self._resources)
+
+    # --- Ruby's questions
+
+    def _answer(self, message: dict[str, Any]) -> dict[str, Any]:
+        args = load_value(message.get("args"))
+        method = getattr(self, f"_on_{message['ask']}", None)
+        if method is None or not isinstance(args, list):
+            raise ResourceError(NONSENSE, hint=f"There is no {message['ask']}.")
+        try:
+            return {"value": dump_value(method(*args))}
+        except PuppetError as err:
+            return {"raised": 0, "message": str(err)}
+
+    def _on_log(self, level: str, text: str, source: str) -> None:
+        self.write(level, text, source)
+
+    def write(self, level: str, text: str, source: str) -> None:
+        """Log a line of Ruby's; `source`: a resource's number and perhaps an attribute, or whatever else it is, '' for Puppet."""
+        number, _, attribute = source.partition(" ")
+        entry = self._resources.get(int(number)) if number.isdecimal() else None
+        if entry is not None and entry.resource is not None and entry.resource.surroundings is not None:
+            entry.resource.log(level, text, attribute)
+        elif entry is not None:
+            ref = Ref(entry.data["type"], entry.data["title"])
+            self.log.log(level, text, source=f"/{ref}" + (f"/{attribute}" if attribute else ""))
+        else:
+            self.log.log(level, text, source=source or "Puppet")
+
+    def _on_broken_provider(self, type_name: str, name: str, error: Any) -> None:
+        report = RubyReport.of(error).error(f"The provider {name} of {type_name}")
+        self.log.err(f"Could not load the provider {name} of {type_name}: {report.message}")
+
+    def _on_fact(self, name: str) -> Any:
+        return self.run.fact(name)
+
+    def _on_facts(self) -> Any:
+        return self.run.facts()
+
+    def _on_setting(self, name: str) -> Any:
+        return self.run.setting(name)
+
+    def _on_catalog_version(self) -> Any:
+        return self.catalog.version if self.catalog is not None else None
+
+    def _on_facter_version(self) -> str:
+        return FACTER_VERSION
+
+    def _on_new_id(self) -> int:
+        return self.number()
+
+    def _on_builtin_type(self, name: str) -> Any:
+        declared = self.types.get(name)
+        if declared is None:
+            return None
+        own = [attribute for attribute in declared.declaration.attributes.values() if not attribute.meta]
+        return {
+            "features": list(declared.declaration.features),
+            "providers": sorted(self.builtin_providers.get(name, ())),
+            "attributes": [
+                {
+                    "name": each.name,
+                    "property": isinstance(each, Property),
+                    "namevar": each.namevar,
+                    "many": bool(each.many),
+                    "boolean": each.kind is bool,
+                    "values": [value.value for value in each.values if isinstance(value.value, str)],
+                }
+                for each in own
+            ],
+        }
+
+    def _on_resource(self, type_name: str, title: str) -> Any:
+        wanted = Ref(type_name, title)
+        return next((found for found in self._on_resources() if Ref(found["type"], found["title"]) == wanted), None)
+
+    def _on_resources(self) -> list[dict[str, Any]]:
+        if self.catalog is None:
+            return []
+        return [
+            {"type": str(each.type), "title": each.title, "parameters": _plain(each.parameters)}
+            for each in self.catalog.resources
+            if not each.virtual
+        ]
+
+    def _on_classes(self) -> Any:
+        return list(self.catalog.classes) if self.catalog is not None else []
+
+
+def _plain(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a resource's attributes without those whose values are rich data, which Ruby is not shown."""
+    return {name: value for name, value in parameters.items() if not isinstance(value, dict) or "__ptype" not in value}
+
+
+def refuse_setting(name: str) -> Unsupported:
+    """Return the error for a setting that modules' Ruby may not read."""
+    return Unsupported(f"The setting {name} cannot be read by modules", hint="docs/modules.md lists those that can.")

@@ -1,0 +1,31 @@
+# frozen_string_literal: true
+
+module Bunraku
+  # Parts of Puppet that are read when a module requires them, by the names under which it does.
+  OFFERED = {
+    'puppet/util/inifile' => 'inifile', 'puppet/util/ini_config' => 'inifile', 'puppet/settings/ini_file' => 'inifile',
+    'puppet/provider/parsedfile' => 'parsedfile', 'puppet/util/fileparsing' => 'parsedfile', 'puppet/util/filetype' => 'parsedfile',
+    'puppet/resource_api' => 'resource_api', 'puppet/resource_api/simple_provider' => 'resource_api'
+  }.freeze
+
+  def self.offer(name)
+    part = OFFERED[name.chomp('.rb')]
+    part ? bunraku_require_own(part) : false
+  end
+
+  def self.bunraku_require_own(part)
+    file = File.join(File.dirname(File.realpath(__FILE__)), "#{part}.rb")
+    raise Lacking, part unless File.exist?(file)
+
+    require file
+  end
+end
+
+# Parts that are read when a module names them without requiring them.
+module Puppet
+  autoload(:ResourceApi, File.join(__dir__, 'resource_api.rb'))
+
+  module Util
+    autoload(:NetworkDevice, File.join(__dir__, 'resource_api.rb'))
+  end
+end

@@ -1,0 +1,27 @@
+# frozen_string_literal: true
+
+# Types, providers and facts of modules for the agent that started this program: `ruby program.rb DESCRIPTOR`; see shared/ruby/channel.rb.
+#
+# It has the words with which modules declare and the helpers they call; Puppet's own Ruby is never read.
+
+require_relative 'surroundings'
+require_relative 'wire'
+require_relative 'puppet'
+require_relative 'sensitive'
+require_relative 'util'
+require_relative 'execution'
+require_relative 'values'
+require_relative 'parameter'
+require_relative 'property'
+require_relative 'confine'
+require_relative 'provider'
+require_relative 'resource'
+require_relative 'type'
+require_relative 'facter'
+require_relative 'libraries'
+require_relative 'services'
+require_relative 'builtin'
+require_relative 'snapshot'
+require_relative 'desk'
+
+Bunraku.run(ARGV.shift.to_i, Bunraku::Desk.new) if $PROGRAM_NAME == __FILE__

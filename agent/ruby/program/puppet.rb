@@ -1,0 +1,226 @@
+# frozen_string_literal: true
+
+module Bunraku
+  # Raises an error for what Puppet has and this program does not.
+  module Lacks
+    def const_missing(name)
+      raise Lacking, "#{self}::#{name}"
+    end
+
+    def method_missing(name, *)
+      raise Lacking, "#{self}.#{name}"
+    end
+
+    def respond_to_missing?(*)
+      false
+    end
+  end
+
+  # Puppet's log levels as methods. Who logs is `log_source`: '' is Puppet itself.
+  module Logging
+    LEVELS = %i[debug info notice warning err alert emerg crit].freeze
+
+    LEVELS.each do |level|
+      define_method(level) { |*texts| send_log(level, texts.join(' ')) }
+    end
+
+    def send_log(level, message)
+      Bunraku.desk.log(level.to_s, message.to_s, log_source)
+      nil
+    end
+
+    def log_source
+      ''
+    end
+
+    def log_exception(exception, message = nil, options = {})
+      send_log(options[:level] || :err, message.nil? || message == :default ? exception.message : message)
+    end
+
+    def warn_once(_kind, key, message, *)
+      warning(message) if Bunraku.desk.first?(key)
+    end
+
+    def deprecation_warning(message, key = nil)
+      warn_once('deprecations', key || message, message)
+    end
+
+    def warnonce(message)
+      warn_once('', message, message)
+    end
+
+    def debug_once(message)
+      debug(message) if Bunraku.desk.first?(message)
+    end
+  end
+end
+
+module Puppet
+  extend Bunraku::Lacks
+  extend Bunraku::Logging
+
+  PUPPETVERSION = '7.23.0' # the version that modules see
+
+  # The errors that code raises and rescues by name.
+  class Error < RuntimeError
+    attr_accessor :original, :file, :line
+
+    def initialize(message = nil, original = nil)
+      super(message)
+      @original = original
+    end
+  end
+
+  class DevError < Error; end
+
+  class ResourceError < Error; end
+
+  class ParseError < Error; end
+
+  class ExecutionFailure < Error; end
+
+  class MissingCommand < Error; end
+
+  class << self
+    def [](name)
+      Bunraku.ask('setting', name.to_s)
+    end
+
+    def settings
+      Settings.new
+    end
+
+    def version
+      PUPPETVERSION
+    end
+
+    def features
+      @features ||= Features.new
+    end
+
+    def run_mode
+      RunMode.new
+    end
+
+    def lookup(name, &block)
+      raise Bunraku::Lacking, "Puppet.lookup(:#{name})" unless %i[current_environment root_environment].include?(name) || block
+
+      block ? block.call : Environment.new(self[:environment])
+    end
+
+    def newtype(name, options = {}, &block)
+      Puppet::Type.newtype(name, options, &block)
+    end
+  end
+
+  # What `Puppet.settings` is used for.
+  class Settings
+    def [](name)
+      Puppet[name]
+    end
+
+    def setting(name)
+      Struct.new(:value).new(Puppet[name])
+    end
+
+    def use(*); end
+  end
+
+  # The environment that the catalog is of.
+  Environment = Struct.new(:name) do
+    alias_method :to_s, :name
+  end
+
+  # The agent's mode.
+  class RunMode
+    def name
+      :agent
+    end
+
+    def agent?
+      true
+    end
+
+    def master?
+      false
+    end
+    alias server? master?
+  end
+
+  # What the host can do: `Puppet.features.root?`. Modules add their own, in lib/puppet/feature.
+  class Features
+    def initialize
+      @tests = {}
+      @results = {}
+      add(:posix) { true }
+      add(:root) { Process.euid.zero? }
+      add(:microsoft_windows) { false }
+      add(:selinux) { File.exist?('/sys/fs/selinux/enforce') }
+      add(:manages_symlinks) { true }
+      add(:json) { true }
+    end
+
+    def add(name, options = {}, &block)
+      libraries = [options[:libs]].flatten.compact
+      @results.delete(name.to_sym)
+      @tests[name.to_sym] = lambda do
+        libraries.all? { |library| loads?(library) } && (block.nil? || block.call ? true : false)
+      end
+    end
+
+    # Whether a feature is there; one that is not may come during the run.
+    def present?(name)
+      name = name.to_sym
+      Bunraku.desk.require_library("puppet/feature/#{name}") unless @tests.key?(name)
+      return false unless @tests.key?(name)
+
+      @results[name] ||= @tests[name].call
+    end
+
+    def load
+      nil
+    end
+
+    def respond_to_missing?(name, all = false)
+      name.to_s.end_with?('?') || super
+    end
+
+    def method_missing(name, *args)
+      name.to_s.end_with?('?') ? present?(name.to_s.chomp('?')) : super
+    end
+
+    private
+
+    def loads?(library)
+      require library
+      true
+    rescue LoadError
+      false
+    end
+  end
+
+  # Modules ask whether they run on Windows.
+  module Pops
+    extend Bunraku::Lacks
+  end
+end
+
+# Puppet's translations; here all texts are English.
+module Kernel
+  private
+
+  def _(text)
+    text
+  end
+
+  def n_(one, many, count)
+    count == 1 ? one : many
+  end
+
+  # Puppet's own files are never read, wherever they are installed: a part of Puppet either exists here or does not.
+  alias bunraku_require require
+  def require(name)
+    own = name.to_s.match?(%r{\A(puppet|facter|hiera)(/|\z)}) && !Bunraku.desk&.library?(name.to_s)
+    own ? Bunraku.offer(name.to_s) : bunraku_require(name)
+  end
+end
