@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
@@ -81,6 +81,29 @@ def parse_face(cls: type[F], argv: Sequence[str], *settings: type[Settings]) -> 
     if options.render_as not in cls.renderers:
         raise ConfigError(f"I don't know how to render '{options.render_as}'", hint=f"There are {', '.join(cls.renderers)}.")
     return options, flags
+
+
+def face_command(
+    cls: type[F], usage: str, *settings: type[Settings], if_bare: bool = False
+) -> Callable[[Callable[[F, dict[str, Any]], int]], Callable[[Sequence[str]], int]]:
+    """
+    Make a face's `main` of a function of its options and the settings on its command line.
+
+    Args:
+        usage: what `--help` prints; so does a call without arguments `if_bare`.
+    """
+
+    def with_command_line(run: Callable[[F, dict[str, Any]], int]) -> Callable[[Sequence[str]], int]:
+        def main(argv: Sequence[str]) -> int:
+            options, flags = parse_face(cls, argv, *settings)
+            if options.help or (if_bare and not options.arguments):
+                print(usage)
+                return 0
+            return run(options, flags)
+
+        return main
+
+    return with_command_line
 
 
 def unknown_action(face: str, action: str, actions: Iterable[str]) -> ConfigError:

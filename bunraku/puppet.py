@@ -23,6 +23,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "cert": ("Manage the certificate authority", "bunraku.commands.certificates:cert"),
     "certificate": ("Find, sign and destroy certificates, here or on the CA", "bunraku.commands.certificates:certificate"),
     "config": ("Print and change settings", "bunraku.commands.config:main"),
+    "db": ("Export, import and move all that a store or a PuppetDB holds, show how it is", "bunraku.commands.db:main"),
     "describe": ("Print what resource types have", "bunraku.commands.describe:main"),
     "doc": ("Print references of types, functions and settings", "bunraku.commands.doc:main"),
     "epp": ("Check, render and dump EPP templates", "bunraku.commands.epp:main"),
@@ -34,6 +35,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "node": ("Remove what is kept of nodes that are gone, show how one is classified", "bunraku.commands.node:main"),
     "parser": ("Check manifests", "bunraku.commands.parser:main"),
     "plugin": ("Bring the master's plugins to this machine", "bunraku.commands.plugin:main"),
+    "query": ("Ask a store or a PuppetDB, in PQL", "bunraku.commands.query:main"),
     "report": ("List the last runs of all nodes, send a stored report to the master", "bunraku.commands.report:main"),
     "resource": ("Print and change what is on this system", "bunraku.commands.resource:main"),
     "ssl": ("Get, verify, show and remove this host's key and certificate", "bunraku.commands.ssl:main"),
@@ -41,7 +43,9 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
 
 
 # These take an interruption for an orderly end, as Puppet's do.
-FACES = frozenset({"ca", "catalog", "certificate", "config", "epp", "facts", "generate", "lookup", "node", "parser", "plugin", "report"})
+FACES = frozenset(
+    {"ca", "catalog", "certificate", "config", "db", "epp", "facts", "generate", "lookup", "node", "parser", "plugin", "query", "report"}
+)
 # Those of Puppet that are not here, and what does the same.
 ELSEWHERE: Mapping[str, str] = {
     "module": "Use r10k or g10k to bring modules from Git and the Forge; a module is a folder in a directory of modulepath.",
@@ -50,6 +54,7 @@ ELSEWHERE: Mapping[str, str] = {
     "kick": "Have agents run more often (runinterval), or start puppet agent --onetime on them.",
     "inspect": "Use 'puppet resource TYPE' to see what is on a system, and 'puppet agent --test --noop' to see what would change.",
     "queue": "There are no stored configurations that wait to be written.",
+    "storeconfigs": "'puppet db export' writes what a store or a PuppetDB holds, 'puppet db import' brings it to another one.",
     "key": "Use 'puppet ssl' on the host itself; keys never travel.",
     "status": "Ask a master for /status/v1/simple; 'puppet master --check' says what is wrong with it.",
     "file": "Use 'puppet filebucket' to store and fetch files.",

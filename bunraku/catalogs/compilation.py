@@ -11,7 +11,8 @@ from typing import Any
 
 from agent.facts.builtin.host import Host
 from agent.facts.facter import FactSources, gather
-from master.catalogs.compiler_terminus import trusted_data
+from agent.facts.own import own_facts
+from master.authorization.trusted import trusted_data
 from master.compiler.catalog.wire import wire_catalog
 from master.compiler.codegen.codecache import CodeCache
 from master.compiler.evaluation.compilation import Compilation
@@ -28,7 +29,7 @@ from master.environments.directory_environment import DirectoryEnvironment
 from master.files.code_files import DiskFiles
 from master.ruby import RubyProgram, RubySettings, find_ruby
 from shared.data.richdata import WireDeferred
-from shared.errors import ConfigError, NotFound, PuppetError
+from shared.errors import NotFound, PuppetError
 from shared.indirector import Request, Terminus
 from shared.models.catalog import CATALOG, Catalog
 from shared.models.facts import Facts, permitted_facts
@@ -110,7 +111,7 @@ async def facts_for(host: Host, sources: FactSources, environment: Environment, 
         custom=[*sources.custom, *(folder for module in modules if (folder := module / "lib" / "facter").is_dir())],
     )
     values = await gather(host, sources)
-    return {**values, "clientcert": certname, "clientversion": MODERN.version, "clientnoop": noop}
+    return {**values, **own_facts(certname, MODERN.version, noop=noop)}
 
 
 async def node_for(settings: MasterSettings, name: str) -> Node:
@@ -123,11 +124,9 @@ async def node_for(settings: MasterSettings, name: str) -> Node:
     if settings.node_terminus == "plain":
         return Node(name=name)
     from master.bindings import node_factories
+    from master.termini.registry import built_in_terminus
 
-    factories = node_factories(settings)
-    if settings.node_terminus not in factories:
-        raise ConfigError(f"There is no terminus {settings.node_terminus} for node", hint=f"There are {', '.join(sorted(factories))}.")
-    terminus: Terminus[Node] = factories[settings.node_terminus]()
+    terminus: Terminus[Node] = built_in_terminus("node", node_factories(settings), settings.node_terminus)
     node = await terminus.find(Request(name, settings.environment))
     if node is None:
         raise PuppetError(f"Could not find node {name}", hint="The node terminus does not know it.")

@@ -101,4 +101,5 @@ def _inward(value: Any) -> Value:
             return [_inward(item) for item in value]
         case dict():
             return {key: _inward(item) for key, item in value.items()}
-    return value
+    plain: Value = value
+    return plain

@@ -13,8 +13,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from agent.plugins.loading import plugins_for
+from agent.plugins.loading import Plugins, plugins_for
 from agent.providers.file.context import FileContext
+from agent.ruby.needs import RubyNeeds
 from agent.run.admincommands import CommandFailed, run_command
 from agent.servers.sources import SourceRouter
 from agent.state.runlog import RunLog
@@ -52,6 +53,7 @@ class Prepared:
     head: Catalog
     resources: RalCatalog
     providers: Providers
+    plugins: Plugins
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +85,9 @@ class LocalRun:
         Raises:
             PuppetError: the catalog cannot be applied at all; nothing was changed.
         """
-        plugins = await asyncio.to_thread(plugins_for, catalog, self.libs, self.log)
-        resources = resources_of(
+        plugins = await asyncio.to_thread(plugins_for, catalog, self.libs, self.log, RubyNeeds.of(self.settings, self.facts))
+        resources = await asyncio.to_thread(
+            resources_of,
             catalog,
             plugins.types,
             known=frozenset(KNOWN),
@@ -95,8 +98,7 @@ class LocalRun:
         )
         files = self._files(catalog)
         providers = plugins.providers(files=lambda: files, facts=self.facts)
-        providers.check_named(resources.order)
-        return Prepared(catalog.model_copy(update={"resources": [], "edges": []}), resources, providers)
+        return Prepared(catalog.model_copy(update={"resources": [], "edges": []}), resources, providers, plugins)
 
     async def apply(self, prepared: Prepared, times: dict[str, float]) -> tuple[Report, bool]:
         """Return the report of the run, and whether there was one; `times`: seconds by phase, before the run."""
@@ -108,7 +110,10 @@ class LocalRun:
         applied: ApplyResult | None = None
         completed = False
         if await self._command("prerun_command", self.settings.prerun_command):
-            applied = await self._applied(prepared.resources, prepared.providers)
+            try:
+                applied = await self._applied(prepared.resources, prepared.providers)
+            finally:
+                prepared.plugins.close()
             completed = applied.completed
         completed = await self._command("postrun_command", self.settings.postrun_command) and completed
         return await self._reported(catalog, applied, completed, times), completed

@@ -8,11 +8,10 @@ from typing import Any
 
 from master.environments.directories import Environment
 from shared.data import plainjson, plainyaml
-from shared.errors import BadData, ConfigError, NotFound, PuppetError
+from shared.errors import BadData, NotFound, PuppetError
 from shared.indirector import Request
 from shared.names import valid_certname
 from shared.settings import AgentSettings, MasterSettings
-from shared.wire.dialects import MODERN
 
 
 async def facts_of(
@@ -28,7 +27,7 @@ async def facts_of(
         NotFound: nothing is known of the node. ConfigError: the setting facts_terminus names none. BadName: no node can be called so.
     """
     from agent.facts.builtin.host import Host
-    from agent.facts.configured import fact_sources
+    from agent.run.factsources import fact_sources
 
     from .compilation import facts_for
 
@@ -43,18 +42,15 @@ async def facts_of(
             f"No facts available for target node: {name}",
             hint="It has not sent any to this master, or this is not the master. Give them with --facts FILE (JSON or YAML).",
         )
-    values = await facts_for(Host(), fact_sources(agent), environment, certname=name, noop=agent.noop)
-    return {**values, "clientversion": MODERN.version}
+    return await facts_for(Host(), fact_sources(agent), environment, certname=name, noop=agent.noop)
 
 
 async def _stored(name: str, master: MasterSettings) -> dict[str, Any] | None:
     from master.bindings import facts_factories
+    from master.termini.registry import built_in_terminus
 
-    factories = facts_factories(master)
-    chosen = master.facts_terminus or "yaml"
-    if chosen not in factories:
-        raise ConfigError(f"There is no terminus {chosen} for facts", hint=f"There are {', '.join(sorted(factories))}.")
-    facts = await factories[chosen]().find(Request(name, master.environment))
+    terminus = built_in_terminus("facts", facts_factories(master), master.facts_terminus or "yaml")
+    facts = await terminus.find(Request(name, master.environment))
     return None if facts is None else dict(facts.values)
 
 

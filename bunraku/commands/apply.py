@@ -99,6 +99,9 @@ def main(argv: Sequence[str]) -> int:
         return 0
     settings = load(AgentSettings, section="user", flags=flags)
     master = load(MasterSettings, section="user", flags=flags)
+    if master.given("storeconfigs"):
+        hint = "`puppet apply` neither exports nor collects: set it in the section [server] only."
+        raise ConfigError("Could not set storeconfigs to 'true': that is not supported here", hint=hint)
     make_room(settings)
     logs.set_up_by(settings, foreground=True, ident="puppet-user")
     for sentence in unknown_settings(read(settings.config), MasterSettings, AgentSettings):
@@ -150,7 +153,7 @@ class ApplyCommand:
 
     async def _apply_manifest(self) -> int:
         from agent.facts.builtin.host import Host
-        from agent.facts.configured import fact_sources
+        from agent.run.factsources import fact_sources
         from agent.run.nodename import with_node_name
 
         from ..catalogs.compilation import compile_here, environment_of, external_for, facts_for, node_for
@@ -182,8 +185,8 @@ class ApplyCommand:
 
     async def _apply_document(self) -> int:
         from agent.facts.builtin.host import Host
-        from agent.facts.configured import fact_sources
         from agent.facts.facter import gather
+        from agent.run.factsources import fact_sources
         from agent.run.nodename import with_node_name
 
         from ..catalogs.compilation import environment_of
@@ -225,7 +228,9 @@ class ApplyCommand:
             print(summary_text(report.to_summary(last_run=now, run_mode="user", initial_environment=self.settings.environment)))
         if not completed:
             return 1
-        return max(report.exit_bits, 0) if self.options.detailed_exitcodes else 0
+        if self.options.detailed_exitcodes:
+            return max(report.exit_bits, 0)
+        return 1 if any(resource.fault for resource in prepared.resources.order) else 0  # as for a manifest that does not compile
 
     def _say(self, entry: LogEntry) -> None:
         self.log.log(entry.level, entry.text, source=entry.source or "Puppet", where=entry.where)

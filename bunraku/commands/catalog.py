@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from ..catalogs.compilation import LocalEnvironment, Manifest, environment_of, e
 from ..catalogs.difference import difference
 from ..catalogs.nodes import facts_of, given_facts
 from ..console import complain, printer
-from ..faces import FaceOptions, parse_face
+from ..faces import FaceOptions, face_command
 
 HELP = """Usage: puppet catalog compile [NODE] [--facts FILE] [--profile] [--environment NAME] [--manifest PATH]
        puppet catalog find [NODE] [--catalog_terminus compiler|json|yaml]
@@ -59,12 +58,9 @@ class CatalogOptions(FaceOptions):
     terminus: str | None = maybe_text()
 
 
-def main(argv: Sequence[str]) -> int:
+@face_command(CatalogOptions, HELP, AgentSettings, MasterSettings)
+def main(options: CatalogOptions, flags: dict[str, Any]) -> int:
     """Run `puppet catalog …`; the exit code."""
-    options, flags = parse_face(CatalogOptions, argv, AgentSettings, MasterSettings)
-    if options.help:
-        print(HELP)
-        return 0
     action = options.action
     if options.terminus is not None:  # as the faces of Puppet call the setting
         flags["catalog_terminus"] = options.terminus

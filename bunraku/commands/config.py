@@ -24,8 +24,9 @@ from shared.settings import (
     load,
     setting_text,
 )
+from shared.settings.store import SERVING_DEFAULTS
 
-from ..faces import FaceOptions, parse_face
+from ..faces import FaceOptions, face_command
 
 HELP = """Usage: puppet config print [all | NAME...] [--section main|agent|master|user] [--json | --render-as json]
        puppet config set NAME VALUE [--section SECTION]
@@ -44,12 +45,9 @@ class ConfigOptions(FaceOptions):
     section: str = text(default="main")
 
 
-def main(argv: Sequence[str]) -> int:
+@face_command(ConfigOptions, HELP, AgentSettings, MasterSettings)
+def main(options: ConfigOptions, flags: dict[str, Any]) -> int:
     """Run `puppet config …`; the exit code."""
-    options, flags = parse_face(ConfigOptions, argv, AgentSettings, MasterSettings)
-    if options.help:
-        print(HELP)
-        return 0
     section = options.section
     if section not in conf.SECTIONS:
         raise ConfigError(f"There is no section {section}", hint=f"Sections are {', '.join(sorted(conf.SECTIONS))}.")
@@ -70,7 +68,7 @@ def in_force(section: str, flags: dict[str, Any]) -> dict[str, str]:
     texts: dict[str, str] = {}
     classes: list[type[CommonSettings]] = [MasterSettings, AgentSettings]
     for cls in classes if section != "master" else reversed(classes):
-        settings = load(cls, section=section, flags=flags)
+        settings = load(cls, section=section, flags=flags, application=SERVING_DEFAULTS if section == "master" else None)
         texts |= {name: setting_text(getattr(settings, name)) for name in cls.model_fields}
     texts |= ignored_setting_texts(MasterSettings, section=section, flags=flags)
     texts |= of_environment(load(MasterSettings, section=section, flags=flags))

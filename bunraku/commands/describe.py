@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agent.plugins.loading import Plugins
 from agent.providers import builtin_providers
 from agent.providers.file.context import FileContext
 from agent.servers.dipper import bucket_factory
 from agent.servers.sources import LocalSources
 from agent.state.runlog import RunLog
 from shared.errors import ResourceError
-from shared.process.cli import CommandOptions, flag, parse_options
+from shared.process import log as logs
+from shared.process.cli import CommandOptions, flag, parse_options, text
 from shared.ral import Confine, Param, Platform, Provider, Providers, Type
 from shared.ral.attributes import TypeDeclaration, text_of
-from shared.settings import AgentSettings
+from shared.settings import AgentSettings, MasterSettings, load
 from shared.types import KNOWN, builtin_types
+
+from ..catalogs.moduletypes import facts_here, names_of_types, plugin_folders, plugins_here
 
 HELP = """Usage: puppet describe [--short] [--providers] [--meta] TYPE ...
        puppet describe --list
@@ -29,6 +35,7 @@ Prints what a type is for and its attributes, with the values they take.
   --short, -s        only the attributes' names
   --providers, -p    what its providers need, what they are the default for and which features they have
   --meta, -m         also the attributes that all types have
+  --modulepath FOLDERS  where modules with types are, instead of what the environment says; separated by colons
 
 docs/types.md has all of them, with how each provider is tested."""
 
@@ -44,23 +51,52 @@ class DescribeOptions(CommandOptions):
     short: bool = flag("-s")
     providers: bool = flag("-p")
     meta: bool = flag("-m")
+    modulepath: str = text()
 
 
 def main(argv: Sequence[str]) -> int:
     """Print the descriptions that `argv` asks for; the exit code."""
-    options, _ = parse_options(DescribeOptions, "describe", argv, AgentSettings)
-    if options.list and not options.help:
-        print(type_list())
-        return 0
-    if options.help or not options.arguments:
+    options, flags = parse_options(DescribeOptions, "describe", argv, AgentSettings, MasterSettings)
+    if options.help or not (options.arguments or options.list):
         print(HELP)
         return 0
-    types = builtin_types()
-    for name in options.arguments:
-        if name not in types:
-            raise _unknown(name)
-    print("\n".join(type_description(types[name], providers_of(name), options) for name in options.arguments))
+    settings = load(AgentSettings, section="user", flags=flags)
+    logs.set_up(level=logs.level_of(settings), colour=settings.color)
+    folders = plugin_folders(settings, flags, options.modulepath)
+    names = frozenset(options.arguments) if not options.list else names_of_types(folders)
+    with _types_of(names, folders, settings) as (plugins, facts):
+        if options.list:
+            print(type_list(plugins.types))
+            return 0
+        for name in options.arguments:
+            if name in plugins.broken:
+                raise ResourceError(f"The type {name} cannot be used", hint="The error before says why.")
+            if name not in plugins.types:
+                raise _unknown(name)
+        descriptions = [_description(plugins, name, options, facts) for name in options.arguments]
+    print("\n".join(descriptions))
     return 0
+
+
+@contextmanager
+def _types_of(names: frozenset[str], folders: Sequence[Path], settings: AgentSettings) -> Iterator[tuple[Plugins, Mapping[str, Any]]]:
+    """Yield Puppet's types together with those of the folders that are in `names`, and the facts that these may ask for."""
+    from agent.state.logbridge import print_line
+
+    own = names & names_of_types(folders) - builtin_types().keys()
+    facts = asyncio.run(facts_here(settings)) if own else {}
+    plugins = plugins_here(own, folders, settings, facts, RunLog(level="warning", printers=[print_line]))
+    try:
+        yield plugins, facts
+    finally:
+        plugins.close()
+
+
+def _description(plugins: Plugins, name: str, options: DescribeOptions, facts: Mapping[str, Any]) -> str:
+    if name in builtin_types():
+        return type_description(builtin_types()[name], providers_of(name), options)
+    files = _no_files(plugins.log)
+    return type_description(plugins.types[name], plugins.providers(files=lambda: files, facts=facts).of(name), options)
 
 
 def _unknown(name: str) -> ResourceError:
@@ -72,15 +108,19 @@ def _unknown(name: str) -> ResourceError:
 def providers_of(type_name: str, platform: Platform | None = None) -> Sequence[Provider[Any]]:
     """Return all providers of a type, whether they fit or not; what some of them can do depends on the platform."""
     log, host_platform = RunLog(), platform or Platform()
-    files = FileContext(sources=LocalSources(), buckets=bucket_factory(Path("/nonexistent")), log=log)  # nothing is read or kept
+    files = _no_files(log)
     run = Providers({}, host_platform)
     makers = builtin_providers(log=log, files=lambda: files, providers=lambda: run, types=builtin_types(), platform=host_platform)
     return makers[type_name]() if type_name in makers else ()
 
 
-def type_list() -> str:
+def _no_files(log: RunLog) -> FileContext:
+    """Return what providers of files are made with; nothing is read or kept."""
+    return FileContext(sources=LocalSources(), buckets=bucket_factory(Path("/nonexistent")), log=log)
+
+
+def type_list(types: Mapping[str, type[Type]]) -> str:
     """Return the types, one a line, each with the beginning of its text."""
-    types = builtin_types()
     lines = (f"{name:<18} - {textwrap.shorten(types[name].declaration.doc, _SUMMARY, placeholder=' ...')}" for name in sorted(types))
     return "These are the types known to puppet:\n" + "\n".join(lines)
 
@@ -130,7 +170,8 @@ def _provider(provider: Provider[Any]) -> str:
 
 
 def _own_doc(provider: Provider[Any]) -> str:
-    return (provider.__doc__ or "").strip().partition("\n\n")[0]
+    text = provider.doc if provider.doc is not None else provider.__doc__ or ""
+    return text.strip().partition("\n\n")[0]
 
 
 def _needs(confine: Iterable[Confine]) -> str:

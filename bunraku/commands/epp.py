@@ -29,7 +29,7 @@ from shared.settings import AgentSettings, MasterSettings, load
 from ..catalogs.compilation import LocalEnvironment, Manifest, environment_of, external_for, node_for
 from ..catalogs.nodes import facts_of, given_facts
 from ..console import complain, printer, say
-from ..faces import FaceOptions, parse_face
+from ..faces import FaceOptions, face_command
 
 HELP = """Usage: puppet epp validate [TEMPLATE...] [-e SOURCE] [--continue_on_error]
        puppet epp render [TEMPLATE...] [-e SOURCE] [--values CODE] [--values_file FILE] [--facts FILE] [--node NAME] [--no-header]
@@ -65,12 +65,9 @@ class EppOptions(FaceOptions):
     pretty: bool = flag()
 
 
-def main(argv: Sequence[str]) -> int:
+@face_command(EppOptions, HELP, AgentSettings, MasterSettings)
+def main(options: EppOptions, flags: dict[str, Any]) -> int:
     """Run `puppet epp …`; the exit code."""
-    options, flags = parse_face(EppOptions, argv, AgentSettings, MasterSettings)
-    if options.help:
-        print(HELP)
-        return 0
     action = options.action
     agent = load(AgentSettings, section="user", flags=flags)
     master = load(MasterSettings, section="user", flags=flags)

@@ -11,27 +11,31 @@ from pathlib import Path
 from typing import Any
 
 from agent.facts.builtin.host import Host
-from agent.facts.configured import fact_sources
 from agent.facts.facter import FactSources, gather
 from agent.facts.known import Known
 from agent.facts.legacy import legacy_facts
+from agent.facts.own import own_facts, puppet_facts
+from agent.run.factsources import fact_sources
 from agent.run.nodename import with_node_name
+from shared.errors import ConfigError, NotFound
 from shared.indirector import Request
 from shared.indirector.rest import Rest
 from shared.models.facts import FACTS, Facts
+from shared.names import valid_certname
 from shared.process import log as logs
-from shared.process.cli import flag, maybe_text, texts
-from shared.settings import AgentSettings, load
+from shared.process.cli import flag, maybe_text, text, texts
+from shared.settings import AgentSettings, MasterSettings, load
 from shared.wire.dialects import MODERN
 
-from ..faces import DataFaceOptions, parse_face, render
+from ..faces import DataFaceOptions, face_command, render
 
 HELP = """Usage: puppet facts [show] [NAME...] [--value-only] [--json | --yaml | --render-as json|yaml|s] [--show-legacy]
-       puppet facts find [NODE]
+       puppet facts find [NODE] [--terminus puppetdb|yaml|json]
        puppet facts upload
 
 show prints this machine's facts, or those of the names given (os.name reaches into a structure), as JSON unless asked otherwise;
---value-only: of one name the bare value. find prints them as a master gets them. upload sends them to the master.
+--value-only: of one name the bare value. find prints them as a master gets them; with --terminus, on a master, those that
+it keeps of a node. upload sends them to the master.
 
   --external-dir DIR    external facts from there, and not from the system's folders; may be given several times
   --custom-dir DIR      more custom facts; may be given several times
@@ -54,21 +58,23 @@ class FactsOptions(DataFaceOptions):
     custom_dir: tuple[str, ...] = texts()
     show_legacy: bool = flag()
     value_only: bool = flag()
+    terminus: str = text()
     cache: bool = flag(default=True, negatable=True)
     block: bool = flag(default=True, negatable=True)
 
 
-def main(argv: Sequence[str]) -> int:
+@face_command(FactsOptions, HELP, AgentSettings, MasterSettings)
+def main(options: FactsOptions, flags: dict[str, Any]) -> int:
     """Run `puppet facts …`; the exit code."""
-    options, flags = parse_face(FactsOptions, argv, AgentSettings)
-    if options.help:
-        print(HELP)
-        return 0
     settings = load(AgentSettings, section="user", flags=flags)
     logs.set_up(level=logs.level_of(settings))
     action, names = (options.action, options.names) if options.arguments else ("show", ())
     if action == "upload":
         return _upload(load(AgentSettings, section="agent", flags=flags))
+    if action == "find" and options.terminus not in ("", "facter"):
+        stored = asyncio.run(_stored(flags, options.terminus, names[0] if names else settings.node_name_value))
+        print(render(stored, options.as_yaml))
+        return 0
     if action == "find":
         print(render(asyncio.run(_found(settings, names[0] if names else settings.node_name_value)), options.as_yaml))
         return 0
@@ -93,7 +99,7 @@ def _sources(settings: AgentSettings, options: FactsOptions | None = None) -> Fa
 
 
 async def _values(settings: AgentSettings, options: FactsOptions) -> dict[str, Any]:
-    return await gather(Host(), _sources(settings, options))
+    return {**await gather(Host(), _sources(settings, options)), **puppet_facts(MODERN.version)}
 
 
 def _facts_text(values: Mapping[str, Any], names: Sequence[str], options: FactsOptions) -> str:
@@ -111,8 +117,23 @@ def _facts_text(values: Mapping[str, Any], names: Sequence[str], options: FactsO
 
 async def _found(settings: AgentSettings, name: str) -> dict[str, Any]:
     values = await gather(Host(), _sources(settings))
-    own = {"clientcert": settings.certname, "clientversion": MODERN.version, "clientnoop": settings.noop}
+    own = own_facts(settings.certname, MODERN.version, noop=settings.noop)
     return {"name": name, "values": {**values, **own}, "timestamp": datetime.now(UTC).astimezone().isoformat()}
+
+
+async def _stored(flags: Mapping[str, Any], terminus: str, name: str) -> Any:
+    """Return the facts of a node that a master keeps, as plain data; NotFound."""
+    from master.bindings import facts_factories  # all of the master, which the other actions do not need
+    from shared.settings.master import settings_beside_master
+
+    settings = settings_beside_master(flags)
+    factories = facts_factories(settings)
+    if terminus not in factories:
+        raise ConfigError(f"There is no terminus {terminus} for facts", hint=f"There are {', '.join(sorted(factories))}, and facter.")
+    facts = await factories[terminus]().find(Request(valid_certname(name.lower()), settings.environment))
+    if facts is None:
+        raise NotFound(f"Could not find facts for {name}")
+    return facts.to_data(MODERN)
 
 
 def _upload(settings: AgentSettings) -> int:

@@ -10,7 +10,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -296,9 +296,7 @@ def moment(text: str, name: str) -> datetime | None:
     if not text:
         return None
     match = _DATE.fullmatch(text.strip())
-    try:
+    with suppress(ValueError):
         if match:
             return datetime(*(int(part or 0) for part in match.groups())).astimezone(UTC)  # type: ignore[arg-type]
-    except ValueError:
-        pass
     raise BadRequest(f"Error while parsing '{name}'", hint="Write YYYY-MM-DD, or YYYY-MM-DD HH:MM:SS.")

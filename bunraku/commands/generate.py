@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from master.files.code_files import DiskFiles
 from master.module_types.generated import FOLDER, generated_manifest
@@ -18,7 +19,7 @@ from shared.process.cli import flag, text
 from shared.settings import MasterSettings, load
 
 from ..catalogs.compilation import environment_of, modules_of
-from ..faces import FaceOptions, parse_face
+from ..faces import FaceOptions, face_command
 
 HELP = """Usage: puppet generate types [--environment NAME] [--force] [--format pcore]
 
@@ -37,12 +38,9 @@ class GenerateOptions(FaceOptions):
     force: bool = flag()
 
 
-def main(argv: Sequence[str]) -> int:
+@face_command(GenerateOptions, HELP, MasterSettings, if_bare=True)
+def main(options: GenerateOptions, flags: dict[str, Any]) -> int:
     """Run `puppet generate …`; the exit code."""
-    options, flags = parse_face(GenerateOptions, argv, MasterSettings)
-    if options.help or not options.arguments:
-        print(HELP)
-        return 0
     if options.action != "types":
         raise options.unknown_action(("types",))
     options.exactly(0)

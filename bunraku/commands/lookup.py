@@ -11,9 +11,9 @@ from typing import Any
 
 from master.compiler.evaluation.compilation import Compilation
 from master.compiler.host import LookupArguments, NotFoundInData
-from master.compiler.types.base import PuppetType
 from master.compiler.types.notation.parse import parse_type
 from master.compiler.values.core import Value, entries
+from master.compiler.values.puppet_type import PuppetType
 from master.compiler.values.text import to_s
 from master.hiera import Explainer, merge_of
 from master.hiera.merging import STRATEGIES, require_type

@@ -1,10 +1,10 @@
-"""`puppet node clean|find`. Source: command line reference 2.11."""
+"""`puppet node clean|deactivate|find|status`. Source: command line reference 2.11."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +15,12 @@ from master.ca.registry import CertificateRegistry
 from master.ca.setup import bootstrap
 from master.environments.directories import Environments
 from master.environments.settings import environment_settings
+from master.puppetdb.client import QUERY_PATH, PuppetDbClient
+from master.puppetdb.configured import puppetdb_client
+from master.puppetdb.termini import PuppetDbNodes
 from master.termini.node import WithFacts
 from master.termini.registry import TerminusRegistry
+from shared.data import plainjson
 from shared.errors import ConfigError, NotFound, PuppetError
 from shared.indirector import Request
 from shared.models.node import NODE
@@ -24,24 +28,36 @@ from shared.models.report import REPORT
 from shared.names import valid_certname
 from shared.process import log as logs
 from shared.process.cli import text
-from shared.settings import MasterSettings, load
+from shared.settings import MasterSettings
+from shared.settings.master import settings_beside_master
 from shared.wire.dialects import MODERN
 
-from ..faces import DataFaceOptions, parse_face, render
+from ..faces import DataFaceOptions, face_command, render
 from .certificates import place_for
 
 log = logging.getLogger("puppet.node")
 
 HELP = """Usage: puppet node clean NAME...
+       puppet node deactivate NAME... [--json | --yaml | --render-as json|yaml]
        puppet node find NAME [--terminus TERMINUS] [--json | --yaml | --render-as json|yaml]
+       puppet node status NAME... [--json | --yaml | --render-as json|yaml]
 
 On a master.
 
-  clean    what is kept of nodes that are gone: certificates are revoked and removed where the CA is; facts, cached nodes and stored
-           reports are removed
-  find     environment, classes and parameters of a node, as its catalog is compiled with them: what the classifier says, facts below it
+  clean       what is kept of nodes that are gone: certificates are revoked and removed where the CA is; facts, cached nodes and stored
+              reports are removed; with storeconfigs the nodes are deactivated as well
+  deactivate  in the PuppetDB of puppetdb.conf: nobody collects any more what these nodes exported
+  find        environment, classes and parameters of a node, as its catalog is compiled with them: what the classifier says, facts below it
+  status      whether nodes are active in the PuppetDB, and since when it has their catalog and facts
 
 Exit codes: 0; 1 when something could not be done, or there is no such node."""
+
+
+_NO_NAMES = {
+    "clean": "At least one node should be passed",
+    "deactivate": "Please provide at least one node for deactivation",
+    "status": "Please provide at least one node",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,28 +69,84 @@ class NodeOptions(DataFaceOptions):
     terminus: str = text()
 
 
-def main(argv: Sequence[str]) -> int:
+@face_command(NodeOptions, HELP, MasterSettings)
+def main(options: NodeOptions, flags: dict[str, Any]) -> int:
     """Run `puppet node …`; the exit code."""
-    options, flags = parse_face(NodeOptions, argv, MasterSettings)
-    if options.help:
-        print(HELP)
-        return 0
     action = options.action
-    settings = load(MasterSettings, section="master", flags=flags)
+    settings = settings_beside_master(flags)
     logs.set_up(level=logs.level_of(settings), colour=settings.color)
     if action == "find":
         (name,) = options.exactly(1)
         node = asyncio.run(classified_node(valid_certname(name.lower()), settings, options.terminus))
         print(render(node, not options.as_json))
         return 0
-    if action != "clean":
-        raise options.unknown_action(("find", "clean"))
+    if action not in ("clean", "deactivate", "status"):
+        raise options.unknown_action(("clean", "deactivate", "find", "status"))
     if not options.names:
-        raise ConfigError("At least one node should be passed", hint="puppet node clean NAME...")
+        raise ConfigError(_NO_NAMES[action], hint=f"puppet node {action} NAME...")
     names = [valid_certname(name.lower()) for name in options.names]  # all of them, before anything is done
+    if action == "deactivate":
+        if not (options.as_json or options.as_yaml):
+            return asyncio.run(deactivate(names, puppetdb_client(settings)))
+        uuids: dict[str, str] = {}
+        code = asyncio.run(deactivate(names, puppetdb_client(settings), uuids.__setitem__))
+        print(render(uuids, options.as_yaml))
+        return code
+    if action == "status":
+        statuses = asyncio.run(node_statuses(names, puppetdb_client(settings)))
+        if options.as_json or options.as_yaml:
+            print(render(statuses, options.as_yaml))
+        elif statuses:
+            print("\n\n".join(map(status_text, statuses)))
+        return 0 if len(statuses) == len(names) else 1
     place, stored = place_for(flags), StoredNodes(settings)
     failed = [name for name in names if not clean_node(name, place, stored)]
     return 1 if failed else 0
+
+
+def print_submission(name: str, uuid: str) -> None:
+    """Print that a node is deactivated."""
+    print(f"Submitted 'deactivate node' for {name} with UUID {uuid}")
+
+
+async def deactivate(names: Sequence[str], client: PuppetDbClient, on_submission: Callable[[str, str], None] = print_submission) -> int:
+    """Deactivate nodes in a PuppetDB; the exit code. The first that fails ends it: SubmissionFailed."""
+    nodes, code = PuppetDbNodes(client), 0
+    for name in names:
+        uuid = await nodes.destroy(Request(name))
+        if uuid is None:
+            code = 1  # the log says why: soft_write_failure is set
+        else:
+            on_submission(name, uuid)
+    return code
+
+
+async def node_statuses(names: Sequence[str], client: PuppetDbClient) -> list[dict[str, Any]]:
+    """Return what a PuppetDB says of nodes; those of which it says nothing are left out, and logged."""
+    statuses = []
+    for name in names:
+        try:
+            answer = await client.get(f"{QUERY_PATH}/nodes/{name}")
+            if not answer.is_success:
+                raise PuppetError(answer.problem)
+            status: dict[str, Any] = plainjson.loads(answer.body)
+        except PuppetError as err:
+            log.error("Could not retrieve status for %s: %s", name, err.message)
+        else:
+            statuses.append(status)
+    return statuses
+
+
+def status_text(status: Mapping[str, Any]) -> str:
+    """Return what a PuppetDB says of a node, for people."""
+    state = "Currently active"
+    if status.get("deactivated"):
+        state = f"Deactivated at {status['deactivated']}"
+    elif status.get("expired"):
+        state = f"Expired at {status['expired']}"
+    times = [(what, status.get(f"{what.lower()}_timestamp")) for what in ("Catalog", "Facts")]
+    lines = [f"Last {what.lower()}: {time}" if time else f"No {what.lower()} received" for what, time in times]
+    return "\n".join([str(status.get("certname", "")), state, *lines])
 
 
 async def classified_node(name: str, settings: MasterSettings, terminus: str = "") -> Any:
@@ -91,7 +163,7 @@ async def classified_node(name: str, settings: MasterSettings, terminus: str = "
 def clean_node(name: str, place: CaSite, stored: StoredNodes) -> bool:
     """Remove all that is kept of a node; whether all that could be done."""
     done = _without_certificates(name, place)
-    for what, forget in (("facts", stored.forget_facts), ("cached node", stored.forget_node), ("reports", stored.forget_reports)):
+    for what, forget in stored.parts():
         try:
             asyncio.run(forget(name))
         except (PuppetError, OSError) as err:
@@ -124,9 +196,23 @@ class StoredNodes:
     def __init__(self, settings: MasterSettings) -> None:
         self.settings = settings
         registry = choice_of(settings)
+        self._puppetdb = PuppetDbNodes(puppetdb_client(settings)) if settings.storeconfigs else None
         self._facts = facts_binding(settings, registry)
         self._node_cache = registry.cache(NODE, node_factories(settings), settings.node_cache_terminus or "yaml")
         self._reports = registry.terminus(REPORT, report_factories(settings), "processor")
+
+    def parts(self) -> Iterable[tuple[str, Callable[[str], Coroutine[Any, Any, None]]]]:
+        """Yield what is kept, with the function that removes it for a node."""
+        yield "facts", self.forget_facts
+        yield "cached node", self.forget_node
+        yield "reports", self.forget_reports
+        if self._puppetdb is not None:
+            yield "node in the PuppetDB", self.deactivate
+
+    async def deactivate(self, name: str) -> None:
+        """PuppetError: no server of the PuppetDB takes it."""
+        assert self._puppetdb is not None
+        await self._puppetdb.destroy(Request(name, self.settings.environment))
 
     async def forget_facts(self, name: str) -> None:
         """PuppetError, OSError: they cannot be removed."""

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from master.compiler.syntax.checker import Diagnostic
 from master.compiler.syntax.dump import as_data, notation_of
@@ -19,7 +20,7 @@ from shared.errors import Location, ParseError, PuppetError, Unsupported
 from shared.process.cli import flag, maybe_text, text
 from shared.settings import MasterSettings, load
 
-from ..faces import FaceOptions, parse_face
+from ..faces import FaceOptions, face_command
 
 HELP = """Usage: puppet parser validate [FILE | FOLDER...] [-e SOURCE] [--epp] [--json | --render-as json]
        puppet parser dump [FILE | FOLDER...] [-e SOURCE] [--format pn|json] [--pretty] [--validate] [--epp]
@@ -45,12 +46,9 @@ class ParserOptions(FaceOptions):
     validate: bool = flag(negatable=True)
 
 
-def main(argv: Sequence[str]) -> int:
+@face_command(ParserOptions, HELP, MasterSettings, if_bare=True)
+def main(options: ParserOptions, flags: dict[str, Any]) -> int:
     """Run `puppet parser …`; the exit code."""
-    options, flags = parse_face(ParserOptions, argv, MasterSettings)
-    if options.help or not options.arguments:
-        print(HELP)
-        return 0
     if options.action == "dump":
         return dump(options, load(MasterSettings, section="user", flags=flags))
     if options.action != "validate":

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from agent.run.retrieval import sync_plugins
 from shared.errors import PuppetError
 from shared.process import log as logs
 from shared.settings import AgentSettings, load
 
-from ..faces import FaceOptions, parse_face
+from ..faces import FaceOptions, face_command
 from ..peer import open_wiring
 
 log = logging.getLogger("puppet.agent")
@@ -31,12 +31,9 @@ class PluginOptions(FaceOptions):
     face = "plugin"
 
 
-def main(argv: Sequence[str]) -> int:
+@face_command(PluginOptions, HELP, AgentSettings)
+def main(options: PluginOptions, flags: dict[str, Any]) -> int:
     """Run `puppet plugin …`; the exit code."""
-    options, flags = parse_face(PluginOptions, argv, AgentSettings)
-    if options.help:
-        print(HELP)
-        return 0
     if options.action != "download":
         raise options.unknown_action(["download"])
     settings = load(AgentSettings, section="agent", flags=flags)

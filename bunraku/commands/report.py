@@ -23,7 +23,7 @@ from shared.process.cli import flag, maybe_text
 from shared.process.log import escape_controls
 from shared.settings import AgentSettings, MasterSettings, load
 
-from ..faces import FaceOptions, parse_face
+from ..faces import FaceOptions, face_command
 from ..peer import open_wiring
 
 HELP = """Usage: puppet report list [--failed] [--silent-for TIME] [--json]
@@ -55,12 +55,9 @@ class ReportOptions(FaceOptions):
     silent_for: str | None = maybe_text()
 
 
-def main(argv: Sequence[str]) -> int:
+@face_command(ReportOptions, HELP, AgentSettings, MasterSettings)
+def main(options: ReportOptions, flags: dict[str, Any]) -> int:
     """Run `puppet report …`; the exit code."""
-    options, flags = parse_face(ReportOptions, argv, AgentSettings, MasterSettings)
-    if options.help:
-        print(HELP)
-        return 0
     if options.action == "list":
         return print_last_runs(options, load(MasterSettings, section="master", flags=flags), datetime.now(UTC))
     if options.action != "submit":

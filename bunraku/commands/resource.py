@@ -10,7 +10,8 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -22,11 +23,13 @@ from shared.data import plainyaml
 from shared.errors import PuppetError, ResourceError, Unsupported, text_with_hint
 from shared.filesystem.textdiff import Differ
 from shared.process import log as logs
-from shared.process.cli import CommandOptions, flag, parse_options, texts
+from shared.process.cli import CommandOptions, flag, parse_options, text, texts
 from shared.ral import ABSENT, Provider, Providers, State, Type, displayed
 from shared.ral.catalog import RalCatalog
-from shared.settings import AgentSettings, load
+from shared.settings import AgentSettings, MasterSettings, load
 from shared.types import builtin_types
+
+from ..catalogs.moduletypes import facts_here, names_of_types, plugin_folders, plugins_here
 
 log = logging.getLogger("puppet.resource")
 
@@ -39,6 +42,7 @@ With attributes they are set first, as a run would; what is printed is how it is
   --to_yaml, -y         print YAML
   --param P, -p         also print this parameter; may be given several times
   --types, -t           print the types
+  --modulepath FOLDERS  where modules with types are, instead of what the environment says; separated by colons
   --edit, -e            open what would be printed in $EDITOR, and apply what it has become
   --noop                only say what would be changed
   --verbose, --debug    say more
@@ -61,6 +65,7 @@ class ResourceOptions(CommandOptions):
     to_yaml: bool = flag("-y")
     types: bool = flag("-t")
     edit: bool = flag("-e")
+    modulepath: str = text()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +85,7 @@ class PrintedResource:
 
 def parse(argv: Sequence[str]) -> tuple[ResourceOptions, dict[str, Any]]:
     """Return the options of a command line, and the settings in it; ConfigError for an option that does not exist."""
-    return parse_options(ResourceOptions, "resource", argv, AgentSettings, arguments_only_after=2)
+    return parse_options(ResourceOptions, "resource", argv, AgentSettings, MasterSettings, arguments_only_after=2)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -91,19 +96,20 @@ def main(argv: Sequence[str]) -> int:
         return 0
     settings = load(AgentSettings, section="user", flags=flags)
     logs.set_up(level=logs.level_of(settings), colour=settings.color)
-    if options.types:
-        print("\n".join(sorted(builtin_types())))
-        return 0
     try:
-        resources = asyncio.run(ResourceCommand(options, settings, logs.level_of(settings)).run())
+        folders = plugin_folders(settings, flags, options.modulepath)
+        if options.types:
+            print("\n".join(sorted({*builtin_types(), *names_of_types(folders)})))
+            return 0
+        resources = asyncio.run(ResourceCommand(options, settings, logs.level_of(settings), folders).run())
     except PuppetError as err:
         log.error("Could not run: %s", text_with_hint(err))
         return 1
-    text = render(options.arguments[0].lower(), resources, options.to_yaml)
+    printed = render(options.arguments[0].lower(), resources, options.to_yaml)
     if options.edit and not options.to_yaml:
-        return edit_and_apply(text)
-    if text:
-        print(text)
+        return edit_and_apply(printed)
+    if printed:
+        print(printed)
     return 0
 
 
@@ -137,13 +143,16 @@ def edit_and_apply(text: str) -> int:
 class ResourceCommand:
     """One `puppet resource`."""
 
-    def __init__(self, options: ResourceOptions, settings: AgentSettings, level: str) -> None:
+    def __init__(self, options: ResourceOptions, settings: AgentSettings, level: str, folders: Sequence[Path] = ()) -> None:
         from agent.state.logbridge import print_line
 
         self.options = options
         self.settings = settings
+        self.folders = folders  # like a module's `lib`
         self.log = RunLog(level=level, printers=[lambda line: None if line.message.startswith("Applied catalog in ") else print_line(line)])
         self.providers: Providers | None = None
+        self.facts: dict[str, Any] | None = None
+        self.plugins: Plugins | None = None
 
     async def run(self) -> list[PrintedResource]:
         """
@@ -152,23 +161,35 @@ class ResourceCommand:
         Raises:
             ResourceError: no such type or attribute, or it cannot be listed.
         """
-        cls, name, assignments = self._parse_arguments()
+        try:
+            return await self._run()
+        finally:
+            if self.plugins is not None:
+                await asyncio.to_thread(self.plugins.close)
+
+    async def _run(self) -> list[PrintedResource]:
+        cls, name, assignments = await self._parse_arguments()
         self.providers = await self._providers()
         if name is None:
             return await self._all(cls)
         if assignments:
-            await self._change(cls(name, assignments))
-        provider = self.providers.for_resource(cls(name, {key: value for key, value in assignments.items() if key == "provider"}))
-        return [await self._read_one(cls, name, provider, assignments)]
+            resource = await asyncio.to_thread(cls, name, assignments)
+            await self._change(resource)
+            if cls.declaration.name not in builtin_types() and resource.handler is not None:
+                # A provider in Ruby may know what it did only of the resource with which it did it.
+                state = await resource.handler.retrieve(resource)
+                return [self._printed(cls, name, resource.handler, {"ensure": ABSENT} if state is None else state, resource)]
+        elif (existing := await self._listed(cls, name)) is not None:
+            return [existing]
+        chooser = await asyncio.to_thread(cls, name, {key: value for key, value in assignments.items() if key == "provider"})
+        return [await self._read_one(cls, name, self.providers.for_resource(chooser), assignments)]
 
-    def _parse_arguments(self) -> tuple[type[Type], str | None, dict[str, str]]:
+    async def _parse_arguments(self) -> tuple[type[Type], str | None, dict[str, str]]:
         """Type, name and attributes of the command line."""
         if not self.options.arguments:
             raise ResourceError("You must specify the type to display")
         type_name, *rest = self.options.arguments
-        cls = builtin_types().get(type_name.lower())
-        if cls is None:
-            raise ResourceError(f"Could not find type {type_name}", hint="`puppet resource --types` names those that there are.")
+        cls = builtin_types().get(type_name.lower()) or await self._module_type(type_name)
         if rest and not rest[0].strip():
             raise ResourceError("The name must not be empty")
         assignments: dict[str, str] = {}
@@ -184,15 +205,29 @@ class ResourceCommand:
             raise ResourceError(_NO_LIST[type_name.lower()])
         return cls, (rest[0] if rest else None), assignments
 
+    async def _plugins(self, type_name: str) -> Plugins:
+        """Return a type with its providers, of Puppet or of a module."""
+        if self.plugins is None:
+            if self.facts is None:
+                self.facts = await facts_here(self.settings)
+            self.plugins = await asyncio.to_thread(plugins_here, frozenset((type_name,)), self.folders, self.settings, self.facts, self.log)
+        return self.plugins
+
+    async def _module_type(self, type_name: str) -> type[Type]:
+        name = type_name.lower()
+        plugins = await self._plugins(name) if name in names_of_types(self.folders) else None
+        if plugins is None or (name not in plugins.types and name not in plugins.broken):
+            raise ResourceError(f"Could not find type {type_name}", hint="`puppet resource --types` names those that there are.")
+        if name in plugins.broken:
+            raise ResourceError(f"The type {name} cannot be used")  # why has been said
+        return plugins.types[name]
+
     async def _providers(self) -> Providers:
-        from agent.facts.builtin.host import Host
-        from agent.facts.configured import fact_sources
-        from agent.facts.facter import gather
         from agent.providers.file.context import FileContext
         from agent.servers.dipper import bucket_factory
         from agent.servers.sources import LocalSources
 
-        facts = await gather(Host(), fact_sources(self.settings))
+        plugins = await self._plugins(self.options.arguments[0].lower())
         buckets = bucket_factory(self.settings.clientbucketdir, report=lambda level, message: self.log.log(level, message))
         files = FileContext(
             sources=LocalSources(),
@@ -201,39 +236,55 @@ class ResourceCommand:
             show_diff=self.settings.show_diff,
             differ=Differ.of(self.settings),
         )
-        return Plugins((), builtin_types(), {}, self.log).providers(files=lambda: files, facts=facts)
+        return plugins.providers(files=lambda: files, facts=self.facts or {})
 
     # --- reading
 
     async def _all(self, cls: type[Type]) -> list[PrintedResource]:
         """Everything of a type: of its default provider first, then of those that look elsewhere; of two with one name the first counts."""
         by_title: dict[str, PrintedResource] = {}
-        for provider in self._sources(cls.declaration.name):
+        refused: list[Unsupported] = []
+        sources = self._sources(cls.declaration.name)
+        for provider in sources:
             try:
                 existing = await provider.instances()
-            except Unsupported:
+            except Unsupported as err:
+                refused.append(err)
                 continue
             except PuppetError as err:
                 self.log.log("warning", f"Could not list {cls.declaration.name} resources of the provider {provider.name}: {err}")
                 continue
             for name, state in existing.items():
                 by_title.setdefault(name, self._printed(cls, name, provider, state))
+        if refused and len(refused) == len(sources) and cls.declaration.name not in builtin_types():
+            raise refused[0]
         return [by_title[name] for name in sorted(by_title)]
 
-    def _sources(self, type_name: str) -> Iterable[Provider[Any]]:
+    async def _listed(self, cls: type[Type], name: str) -> PrintedResource | None:
+        """Return a resource of a module's type as its providers list it; None: none does."""
+        if cls.declaration.name in builtin_types():
+            return None
+        for provider in self._sources(cls.declaration.name):
+            with suppress(Unsupported):
+                state = (await provider.instances()).get(name)
+                if state is not None:
+                    resource = await asyncio.to_thread(cls, name, {}) if self.options.param else None
+                    return self._printed(cls, name, provider, state, resource)
+        return None
+
+    def _sources(self, type_name: str) -> Sequence[Provider[Any]]:
         assert self.providers is not None
         default, _ = self.providers.default(type_name)
         if default is None:
             return []
         chosen = [default]
         for provider in self.providers.suitable(type_name):
-            # A provider and the one it extends (apt, dpkg) look at the same things.
-            if not any(isinstance(provider, type(source)) or isinstance(source, type(provider)) for source in chosen):
+            if not any(provider.reads_as(source) for source in chosen):
                 chosen.append(provider)
         return chosen
 
     async def _read_one(self, cls: type[Type], name: str, provider: Provider[Any], assignments: Mapping[str, str]) -> PrintedResource:
-        resource = cls(name, {**assignments, "audit": "all"})  # a `target` says in which file to look
+        resource = await asyncio.to_thread(cls, name, {**assignments, "audit": "all"})  # a `target` says in which file to look
         resource.handler = provider
         state = await provider.retrieve(resource)
         return self._printed(cls, name, provider, {"ensure": ABSENT} if state is None else state, resource)
@@ -265,7 +316,7 @@ class ResourceCommand:
         from agent.transaction.run import apply_catalog
 
         assert self.providers is not None
-        resources = RalCatalog(builtin_types(), name=self.settings.certname)
+        resources = RalCatalog(self.plugins.types if self.plugins else builtin_types(), name=self.settings.certname)
         resources.add(resource)
         self.providers.check_named(resources.order)
         context = ApplyContext(log=self.log, providers=self.providers, state=StateFile(None), noop=self.settings.noop)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,7 +32,7 @@ from shared.process.service import make_room
 from shared.settings import AgentSettings, load
 from shared.suggestions import did_you_mean
 
-from ..faces import FaceOptions, parse_face
+from ..faces import FaceOptions, face_command
 from ..peer import open_server
 
 HELP = """Usage: puppet ssl bootstrap | submit_request | download_cert | verify | show | clean [--localca]
@@ -65,12 +64,9 @@ class SslOptions(FaceOptions):
     localca: bool = flag()
 
 
-def main(argv: Sequence[str]) -> int:
+@face_command(SslOptions, HELP, AgentSettings)
+def main(options: SslOptions, flags: dict[str, Any]) -> int:
     """Run `puppet ssl …`; the exit code."""
-    options, flags = parse_face(SslOptions, argv, AgentSettings)
-    if options.help:
-        print(HELP)
-        return 0
     if not options.arguments:
         raise ConfigError("An action must be specified.", hint="Try 'puppet ssl --help'.")
     if options.target is not None:

@@ -1,0 +1,52 @@
+"""The types that modules of this machine have, for commands that have no catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shared.settings import AgentSettings, MasterSettings, load
+
+if TYPE_CHECKING:
+    from agent.plugins.loading import Plugins
+    from agent.state.runlog import RunLog
+
+
+def plugin_folders(settings: AgentSettings, flags: Mapping[str, Any], modulepath: str = "") -> list[Path]:
+    """
+    Return the folders `lib` of the environment's modules, then the one with plugins of a master.
+
+    Args:
+        flags: the settings of the command line.
+        modulepath: folders of modules in place of the environment's, separated by colons.
+    Raises:
+        NotFound, ConfigError: the environment does not exist or is configured wrongly.
+    """
+    from .compilation import environment_of, modules_of
+
+    master = load(MasterSettings, section="user", flags=dict(flags))
+    environment = environment_of(master, modulepath=[Path(folder) for folder in modulepath.split(":") if folder])
+    return [*(module / "lib" for module in modules_of(environment)), settings.plugindest]
+
+
+def names_of_types(folders: Sequence[Path]) -> frozenset[str]:
+    """Return the names of the types that the folders have files of, in Python or Ruby."""
+    return frozenset(path.stem for folder in folders for kind in ("py", "rb") for path in (folder / "puppet" / "type").glob(f"*.{kind}"))
+
+
+async def facts_here(settings: AgentSettings) -> dict[str, Any]:
+    """Return this machine's facts."""
+    from agent.facts.builtin.host import Host
+    from agent.facts.facter import gather
+    from agent.run.factsources import fact_sources
+
+    return await gather(Host(), fact_sources(settings))
+
+
+def plugins_here(names: frozenset[str], folders: Sequence[Path], settings: AgentSettings, facts: Mapping[str, Any], log: RunLog) -> Plugins:
+    """Return the types of these names, of Puppet and of the folders; whoever asks closes them. Blocks."""
+    from agent.plugins.loading import plugins_of
+    from agent.ruby.needs import RubyNeeds
+
+    return plugins_of(names, folders, log, RubyNeeds.of(settings, facts))

@@ -1,0 +1,100 @@
+"""Which servers a command asks: those of its options, of the client tools' configuration, or of the master's puppetdb.conf."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from httpd.tls import TrustFiles
+from master.puppetdb.configuration import read_puppetdb_conf
+from shared.data import plainjson
+from shared.errors import BadData, ConfigError
+from shared.process.cli import maybe_text, texts
+from shared.settings import AgentSettings, MasterSettings, load
+
+from .faces import FaceOptions
+from .storeaccess import StoreServers, checked_url
+
+CLIENT_TOOLS = (Path("~/.puppetlabs/client-tools/puppetdb.conf"), Path("/etc/puppetlabs/client-tools/puppetdb.conf"))
+"""Where the client tools of Puppet keep their configuration, in JSON; the first that exists counts."""
+
+SERVER_OPTIONS_HELP = """  --url URL      the server: https://HOST:8081, http://localhost:8080 or unix:/SOCKET; of several, also separated
+                 by commas, the first that runs
+  --cacert FILE  the CA's certificates, for https; --cert FILE, --key FILE: a certificate to show, and its key
+
+Without --url the servers are `server_urls` of ~/.puppetlabs/client-tools/puppetdb.conf, of /etc/puppetlabs/client-tools/puppetdb.conf or
+of puppetdb.conf in confdir; without any of these files it is the store of this host, where one runs. Without the other options the
+certificates are this host's."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreFaceOptions(FaceOptions):
+    """The command line of a face that asks a store or a PuppetDB."""
+
+    url: tuple[str, ...] = texts("--urls")
+    cacert: str | None = maybe_text()
+    cert: str | None = maybe_text()
+    key: str | None = maybe_text()
+
+
+def servers_of(options: StoreFaceOptions, flags: Mapping[str, Any]) -> StoreServers:
+    """
+    Return the servers to ask, and the files for TLS. Blocks.
+
+    `flags` are the settings of the command line.
+
+    Raises:
+        ConfigError: A URL or a configuration file is not as it should be.
+    """
+    settings = load(AgentSettings, section="agent", flags=flags)
+    configured = _client_tools()
+    urls = [url for text in options.url for url in text.split(",")] or _listed(configured.get("server_urls"))
+    if not urls:
+        urls = _master_servers(settings.confdir / "puppetdb.conf", flags)
+
+    def path(option: str | None, name: str, default: Path) -> Path:
+        text = option or configured.get(name)
+        return Path(str(text)).expanduser() if text else default
+
+    files = TrustFiles(
+        certificate=path(options.cert, "cert", settings.hostcert),
+        key=path(options.key, "key", settings.hostprivkey),
+        authorities=path(options.cacert, "cacert", settings.localcacert),
+        crl=settings.hostcrl,
+    )
+    return StoreServers([checked_url(url) for url in urls], files)
+
+
+def _master_servers(configuration: Path, flags: Mapping[str, Any]) -> list[str]:
+    """Return the servers that a master of this host uses: its own store, where it has one and no puppetdb.conf."""
+    if not configuration.exists():
+        socket = load(MasterSettings, section="master", flags=flags).store_socket
+        if socket.exists():
+            return [f"unix:{socket}"]
+    return list(read_puppetdb_conf(configuration).server_urls)
+
+
+def _client_tools() -> Mapping[str, Any]:
+    """Return what the configuration of the client tools says; nothing where there is none."""
+    for candidate in CLIENT_TOOLS:
+        path = candidate.expanduser()
+        try:
+            configuration = plainjson.loads(path.read_bytes())
+        except FileNotFoundError:
+            continue
+        except OSError as err:
+            raise ConfigError(f"Could not read {path}: {err.strerror}") from err
+        except BadData as err:
+            raise ConfigError(f"{path} is not JSON: {err}") from err
+        section = configuration.get("puppetdb") if isinstance(configuration, dict) else None
+        if not isinstance(section, dict):
+            raise ConfigError(f"{path} has no object 'puppetdb'", hint='It looks like {"puppetdb": {"server_urls": "https://HOST:8081"}}.')
+        return section
+    return {}
+
+
+def _listed(value: Any) -> list[str]:
+    """Return URLs that are a list, or one text in which commas separate them."""
+    return [str(url) for url in value] if isinstance(value, list) else str(value).split(",") if value else []
