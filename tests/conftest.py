@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterator
 
 import pytest
 
-from shared.testing import logging_kept
+from tests.support.fakes import logging_kept
 from tests.support.turns import turn
 
 

@@ -24,11 +24,11 @@ MAX_LINES = 500
 
 LAYERS = {
     "shared": (
-        "clock errors regexp_syntax suggestions webtrust",
+        "client clock errors regexp_syntax suggestions webtrust",
         "failpoints names pluginfiles regexps",
         "data filesystem",
         "settings wire",
-        "indirector process",
+        "indirector process ruby",
         "models testing",
         "file_serving ral",
         "types",
@@ -37,7 +37,7 @@ LAYERS = {
         "authorization compiler files reports",
         "hiera module_types observability ruby",
         "ca",
-        "environments",
+        "environments puppetdb",
         "listings",
         "pools",
         "service termini",
@@ -58,17 +58,26 @@ LAYERS = {
         "loading",
         "evaluation",
     ),
-    "store": ("database",),
+    "store": (
+        "jsontext timestamps",
+        "commands",
+        "database",
+        "moving queries queue writing",
+        "archive retention",
+        "endpoints",
+        "process",
+        "cli",
+    ),
     "agent": (
         "facts servers state",
-        "bootstrap providers transaction",
+        "bootstrap providers ruby transaction",
         "plugins",
         "run",
         "process",
         "cli",
         "__main__",
     ),
-    "bunraku": ("console faces peer puppet", "__main__ catalogs", "commands"),
+    "bunraku": ("console faces peer progress puppet storeaccess", "__main__ catalogs storeservers", "commands"),
 }
 """
 The folders and files of each package, the lowest layer first. A layer imports only those below it, also inside functions and for type
@@ -114,6 +123,8 @@ HIDDEN = {
     "master/compiler/functions/stdlib/": "the functions of stdlib are loaded when a manifest first calls one",
     "master/pools/parse_worker.py": "few sites ask for catalogs of facts in the request",
     "master/process.py": "the account is left and the pid file written before the server is loaded",
+    "store/process/listeners.py": "a store without TLS does not load certificates and cryptography, which take 10 MB",
+    "store/queries/service.py": "few stores are asked in PQL, or are on PostgreSQL: each takes 3 MB",
     "shared/process/cli.py": "only one error message needs the settings of both programs",
     "shared/settings/__init__.py": "an agent does not build the class of the master's settings, which takes 20 ms",
 }
@@ -217,6 +228,8 @@ OWN_TASKS = {
     "agent/providers/exec/running.py": "one command, awaited in the same function; its failure after a cancellation is of no use",
     "master/ca/service.py": "_finish: the caller awaits it, and the supervisor hears of it when the caller has left",
     "master/environments/code_commands.py": "what a program printed on standard error, wanted only when it failed",
+    "store/queue/spool.py": "whoever waits for an addition gets its failure",
+    "master/puppetdb/own_store.py": "who waits for a command hears of it, and it logs what it meets",
     "master/process.py": "waits for events and for the stop, awaited in the same function",
 }
 

@@ -91,7 +91,7 @@ async def at_once(seconds):
 
 
 def sources(memory=None):
-    web = WebSources(cache=memory, sleep=at_once)
+    web = WebSources(cache=memory or DownloadCache(), sleep=at_once)
     return SourceRouter(Binding(FILE_METADATA, Nothing()), Binding(FILE_CONTENT, Nothing()), environment="production", web=web)
 
 

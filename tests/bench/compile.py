@@ -127,6 +127,7 @@ def unchanged_again(settings: Any, facts: dict[str, Any], server: dict[str, str]
         "classes": {},
         "code_id": None,
         "exported": False,
+        "is_stored": False,
     }
     job |= {"parameters": facts, "trusted": trusted, "server_facts": server, "generation": 0}
     seconds = []

@@ -80,8 +80,17 @@ def family(pid: int) -> list[int]:
 
 def memory_of(pid: int) -> tuple[float, float]:
     """MiB of a process and its children: resident, and with shared pages shared out (PSS)."""
+    return _memory(family(pid))
+
+
+def memory_of_all(pid: int) -> float:
+    """MiB of a process and all below it, with shared pages shared out (PSS)."""
+    return _memory(descendants(pid))[1]
+
+
+def _memory(pids: list[int]) -> tuple[float, float]:
     resident = proportional = 0.0
-    for each in family(pid):
+    for each in pids:
         for line in Path(f"/proc/{each}/smaps_rollup").read_text().splitlines():
             name, _, value = line.partition(":")
             if name == "Rss":
@@ -95,3 +104,17 @@ def processor_seconds(pid: int) -> float:
     """What a process that lives has used up, without its children."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def descendants(pid: int) -> list[int]:
+    """A process and all below it."""
+    return [pid, *(each for child in family(pid)[1:] for each in descendants(child))]
+
+
+def processor_seconds_of_all(pid: int) -> float:
+    """What a process and all below it have used up, with those that have ended and were waited for."""
+    ticks = 0
+    for each in descendants(pid):
+        fields = Path(f"/proc/{each}/stat").read_text().rpartition(") ")[2].split()
+        ticks += sum(map(int, fields[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")

@@ -1,8 +1,9 @@
 """
 Measures this against Debian's `puppet`, in ratios, on the machine it runs on: `make bench`.
 
-Masters that listen are in `server`, compiles in `compile`, parsing in `parsing`. Both agents apply the same catalog from the same
-master, in turn, so that noise hits both. Numbers are medians.
+Masters that listen are in `server`, compiles in `compile`, parsing in `parsing`, stores in `store`, a master with one in
+`with_store`. Both agents apply
+the same catalog from the same master, in turn, so that noise hits both. Numbers are medians.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import argparse
 import json
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent.parent))
@@ -21,6 +23,7 @@ from tests.support.processes import MasterProcess, RealAgent, clean_environment,
 
 RESOURCES = 60  # files and directories in the catalog, beside an exec
 MUST = {"wall": 1 / 3, "cpu": 1 / 3, "peak": 80.0}
+PARTS = ("agent", "server", "compile", "parsing", "store", "with_store")
 AIM = {"wall": 1 / 6, "cpu": 1 / 6, "peak": 60.0}
 
 
@@ -106,15 +109,22 @@ def main() -> int:
     parser.add_argument("--repeat", type=int, default=5, help="runs of each (default 5)")
     parser.add_argument("--json", action="store_true", help="also print the numbers as one JSON object, last")
     parser.add_argument("--output", type=Path, metavar="FILE", help="also write that object to a file")
+    parser.add_argument("--only", nargs="+", default=PARTS, choices=PARTS, help="measure only these")
+    parser.add_argument("--nodes", type=int, default=1000, help="nodes of the stores (default 1000)")
     options = parser.parse_args()
-    found = run(options.repeat)
+    found = run(options.repeat) if "agent" in options.only else {}
     # Only now: a command's peak of memory is at least that of the process that starts it.
     from tests.bench import compile as compiling
-    from tests.bench import parsing, server
+    from tests.bench import parsing, server, store, with_store
 
-    found["server"] = server.run(starts=options.repeat)
-    found["compile"] = compiling.run([])
-    found["parsing"] = parsing.run()
+    parts: dict[str, Callable[[], object]] = {
+        "server": lambda: server.run(starts=options.repeat),
+        "compile": lambda: compiling.run([]),
+        "parsing": parsing.run,
+        "store": lambda: store.run(store.Scope(options.nodes)),
+        "with_store": lambda: with_store.run(options.repeat),
+    }
+    found |= {name: measure() for name, measure in parts.items() if name in options.only}
     if options.output:
         options.output.write_text(json.dumps(found))
     if options.json:

@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_line import Puppet
+from tests.support.ruby_apply import apply, started
+
+__all__ = ["apply", "file", "puppet", "started"]
 
 
 @pytest.fixture

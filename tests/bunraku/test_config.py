@@ -36,6 +36,8 @@ def conf(file: Callable[[str, str], Path]) -> Path:
         (["print", "nosuch"], "\n"),
         (["print", "nosuch", "server"], "nosuch = \nserver = a\n"),
         (["print", "serverport"], "8140\n"),
+        (["print", "store", "--section", "server"], "sqlite\n"),  # what a running master has
+        (["print", "store"], "none\n"),
         (["print", "maxwaitforcert"], "unlimited\n"),
         (["print", "server", "--server", "b"], "b\n"),
         (["print", "noop", "--noop"], "true\n"),
@@ -147,6 +149,6 @@ def test_print_shows_settings_that_nothing_reads(puppet: Puppet, file: Callable[
 
 
 def test_set_refuses_what_would_be_refused_at_a_start(puppet: Puppet, conf: Path) -> None:
-    said = puppet("config", "set", "storeconfigs", "true", "--section", "server")
-    assert said.code == 1 and "storeconfigs" in said.err and "PuppetDB" in said.err
+    said = puppet("config", "set", "cakey", "/elsewhere", "--section", "server")
+    assert said.code == 1 and "cakey" in said.err and "cadir" in said.err
     assert conf.read_text() == TEXT

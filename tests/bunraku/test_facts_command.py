@@ -10,6 +10,7 @@ import pytest
 from bunraku.commands.facts import main
 from shared.data import plainyaml
 from shared.errors import ConfigError
+from shared.wire.dialects import MODERN
 
 pytestmark = pytest.mark.slow  # they gather this machine's facts
 
@@ -60,7 +61,13 @@ def test_find_wraps_them_as_a_master_gets_them(options: list[str], capsys: pytes
     found = json.loads(capsys.readouterr().out)
     assert found["name"] == "node1"
     assert found["values"]["mine"] == {"list": ["a", 1]}
-    assert "clientcert" in found["values"]
+    assert found["values"]["clientversion"] == found["values"]["puppetversion"]
+    assert {"clientcert", "clientnoop"} <= found["values"].keys()
+
+
+def test_the_version_of_puppet_is_a_fact_that_modules_compare(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", "--value-only", "puppetversion", *options]) == 0
+    assert capsys.readouterr().out == f"{MODERN.version}\n"
 
 
 def test_an_unknown_option_is_refused(options: list[str]) -> None:

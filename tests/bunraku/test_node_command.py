@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import AsyncIterator
 from pathlib import Path
+from urllib.parse import parse_qs
 
 import pytest
 
 from bunraku.commands import certificates
-from bunraku.commands.node import main
+from bunraku.commands.node import deactivate, main, node_statuses, status_text
+from master.puppetdb.client import PuppetDbClient
 from shared.data import plainyaml
 from shared.errors import BadName, ConfigError, NotFound
+from tests.support.fake_puppetdb import TAKEN, UUID, FakePuppetDb, body_of
+from tests.support.fake_server import Ask, Reply
 
 FACTS = """--- !ruby/object:Puppet::Node::Facts
 name: %s
@@ -114,6 +120,8 @@ def test_a_node_is_shown_as_it_is_classified(var: Path, places: list[str], tmp_p
     [
         ([], "no default action"),
         (["clean"], "At least one node should be passed"),
+        (["deactivate"], "Please provide at least one node for deactivation"),
+        (["status"], "Please provide at least one node"),
         (["destroy", "x"], "has no 'destroy' action"),
         (["find"], "takes 1 argument"),
         (["find", "x", "--terminus", "moon"], "There is no terminus moon for node"),
@@ -128,3 +136,62 @@ def test_wrong_calls_are_told(words: list[str], said: str, places: list[str]) ->
 def test_it_explains_itself(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     assert "puppet node clean NAME" in capsys.readouterr().out
+
+
+RECORDED = json.loads((Path(__file__).parents[1] / "data" / "puppetdb" / "terminus.json").read_text())
+
+
+@pytest.fixture
+async def puppetdb(tmp_path: Path) -> AsyncIterator[FakePuppetDb]:
+    """The answers of the recorded statuses, and of commands; `puppetdb.conf` names it."""
+
+    def answer(ask: Ask) -> Reply:
+        for status in RECORDED["statuses"]:
+            if status["path"] == ask.target:
+                return Reply(status["status"], json.dumps(status["answer"]).encode())
+        return TAKEN if ask.method == "POST" else Reply(404, b'{"error" : "No information is known about this node"}')
+
+    fake = FakePuppetDb(tmp_path)
+    async with fake.serving([answer]) as urls:
+        (tmp_path / "puppetdb.conf").write_text(f"[main]\nserver_urls = {urls[0]}\n")
+        yield fake
+
+
+def client_of(fake: FakePuppetDb) -> PuppetDbClient:
+    return fake.client([f"https://localhost:{fake.servers[0].port}"], keep_alive=False)
+
+
+async def test_nodes_are_deactivated_in_a_puppetdb(puppetdb: FakePuppetDb, capsys: pytest.CaptureFixture[str]) -> None:
+    assert await deactivate(["a.test", "b.test"], client_of(puppetdb)) == 0
+    assert capsys.readouterr().out.splitlines() == [f"Submitted 'deactivate node' for {name}.test with UUID {UUID}" for name in "ab"]
+    assert [body_of(ask)["certname"] for ask in puppetdb.servers[0].asked] == ["a.test", "b.test"]
+    uuids: dict[str, str] = {}
+    assert await deactivate(["a.test", "b.test"], client_of(puppetdb), uuids.__setitem__) == 0
+    assert uuids == {"a.test": UUID, "b.test": UUID} and capsys.readouterr().out == ""
+
+
+async def test_the_status_of_nodes_is_what_a_puppetdb_knows(puppetdb: FakePuppetDb, caplog: pytest.LogCaptureFixture) -> None:
+    names = [status["path"].rpartition("/")[2] for status in RECORDED["statuses"]]
+    statuses = await node_statuses(names, client_of(puppetdb))
+    active, deactivated = (status["answer"] for status in RECORDED["statuses"] if status["status"] == 200)
+    assert statuses == [active, deactivated]
+    url = f"https://localhost:{puppetdb.servers[0].port}"
+    path = "/pdb/query/v4/nodes/nosuch.example.com"
+    assert caplog.messages == [
+        f"Could not retrieve status for nosuch.example.com: Failed to find '{path}' on any of the following 'server_urls': {url}"
+    ]
+    assert status_text(active).splitlines() == [
+        "web1.example.com",
+        "Currently active",
+        f"Last catalog: {active['catalog_timestamp']}",
+        f"Last facts: {active['facts_timestamp']}",
+    ]
+    assert status_text(deactivated).splitlines()[1] == f"Deactivated at {deactivated['deactivated']}"
+    assert status_text({"certname": "n", "expired": "T"}).splitlines()[1:] == ["Expired at T", "No catalog received", "No facts received"]
+
+
+async def test_what_is_kept_of_a_node_that_is_gone_is_in_a_puppetdb_too(var: Path, places: list[str], puppetdb: FakePuppetDb) -> None:
+    puppetdb.ca.ssldir(Path(places[0].partition("=")[2]) / "ssl", "m.example.com")
+    code = await asyncio.to_thread(main, [*places, "--storeconfigs", "--no-ca", "clean", "web1"])
+    assert code == 0 and kept(var, "web1") == []
+    assert "deactivate_node" in [parse_qs(ask.query).get("command", [""])[0] for ask in puppetdb.servers[0].asked]

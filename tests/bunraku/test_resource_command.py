@@ -11,8 +11,8 @@ from bunraku.commands.resource import PrintedResource, ResourceCommand, edit_and
 from shared.errors import ConfigError, ResourceError
 from shared.ral import Platform, Providers
 from shared.settings import AgentSettings, load
-from shared.testing import logging_kept
 from tests.agent.providers.recorded import Program
+from tests.support.fakes import logging_kept
 
 
 @pytest.fixture(autouse=True)

@@ -67,7 +67,8 @@ def in_sandbox(given: bytes, *words: str) -> Any:
 def compare(case: dict[str, Any], wanted: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """What we answer and what was recorded, both without what need not be the same."""
     got = in_sandbox(json.dumps(case).encode())
-    got["runs"] = [recorded.without_hints(run, other) for run, other in zip(got["runs"], wanted["runs"], strict=True)]
+    runs = zip(got["runs"], wanted["runs"], strict=True)
+    got["runs"] = [recorded.as_refusal(recorded.without_hints(run, other), other) for run, other in runs]
     for answer in (got, wanted):
         answer["runs"] = [comparable(run) for run in answer["runs"]]
     for run, other in zip(got["runs"], wanted["runs"], strict=True):

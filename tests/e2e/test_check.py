@@ -36,6 +36,10 @@ def site(whole: MasterProcess, tmp_path: Path) -> MasterProcess:
     return MasterProcess(tmp_path / "site", dict(whole.settings))
 
 
+NOTICE = "This master runs no store of its own: store = none on the command line"
+IN_ORDER = f"Notice (store): {NOTICE}\nNothing is wrong\n"
+
+
 def checked(site: MasterProcess, *more: str) -> Done:
     return site.puppet("master", "--check", *more, "--masterport", "0")
 
@@ -49,8 +53,11 @@ def snapshot(root: Path) -> dict[str, tuple[int, int, bytes]]:
 def test_a_site_in_order_is_said_to_be_and_nothing_is_touched(site: MasterProcess) -> None:
     before = snapshot(site.root)
     done = checked(site)
-    assert (done.code, done.text) == (0, "Nothing is wrong\n")
-    assert json.loads(checked(site, "--json").text) == {"ok": True, "findings": []}
+    assert (done.code, done.text) == (0, IN_ORDER)
+    assert json.loads(checked(site, "--json").text) == {
+        "ok": True,
+        "findings": [{"area": "store", "severity": "notice", "message": NOTICE, "hint": ""}],
+    }
     assert snapshot(site.root) == before
 
 
@@ -58,7 +65,7 @@ def test_a_site_that_was_never_started_is_in_order(tmp_path: Path) -> None:
     site = MasterProcess(tmp_path / "new")
     site.write({"manifests/site.pp": ""})
     done = checked(site)
-    assert (done.code, done.text) == (0, "Nothing is wrong\n")
+    assert (done.code, done.text) == (0, IN_ORDER)
     assert not (tmp_path / "new" / "conf" / "ssl").exists()
 
 
@@ -153,6 +160,9 @@ CASES = {
         "code_cache, is not private",
         "costs time but no catalog",
     ),
+    "puppetdb.conf": Case(conf("puppetdb.conf", "[main]\nserver_urls = x\n"), "configuration", "error", "must be https", "puppetdb.conf"),
+    "a PuppetDB that nobody sends to": Case(conf("puppetdb.conf", ""), "store", "warning", "nothing is sent to a PuppetDB", "storeconfigs"),
+    "a database of a store": Case(setting(store="sqlite:////nowhere/x/y"), "store", "error", "There is no folder /nowhere/x", "store"),
     "an address": Case(setting(bindaddress="192.0.2.1"), "ports", "error", "Cannot listen on 192.0.2.1"),
 }
 
@@ -166,7 +176,7 @@ def test_what_is_wrong_is_named_with_what_mends_it(site: MasterProcess, case: Ca
     assert [(each["area"], each["severity"]) for each in found] == [(case.area, case.severity)], done.text
     assert case.hint in found[0]["hint"]
     assert done.code == (1 if case.severity == "error" else 0), done.text
-    assert len(plain["findings"]) == 1, done.text
+    assert len([finding for finding in plain["findings"] if finding["severity"] != "notice"]) == 1, done.text
 
 
 def test_a_port_that_somebody_has_is_named_and_that_of_a_running_master_is_not(site: MasterProcess) -> None:
@@ -178,9 +188,11 @@ def test_a_port_that_somebody_has_is_named_and_that_of_a_running_master_is_not(s
     assert done.code == 1
     assert f"Error (ports): Cannot listen on 127.0.0.1 port {port}: " in done
     try:
+        before = site.log.count(NOTICE)
         site.start()
+        assert site.log.count(NOTICE) == before + 1  # said before it serves
         running = site.puppet("master", "--check", "--bindaddress", "127.0.0.1", "--masterport", str(site.port))
-        assert (running.code, running.text) == (0, "Nothing is wrong\n")
+        assert (running.code, running.text) == (0, IN_ORDER)
         assert site.stop() == 0
     finally:
         site.kill()

@@ -91,8 +91,8 @@ def test_one_agent_is_signed_by_the_policy_and_the_other_by_a_person(told: str) 
     assert '"agent2" (SHA256)' in waiting
     assert '"agent1"' not in waiting
     assert "Notice: Signed certificate request for agent2" in after
-    for name in ("agent1", "agent2", "master"):
-        assert f'+ "{name}" (SHA256)' in after
+    for name in ("agent1", "agent2", "master", "puppetboard"):
+        assert re.search(rf'\+ "{name}" +\(SHA256\)', after)
 
 
 def test_the_master_is_not_root(told: str) -> None:
@@ -105,6 +105,11 @@ def test_both_agents_report_what_they_changed_and_a_second_run_changes_nothing(t
     reports = re.findall(r"(agent\d): (\w+), (\d+) of \d+ resources changed", told)
     assert [(name, status) for name, status, _ in reports] == [("agent1", "changed"), ("agent1", "unchanged"), ("agent2", "changed")]
     assert told.count("File[/srv/demo/greeting-0]") == 2
+
+
+def test_puppetboard_shows_both_agents_with_what_their_last_runs_did(told: str) -> None:
+    lines = re.findall(r"http://127\.0\.0\.1:\d+/nodes lists (agent\d): (\w+)", told)
+    assert lines == [("agent1", "unchanged"), ("agent2", "changed")]
 
 
 def test_no_container_and_no_volume_stays(told: str, environ: dict[str, str]) -> None:

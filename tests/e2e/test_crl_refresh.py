@@ -81,7 +81,7 @@ def until_refused(first: MasterProcess, second: MasterProcess, name: str) -> Non
 def test_what_the_ca_revokes_the_other_master_refuses(masters: tuple[MasterProcess, MasterProcess]) -> None:
     first, second = masters
     second.start()
-    assert "Took over the CRL of localhost" in second.log  # it had none, and fetched it before it listened
+    second.until_logged("Took over the CRL of localhost")  # it had none, and fetched it before it listened
     assert (asked(first, second, "agent1.test"), asked(first, second, "agent2.test")) == (200, 200)
     assert first.puppet("cert", "revoke", "agent1.test").code == 0
     until_refused(first, second, "agent1.test")

@@ -81,3 +81,9 @@ def test_what_it_started_has_ended(told: str, temporary: Path) -> None:
         with pytest.raises(ConnectionRefusedError), socket.create_connection(("127.0.0.1", port), 5):
             pass
     assert list(temporary.iterdir()) == []
+
+
+def test_the_store_of_the_master_says_which_nodes_run_debian(told: str) -> None:
+    answer = told.split("$ puppet query")[1].split("\n\n")[0]
+    rows = 1 if Path("/etc/debian_version").exists() else 0
+    assert answer.count("agent.example.com") == rows and f"{rows} row" in answer

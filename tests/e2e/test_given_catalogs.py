@@ -83,7 +83,7 @@ def test_who_may_not_ask_gets_nothing_and_is_in_the_trail(site: Started) -> None
     for name in ("agent1", None):
         answer = site.ask("POST", "/puppet/v4/catalog", json.dumps(asked).encode(), name=name)
         assert answer.status == 403 and b"Forbidden request: /puppet/v4/catalog (method :post)" in answer.body
-    assert "access to '/puppet/v4/catalog' [POST]" in site.process.log
+    site.process.until_logged("access to '/puppet/v4/catalog' [POST]")
 
 
 def test_code_that_changes_is_compiled_anew(site: Started) -> None:

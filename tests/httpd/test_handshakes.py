@@ -65,7 +65,7 @@ async def test_a_few_are_computed_at_once_and_who_is_connected_is_served_meanwhi
         herd = [asyncio.create_task(master.client("agent1")) for _ in range(6)]
         await until(lambda: gated.now == 2)
         for _ in range(5):
-            assert (await connected.ask("GET", "/puppet/v3/node/agent1?environment=production")).status == 200
+            assert (await connected.ask("GET", "/status/v1/simple")).status == 200
         assert gated.now == 2
         gated.gate.set()
         for client in await asyncio.gather(*herd):

@@ -10,7 +10,8 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from certs import certificates
 from certs.oids import OidNames
-from httpd.identity import ProxyRules, address_of, identity_headers, peer_of, still_valid
+from httpd.identity import identity_headers, peer_of, still_valid
+from httpd.peers import ProxyRules, address_of
 from httpd.tls import Revocations
 from shared.errors import ConfigError, Denied
 from tests.support.raw_master import CaFolder

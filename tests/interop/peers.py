@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,15 +12,15 @@ from tests.support.processes import Done, MasterProcess, RealAgent, clean_enviro
 
 PEERS = Path(os.environ.get("BUNRAKU_PEERS", "/var/tmp/bunraku-peers"))
 
-# $1: the image; $2: a folder of this machine that is seen inside at its own place; then a command. What it writes elsewhere is gone
-# with it. The process stays the same one, so that whoever started it can end it by its id.
+# $1: the image; $2: folders of this machine, separated by colons, that are seen inside at their own places; then a command. What it writes
+# elsewhere is gone with it. The process stays the same one, so that whoever started it can end it by its id.
 ON_OVERLAY = """
-image=$1 folder=$2; shift 2
+image=$1 folders=$2; shift 2
 mount -t tmpfs -o mode=755 tmpfs /mnt
 mkdir /mnt/upper /mnt/work /mnt/tree
 mount -t overlay overlay -o "lowerdir=$image,upperdir=/mnt/upper,workdir=/mnt/work" /mnt/tree
 for each in /proc /dev /sys; do mount --rbind "$each" "/mnt/tree$each"; done
-mkdir -p "/mnt/tree$folder"; mount --bind "$folder" "/mnt/tree$folder"
+IFS=:; for each in $folders; do mkdir -p "/mnt/tree$each"; mount --bind "$each" "/mnt/tree$each"; done
 exec chroot /mnt/tree "$@"
 """
 
@@ -44,10 +45,10 @@ class Release:
         missing = [each for each in ("unshare", "chroot", "mount") if not shutil.which(each)]
         return f"{' and '.join(missing)} missing" if missing else ""
 
-    def command(self, folder: Path, *argv: str) -> list[str]:
-        """The words that start a program of this release, with `folder` where it is here."""
+    def command(self, folder: Path, *argv: str, also: Sequence[Path] = ()) -> list[str]:
+        """The words that start a program of this release, with `folder`, and those of `also`, where they are here."""
         words = ["unshare", "--mount", "--propagation", "private", "sh", "-ec", ON_OVERLAY, "sh"]
-        return [*words, str(self.image), str(folder), *argv]
+        return [*words, str(self.image), ":".join(map(str, (folder, *also))), *argv]
 
 
 PUPPET_3 = Release("puppet3", "3.8.5")

@@ -3,7 +3,7 @@
 #
 #   sh peers.sh FOLDER          # needs root and debootstrap; takes MIRROR, or this machine's own apt mirror, and UBUNTU_MIRROR
 #
-# FOLDER/puppet8: agent 8.10, puppetserver 8.7 and its CA tool, g10k (Debian 13); FOLDER/puppet5: agent and master 5.5 (Debian 11);
+# FOLDER/puppet8: agent 8.10, puppetserver 8.7, its CA tool and PuppetDB's terminus, g10k (Debian 13); FOLDER/puppet5: agent and master 5.5 (Debian 11);
 # FOLDER/puppet3: agent and master 3.8 (Ubuntu 16.04, whose keys come with Debian 13's ubuntu-keyring). Tests start them on an
 # overlay and never write into them. What is there already is kept; one that cannot be made does not keep the others from being made.
 set -u
@@ -47,7 +47,7 @@ make_one() {
     failed=1
   fi
 }
-make_one puppet8 trixie main "$mirror" "" puppet-agent puppetserver ruby-puppetserver-ca-cli g10k git ubuntu-keyring
+make_one puppet8 trixie main "$mirror" "" puppet-agent puppetserver puppet-terminus-puppetdb ruby-puppetserver-ca-cli g10k git ubuntu-keyring
 make_one puppet5 bullseye main "$mirror" "" puppet puppet-master
 make_one puppet3 xenial main,universe "${UBUNTU_MIRROR:-}" "$peers/puppet8/usr/share/keyrings/ubuntu-archive-keyring.gpg" puppet puppetmaster
 exit $failed

@@ -13,8 +13,8 @@ import pytest
 from certs.oids import OidNames
 from master.authorization.auth_hocon import parse
 from master.authorization.rules import AccessRequest, decide
-from tests.httpd.test_auth_hocon import client_of, one_rule
 from tests.master.authorization.puppetservers_rules import ADMIN, ALIAS, ASKED, BAD, GOOD, OTHER, RULES, STRANGER, WEB, Asking, Parameters
+from tests.master.authorization.test_auth_hocon import client_of, one_rule
 from tests.support.processes import clean_environment
 
 JAR = Path("/usr/share/puppetserver/puppetserver.jar")

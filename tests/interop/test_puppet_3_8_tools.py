@@ -6,7 +6,6 @@ import hashlib
 import json
 import re
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -154,22 +153,23 @@ def test_an_agent_that_waits_runs_as_soon_as_it_is_signed(running: MasterProcess
         stderr=subprocess.STDOUT,
         env=clean_environment(HOME=str(agent.root), FACTER_stage_root=str(stage_of(agent))),
     )
+    assert waiting.stdout is not None
     try:
-        time.sleep(2)
+        waits = any(b"Did not receive certificate" in line for line in waiting.stdout)
         signed = running.puppet("cert", "sign", WEB7)
         assert signed.code == 0 and f"Signed certificate request for {WEB7}" in signed, signed.text
         output, _ = waiting.communicate(timeout=120)
     finally:
         waiting.kill()
         waiting.wait(10)
-    assert waiting.returncode == 2 and b"Did not receive certificate" in output, output.decode()
+    assert waits and waiting.returncode == 2, output.decode()
 
 
 def test_a_revoked_agent_is_refused_and_a_cleaned_one_begins_anew(running: MasterProcess, agent: OtherAgent) -> None:
     assert running.puppet("cert", "revoke", WEB1).code == 0
     refused = agent.test()
     assert refused.code == 1 and re.search("certificate revoked", refused.text), refused.text
-    assert "Refused a TLS handshake of 127.0.0.1: certificate revoked" in running.log
+    running.until_logged("Refused a TLS handshake of 127.0.0.1: certificate revoked")
     assert len(list((running.reports / WEB1).iterdir())) == 1
 
     before = serial_of(agent.certificate)
@@ -216,6 +216,6 @@ def test_an_agents_alternative_names_and_extensions_are_judged_by_the_ca(running
     named = agent_of(running, PUPPET_3, "web2.example.com")
     refused = named.test("--dns_alt_names", "other.example.com")
     assert refused.code == 1, refused.text
-    assert "contains extra subject alternative names (DNS:other.example.com), which are disallowed" in running.log
+    running.until_logged("contains extra subject alternative names (DNS:other.example.com), which are disallowed")
     assert running.puppet("cert", "--allow-dns-alt-names", "sign", "web2.example.com").code == 0
     assert named.test().code == 2

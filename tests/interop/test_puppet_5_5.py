@@ -133,7 +133,7 @@ def test_an_unknown_environment_is_named(here: Pair) -> None:
     assert "Could not find environment 'nowhere'" in ran or "Environment 'nowhere' not found on server" in ran, ran.text
     if here.our_master:  # as puppetserver since 7.10, so that nobody stays unmanaged
         assert ran.code == 0 and "restarting agent run with environment 'production'" in ran, ran.text
-        assert "web1.example.com asks for the environment 'nowhere', which does not exist" in here.master.log
+        here.master.until_logged("web1.example.com asks for the environment 'nowhere', which does not exist")
     else:
         assert ran.code == 1, ran.text
 

@@ -74,7 +74,7 @@ def goes_on(ours: MasterProcess, theirs: RubyMaster, before: dict[int, str], fre
     web2 = agent_at(theirs.root, "web2", ours.port)
     revoked = web2.test()
     assert revoked.code == 1 and "revoked" in revoked.text, revoked.text
-    assert "Refused a TLS handshake of 127.0.0.1: certificate revoked" in ours.log
+    ours.until_logged("Refused a TLS handshake of 127.0.0.1: certificate revoked")
 
     listed = ours.puppet("cert", "list")
     assert "web3.example.com" in listed and "web1" not in listed, listed.text

@@ -215,7 +215,7 @@ def test_the_face_certificate_is_no_way_around_the_rules(running: MasterProcess)
     for words in (("list",), ("sign", "nobody.example.com")):
         denied = agent.puppet("certificate", *words, "--ca-location", "remote", "--ca_server", "localhost", "--ca_port", str(agent.port))
         assert denied.code == 1, denied.text
-    assert "Denied: web1.example.com(127.0.0.1) access to '/puppet-ca/v1/certificate_statuses/*'" in running.log
+    running.until_logged("Denied: web1.example.com(127.0.0.1) access to '/puppet-ca/v1/certificate_statuses/*'")
 
 
 # --- its CA alone

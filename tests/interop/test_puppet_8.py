@@ -182,7 +182,7 @@ def test_legacy_facts_are_not_sent_unless_it_is_told_to(running: MasterProcess, 
     running.write({"manifests/site.pp": f'notify {{ "legacy {message}": }}\n'})
     ran = agent.test()
     assert ran.code == 2 and "legacy '' '' of Debian" in ran, ran.text
-    assert "Unknown variable: 'hostname'" in running.log
+    running.until_logged("Unknown variable: 'hostname'")
     stored = running.root / "var/yaml/facts/web1.example.com.yaml"
     assert "osfamily" not in stored.read_text()
     with_them = agent.test("--include_legacy_facts")
@@ -221,6 +221,6 @@ def test_of_several_masters_it_takes_the_first_that_answers(running: MasterProce
     ran = agent.test("--server_list", masters)
     assert ran.code == 2, ran.text
     assert reports_of(running)[-1]["server_used"] == f"localhost:{running.port}"
-    assert '"GET /status/v1/simple/server" 200' in running.log
+    running.until_logged('"GET /status/v1/simple/server" 200')
     nobody = agent.test("--server_list", f"localhost:{free_port()}")
     assert nobody.code == 1 and "Could not select a functional puppet server" in nobody, nobody.text

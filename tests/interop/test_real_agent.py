@@ -83,7 +83,7 @@ def test_a_revoked_agent_is_refused(running: MasterProcess, agent_of: AgentOf) -
     refused = agent.test()
     assert refused.code == 1, refused.text
     assert "alert certificate revoked" in refused
-    assert "Refused a TLS handshake of 127.0.0.1: certificate revoked" in running.log
+    running.until_logged("Refused a TLS handshake of 127.0.0.1: certificate revoked")
     reports = len(list((running.reports / "web1.example.com").iterdir()))
     assert reports == 1
     assert agent_of(running, "web2.example.com").test().code == 2

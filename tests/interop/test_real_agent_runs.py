@@ -72,7 +72,7 @@ def test_a_node_that_the_classifier_does_not_know_gets_no_catalog(classified: Ma
     ran = agent_of(classified, "web3.example.com").test()
     assert ran.code == 1, ran.text
     assert "Failed to find web3.example.com via exec" in ran
-    assert "no such node web3.example.com" in classified.log
+    classified.until_logged("no such node web3.example.com")
 
 
 def test_an_agent_in_an_unknown_environment_is_sent_to_the_masters_own(running: MasterProcess, agent_of: AgentOf) -> None:
@@ -81,7 +81,7 @@ def test_an_agent_in_an_unknown_environment_is_sent_to_the_masters_own(running: 
     assert ran.code == 2, ran.text
     assert "Environment 'nowhere' not found on server" in ran
     assert "restarting agent run with environment 'production'" in ran
-    assert "web1.example.com asks for the environment 'nowhere', which does not exist" in running.log
+    running.until_logged("web1.example.com asks for the environment 'nowhere', which does not exist")
     assert reports_of(running)[-1]["environment"] == "production"
 
 

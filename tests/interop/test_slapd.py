@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -95,6 +96,11 @@ class Directory:
         )  # fmt: skip
 
 
+def listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 @contextmanager
 def serving(root: Path, ca: ThrowAwayCa, *names: str) -> Iterator[Directory]:
     """slapd with a certificate for these names, until the block ends."""
@@ -120,7 +126,7 @@ def serving(root: Path, ca: ThrowAwayCa, *names: str) -> Iterator[Directory]:
     process = subprocess.Popen([str(PROGRAMS["slapd"]), *conf, "-h", urls, "-d", "0"], env=clean_environment(), stderr=subprocess.DEVNULL)
     try:
         until = time.monotonic() + 20
-        while not (root / "pid").exists():
+        while not (listens(made.port) and listens(made.tls_port)):  # its pid file is there before
             assert process.poll() is None and time.monotonic() < until
             time.sleep(0.05)
         yield made

@@ -50,7 +50,7 @@ def test_a_real_agent_asks_for_no_metadata_of_what_is_inlined(tmp_path: Path, ag
         root = agent.root
         first = agent.test()
         assert first.code == 2, first.text + process.log
-        assert "Compiled static catalog for web1.example.com" in process.log
+        process.until_logged("Compiled static catalog for web1.example.com")
         asked = re.findall(r'"GET (/puppet/v3/(?:static_file_content|file_\w+)/modules[^?" ]*)', process.log)
         assert asked == ASKED
         assert (root / "stage/plain").read_text() == "plain text\n"

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from master.catalogs.v4 import V4Catalogs
 from master.catalogs.v4_request import CatalogRequest
+from master.pools.compiled_catalog import CompiledCatalog
 from master.pools.jobs import CompileJob, CompileLogEntry
+from master.puppetdb.termini import PuppetDbCatalogs
 from master.termini.node import Plain, WithFacts
 from shared.errors import BadName, CompileError, NotFound, PuppetError
 from shared.indirector import Binding
@@ -18,6 +21,7 @@ from shared.models.catalog import CATALOG, Catalog
 from shared.models.facts import FACTS, Facts
 from shared.models.node import NODE, Node
 from shared.testing import Shelf
+from tests.support.fake_puppetdb import FakePuppetDb, body_of
 
 NOW = datetime(2026, 11, 20, 1, 2, 3, 4, tzinfo=UTC)
 SAID = (
@@ -48,13 +52,16 @@ class Master:
             now=lambda: NOW,
         )
 
-    async def compile(self, job: CompileJob, heard: list[CompileLogEntry] | None = None) -> bytes:
+    async def compile(self, job: CompileJob, heard: list[CompileLogEntry] | None = None) -> CompiledCatalog:
         self.jobs.append(job)
         if self.fail is not None:
             raise self.fail
         if heard is not None:
             heard.extend(SAID)
-        return b'{"name":"%s","environment":"%s","resources":[]}' % (job.certname.encode(), job.environment.encode())
+        stored = b'{"certname":"%s"}' % job.certname.encode() if job.is_stored else b""
+        return CompiledCatalog(
+            b'{"name":"%s","environment":"%s","resources":[]}' % (job.certname.encode(), job.environment.encode()), stored
+        )
 
     async def code_id(self, environment: str) -> str | None:
         return f"{environment}-1"
@@ -122,7 +129,7 @@ async def test_facts_are_saved_before_the_compile_and_make_the_cached_node_stale
     master.fail = CompileError("broken")
     with pytest.raises(CompileError, match="broken"):
         await master.ask(facts={"role": "new", "trusted": {}}, save_facts=True, save_catalog=True)
-    assert master.facts.instances["n"] == Facts(name="n", values={"role": "new"}, timestamp=NOW.isoformat())
+    assert master.facts.instances["n"] == Facts(name="n", values={"role": "new"}, timestamp=NOW.isoformat()).with_trusted({})
     expiration = master.nodes.instances["n"].expiration
     assert expiration is not None and expiration < datetime.now(UTC)
     assert master.cached.instances == {}
@@ -198,3 +205,18 @@ async def test_what_cannot_be_compiled_is_said_and_nothing_is_saved(
     with pytest.raises(error, match=message):
         await master.ask(facts={"role": "x"}, save_facts=True, **wanted)
     assert master.facts.instances == {} and master.jobs == []
+
+
+async def test_a_puppetdb_gets_a_catalog_only_when_it_is_to_be_saved(tmp_path: Path) -> None:
+    puppetdb = FakePuppetDb(tmp_path)
+    async with puppetdb.serving(["ok"]) as urls:
+        client = puppetdb.client(urls)
+        master = Master()
+        master.given.catalogs.cache = PuppetDbCatalogs(client)
+        await master.ask()
+        await master.ask(save_catalog=True, transaction_uuid="t", job_id="7")
+        await client.close()
+    assert [job.is_stored for job in master.jobs] == [False, True]
+    (ask,) = puppetdb.servers[0].asked
+    sent = body_of(ask)
+    assert (sent["certname"], sent["transaction_uuid"], sent["job_id"]) == ("n", "t", "7")

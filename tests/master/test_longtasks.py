@@ -24,6 +24,7 @@ from master.observability.longtasks import (
     RELOAD,
     RENEW_CRL,
     RETIRE_WORKER,
+    RUN_STORE,
 )
 from master.process import TASK_FAILED, exit_code, heartbeat, until_signalled
 from master.wiring import running
@@ -98,7 +99,7 @@ async def test_R_41_each_long_task_that_dies_is_logged_counted_and_starts_again(
     tmp_path: Path, manager: Manager, caplog: pytest.LogCaptureFixture
 ) -> None:
     long = {task.name: task for task in MASTER_TASKS if task.name not in SHORT}
-    here = set(long) - {REFRESH_CRL}
+    here = set(long) - {REFRESH_CRL, RUN_STORE}
     settings = settings_below(tmp_path)
     settings.cadir.mkdir(parents=True)
     (settings.cadir / "master.lock").write_text("99999")  # of a master that was killed
@@ -114,17 +115,18 @@ async def test_R_41_each_long_task_that_dies_is_logged_counted_and_starts_again(
 
 
 @pytest.mark.slow
-async def test_R_41_the_same_on_a_master_that_is_no_ca(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_R_41_the_same_on_a_master_that_is_no_ca_and_has_a_store(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async with running(settings_below(tmp_path / "ca")):
         pass  # for the certificates
     ssl = str(tmp_path / "ca" / "confdir" / "ssl")
-    supervisor = Saboteur({REFRESH_CRL: 1})
-    settings = settings_below(tmp_path / "other", ssldir=ssl, ca="false", ca_server="localhost", ca_port="1")
+    supervisor = Saboteur({REFRESH_CRL: 1, RUN_STORE: 1})
+    settings = settings_below(tmp_path / "other", ssldir=ssl, ca="false", ca_server="localhost", ca_port="1", store="sqlite")
     (Path(ssl) / "crl.pem").write_bytes((Path(ssl) / "ca" / "ca_crl.pem").read_bytes())
     async with running(settings, supervisor):
-        await until(lambda: supervisor.starts.get(REFRESH_CRL) == 2)
-    assert supervisor.failures[REFRESH_CRL] == 1
-    assert f"The task '{REFRESH_CRL}' failed" in caplog.text
+        await until(lambda: supervisor.starts == {**supervisor.starts, REFRESH_CRL: 2, RUN_STORE: 2})
+    for name in (REFRESH_CRL, RUN_STORE):
+        assert supervisor.failures[name] == 1
+        assert f"The task '{name}' failed" in caplog.text
 
 
 @pytest.mark.slow

@@ -54,10 +54,11 @@ class Site:
             "server_facts": {"servername": "m"},
             "code_id": None,
             "exported": False,
+            "is_stored": False,
             "generation": 0,
         }
         self.logs.clear()
-        catalog: dict[str, Any] = json.loads((bench or self.bench).answer(job | changed, self.logs.append))
+        catalog: dict[str, Any] = json.loads((bench or self.bench).answer(job | changed, self.logs.append).body)
         return catalog
 
 

@@ -5,7 +5,7 @@ import json
 import logging
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,12 @@ from typing import Any
 import pytest
 
 from master.environments.directories import Environments, EnvironmentSettings
+from master.environments.store_questions import TOGETHER
 from master.pools.compile_pool import CompilePool
+from master.pools.compiled_catalog import CompiledCatalog
 from master.pools.jobs import CompileJob, CompileLogEntry, DefinitionsQuery
 from master.pools.worker_process import COMMAND
+from shared.data import plainjson
 from shared.errors import BadData, BadRequest, CompileError, NotFound, PuppetError, Unavailable
 
 pytestmark = pytest.mark.slow
@@ -39,8 +42,8 @@ def job(name: str = "n", **facts: Any) -> CompileJob:
     return CompileJob(name, "production", facts=facts, parameters=facts, trusted={"certname": name}, server_facts={"servername": "m"})
 
 
-def titles(body: bytes) -> list[str]:
-    return [each["title"] for each in json.loads(body)["resources"] if each["type"] == "Notify"]
+def titles(catalog: CompiledCatalog) -> list[str]:
+    return [each["title"] for each in json.loads(catalog.body)["resources"] if each["type"] == "Notify"]
 
 
 async def test_a_catalog_comes_back_as_json_and_log_lines_as_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -62,7 +65,7 @@ async def test_an_error_keeps_its_place_and_the_worker_lives_on(tmp_path: Path) 
         assert titles(await workers(job(bad=2))) == ["x"]
 
 
-async def paused(workers: CompilePool) -> tuple[int, asyncio.Task[bytes]]:
+async def paused(workers: CompilePool) -> tuple[int, asyncio.Task[CompiledCatalog]]:
     """A process that was stopped in the middle of a job, and who waits for the answer."""
     await workers(job())
     (worker,) = workers._all
@@ -228,7 +231,7 @@ async def test_CMP_09_no_catalog_holds_another_nodes_values(tmp_path: Path) -> N
         if number % 5 == 0:
             assert isinstance(result, CompileError) and f"no s{number}" in str(result)
         else:
-            assert isinstance(result, bytes) and titles(result) == [f"n{number} s{number}"]
+            assert isinstance(result, CompiledCatalog) and titles(result) == [f"n{number} s{number}"]
 
 
 async def test_a_changed_manifest_is_seen_by_the_next_compile(tmp_path: Path) -> None:
@@ -331,3 +334,83 @@ async def test_PRS_03_a_frame_that_cannot_be_read_fails_its_job_and_no_process(t
                 await workers(job(x=number))
         assert titles(await workers(job())) == ["x"]
         assert workers._all == {process} and not workers.ended
+
+
+ASKING = "$rows = puppetdb_query('nodes{}')\nnotify { \"${rows.length} rows\": }"
+
+
+async def test_a_question_to_a_puppetdb_is_answered_by_the_listening_process(tmp_path: Path) -> None:
+    questions: list[Any] = []
+
+    async def answer(question: Mapping[str, Any]) -> bytes:
+        questions.append(question)
+        return b"[" + b",".join([b'{"certname":"n"}'] * 20_000) + b"]"
+
+    async with pool(tmp_path, ASKING, on_question=answer) as workers:
+        assert titles(await workers(job())) == ["20000 rows"]
+        assert titles(await workers(job())) == ["20000 rows"]
+    assert questions == [{"query": "nodes{}"}] * 2
+
+
+async def test_all_that_a_compilation_asked_is_asked_again_at_the_same_time_but_not_too_much_at_once(tmp_path: Path) -> None:
+    number = TOGETHER + 2
+    waiting = most = 0
+
+    async def answer(question: Mapping[str, Any]) -> bytes:
+        nonlocal waiting, most
+        waiting += 1
+        most = max(most, waiting)
+        await asyncio.sleep(0.01)
+        waiting -= 1
+        return plainjson.dumps([question["query"]])
+
+    manifest = f'Integer[1, {number}].each |$n| {{ notify {{ "${{puppetdb_query("q${{n}}")}}": }} }}'
+    async with pool(tmp_path, manifest, on_question=answer, memo=2**20) as workers:
+        first = titles(await workers(job()))
+        assert len(first) == number and most == 1
+        assert titles(await workers(job())) == first and most == TOGETHER
+
+
+async def test_a_question_that_is_asked_again_and_takes_too_long_fails_its_job_only(tmp_path: Path) -> None:
+    seconds = 0.0
+
+    async def answer(question: Mapping[str, Any]) -> bytes:
+        await asyncio.sleep(seconds)
+        return b"[]"
+
+    async with pool(tmp_path, ASKING, on_question=answer, memo=2**20, timeout=2) as workers:
+        assert titles(await workers(job())) == ["0 rows"]
+        seconds = 3600
+        with pytest.raises(CompileError, match="compile_timeout") as failed:
+            await workers(job())
+        assert "PuppetDB" in str(failed.value) + failed.value.hint
+        pids = {worker.process.pid for worker in workers._all}
+        seconds = 0.0
+        assert titles(await workers(job())) == ["0 rows"]
+        assert {worker.process.pid for worker in workers._all} == pids
+
+
+async def test_a_question_that_fails_fails_its_job_only(tmp_path: Path) -> None:
+    async def answer(question: Mapping[str, Any]) -> bytes:
+        raise PuppetError("Failed to execute it")
+
+    async with pool(tmp_path, f"if $ask {{ {ASKING} }} else {{ notify {{ 'x': }} }}", on_question=answer) as workers:
+        with pytest.raises(CompileError, match=r"Failed to execute it \(file: .*site.pp, line: 1, column: \d+\)"):
+            await workers(job(ask=True))
+        pids = {worker.process.pid for worker in workers._all}
+        assert titles(await workers(job())) == ["x"]
+        assert {worker.process.pid for worker in workers._all} == pids
+
+
+async def test_a_question_that_takes_too_long_is_an_error_at_its_place_and_its_answer_reaches_nobody(tmp_path: Path) -> None:
+    async def answer(question: Mapping[str, Any]) -> bytes:
+        await asyncio.sleep(3600)
+        return b"[]"
+
+    async with pool(tmp_path, f"if $ask {{ {ASKING} }} else {{ notify {{ 'x': }} }}", on_question=answer, timeout=0.3) as workers:
+        with pytest.raises(CompileError, match="compile_timeout") as failed:
+            await workers(job(ask=True))
+        assert failed.value.where is not None and failed.value.where.line == 1
+        pids = {worker.process.pid for worker in workers._all}
+        assert titles(await workers(job())) == ["x"]
+        assert {worker.process.pid for worker in workers._all} == pids

@@ -168,6 +168,7 @@ def test_the_services_are_there_and_none_is_enabled(machine: Booted) -> None:
     listed = dict(line.split()[:2] for line in machine.shell("systemctl list-unit-files 'puppet-*' --no-legend").splitlines())
     assert listed == {
         MASTER: "disabled",
+        "puppet-db.service": "disabled",
         "puppet-agent.service": "disabled",
         "puppet-agent-run.service": "static",
         "puppet-agent-run.timer": "disabled",

@@ -14,6 +14,7 @@ import pytest
 
 from master.environments.directories import Environments, EnvironmentSettings
 from master.pools.compile_pool import CompilePool
+from master.pools.compiled_catalog import CompiledCatalog
 from master.pools.jobs import CompileJob
 from shared.errors import CompileError, PuppetError
 
@@ -45,8 +46,8 @@ def write(root: Path, files: Mapping[str, str]) -> None:
         path.write_text(text)
 
 
-def titles(body: bytes) -> list[str]:
-    return [each["title"] for each in json.loads(body)["resources"] if each["type"] == "Notify"]
+def titles(catalog: CompiledCatalog) -> list[str]:
+    return [each["title"] for each in json.loads(catalog.body)["resources"] if each["type"] == "Notify"]
 
 
 # --- CMP-04: patterns that try for ever

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from shared.testing import KnownEnvironments, Shelf
+from shared.testing import Shelf
+from tests.support.fakes import KnownEnvironments
 from tests.support.master_site import still_alive
 from tests.support.raw_master import RawClient, RunningMaster
 

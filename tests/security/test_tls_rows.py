@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from certs import certificates, keys
 from certs.keys import KeyKind
-from httpd.identity import ProxyRules
+from httpd.peers import ProxyRules
 from shared.errors import ConfigError
 from tests.support.raw_master import CaFolder, RawClient, RunningMaster
 

@@ -86,3 +86,5 @@ def test_an_option_that_does_not_exist_is_answered_with_one_that_is_close(word: 
         f"{hint}Try 'puppet some --help'.",
     )
     assert invalid_option("doc", "--b").hint == "Try 'puppet doc --help'."
+    unused = "That is a setting which this command does not use, or not in this form. Try 'puppet doc --help'."
+    assert invalid_option("doc", "--store-port=3").hint == invalid_option("doc", "--no-server").hint == unused

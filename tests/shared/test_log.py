@@ -32,7 +32,7 @@ from shared.process.log import (
     set_up,
 )
 from shared.settings import AgentSettings, Conf, load
-from shared.testing import logging_kept
+from tests.support.fakes import logging_kept
 
 
 class Terminal(io.StringIO):

@@ -15,7 +15,7 @@ import pytest
 
 from shared.process.log import ORIGIN, ConsoleHandler, FileFormatter, RequestOrigin, handler_for
 from shared.process.logqueue import QueuedHandler, queued
-from shared.testing import logging_kept
+from tests.support.fakes import logging_kept
 
 CAPACITY = 100
 

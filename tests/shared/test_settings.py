@@ -20,6 +20,7 @@ from shared.settings import (
     setting_text,
     unknown_settings,
 )
+from shared.settings.store import SERVING_DEFAULTS
 from shared.settings.values import size
 
 
@@ -102,6 +103,46 @@ def test_a_setting_knows_whether_somebody_has_set_it(tmp_path: Path) -> None:
     assert settings.given("environment") is None and settings.given("ca_port") is None
 
 
+@pytest.mark.parametrize(
+    ("flags", "storeconfigs", "reports"),
+    [
+        ({}, False, ("store",)),
+        ({"store": "sqlite"}, True, ("store", "puppetdb")),
+        ({"store": "postgresql://bunraku@db/puppet", "reports": "none"}, True, ("puppetdb",)),
+        ({"store": "puppetdb", "reports": "log,puppetdb"}, True, ("log", "puppetdb")),
+        ({"storeconfigs": "true"}, True, ("store",)),
+    ],
+)
+def test_a_store_gets_facts_catalogs_and_reports(flags: dict[str, str], storeconfigs: bool, reports: tuple[str, ...]) -> None:
+    settings = load(MasterSettings, section="master", flags=flags, conf=Conf())
+    assert (settings.storeconfigs, settings.reports) == (storeconfigs, reports)
+
+
+@pytest.mark.parametrize(
+    ("flags", "files", "store"),
+    [
+        ({}, [], "sqlite"),
+        ({"reports": "store,log", "storeconfigs": "false", "facts_terminus": "json"}, [], "sqlite"),
+        ({"store": "none"}, [], "none"),
+        ({}, ["puppetdb.conf"], "none"),
+        ({}, ["routes.yaml"], "none"),
+        ({"storeconfigs": "true"}, [], "none"),
+        ({"reports": "store, puppetdb"}, [], "none"),
+        ({"catalog_terminus": "json"}, [], "none"),
+        ({"catalog_cache_terminus": "yaml"}, [], "none"),
+        ({"store": "sqlite", "storeconfigs": "true"}, ["puppetdb.conf"], "sqlite"),
+    ],
+)
+def test_a_master_that_serves_has_a_store_unless_its_site_says_where_things_are_kept(
+    tmp_path: Path, flags: dict[str, str], files: list[str], store: str
+) -> None:
+    for name in files:
+        (tmp_path / name).write_text("")
+    everything = {"confdir": str(tmp_path), **flags}
+    settings = load(MasterSettings, section="master", flags=everything, conf=Conf(), application=SERVING_DEFAULTS)
+    assert (settings.store, settings.runs_store) == (store, store == "sqlite")
+
+
 def test_newer_names_are_the_older_settings(tmp_path: Path) -> None:
     assert agent(tmp_path, "[agent]\nserverport = 9999").masterport == 9999
     assert load(MasterSettings, section="master", conf=conf.parse("[server]\nmasterport = 1")).masterport == 1
@@ -171,8 +212,6 @@ def test_settings_that_nothing_reads_may_stand_in_the_file_and_be_options(tmp_pa
 @pytest.mark.parametrize(
     ("section", "text", "message"),
     [
-        ("master", "storeconfigs = true", r"Could not set storeconfigs to 'true': that is not supported here \(file: .*, line: 1\)"),
-        ("master", "storeconfigs = perhaps", "Could not set storeconfigs to 'perhaps': that is not supported here"),
         (
             "master",
             "[master]\nserial = /elsewhere",
@@ -190,8 +229,7 @@ def test_a_value_that_is_refused_is_named_with_its_place_and_a_way_out(section: 
 @pytest.mark.parametrize(
     ("section", "text"),
     [
-        ("agent", "storeconfigs = true"),  # the master's business
-        ("master", "storeconfigs = no"),
+        ("agent", "cakey = /elsewhere"),  # the master's business
         ("master", "cadir = /ca\nserial = /ca/serial\ncakey = $cadir/ca_key.pem"),
     ],
 )

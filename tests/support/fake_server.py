@@ -7,6 +7,7 @@ import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 MAX_HEAD = 64 * 1024
 
@@ -46,13 +47,14 @@ class Reply:
 
 @dataclass
 class FakeMaster:
-    """A TLS server on 127.0.0.1 that answers what `answer` says."""
+    """A server on 127.0.0.1, or at a Unix socket, that answers what `answer` says, over TLS unless it has no context."""
 
-    context: ssl.SSLContext
+    context: ssl.SSLContext | None
     answer: Callable[[Ask], Reply]
     asked: list[Ask] = field(default_factory=list)
     port: int = 0
     connections: int = 0
+    socket: Path | None = None
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[FakeMaster]:
@@ -65,11 +67,17 @@ class FakeMaster:
             tasks.add(task)
             try:
                 await self._serve(reader, writer)
+            except asyncio.CancelledError:
+                pass  # the server ends; Python 3.11 would log a task that was cancelled as an error
             finally:
                 tasks.discard(task)
+                writer.close()
 
-        server = await asyncio.start_server(serve, "127.0.0.1", self.port, ssl=self.context)
-        self.port = server.sockets[0].getsockname()[1]
+        if self.socket is not None:
+            server: asyncio.Server = await asyncio.start_unix_server(serve, self.socket)
+        else:
+            server = await asyncio.start_server(serve, "127.0.0.1", self.port, ssl=self.context)
+            self.port = server.sockets[0].getsockname()[1]
         try:
             yield self
         finally:
@@ -81,12 +89,14 @@ class FakeMaster:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         number = self.connections
-        peer = writer.get_extra_info("ssl_object").getpeercert()
+        tls = writer.get_extra_info("ssl_object")
+        peer = tls.getpeercert() if tls is not None else {}
         name = next((value for part in (peer or {}).get("subject", ()) for field, value in part if field == "commonName"), None)
         with suppress(ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
             while head := await _head(reader):
                 method, target, headers = head
-                ask = Ask(method, target, headers, await _body(reader, headers), number, name, writer.get_extra_info("peername")[0])
+                address = "" if self.socket is not None else writer.get_extra_info("peername")[0]
+                ask = Ask(method, target, headers, await _body(reader, headers), number, name, address)
                 self.asked.append(ask)
                 if not await self._reply(ask, writer):
                     break

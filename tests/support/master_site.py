@@ -19,7 +19,8 @@ from shared.models.file_bucket_file import FILE_BUCKET_FILE
 from shared.models.file_content import FILE_CONTENT, FileContent
 from shared.models.node import NODE, Node
 from shared.models.report import REPORT
-from shared.testing import KnownEnvironments, Shelf, pieces
+from shared.testing import Shelf, pieces
+from tests.support.fakes import KnownEnvironments
 from tests.support.raw_master import CaFolder, RawClient, RunningMaster, master_server, running
 
 

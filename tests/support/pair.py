@@ -149,7 +149,8 @@ class Pair:
         """One run of our agent."""
         exchanges: list[Exchange] = []
         steps: list[FinishedStep] = []
-        agent = Agent(self.agent_settings(**more), asked, on_exchange=exchanges.append, on_step=steps.append, tell=lambda text: None)
+        settings, options = self.agent_settings(**more), asked or RunOptions()
+        agent = Agent(settings, options, on_exchange=exchanges.append, on_step=steps.append, tell=lambda text: None)
         code = await agent.run_once()
         return Ran(code, exchanges, steps, agent.report)
 

@@ -60,6 +60,7 @@ class MasterProcess:
             "certname": "localhost",
             "keylength": "2048",
             "user": "root",
+            "store": "none",  # a process of its own, which few tests need
             **self.settings,
         }
         return [part for name, value in base.items() for part in (f"--{name}", value)]

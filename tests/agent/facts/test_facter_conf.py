@@ -1,21 +1,17 @@
-"""facter.conf: blocked facts, and facts that are kept from run to run; custom facts in Ruby."""
+"""facter.conf: blocked facts, and facts that are kept from run to run."""
 
 from __future__ import annotations
 
 import json
-import logging
 import os
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent.facts.builtin.host import Host
-from agent.facts.external import ExternalFactLimits
 from agent.facts.facter import FactSources, gather
 from agent.facts.facterconf import parse_conf, seconds_of
-from agent.facts.ruby import names_in, ruby_facts, ruby_only
 from shared.errors import BadData
 
 ENVIRON = {"PATH": os.environ["PATH"]}
@@ -111,43 +107,3 @@ async def test_a_group_with_a_time_to_live_is_asked_for_once_and_forgotten_witho
     conf.write_text('facts : { ttls : [ { "z" : 1 day } ] }')
     await gather(Host(environ=ENVIRON), sources, [resolver])
     assert not (cache / "a").exists()
-
-
-def test_the_names_of_ruby_facts_are_read_off_their_files(tmp_path: Path) -> None:
-    source = "Facter.add(:One) { }\nFacter.add 'two.x', type: :aggregate do\nend\n  Facter.define_fact(:\"three\")\nadd_to(:four)\n# x\n"
-    assert names_in(source) == ["one", "two.x", "three"]
-    for name in ("a.rb", "b.rb", "b.py"):
-        (tmp_path / name).write_text("")
-    assert [path.name for path in ruby_only([tmp_path, tmp_path / "none"])] == ["a.rb"]
-
-
-async def test_without_facter_ruby_facts_are_named_as_skipped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.DEBUG, "puppet.facts"):
-        assert await ruby_facts([tmp_path / "a.rb"], environ={"PATH": ""}, limits=ExternalFactLimits()) == {}
-    assert "Skipped 1 custom facts in Ruby that have no Python file beside them: a.rb" in caplog.text
-
-
-@pytest.mark.parametrize(("text", "words"), [("sleep 5", "did not end within"), ("echo '['; exit 1", "ended with 1 and gave no JSON")])
-async def test_a_facter_that_hangs_or_babbles_is_one_error(tmp_path: Path, text: str, words: str, caplog: pytest.LogCaptureFixture) -> None:
-    (tmp_path / "facter").write_text(f"#!/bin/sh\n{text}\n")
-    (tmp_path / "facter").chmod(0o755)
-    environ = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    assert await ruby_facts([tmp_path / "a.rb"], environ=environ, limits=ExternalFactLimits(seconds=0.05 if "sleep" in text else 5)) == {}
-    assert words in caplog.text
-    assert len([record for record in caplog.records if record.levelname == "ERROR"]) == 1
-
-
-@pytest.mark.slow
-@pytest.mark.interop
-@pytest.mark.skipif(shutil.which("facter") is None, reason="facter is not installed")
-async def test_ruby_facts_are_run_by_the_real_facter(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    (tmp_path / "mine.rb").write_text(
-        "Facter.add(:mine) { setcode { {'a' => [1, Facter.value(:kernel)]} } }\n"
-        "Facter.add('other') { has_weight 5; setcode 'echo other' }\nFacter.add(:never) { confine kernel: 'Plan9'; setcode { 1 } }\n"
-    )
-    (tmp_path / "kernel.rb").write_text("Facter.add(:kernel) { has_weight 3; setcode { 'mine' } }\n")
-    (tmp_path / "bad.rb").write_text("Facter.add(:bad) { setcode { raise 'no' } }\n")
-    facts = await gather(Host(), FactSources(custom=[tmp_path], ruby=True))
-    assert (facts["mine"], facts["other"], facts["kernel"]) == ({"a": [1, "mine"]}, "other", "mine")
-    assert facts.keys().isdisjoint({"never", "bad"})
-    assert "bad" in caplog.text

@@ -137,6 +137,12 @@ async def test_a_file_that_cannot_be_read_is_never_written(tmp_path):
     assert done.statuses["Host[a]"].failed
 
 
+async def test_a_missing_folder_is_named_by_the_whole_path(tmp_path):
+    hosts = tmp_path / "none" / "hosts"
+    done = await apply(host("a", hosts), bucket=tmp_path / "bucket")
+    assert f"Could not evaluate: No such file or directory - {hosts}" in done.messages
+
+
 async def test_a_resource_moves_to_the_target_it_names(tmp_path):
     old, new = tmp_path / "old", tmp_path / "new"
     old.write_text("192.0.2.1 a\n192.0.2.2 b\n")

@@ -297,10 +297,32 @@ async def test_a_schedule_decides_by_the_time_of_the_last_check() -> None:
     assert forced.world.done
 
 
-async def test_an_unknown_schedule_ends_the_run() -> None:
-    it = await run(World(), box("a", ensure="present", schedule="nosuch"), box("b", ensure="present"))
-    assert it.said_by_puppet == ["err Failed to apply catalog: Could not find schedule nosuch"]
-    assert it.world.done == [] and not it.applied.completed and it.applied.error is not None
+@pytest.mark.parametrize(
+    ("attribute", "message"),
+    [
+        ({"schedule": "nosuch"}, "Could not find schedule nosuch"),
+        ({"schedule": "wrong"}, "The schedule wrong cannot be used, as its own resource is wrong"),
+        ({"provider": "nosuch"}, "Parameter provider failed on Box[a]: Invalid box provider 'nosuch'\nThis version has: shelf."),
+    ],
+)
+async def test_what_names_an_unknown_thing_fails_alone(attribute: dict[str, str], message: str) -> None:
+    wrong = {"type": "Schedule", "title": "wrong", "parameters": {"range": "noon"}}
+    it = await run(World(), wrong, box("a", ensure="present", **attribute), box("after", require="Box[a]"), box("b", ensure="present"))
+    assert f"err /Box[a]: Could not evaluate: {message}" in it.said
+    assert (it.flags("a"), it.flags("after")) == ({"failed", "out_of_sync"}, {"skipped"})
+    assert it.world.done == ["create b", "flush b"] and it.applied.completed
+
+
+@pytest.mark.parametrize("method", ["autorequire", "autonotify", "check_catalog", "pre_run_check"])
+async def test_a_type_whose_code_raises_fails_its_resource_alone(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def divide(box: Box, *arguments: object) -> Sequence[Ref]:
+        return [Ref("box", str(1 // (box.name != "a")))]
+
+    monkeypatch.setattr(Box, method, divide)
+    it = await run(World(), box("a", ensure="present"), box("b", ensure="present"))
+    assert it.flags("a") == {"failed", "out_of_sync"}
+    assert "err /Box[a]: Could not evaluate: ZeroDivisionError: integer division or modulo by zero" in it.said
+    assert it.world.done == ["create b", "flush b"] and it.applied.completed
 
 
 async def test_a_cycle_applies_nothing_and_fails_its_members() -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from master.authorization.auth_conf import AuthFile, Rules, parse
 from master.authorization.rules import AccessRequest, decide
+from shared.client import Client
 from shared.errors import ConfigError
-from shared.indirector.core import Client
 
 
 def who(name: str = "web1.example.com", address: str = "10.1.2.3", *, authenticated: bool = True, **extensions: str) -> Client:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from master.authorization.auth_conf import parse
 from master.authorization.defaults import LEGACY_RULES, MODERN_RULES
 from master.authorization.rules import AccessRequest, decide
+from shared.client import Client
 from shared.errors import ConfigError
-from shared.indirector.core import Client
 
 LAWS = settings(max_examples=80, deadline=None, derandomize=True)
 

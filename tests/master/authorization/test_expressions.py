@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import re
 import time
+from typing import Any
 
 import pytest
 
@@ -47,3 +49,20 @@ def test_looking_around_and_groups_without_a_part_are_fine() -> None:
 def test_what_is_no_regular_expression_is_refused_with_its_place() -> None:
     with pytest.raises(ConfigError, match=r"is not valid: .*\(file: auth.conf, line: 3\)"):
         ruby_regex("(a", HERE)
+
+
+def test_a_match_whose_time_another_thread_has_spent_is_tried_again() -> None:
+    class Interrupted:
+        """A pattern that has no time left for its first match."""
+
+        tries = 0
+
+        def search(self, text: str, timeout: float) -> object:
+            self.tries += 1
+            if self.tries == 1:
+                raise TimeoutError
+            return re.search("^/a(.)", text)
+
+    pattern: Any = Interrupted()
+    assert Expression("^/a(.)", pattern).search("/ab") == ("b",)
+    assert pattern.tries == 2

@@ -10,8 +10,8 @@ from certs import bundles, csr
 from certs.bundles import dump
 from master.ca.policy import SigningPolicy
 from master.ca.setup.bootstrap import ensure_own_certificate
+from shared.client import Client
 from shared.errors import BadRequest, NotFound, OutOfSpace, Unavailable
-from shared.indirector.core import Client
 from tests.support import ocsp_client
 from tests.support.ca_site import key
 

@@ -12,10 +12,10 @@ from master.compiler.callables.signatures import Closure, Parameter, Signature
 from master.compiler.functions import Context, Function, builtin_functions, function, legacy_function
 from master.compiler.functions.api import collect
 from master.compiler.types.aliases import AliasType
-from master.compiler.types.base import PuppetType
 from master.compiler.types.notation.parse import parse_type
 from master.compiler.types.scalars import IntegerType
 from master.compiler.values.core import Value
+from master.compiler.values.puppet_type import PuppetType
 from shared.errors import EvaluationError
 
 
@@ -155,9 +155,9 @@ def test_usages_are_listed_from_the_declarations() -> None:
 
 def test_the_public_names_for_module_authors_stay() -> None:
     assert functions.__all__ == [
-        "DEFAULT", "URI", "Binary", "Closure", "Context", "Deferred", "Dispatch", "EvaluationError", "Function", "Iterator", "Regexp",
-        "SemVer", "SemVerRange", "Sensitive", "Timespan", "Timestamp", "Types", "Value", "builtin_functions", "entries", "function",
-        "key_of", "legacy_function", "value_of",
+        "DEFAULT", "URI", "Binary", "Closure", "Context", "Deferred", "Dispatch", "EvaluationError", "Function", "Instance", "Iterator",
+        "LookupMethods", "Regexp", "SemVer", "SemVerRange", "Sensitive", "Timespan", "Timestamp", "Types", "Value", "builtin_functions",
+        "entries", "function", "key_of", "legacy_function", "value_of",
     ]  # fmt: skip
 
 

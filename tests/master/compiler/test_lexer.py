@@ -142,7 +142,7 @@ def test_what_cannot_be_read_is_named_behind_the_tokens_before_it(text: str, err
 def test_unknown_escapes_stay_and_are_warned_about() -> None:
     lexed = lex(Source('"a\\qb \\u12"'))
     assert lexed.tokens[0][1] == "a\\qb \\u12"
-    assert [message for _, message in lexed.warned] == [
+    assert [message for _, message in lexed.warnings] == [
         "Unrecognized escape sequence '\\q'",
         "Unicode escape '\\u' was not followed by 4 hex digits or 1-6 hex digits in {} or was > 10ffff",
     ]

@@ -46,6 +46,14 @@ def test_a_variable_with_a_name_that_ruby_has_not_is_given_another() -> None:
     assert compile_with("notice(inline_template('<%= @mtu_eth0_1 %>'))", facts={"mtu_eth0.1": 1500}).notices == ["1500"]
 
 
+def test_facter_answers_with_the_facts_of_the_node() -> None:
+    asked = "%w[kernel os.family os.none none KERNEL].map { |name| Facter.value(name) } + [Facter[:kernel].value, Facter.fact(:none)]"
+    facts = {"kernel": "Linux", "os": {"family": "Debian"}}
+    compiled = compile_with(f"notice(inline_template('<%= ({asked}).inspect %>'))", facts=facts)
+    assert compiled.notices == ['["Linux", "Debian", nil, nil, "Linux", "Linux", nil]']
+    assert compile_with("notice(inline_template('<%= Facter.value(:kernel).inspect %>'))").notices == ["nil"]
+
+
 def test_a_number_that_the_language_has_not_is_refused() -> None:
     files = {"modules/m/lib/puppet/functions/big.rb": "Puppet::Functions.create_function(:big) { def big = 2**80 }"}
     with pytest.raises(CompileError, match=r"Ruby Integer outside of Puppet Integer max range, got '0x1000"):
@@ -100,7 +108,7 @@ def test_what_only_puppet_s_own_ruby_has_is_named_with_place_and_way_out() -> No
     ("code", "lacks"),
     [
         ("Puppet.lookup(:x)", "Puppet.lookup"),
-        ("Facter.value(:kernel)", "Facter.value"),
+        ("Facter.add(:kernel)", "Facter.add"),
         ("scope.newscope", "Puppet::Parser::Scope#newscope"),
         ("scope.catalog.add_resource('a')", "Puppet::Resource::Catalog#add_resource"),
     ],

@@ -39,7 +39,7 @@ async def pool(root: Path, **limits: Any) -> AsyncIterator[CompilePool]:
 
 async def process_of_ruby(workers: CompilePool, **facts: Any) -> int:
     job = CompileJob("n", "production", facts=facts, parameters=facts, trusted={"certname": "n"}, server_facts={"servername": "m"})
-    catalog = json.loads(await workers(job))
+    catalog = json.loads((await workers(job)).body)
     return next(int(each["title"]) for each in catalog["resources"] if each["type"] == "Notify")
 
 

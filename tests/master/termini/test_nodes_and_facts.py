@@ -9,6 +9,7 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 from master.catalogs.compiler_terminus import CompilerTerminus, decode_twice
+from master.pools.compiled_catalog import CompiledCatalog
 from master.pools.jobs import CompileJob
 from master.termini.facts import StoredFacts
 from master.termini.node import Classifier, Plain, WithFacts, parse_node
@@ -162,9 +163,9 @@ class Master:
             ),
         )
 
-    async def compile(self, job: CompileJob) -> bytes:
+    async def compile(self, job: CompileJob) -> CompiledCatalog:
         self.jobs.append(job)
-        return b'{"name":"%s","environment":"%s","resources":[]}' % (job.certname.encode(), job.environment.encode())
+        return CompiledCatalog(b'{"name":"%s","environment":"%s","resources":[]}' % (job.certname.encode(), job.environment.encode()))
 
     async def ask(self, dialect: Dialect = MODERN, environment: str = "production", key: str = "n", **options: str) -> Any:
         client = Client("n", "127.0.0.1", True, extensions={"pp_role": "web"})
@@ -213,7 +214,7 @@ async def test_facts_are_stored_before_the_classifier_runs_and_when_the_compile_
     nodes = Binding(NODE, WithFacts(Classifier([str(script)], timeout=20), facts), cache=WriteOnlyYaml(NODE, tmp_path / "node"))
     jobs: list[CompileJob] = []
 
-    async def compile(job: CompileJob) -> bytes:
+    async def compile(job: CompileJob) -> CompiledCatalog:
         jobs.append(job)
         raise CompileError("no")
 

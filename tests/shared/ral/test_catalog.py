@@ -85,24 +85,49 @@ def test_resources_of_a_type_that_is_not_isomorphic_may_share_a_name() -> None:
     [
         ({"require": "Thing[b]"}, "Could not find dependency Thing[b] for Thing[a]"),
         ({"notify": ["Thing[b]"]}, "Could not find dependent Thing[b] for Thing[a]"),
+    ],
+)
+def test_a_catalog_with_a_relationship_that_leads_nowhere_is_refused_whole(parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(PuppetError) as caught:
+        made(thing("a", **parameters))
+    assert caught.value.message == message
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
         ({"size": "x"}, 'Parameter size failed on Thing[a]: Invalid value "x".'),
         ({"colour": 1}, "no parameter named 'colour'"),
         ({"text": {"__ptype": "Pcore::IntegerType"}}, "Rich data of the kind 'Pcore::IntegerType' cannot be applied"),
         ({"text": {"__ptype": "Deferred", "name": "f"}}, "Deferred values cannot be resolved by this agent"),
     ],
 )
-def test_a_catalog_with_a_wrong_resource_is_refused_whole(parameters: dict[str, Any], message: str) -> None:
-    with pytest.raises(PuppetError) as caught:
-        made(thing("a", **parameters))
-    assert caught.value.message == message
+def test_a_wrong_resource_fails_alone(parameters: dict[str, Any], message: str) -> None:
+    wrong, right = made(thing("a", **parameters), thing("b")).order
+    assert wrong.fault is not None and wrong.fault.message == message
+    assert right.fault is None
 
 
-def test_a_wrong_resource_fails_alone_when_the_caller_is_lenient() -> None:
-    resources = made(thing("a", size="x", require="Thing[b]", before="nonsense"), thing("b"), lenient=True)
-    broken = resources.order[0]
-    assert isinstance(broken, Unmanaged)
-    assert broken.reason.message == 'Parameter size failed on Thing[a]: Invalid value "x".'
-    assert broken.require == [Ref("thing", "b")] and str(broken) == "Thing[a]"
+def test_a_wrong_resource_keeps_its_place_among_the_others() -> None:
+    resources = made(thing("a//", size="x", require="Thing[b]", before="nonsense", alias="c"), thing("b", require="Thing[c]"))
+    wrong = resources.order[0]
+    assert isinstance(wrong, Unmanaged)
+    assert wrong.require == [Ref("thing", "b")] and str(wrong) == "Thing[a//]"
+    assert resources.find(Ref("thing", "a")) is wrong  # no purge takes what it names for unmanaged
+
+
+def test_a_type_that_fails_in_an_unforeseen_way_fails_its_resource_and_shows_no_secret() -> None:
+    class Buggy(Type, name="buggy"):
+        name = Param(str, namevar=True)
+        text = Param(object)
+
+        def validate(self) -> None:
+            raise KeyError(self.text)
+
+    catalog = wire({"type": "Buggy", "title": "a", "parameters": {"text": "canary"}, "sensitive_parameters": ["text"]}, thing("b"))
+    wrong, right = resources_of(catalog, TYPES | {"buggy": Buggy}).order
+    assert wrong.fault is not None and wrong.fault.message.startswith("KeyError") and "canary" not in str(wrong.fault)
+    assert right.fault is None
 
 
 @pytest.mark.parametrize(
@@ -117,7 +142,7 @@ def test_a_wrong_resource_fails_alone_when_the_caller_is_lenient() -> None:
 def test_a_type_that_is_missing_here_becomes_a_resource_that_fails(resource: dict[str, Any], message: str) -> None:
     """AG-09: never skipped in silence, also when an old master does not say what is a type."""
     (unmanaged,) = made(resource).order
-    assert isinstance(unmanaged, Unmanaged) and unmanaged.reason.message == message
+    assert isinstance(unmanaged, Unmanaged) and unmanaged.fault.message == message
 
 
 def test_a_define_of_an_old_master_is_known_by_its_name_or_contents() -> None:

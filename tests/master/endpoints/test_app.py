@@ -15,7 +15,8 @@ from cryptography import x509
 
 from shared.errors import CompileError, ConfigError, Location, NotFound, Unavailable
 from shared.models.node import Node
-from shared.testing import KnownEnvironments, Shelf
+from shared.testing import Shelf
+from tests.support.fakes import KnownEnvironments
 from tests.support.raw_master import RunningMaster
 
 Termini = dict[str, Shelf[Any]]

@@ -16,7 +16,7 @@ from master.endpoints.limits import MasterLimits
 from master.endpoints.puppetserver import ServerEndpoints
 from master.environments.code_commands import CodeCommands
 from shared.errors import CompileError, NotFound, PuppetError, Unavailable
-from shared.testing import KnownEnvironments
+from tests.support.fakes import KnownEnvironments
 from tests.support.raw_master import RunningMaster
 
 Serve = Callable[..., AbstractAsyncContextManager[RunningMaster]]
@@ -274,7 +274,7 @@ async def test_a_catalog_is_asked_for_with_everything_there_is(site: RunningMast
     assert catalogs.wanted == [
         CatalogRequest(
             "web1", "production", {"role": "web"}, {"certname": "t"}, save_facts=True, save_catalog=True, prefer_environment=True,
-            log_level="err", transaction_uuid="u",
+            log_level="err", transaction_uuid="u", job_id="7",
         )
     ]  # fmt: skip
 

@@ -14,8 +14,8 @@ from certs.oids import OidNames
 from master.authorization.auth_conf import AuthFile
 from master.authorization.auth_hocon import is_hocon, parse
 from master.authorization.rules import AccessRequest, decide
+from shared.client import Client
 from shared.errors import ConfigError
-from shared.indirector.core import Client
 from tests.master.authorization.puppetservers_rules import ASKED, BAD, GOOD, RULES, Asking, Parameters
 from tests.support.raw_master import RunningMaster
 

@@ -23,7 +23,7 @@ from certs.keys import KeyKind
 from master.endpoints.ca import CaEndpoints
 from master.endpoints.limits import MasterLimits
 from shared.indirector.core import Indirector
-from shared.testing import KnownEnvironments
+from tests.support.fakes import KnownEnvironments
 from tests.support.raw_master import RawClient, RealCa, RunningMaster, master_server, running
 
 CA = "/puppet-ca/v1"

@@ -1,0 +1,7 @@
+require 'puppet/provider/parsedfile'
+
+Puppet::Type.type(:line).provide(:parsed, parent: Puppet::Provider::ParsedFile, default_target: ENV['LINES_FILE'], filetype: :flat) do
+  text_line :comment, match: /^\s*#/
+  text_line :blank, match: /^\s*$/
+  record_line :parsed, fields: %w[name value], joiner: ' = ', separator: /\s*=\s*/
+end

@@ -1,0 +1,3 @@
+# Only what its parent does.
+Puppet::Type.type(:service).provide :candle, parent: :base do
+end

@@ -1,0 +1,4 @@
+Puppet::Type.newtype(:broken) do
+  newparam(:name, namevar: true)
+  nonsense :here
+end

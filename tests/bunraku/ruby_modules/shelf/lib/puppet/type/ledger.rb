@@ -1,0 +1,6 @@
+Puppet::Type.newtype(:ledger) do
+  ensurable
+  newparam(:name, namevar: true)
+  newparam(:file)
+  newproperty(:value)
+end

@@ -1,0 +1,4 @@
+Puppet::Type.newtype(:unready) do
+  ensurable
+  newparam(:name, namevar: true)
+end

@@ -1,0 +1,54 @@
+Puppet::Type.newtype(:wild) do
+  ensurable
+  newparam(:name, namevar: true)
+  newparam(:folder)
+  newparam(:at) { defaultto 'create' }
+  newparam(:how) { munge { |value| value == 'munged exit' ? exit!(3) : value } }
+  newproperty(:state)
+
+  # Does what no type or provider should, when the resource says that this is the place for it.
+  def act(place)
+    return if self[:at] != place
+
+    case self[:how]
+    when 'exit' then exit!(3)
+    when 'polite exit' then exit
+    when 'kill' then Process.kill(:KILL, Process.pid) && sleep
+    when 'hang' then sleep
+    when 'loop' then loop {}
+    when 'ask' then loop { Puppet[:vardir] }
+    when 'eat' then Array.new(200) { |n| (+'x' * 10_000_000).tap { sleep 0.01 } << n.to_s }.then { sleep }
+    when 'flood' then Puppet.notice('x' * 4_000_000)
+    when 'babble' then loop { Puppet.notice('all the time the same') }
+    when 'answer' then raise Puppet::Error, 'x' * 4_000_000
+    when 'deep' then act(place)
+    when 'fork' then Process.wait(fork { exit! })
+    when 'fork on' then (pid = fork) && Process.wait(pid)
+    when 'fork and log' then Process.wait(fork { Puppet.notice('from the child') && Facter.value('kernel') })
+    when 'fork and stay' then fork { sleep 30 } && exit!(3)
+    when 'print' then $stdout.puts('garbage') || system('echo more garbage')
+    when 'close' then ObjectSpace.each_object(IO) { |io| io.close unless io.closed? || io.fileno < 3 }
+    when 'leave' then Dir.mktmpdir { |folder| Dir.chdir(folder) } # the folder that it is in is no more
+    when 'exception' then raise Exception, 'not even a StandardError'
+    when 'throw' then throw :nowhere
+    when 'latin' then raise Puppet::Error, "caf\xE9".dup.force_encoding('ISO-8859-1')
+    when 'utf-16' then raise Puppet::Error, 'café'.encode('UTF-16LE')
+    when 'bytes' then raise Puppet::Error, "caf\xE9 \xFF"
+    when 'lacks' then Puppet::Network::HttpPool.http_instance('x')
+    when 'setting' then Puppet[:certificate_revocation]
+    when 'type error' then nil + 1
+    end
+  end
+
+  validate { act('validate') }
+  autorequire(:file) { act('relate') && [] }
+
+  def generate
+    act('generate')
+    []
+  end
+
+  def refresh
+    act('refresh')
+  end
+end

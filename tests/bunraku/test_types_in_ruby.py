@@ -1,0 +1,269 @@
+"""Types and providers that modules have in Ruby, applied by `puppet apply`; tests/interop compares them with the reference."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.ruby.process import RubyProcess
+from shared.ruby import RubyChild
+from tests.support.ruby_apply import MODULES, Apply, needs_ruby
+
+
+@needs_ruby
+@pytest.mark.parametrize(
+    ("resource", "message"),
+    [
+        ("jar { 'x': shelf => 'rel' }", "Parameter shelf failed on Jar[x]: a shelf is an absolute path, not rel"),
+        (
+            "jar { 'x': colour => 'pink', shelf => '/x' }",
+            r'Parameter colour failed on Jar[x]: Invalid value "pink". Valid values are red, green. Valid values match /\Acustom-\w+\z/.',
+        ),
+        ("jar { 'x': colour => 'green', label => 'q', shelf => '/x' }", "Validation of Jar[x] failed: x cannot have both"),
+        (
+            "heap { 'x': size => 'many' }",
+            'Parameter size failed on Heap[x]: Munging failed for value "many" in class size: invalid value for Integer(): "many"',
+        ),
+        (
+            "jar { 'x': strict => 'maybe', shelf => '/x' }",
+            'Parameter strict failed on Jar[x]: Invalid value "maybe". Valid values are true, false, yes, no.',
+        ),
+        ("heap { 'x': provider => 'none' }", "Parameter provider failed on Heap[x]: Invalid heap provider 'none'"),
+    ],
+)
+def test_what_a_type_refuses_fails_its_own_resource_with_the_references_words(resource: str, message: str, apply: Apply) -> None:
+    said = apply(f"{resource} notify {{ 'other': }}")
+    assert said.code == 1
+    assert f"Could not evaluate: {message} (line: 1)" in said.err
+    assert "Notice: other" in said.out
+
+
+@needs_ruby
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ("exit", "Ruby has ended with exit code 3"),
+        ("polite exit", "exit was called"),
+        ("kill", "Ruby has ended by signal 9"),
+        ("fork and stay", "Ruby has ended with exit code 3"),
+        ("flood", "Ruby answered 4000NNN bytes, more than ruby_answer allows (30000)"),
+        ("babble", "Ruby logged and asked more than ruby_answer allows (30000 bytes)"),
+        ("ask", "Ruby logged and asked more than ruby_answer allows (30000 bytes)"),
+        ("answer", "Ruby answered 4000NNN bytes, more than ruby_answer allows (30000)"),
+        ("deep", "stack level too deep"),
+        ("exception", "not even a StandardError"),
+        ("throw", "uncaught throw :nowhere"),
+        ("latin", "café"),
+        ("utf-16", "café"),
+        ("bytes", "caf? ?"),
+        ("lacks", "The wild provider 'beast' uses Puppet::Network, which only Puppet's own Ruby has"),
+        ("setting", "The setting certificate_revocation cannot be read by modules"),
+        ("type error", "undefined method `+' for nil:NilClass"),
+    ],
+)
+def test_a_provider_that_goes_wild_fails_its_resource_and_the_next_has_ruby_again(
+    how: str, message: str, apply: Apply, tmp_path: Path, started: list[RubyChild]
+) -> None:
+    code = f"Wild {{ ensure => present, folder => '{tmp_path}' }} wild {{ 'a': how => '{how}' }} -> notify {{ 'after': }} wild {{ 'b': }}"
+    said = apply(code, "--detailed-exitcodes", "--ruby_answer", "30000")
+    assert said.code == 6
+    assert message in re.sub(r"4000\d+", "4000NNN", said.err)
+    assert "Wild[a]/ensure: change from 'absent' to 'present' failed" in said.err
+    assert "Notify[after]: Skipping because of failed dependencies" in said.err
+    assert (tmp_path / "b").exists() and not (tmp_path / "a").exists()
+    assert all(not child.alive for child in started)
+
+
+@needs_ruby
+@pytest.mark.parametrize("how", ["exit", "exception", "kill"])
+@pytest.mark.parametrize("place", ["validate", "relate", "generate", "read", "flush", "refresh"])
+def test_wherever_it_goes_wild_only_its_own_resource_fails(place: str, how: str, apply: Apply, tmp_path: Path) -> None:
+    code = f"""
+        Wild {{ ensure => present, folder => '{tmp_path}' }}
+        wild {{ 'z': }} -> wild {{ 'a': how => '{how}', at => '{place}', subscribe => Wild['z'] }} -> notify {{ 'after': }}
+        wild {{ ['b', 'c']: }}
+    """
+    said = apply(code, "--detailed-exitcodes")
+    assert said.code == (2 if place == "generate" else 6)  # the reference goes on without what was to be generated, too
+    assert {"b", "c", "z"} <= {path.name for path in tmp_path.iterdir()}
+    assert re.search(r"Wild\[a\][^\n]*(Could not evaluate|Failed|failed)", said.err), said.err
+    assert not re.search(r"Wild\[[bcz]\]", said.err), said.err
+
+
+@needs_ruby
+def test_a_provider_that_closes_all_files_is_started_again(apply: Apply, tmp_path: Path) -> None:
+    said = apply(f"Wild {{ ensure => present, folder => '{tmp_path}' }} wild {{ 'a': how => 'close' }} wild {{ 'b': }}")
+    assert "Wild[a]/ensure: change from 'absent' to 'present' failed: Ruby has ended with exit code 1" in said.err
+    assert (tmp_path / "b").exists()
+
+
+@needs_ruby
+def test_a_munge_that_ends_ruby_fails_its_own_resource(apply: Apply, tmp_path: Path) -> None:
+    said = apply(f"Wild {{ ensure => present, folder => '{tmp_path}' }} wild {{ 'a': how => 'munged exit' }} wild {{ 'b': }}")
+    assert "Wild[a]: Could not evaluate: Ruby has ended with exit code 3" in said.err
+    assert (tmp_path / "b").exists()
+
+
+@needs_ruby
+def test_a_prefetch_that_ends_ruby_fails_the_resources_of_its_provider(apply: Apply, tmp_path: Path) -> None:
+    code = (
+        f"Wild {{ ensure => present, folder => '{tmp_path}' }} wild {{ 'a': how => 'exit', at => 'prefetch' }} heap {{ 'fine': size => 1 }}"
+    )
+    said = apply(code, "--detailed-exitcodes")
+    assert said.code == 6 and "Could not prefetch wild provider 'beast': Ruby has ended with exit code 3" in said.err
+    assert "Heap[fine]/ensure: created" in said.out
+
+
+@needs_ruby
+@pytest.mark.parametrize("how", ["fork", "fork on", "fork and log", "print", "leave"])
+def test_what_a_provider_prints_or_forks_is_no_answer(how: str, apply: Apply, tmp_path: Path) -> None:
+    said = apply(
+        f"Wild {{ ensure => present, folder => '{tmp_path}' }} wild {{ 'a': how => '{how}' }} wild {{ 'b': require => Wild['a'] }}"
+    )
+    assert (said.code, said.err) == (0, "")
+    assert (tmp_path / "a").exists() and (tmp_path / "b").exists()
+
+
+@needs_ruby
+@pytest.mark.parametrize(
+    ("how", "shown"),
+    [
+        ("latin", "'café'"),
+        ("utf-16", "'café'"),
+        ("bytes", "'caf? ?'"),
+        ("symbol", "{\n  'one' => ['two', undef, 1.5, NaN]\n}"),
+        ("object", "'Object'"),
+    ],
+)
+def test_values_of_any_kind_and_encoding_are_compared_and_shown(how: str, shown: str, apply: Apply, tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("there")
+    said = apply(f"wild {{ 'a': ensure => present, how => '{how} state', folder => '{tmp_path}', state => 'x', audit => state }}")
+    assert (said.code, said.err) == (0, "")
+    assert f"Wild[a]/state: state changed {shown} to 'x'" in said.out
+
+
+@needs_ruby
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["hang", "loop"])
+@pytest.mark.parametrize("place", ["create", "read", "validate"])
+def test_a_provider_that_does_not_end_is_ended(place: str, how: str, apply: Apply, tmp_path: Path, started: list[RubyChild]) -> None:
+    began = time.monotonic()
+    code = f"Wild {{ ensure => present, folder => '{tmp_path}' }} wild {{ 'a': how => '{how}', at => '{place}' }} wild {{ 'b': }}"
+    said = apply(code, "--ruby_timeout", "2s")
+    assert time.monotonic() - began < 60
+    assert "Ruby took longer than ruby_timeout (2 seconds)" in said.err
+    assert (tmp_path / "b").exists()
+    assert len(started) <= 3 and all(not child.alive for child in started)
+
+
+@needs_ruby
+@pytest.mark.slow
+def test_a_provider_that_eats_memory_is_ended(apply: Apply, tmp_path: Path) -> None:
+    code = f"Wild {{ ensure => present, folder => '{tmp_path}' }} wild {{ 'a': how => 'eat' }} wild {{ 'b': }}"
+    said = apply(code, "--ruby_memory", "300MiB", "--ruby_timeout", "60s")
+    assert re.search(r"Ruby occupies \d+ bytes of memory, more than ruby_memory allows \(314572800\)", said.err)
+    assert (tmp_path / "b").exists()
+
+
+@needs_ruby
+def test_hundreds_of_resources_cost_tens_of_questions(
+    apply: Apply, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[RubyChild]
+) -> None:
+    questions: list[str] = []
+    ask = RubyProcess.ask
+
+    def noted(process: RubyProcess, op: str, *args: Any, **named: Any) -> Any:
+        questions.append(op)
+        return ask(process, op, *args, **named)
+
+    code = f"range(1, 300).each |$n| {{ jar {{ \"j$n\": shelf => '{tmp_path}', colour => red }} }}"
+    assert apply(code).code == 0
+    monkeypatch.setattr(RubyProcess, "ask", noted)
+    said = apply(code)
+    assert (said.code, "Jar[" in said.out) == (0, False)
+    assert len(list(tmp_path.glob("j*"))) == 300
+    assert len(questions) < 40, questions
+
+
+def test_a_catalog_without_types_in_ruby_never_starts_it(apply: Apply, started: list[RubyChild]) -> None:
+    assert apply("notify { 'x': }").code == 0
+    assert started == []
+
+
+def test_without_a_ruby_one_error_names_the_types_and_what_to_install(apply: Apply) -> None:
+    said = apply("jar { 'a': } heap { 'b': } notify { 'x': }", "--ruby", "")
+    assert said.code == 1
+    assert said.err.count("Types of modules are in Ruby, and there is no ruby to run them: heap, jar\nInstall it") == 1
+    assert "Jar[a]: Could not evaluate: " in said.err and "Notice: x" in said.out
+
+
+@needs_ruby
+def test_a_type_that_cannot_be_loaded_is_one_error_with_its_place(apply: Apply) -> None:
+    said = apply("broken { 'a': } broken { 'b': } heap { 'fine': size => 1 }")
+    assert said.code == 1
+    place = re.escape(f"({MODULES}/shelf/lib/puppet/type/broken.rb:3)")
+    assert len(re.findall(rf"^Error: Could not load the type broken: undefined method `nonsense' for .* {place}$", said.err, re.M)) == 1
+    assert "Heap[fine]/ensure: created" in said.out
+
+
+@needs_ruby
+def test_a_provider_becomes_suitable_during_the_run(apply: Apply, tmp_path: Path) -> None:
+    late = tmp_path / "late"
+    program = f"#!/bin/sh\\necho no > {tmp_path}/\\$1; echo no\\n"
+    said = apply(f"unready {{ 'a': ensure => present }} file {{ '{late}': mode => '0755', content => \"{program}\" }}")
+    assert (said.code, said.err) == (0, "")
+    assert "Unready[a]/ensure: created" in said.out and (tmp_path / "make").exists()
+
+
+@needs_ruby
+def test_a_provider_that_stays_unsuitable_says_what_is_missing(apply: Apply) -> None:
+    said = apply("unready { 'a': ensure => present }")
+    assert "Could not find a suitable provider for unready" in said.err
+    assert "late needs program " in said.err
+
+
+@needs_ruby
+def test_no_line_has_a_sensitive_value(apply: Apply, tmp_path: Path) -> None:
+    secret, other = (f"jar {{{{ '{name}': shelf => '{tmp_path}', {{}} => Sensitive('canary-{name}') }}}}" for name in "ab")
+    code = secret.format("content") + other.format("colour")
+    said = apply(code, "--debug")
+    assert (tmp_path / "a").exists()
+    assert "canary" not in (said.out + said.err).lower().replace(str(tmp_path), "")
+
+
+@needs_ruby
+def test_unmanaged_things_are_purged(apply: Apply, tmp_path: Path) -> None:
+    heaps = tmp_path / "heaps.yaml"
+    heaps.write_text("---\nold:\n  :size: 1\nkept:\n  :size: 2\n")
+    said = apply("resources { 'heap': purge => true } heap { 'kept': size => 2 }")
+    assert (said.code, said.err) == (0, "")
+    assert "Heap[old]/ensure: removed" in said.out
+    assert "old" not in heaps.read_text() and "kept" in heaps.read_text()
+
+
+@needs_ruby
+def test_the_environment_of_whoever_starts_it_does_not_reach_ruby(apply: Apply, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "evil.rb").write_text("File.write(File.join(ENV['SHELF'], 'pwned'), 'x')")
+    monkeypatch.setenv("RUBYOPT", f"-r{tmp_path}/evil.rb")
+    monkeypatch.setenv("RUBYLIB", str(tmp_path))
+    assert apply("heap { 'a': size => 1 }").code == 0
+    assert not (tmp_path / "pwned").exists()
+    assert os.environ["RUBYLIB"] == str(tmp_path)
+
+
+@needs_ruby
+def test_a_provider_that_keeps_a_file_in_memory_loses_no_change_of_the_resource_before_it(apply: Apply, tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger"
+    ledger.write_text("same=1\ndefault=a\nold=1\n")
+    names = {"same": "1", "default": "b", "new": "1", "old": "2", "also": "as the default", "last": "9"}
+    code = f"Ledger {{ ensure => present, file => '{ledger}' }}" + "".join(
+        f"ledger {{ '{name}': value => '{value}' }}" for name, value in names.items()
+    )
+    assert apply(code, "--detailed-exitcodes").code == 2
+    assert ledger.read_text() == "same=1\ndefault=b\nold=2\nnew=1\nalso=b\nlast=9\n"
+    assert apply(code, "--detailed-exitcodes").code == 0

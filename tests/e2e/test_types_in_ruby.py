@@ -1,0 +1,61 @@
+"""Types and providers that modules have in Ruby: synced by our agent from our master, and applied where there is a ruby and no Puppet."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from shared.ruby import find_ruby
+from tests.support.pair import Pair
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not find_ruby("auto"), reason="no ruby is installed")]
+
+SHELF = Path(__file__).parents[1] / "bunraku" / "ruby_modules" / "shelf"
+MANIFEST = """
+file {{ '{root}/shelf': ensure => directory }}
+jar {{ '{root}/shelf:plums': content => 'plums', colour => 'red', parts => ['b', 'a'] }}
+jar {{ '{root}/shelf:refused': colour => 'pink' }}
+notify {{ 'after': require => Jar['{root}/shelf:plums'] }}
+"""
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Pair:
+    shutil.copytree(SHELF, tmp_path / "master/code/environments/production/modules/shelf")
+    return Pair(tmp_path, manifest=MANIFEST.format(root=tmp_path))
+
+
+async def test_the_first_run_makes_what_the_second_finds(pair: Pair) -> None:
+    jar = f"Jar[{pair.root}/shelf:plums]"
+    async with pair.mastered():
+        first = await pair.run()
+        assert first.report is not None
+        assert [event.message for event in first.report.resource_statuses[jar].events] == ["created"]
+        assert yaml.safe_load((pair.root / "shelf" / "plums").read_text()) == {"content": "PLUMS", "colour": "red", "parts": ["b", "a"]}
+        refused = first.report.resource_statuses[f"Jar[{pair.root}/shelf:refused]"]
+        assert refused.failed
+        assert first.report.resource_statuses["Notify[after]"].changed
+        assert first.report.status == "failed"
+
+        (pair.root / "shelf" / "plums").write_text("content: pears\nparts: [a, b]\ncolour: red\n")
+        second = await pair.run()
+        assert second.report is not None
+        messages = [event.message for event in second.report.resource_statuses[jar].events]
+        assert messages == ["content changed <pears> to <PLUMS> (corrective)"]
+
+
+async def test_without_a_ruby_only_resources_of_these_types_fail(pair: Pair) -> None:
+    async with pair.mastered():
+        ran = await pair.run(ruby="")
+        assert ran.report is not None
+        statuses = ran.report.resource_statuses
+        assert statuses[f"Jar[{pair.root}/shelf:plums]"].failed
+        assert statuses["Notify[after]"].skipped
+        assert (pair.root / "shelf").is_dir()
+        errors = [entry.message for entry in ran.report.logs if entry.level == "err" and entry.source == "Puppet"]
+        assert len(errors) == 1
+        assert "jar" in errors[0]
+        assert "ruby" in errors[0]

@@ -1,0 +1,71 @@
+"""
+Looks at pages with Debian's Chromium. A script beside the clients: it reads what to look at, and prints what it saw, in JSON.
+
+In: {"chromium": PATH, "folder": FOLDER, "base": URL, "visits": [{"name", "path", "until": [TEXT...], "fill", "click"}]}. A visit opens a
+page, fills in fields and clicks, by their selectors, and waits until the page shows all texts; FOLDER/NAME.png is what it looks like.
+Out: {NAME: {"status", "text", "drawn", "complaints"}}: the status of the page, what can be read on it and in its drawings, with single
+blanks, and what went wrong: errors of scripts, of the console, and of whatever else the page asked for. What pages ask of other
+servers is answered with nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+from playwright.sync_api import BrowserContext, Error, Request, sync_playwright
+
+OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-component-update", "--disable-sync"]
+OPTIONS += ["--disable-background-networking", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"]
+SHOWN = "texts => texts.every(text => (document.body?.innerText ?? '').replace(/\\s+/g, ' ').includes(text))"
+DRAWN = "() => [...document.querySelectorAll('svg text')].map(each => each.textContent)"
+WITHIN = 30_000  # milliseconds for what a page shows later than itself, on a machine that is busy
+
+
+def is_fault(request: Request) -> bool:
+    """Whether a request failed by itself; those that a page still has under way end with it when a form is sent."""
+    return request.failure != "net::ERR_ABORTED"
+
+
+def look(context: BrowserContext, base: str, folder: Path, visit: dict) -> dict:
+    page = context.new_page()
+    page.set_default_timeout(WITHIN)
+    complaints = []
+    page.on("pageerror", lambda error: complaints.append(f"script: {error}"))
+    page.on("console", lambda message: complaints.append(f"console: {message.text}") if message.type == "error" else None)
+    page.on("requestfailed", lambda request: complaints.append(f"request: {request.url}: {request.failure}") if is_fault(request) else None)
+    page.on("response", lambda answer: complaints.append(f"answer: {answer.status} {answer.url}") if answer.status >= 400 else None)
+    answer = page.goto(base + visit["path"], wait_until="load")
+    try:
+        for selector, text in visit["fill"].items():
+            (page.select_option if selector.startswith("select") else page.fill)(selector, text)
+        for selector in visit["click"]:
+            page.click(selector)
+        page.wait_for_function(SHOWN, arg=visit["until"])
+    except Error as error:
+        complaints.append(str(error))
+    page.screenshot(path=folder / f"{visit['name']}.png", full_page=True)
+    text = " ".join(page.inner_text("body").split())
+    seen = {"status": answer.status, "text": text, "drawn": page.evaluate(DRAWN), "complaints": list(complaints)}
+    page.close()
+    return seen
+
+
+def main() -> None:
+    asked = json.load(sys.stdin)
+    with tempfile.TemporaryDirectory() as profile, sync_playwright() as playwright:
+        context = playwright.chromium.launch_persistent_context(
+            profile, executable_path=asked["chromium"], headless=True, args=OPTIONS, viewport={"width": 1400, "height": 900}, locale="en-US"
+        )
+        elsewhere = re.compile(f"^(?!{re.escape(asked['base'])}/)")
+        context.route(elsewhere, lambda route: route.fulfill(status=200, content_type="text/css", body=""))
+        seen = {visit["name"]: look(context, asked["base"], Path(asked["folder"]), visit) for visit in asked["visits"]}
+        context.close()
+    json.dump(seen, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

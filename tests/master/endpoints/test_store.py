@@ -1,0 +1,110 @@
+"""The store's API under the master's own port."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from httpd.application import HttpApplication
+from httpd.bodies import packed_chunks
+from httpd.connection import HttpRequest
+from httpd.dispatcher import Dispatcher
+from httpd.limits import ServerLimits
+from httpd.options import ServerOptions
+from httpd.plain import PlainListener
+from httpd.responses import Response, text_response
+from master.endpoints.store import StoreProxy
+from tests.support.raw_master import RunningMaster
+
+Serve = Callable[..., AbstractAsyncContextManager[RunningMaster]]
+RULES = """
+authorization: {
+  version: 1
+  rules: [ { name: "queries", match-request: { path: "/pdb/query", type: path }, allow: "admin", sort-order: 1 } ]
+}
+"""
+
+
+class FakeStore(HttpApplication):
+    """Tells what it is asked, as it was sent."""
+
+    async def handle(self, request: HttpRequest) -> Response:
+        body = b"".join([chunk async for chunk in packed_chunks(request, 10_000)])
+        if request.sent_path.endswith("/long"):
+            return Response(200, b"", "application/json", {"X-Records": "7"}, chunks=_pieces, compress_chunks=True)
+        if request.sent_path.endswith("/moved"):
+            return Response(302, headers={"Location": "/elsewhere"})
+        names = ["Accept", "Content-Type", "Content-Encoding", "X-Client-Verify", "Cookie"]
+        sent = " ".join(f"{name}={request.headers[name]}" for name in names if name in request.headers)
+        return text_response(200, f"{request.method} {request.raw_path} {sent} {body!r}")
+
+
+async def _pieces() -> AsyncIterator[bytes]:
+    for _ in range(100):
+        yield b"x" * 10_000
+
+
+@asynccontextmanager
+async def store_at(path: Path) -> AsyncIterator[StoreProxy]:
+    listener = PlainListener(Dispatcher(FakeStore(), None, ServerOptions()).handle, ServerLimits(), 8)
+    await listener.start(path)
+    try:
+        async with StoreProxy(path, 5000, 5) as proxy:
+            yield proxy
+    finally:
+        await listener.stop(0)
+
+
+@pytest.fixture
+async def master(serve: Serve, tmp_path: Path) -> AsyncIterator[RunningMaster]:
+    """A master with a store, which `admin` may query."""
+    rules = tmp_path / "auth.conf"
+    rules.write_text(RULES)
+    async with store_at(tmp_path / "s") as proxy, serve(store=proxy, auth_conf=rules) as master:
+        yield master
+
+
+async def test_PDB_07_a_request_is_passed_on_as_it_was_sent_without_what_claims_an_identity(master: RunningMaster) -> None:
+    admin = await master.client("admin")
+    answer = await admin.ask("GET", "/pdb/query/v4/resources/File/%2Fa%20b?query=%5B%22x%22%5D", X_Client_Verify="SUCCESS", Cookie="a=b")
+    assert answer.text == "GET /pdb/query/v4/resources/File/%2Fa%20b?query=%5B%22x%22%5D Accept=*/* b''"
+    posted = await admin.ask("POST", "/pdb/query/v4", b"packed", Content_Type="application/json", Content_Encoding="gzip")
+    assert posted.text == "POST /pdb/query/v4 Accept=*/* Content-Type=application/json Content-Encoding=gzip b'packed'"
+    assert (await admin.ask("POST", "/pdb/query/v4", b"x" * 6000)).status == 413
+
+
+async def test_an_answer_is_passed_on_as_it_was_sent(master: RunningMaster) -> None:
+    admin = await master.client("admin")
+    plain = await admin.ask("GET", "/pdb/query/long")
+    assert plain.body == b"x" * 1_000_000 and plain.headers["x-records"] == "7"
+    packed = await admin.ask("GET", "/pdb/query/long", Accept_Encoding="gzip")
+    assert packed.headers["content-encoding"] == "gzip" and len(packed.body) < 10_000
+    moved = await admin.ask("GET", "/pdb/query/moved")
+    assert (moved.status, moved.headers["location"]) == (302, "/elsewhere")
+
+
+async def test_PDB_07_only_whom_a_rule_names_reaches_the_store(master: RunningMaster) -> None:
+    agent, admin, stranger = await master.client("agent1"), await master.client("admin"), await master.client()
+    for client in (agent, stranger):
+        assert (await client.ask("GET", "/pdb/query/v4/nodes")).status == 403
+    assert (await admin.ask("POST", "/pdb/cmd/v1", b"{}")).status == 403
+    for path in ("/pdb/query/../cmd/v1", "/pdb/query/%2e%2e/cmd/v1", "/pdb/query/%zz", "/pdb/query/a%0ab"):
+        assert (await admin.ask("GET", path)).status == 400
+
+
+async def test_a_store_that_is_away_is_said(serve: Serve, tmp_path: Path) -> None:
+    rules = tmp_path / "auth.conf"
+    rules.write_text(RULES)
+    async with StoreProxy(tmp_path / "s", 5000, 5) as proxy, serve(store=proxy, auth_conf=rules) as master:
+        admin = await master.client("admin")
+        answer = await admin.ask("GET", "/pdb/query/v4/nodes")
+        assert answer.status == 503 and answer.headers["retry-after"] == "5"
+
+
+async def test_without_a_store_there_is_no_such_path(serve: Serve) -> None:
+    async with serve() as master:
+        agent = await master.client("agent1")
+        assert (await agent.ask("GET", "/pdb/query/v4/nodes")).status in (403, 404)

@@ -1,0 +1,325 @@
+"""Payloads of all versions become commands, and what PuppetDB discards is rejected with a reason."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from store.commands.checked_catalogs import CheckedCatalogs, DeferredSequence
+from store.commands.commands import (
+    ConfigureExpiration,
+    DeactivateNode,
+    PayloadRejected,
+    ReplaceCatalog,
+    ReplaceCatalogInputs,
+    ReplaceFacts,
+    ReportEvent,
+    StoreReport,
+    containing_class,
+)
+from store.commands.hashes import catalog_hash
+from store.commands.payloads import decode_payload, parse_payload
+from store.timestamps import parse_timestamp
+
+CASES = json.loads((Path(__file__).parents[2] / "conformance/puppetdb/commands.json").read_text("utf-8"))
+CARRIED_OUT = [case for case in CASES if isinstance(case["answer"]["body"], dict) and "processed" in case["answer"]["body"]]
+RECEIVED = 1763000000000000
+TIME = "2025-10-01T00:00:00.000Z"
+
+
+def parse(command: str, version: int, payload: object):
+    return parse_payload(command, version, json.dumps(payload).encode(), RECEIVED)
+
+
+@pytest.mark.parametrize("case", CARRIED_OUT, ids=lambda case: case["id"])
+def test_a_payload_is_carried_out_or_rejected_as_recorded(case) -> None:
+    parameters, body = case["request"]["params"], case["answer"]["body"]
+    is_accepted = body["processed"] and "error" not in body
+    try:
+        parse_payload(parameters["command"].replace("_", " "), int(parameters["version"]), case["request"]["raw_body"].encode(), RECEIVED)
+    except PayloadRejected as rejection:
+        assert not is_accepted, rejection
+        assert str(rejection)
+    else:
+        assert is_accepted
+
+
+def test_all_commands_of_the_data_set_are_understood(commands) -> None:
+    kinds = [type(command).__name__ for command in commands]
+    assert {kind: kinds.count(kind) for kind in kinds} == {
+        "ReplaceFacts": 15,
+        "ReplaceCatalog": 10,
+        "StoreReport": 13,
+        "ReplaceCatalogInputs": 2,
+        "ConfigureExpiration": 2,
+        "DeactivateNode": 4,
+    }
+
+
+FACTS = {"certname": "web1", "environment": "production", "producer_timestamp": TIME, "values": {"a": None}}
+
+
+def test_facts_of_both_versions_are_read() -> None:
+    packages = [["nginx", "1", "apt"], ["bash", "5", "apt"], ["nginx", "1", "apt"]]
+    newest = parse("replace facts", 5, {**FACTS, "producer": "master", "package_inventory": packages})
+    when = parse_timestamp(TIME)
+    assert newest == ReplaceFacts("web1", "production", "master", when, {"a": None}, (("bash", "5", "apt"), ("nginx", "1", "apt")))
+    assert parse("replace facts", 4, FACTS) == ReplaceFacts("web1", "production", None, when, {"a": None})
+
+
+RESOURCE = {
+    "type": "File",
+    "title": "/a",
+    "exported": False,
+    "tags": ["file", "a", "file", "kůň"],
+    "parameters": {"b": [1, None]},
+    "kind": "x",
+}
+EDGE = {"source": {"type": "File", "title": "/a"}, "target": {"type": "File", "title": "/a"}, "relationship": "before"}
+CATALOG = {
+    "certname": "web1",
+    "version": "1",
+    "environment": None,
+    "transaction_uuid": "t",
+    "catalog_uuid": "c",
+    "code_id": "code",
+    "job_id": "7",
+    "producer_timestamp": TIME,
+    "producer": "master",
+    "edges": [EDGE, EDGE],
+    "resources": [RESOURCE],
+    "classes": ["ignored"],
+}
+
+
+@pytest.mark.parametrize(
+    "version, catalog_uuid, code_id, job_id, producer",
+    [(9, "c", "code", "7", "master"), (8, "c", "code", None, None), (7, "t", "code", None, None), (6, "t", None, None, None)],
+)
+def test_catalogs_of_all_versions_are_read(version: int, catalog_uuid: str, code_id, job_id, producer) -> None:
+    catalog = parse("replace catalog", version, CATALOG)
+    assert isinstance(catalog, ReplaceCatalog)
+    assert (catalog.catalog_uuid, catalog.code_id, catalog.job_id, catalog.producer) == (catalog_uuid, code_id, job_id, producer)
+    (resource,) = catalog.resources
+    assert resource.tags == ("a", "file", "kůň")
+    assert (resource.parameters, resource.file, resource.line) == ({"b": [1, None]}, None, None)
+    assert len(catalog.edges) == 1
+
+
+EVENT = {
+    "status": "success",
+    "timestamp": TIME,
+    "property": "mode",
+    "name": "mode_changed",
+    "new_value": [1],
+    "old_value": None,
+    "message": "m",
+    "corrective_change": True,
+}
+PLACE = {
+    "resource_type": "File",
+    "resource_title": "/a",
+    "file": "/site.pp",
+    "line": 3,
+    "containment_path": ["Stage[main]", "Nginx", "File[/a]"],
+}
+REPORT_RESOURCE = {"skipped": False, "timestamp": TIME, "corrective_change": True, "events": [EVENT, EVENT], **PLACE}
+SKIPPED = {**REPORT_RESOURCE, "resource_title": "/b", "skipped": True, "events": []}
+UNCHANGED = {**REPORT_RESOURCE, "resource_title": "/c", "events": []}
+REPORT = {
+    "certname": "web1",
+    "puppet_version": "7.23.0",
+    "report_format": 12,
+    "configuration_version": "1",
+    "start_time": TIME,
+    "end_time": TIME,
+    "producer_timestamp": TIME,
+    "producer": "master",
+    "corrective_change": False,
+    "resources": [REPORT_RESOURCE, SKIPPED, UNCHANGED],
+    "noop": False,
+    "noop_pending": True,
+    "transaction_uuid": "t",
+    "catalog_uuid": "c",
+    "code_id": None,
+    "cached_catalog_status": "not_used",
+    "metrics": [{"category": "time", "name": "total", "value": 1.5}],
+    "logs": [
+        {
+            "file": None,
+            "line": None,
+            "level": "info",
+            "message": "m",
+            "source": "Puppet",
+            "tags": ["info"],
+            "time": "2025-10-01T02:00:00+02:00",
+        }
+    ],
+    "environment": "production",
+    "status": "changed",
+}
+
+
+def without(value: dict, *names: str) -> dict:
+    return {name: member for name, member in value.items() if name not in names}
+
+
+OLD_EVENT = without(EVENT, "name", "corrective_change")
+OLD_RESOURCES = [
+    {**without(resource, "corrective_change"), "events": [OLD_EVENT] * len(resource["events"])} for resource in REPORT["resources"]
+]
+REPORT_7 = {**without(REPORT, "producer", "noop_pending", "corrective_change"), "resources": OLD_RESOURCES}
+REPORT_6 = without(REPORT_7, "cached_catalog_status", "catalog_uuid", "code_id")
+REPORT_5 = {
+    **without(REPORT_6, "resources"),
+    "resource_events": [{**OLD_EVENT, **PLACE}, {**OLD_EVENT, **PLACE, "resource_title": "/b", "status": "skipped"}],
+}
+
+
+@pytest.mark.parametrize("version, payload", [(8, REPORT), (7, REPORT_7), (6, REPORT_6), (5, REPORT_5)], ids=[8, 7, 6, 5])
+def test_reports_of_all_versions_are_read(version: int, payload: dict) -> None:
+    report = parse("store report", version, payload)
+    assert isinstance(report, StoreReport)
+    path = ("Stage[main]", "Nginx", "File[/a]")
+    when = parse_timestamp(TIME)
+    name, corrective = ("mode_changed", True) if version == 8 else (None, None)
+    change = ReportEvent("success", when, "File", "/a", "mode", name, [1], None, "m", "/site.pp", 3, path, corrective)
+    skip = ReportEvent("skipped", when, "File", "/b", None, None, None, None, None, "/site.pp", 3, path, corrective)
+    assert report.events == [change, skip]
+    assert containing_class(change) == "Nginx"
+    assert report.type == "agent"
+    assert report.logs is not None and report.logs[0]["time"] == TIME
+    assert (report.producer, report.noop_pending) == (("master", True) if version == 8 else (None, None))
+
+
+def test_a_missing_time_of_the_producer_is_the_time_of_receipt() -> None:
+    for command, version, payload in [
+        ("store report", 8, without(REPORT, "producer_timestamp")),
+        ("deactivate node", 3, {"certname": "web1"}),
+        ("configure expiration", 1, {"certname": "web1", "expire": {"facts": False}}),
+        ("replace catalog inputs", 1, {"certname": "web1", "catalog_uuid": "c", "inputs": [["hiera", "b"], ["hiera", "a"]]}),
+    ]:
+        value = parse(command, version, payload)
+        assert isinstance(value, StoreReport | DeactivateNode | ConfigureExpiration | ReplaceCatalogInputs)
+        assert value.producer_timestamp == RECEIVED
+
+
+def test_inputs_are_distinct_and_sorted_and_none_of_them_ask_for_nothing() -> None:
+    inputs = parse("replace catalog inputs", 1, {"certname": "web1", "catalog_uuid": "c", "inputs": [["b", "x"], ["a", "y"], ["b", "x"]]})
+    assert isinstance(inputs, ReplaceCatalogInputs)
+    assert inputs.inputs == (("a", "y"), ("b", "x"))
+    assert parse("replace catalog inputs", 1, {"certname": "web1", "inputs": []}) is None
+
+
+REJECTED = [
+    ("replace facts", 6, FACTS, "Unsupported command replace facts version 6"),
+    ("replace facts", 3, FACTS, "Unsupported command replace facts version 3"),
+    ("dance", 1, {}, "Unsupported command dance version 1"),
+    ("replace facts", 5, FACTS, "lacks the keys: producer"),
+    ("replace facts", 4, {**FACTS, "extra": 1}, "unknown keys: extra"),
+    ("replace facts", 4, {**FACTS, "certname": " "}, "empty certname"),
+    ("replace facts", 4, {**FACTS, "certname": 7}, "certname must be a string"),
+    ("replace facts", 5, {**FACTS, "producer": None, "package_inventory": [["a", "1", 2]]}, "lists of 3 strings"),
+    ("replace catalog", 9, without(CATALOG, "producer"), "lacks the keys: producer"),
+    ("replace catalog", 9, {**CATALOG, "resources": [{**RESOURCE, "tags": "file"}]}, "tags must be a list"),
+    ("replace catalog", 9, {**CATALOG, "resources": [{**RESOURCE, "line": True}]}, "line must be an integer"),
+    ("store report", 8, {**REPORT, "report_format": 2**40}, "report_format must be an integer"),
+    ("store report", 8, {**REPORT, "noop": "no"}, "noop must be a boolean"),
+    ("configure expiration", 1, {"certname": "a"}, "expire must be an object"),
+]
+
+
+@pytest.mark.parametrize("command, version, payload, reason", REJECTED, ids=[case[3] for case in REJECTED])
+def test_a_rejection_says_what_is_wrong(command: str, version: int, payload: dict, reason: str) -> None:
+    with pytest.raises(PayloadRejected, match=reason):
+        parse(command, version, payload)
+
+
+def facts_of(text: bytes) -> object:
+    payload = b'{"certname":"a","environment":null,"producer_timestamp":"2025-01-01T00:00:00Z","values":{"v":%s}}' % text
+    command = parse_payload("replace facts", 4, payload, RECEIVED)
+    assert isinstance(command, ReplaceFacts)
+    return command.values["v"]
+
+
+@pytest.mark.parametrize(
+    "text, value",
+    [
+        (b"9007199254740993", 9007199254740993),
+        (b"123456789012345678901234567890", 123456789012345678901234567890),
+        (b"3.14159265358979323846264338", 3.141592653589793),
+        (rb'"a\u0000b"', "a\ufffdb"),
+        (rb'{"\u0000":["\ud83d\ude00","\ud83d"]}', {"\ufffd": ["😀", "\ufffd"]}),
+        (b'"a\xffb"', "a\ufffdb"),
+    ],
+)
+def test_values_are_what_a_database_can_store(text: bytes, value: object) -> None:
+    assert facts_of(text) == value
+
+
+@pytest.mark.parametrize(
+    "text", [b"NaN", b"1e999", b"[" * 300 + b"]" * 300, b"[" * 100_000, b"9" * 5000, rb'["\u0000",' + b"[" * 300 + b"]" * 301, b"{"]
+)
+def test_what_is_no_storable_json_is_rejected(text: bytes) -> None:
+    with pytest.raises(PayloadRejected, match="not JSON"):
+        facts_of(text)
+
+
+def test_PDB_09_a_payload_is_decoded_up_to_a_limit() -> None:
+    packed = gzip.compress(b"x" * 100)
+    assert decode_payload(packed, "gzip", 100) == b"x" * 100
+    assert decode_payload(b"x" * 100, "identity", 100) == b"x" * 100
+    for payload, coding, reason in [
+        (packed, "gzip", "longer than 99 bytes"),
+        (b"x" * 100, "identity", "longer than 99 bytes"),
+        (packed[:-4], "gzip", "end too early"),
+        (b"plain", "gzip", "not gzip"),
+    ]:
+        with pytest.raises(PayloadRejected, match=reason):
+            decode_payload(payload, coding, 100 if "early" in reason else 99)
+
+
+def _catalog_of(contents: str, at: str, *, edge_to: str = "/b") -> bytes:
+    files = [
+        {"type": "File", "title": title, "exported": False, "file": None, "line": 1, "tags": ["file"], "parameters": {"content": contents}}
+        for title in ("/a", "/b")
+    ]
+    edge = {"source": {"type": "File", "title": "/a"}, "target": {"type": "File", "title": edge_to}, "relationship": "before"}
+    payload = {"certname": "n.test", "version": at, "environment": "production", "producer_timestamp": f"2026-01-01T00:00:{at}Z"}
+    ids = {"transaction_uuid": at, "catalog_uuid": at, "code_id": None, "producer": "m", "job_id": None}
+    return json.dumps(payload | ids | {"resources": files, "edges": [edge]}).encode()
+
+
+def test_a_catalog_that_was_checked_before_is_the_same_command_as_one_that_was_not() -> None:
+    checked = CheckedCatalogs()
+    for at, contents in (("01", "one"), ("02", "one"), ("03", "two"), ("04", "one")):
+        payload = _catalog_of(contents, at)
+        plain = parse_payload("replace catalog", 9, payload, RECEIVED)
+        command = parse_payload("replace catalog", 9, payload, RECEIVED, checked)
+        assert isinstance(plain, ReplaceCatalog) and isinstance(command, ReplaceCatalog)
+        assert command.hash == catalog_hash(plain)
+        assert replace(command, resources=list(command.resources), edges=list(command.edges), hash=None) == plain
+        assert isinstance(command.resources, DeferredSequence) is (at in ("02", "04"))
+
+
+def test_a_faulty_catalog_is_refused_each_time_whatever_was_checked_before() -> None:
+    checked = CheckedCatalogs()
+    parse_payload("replace catalog", 9, _catalog_of("one", "01"), RECEIVED, checked)
+    for _ in range(2):
+        with pytest.raises(PayloadRejected, match="is not in the catalog"):
+            parse_payload("replace catalog", 9, _catalog_of("one", "02", edge_to="/nosuch"), RECEIVED, checked)
+    with pytest.raises(PayloadRejected, match="producer_timestamp"):
+        parse_payload("replace catalog", 9, _catalog_of("one", "xx"), RECEIVED, checked)
+
+
+def test_the_catalogs_that_were_not_sent_for_longest_are_checked_again() -> None:
+    checked = CheckedCatalogs(most=2)
+    for contents in ("one", "two", "one", "three"):
+        parse_payload("replace catalog", 9, _catalog_of(contents, "01"), RECEIVED, checked)
+    commands = [parse_payload("replace catalog", 9, _catalog_of(contents, "02"), RECEIVED, checked) for contents in ("one", "three", "two")]
+    kinds = [isinstance(command, ReplaceCatalog) and isinstance(command.resources, DeferredSequence) for command in commands]
+    assert kinds == [True, True, False]

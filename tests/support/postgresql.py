@@ -1,0 +1,132 @@
+"""A PostgreSQL server for tests, from Debian's package, in a folder of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import psycopg
+
+START = 30.0  # seconds until the server answers
+ENDED = 20.0  # seconds until it has ended
+
+# Nothing of a test outlives it.
+SETTINGS = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "listen_addresses": "",
+    "port": "5432",
+    "max_connections": "60",
+    "shared_buffers": "16MB",
+    "autovacuum": "off",
+}
+
+
+def postgresql_programs() -> Path | None:
+    """The folder of the newest PostgreSQL server that is installed; None where there is none."""
+    found = [path.parent for path in Path("/usr/lib/postgresql").glob("*/bin/initdb")]
+    if not found and (program := shutil.which("initdb")):
+        found = [Path(program).resolve().parent]
+    return max(found, key=lambda path: int("0" + "".join(filter(str.isdigit, path.parent.name))), default=None)
+
+
+class PostgresqlServer:
+    """A server on a Unix socket, unless settings say more. As root it is run as the user `postgres`, for it refuses to run as root."""
+
+    def __init__(self, programs: Path, **settings: str) -> None:
+        self._programs = programs
+        self._settings = {**SETTINGS, **settings}
+        self._folder = Path(tempfile.mkdtemp(prefix="bk-pg-", dir="/tmp"))  # a socket's path has at most 107 characters
+        self._user = "postgres" if os.geteuid() == 0 else None
+        self._process: subprocess.Popen[bytes] | None = None
+        if self._user:
+            shutil.chown(self._folder, self._user, self._user)
+        try:
+            self._run("initdb", "-D", str(self._folder / "data"), "-U", "store", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "-N")
+            self.start()
+        except BaseException:
+            self.remove()
+            raise
+
+    def _run(self, program: str, *arguments: str) -> None:
+        done = subprocess.run(
+            [str(self._programs / program), *arguments],
+            user=self._user,
+            group=self._user,
+            cwd=self._folder,
+            env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=START,
+        )
+        assert done.returncode == 0, done.stderr.decode()
+
+    def start(self) -> None:
+        """Start the server, and wait until it answers."""
+        with (self._folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [
+                    str(self._programs / "postgres"),
+                    *("-D", str(self._folder / "data"), "-k", str(self._folder)),
+                    *(part for name, value in self._settings.items() for part in ("-c", f"{name}={value}")),
+                ],
+                user=self._user,
+                group=self._user,
+                cwd=self._folder,
+                env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        deadline = time.monotonic() + START
+        while True:
+            try:
+                psycopg.connect(self.address("postgres"), connect_timeout=5).close()
+                return
+            except psycopg.OperationalError:
+                assert self._process.poll() is None and time.monotonic() < deadline, self.log
+                time.sleep(0.02)
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def log(self) -> str:
+        """What the server has logged; an error stands there before its client gets it."""
+        return (self._folder / "log").read_text()
+
+    def address(self, database: str) -> str:
+        """The URL of one of the server's databases."""
+        return f"postgresql://store@/{database}?host={self._folder}&port={self._settings['port']}"
+
+    def run_sql(self, statement: str, database: str = "postgres") -> None:
+        """Run a statement outside of any transaction; it waits five seconds at most for locks of others."""
+        with psycopg.connect(self.address(database), autocommit=True, options="-c lock_timeout=5s") as connection:
+            connection.execute(statement.encode())
+
+    def transactions_that_wait(self) -> int:
+        """Return how many transactions wait for a lock that another one holds."""
+        with psycopg.connect(self.address("postgres")) as connection:
+            row = connection.execute("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'").fetchone()
+        assert row is not None
+        return int(row[0])
+
+    def stop(self) -> None:
+        """End the server, and every connection to it."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGINT)
+            self._process.wait(ENDED)
+            self._process = None
+
+    def remove(self) -> None:
+        """End the server and delete all it has written."""
+        self.stop()
+        shutil.rmtree(self._folder)
