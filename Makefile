@@ -7,23 +7,24 @@ PYTEST := $(BIN)/python -m pytest -q
 WORKERS ?= auto
 PARALLEL := -n $(WORKERS) --dist loadfile
 
-.PHONY: help demo compose-demo compose-base test check lint types types-page unit e2e interop interop-server peers image modules openapi lock audit \
+.PHONY: help demo compose-demo compose-base test check lint types types-page unit e2e interop interop-server peers clients image modules openapi lock audit \
   sbom bench chart fleet soak fuzz wheel deb package-image test-packages clean
 
 help:
 	@echo "make demo    a master and two agent runs on this machine, in a temporary directory"
-	@echo "make compose-demo  the same in containers: a master, two agents; needs docker and Compose, 1.29 or 2"
+	@echo "make compose-demo  the same in containers: a master, two agents, Puppetboard; needs docker and Compose, 1.29 or 2"
 	@echo "make compose-base  a base image for it where no registry is reachable (needs root and debootstrap)"
 	@echo "make test    unit, end-to-end and conformance tests"
 	@echo "make unit    the same without the slow ones"
 	@echo "make check   ruff, vulture, mypy --strict, then make test"
 	@echo "make interop the same against Debian's puppet-agent, which must be installed"
 	@echo "make peers   other releases of Puppet in folders (3.8, 5.5, 8), for interop tests (root, debootstrap)"
+	@echo "make clients Puppetboard, pypuppetdb and a browser's driver in a folder, for interop tests"
 	@echo "make image   a Debian in a folder, in which interop tests change users, packages and services (needs root)"
 	@echo "make types-page  writes docs/types.md anew, from the declarations of types and providers"
 	@echo "make modules compiles a use of every module of Debian, here and with Debian's puppet (root)"
 	@echo "make interop-server  our agent against Debian's puppetserver where it is installed, and 8.7 where make peers put it"
-	@echo "make openapi writes docs/api/openapi.yaml anew, from what routes"
+	@echo "make openapi writes docs/api/*.yaml anew, from what routes"
 	@echo "make lock    pins what a release and its wheel need, with hashes: requirements/"
 	@echo "make audit   asks for known vulnerabilities of these; says so when nobody can be asked"
 	@echo "make sbom    dist/bunraku.cdx.json, the bill of materials in CycloneDX"
@@ -31,7 +32,7 @@ help:
 	@echo "make deb     a Debian package with all that it needs, in dist/ (on Debian)"
 	@echo "make test-packages  installs both in a plain Debian in a folder and starts them (root, debootstrap)"
 	@echo "make package-image  that plain Debian alone"
-	@echo "make bench   measures this against Debian's puppet-agent and puppetserver"
+	@echo "make bench   measures this against Debian's puppet-agent, puppetserver and puppetdb; BENCH=\"--only store --nodes 300\""
 	@echo "make chart   draws docs/performance.svg anew, from docs/performance.json or NUMBERS=FILE"
 	@echo "make fleet   a thousand simulated agents at one master, all at once"
 	@echo "make soak    ten minutes of load on a master while things go wrong around it (disks: root; clock: cc)"
@@ -53,7 +54,7 @@ compose-demo: $(VENV)/.installed
 # demo/compose.py and its test look for it at this place; keep them equal. One that was made by another lock is made anew.
 COMPOSE_BASE ?= $(or $(BUNRAKU_BASE_FOLDER),/var/tmp/bunraku-base)
 compose-base: $(VENV)/.installed
-	cat requirements/build.txt requirements/release.txt | cmp -s - $(COMPOSE_BASE)/lock.txt || \
+	cat requirements/build.txt requirements/puppetboard.txt requirements/release.txt | cmp -s - $(COMPOSE_BASE)/lock.txt || \
 	  PYTHON=$(CURDIR)/$(BIN)/python sh demo/containers/base.sh $(COMPOSE_BASE)
 	@BUNRAKU_BASE_FOLDER=$(COMPOSE_BASE) $(BIN)/python demo/compose.py --base
 
@@ -84,6 +85,14 @@ interop: $(VENV)/.installed
 peers:
 	@sh tests/interop/peers.sh $(or $(BUNRAKU_PEERS),/var/tmp/bunraku-peers)
 
+# Tests look for them at this place; keep the two equal. They stay apart from this project's own, which they would pull about.
+CLIENTS ?= $(or $(BUNRAKU_CLIENTS),/var/tmp/bunraku-clients)
+clients:
+	@cmp -s tests/interop/clients.txt $(CLIENTS)/installed.txt || { \
+	  $(PYTHON) -m venv --clear $(CLIENTS) && \
+	  $(CLIENTS)/bin/python -m pip install --quiet --disable-pip-version-check --requirement tests/interop/clients.txt && \
+	  cp tests/interop/clients.txt $(CLIENTS)/installed.txt; }
+
 # Tests look for it at this place; keep the two equal.
 IMAGE ?= $(or $(BUNRAKU_IMAGE),/var/tmp/bunraku-apply-image)
 image: $(IMAGE)/srv/more
@@ -96,11 +105,14 @@ modules: $(VENV)/.installed
 	@$(BIN)/python -m tests.modules.run --install
 
 interop-server: $(VENV)/.installed
-	$(PYTEST) tests/interop/test_real_server.py
+	BUNRAKU_PUPPETSERVER=yes $(PYTEST) tests/interop/test_real_server.py tests/interop/test_commands_beside_puppetserver.py \
+	  tests/interop/test_puppetserver_on_the_store.py
 
 openapi: $(VENV)/.installed
 	$(BIN)/python -m master.endpoints.openapi > docs/api/openapi.yaml.new
 	mv docs/api/openapi.yaml.new docs/api/openapi.yaml
+	$(BIN)/python -m store.endpoints.openapi > docs/api/store.yaml.new
+	mv docs/api/store.yaml.new docs/api/store.yaml
 
 $(VENV)/.release: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[release]'
@@ -112,6 +124,7 @@ LOCKED := $(BIN)/pip-compile --quiet --upgrade --generate-hashes --strip-extras 
 lock: $(VENV)/.release
 	$(LOCKED) --extra ldap --extra postgresql --output-file requirements/release.txt pyproject.toml
 	$(LOCKED) --build-deps-for wheel --only-build-deps --output-file requirements/build.txt pyproject.toml
+	$(LOCKED) --output-file requirements/puppetboard.txt requirements/puppetboard.in
 
 audit: $(VENV)/.release
 	@$(BIN)/python .ci/audit

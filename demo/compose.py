@@ -1,5 +1,5 @@
 """
-The pair in containers: a master that is not root, an agent that a policy signs, one that a person signs.
+The pair in containers: a master that is not root, an agent that a policy signs, one that a person signs, and Puppetboard.
 
 `make compose-demo` runs this; it needs a container engine with Docker's interface and Compose: 1.29, or 2 as a plugin or a program.
 Which one is taken, where there are several, can be said (`make compose-demo COMPOSE=docker-compose`); else it is the plugin.
@@ -11,9 +11,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -32,6 +34,7 @@ COMPOSES = (("docker", "compose"), ("docker-compose",))  # as it is called, the 
 AGENTS = ("agent1", "agent2")
 REPORTS = "/var/lib/puppet/.puppet/var/reports"
 BUILD = 900.0  # seconds
+NODE_ROW = re.compile(r'<tr>\s*<td data-order="(\w+)">.*?<td><a href="[^"]*">([^<]+)</a></td>', re.DOTALL)  # of Puppetboard's page
 RUN = 120.0  # seconds for a master to be healthy, for an agent to end
 
 
@@ -91,7 +94,7 @@ def compose_version(*command: str) -> str:
 
 def outdated() -> str:
     """Why images cannot be built on the base that is there; ''."""
-    lock = "".join((ROOT / "requirements" / each).read_text() for each in ("build.txt", "release.txt"))
+    lock = "".join((ROOT / "requirements" / each).read_text() for each in ("build.txt", "puppetboard.txt", "release.txt"))
     made_by = BASE / "lock.txt"
     if made_by.exists() and made_by.read_text() == lock:
         return ""
@@ -184,14 +187,40 @@ def show_reports(engine: Engine, name: str) -> None:
                 say(f"     {ref:<36} {said}")
 
 
+def show_puppetboard(engine: Engine) -> None:
+    """The nodes that Puppetboard lists, each with the status of its last report; Failed when an agent is not among them."""
+    url = f"http://127.0.0.1:{engine.environ['PUPPETBOARD_PORT']}/nodes"
+    deadline = time.monotonic() + RUN
+    rows: dict[str, str] = {}
+    while set(rows) != set(AGENTS):
+        if time.monotonic() > deadline:
+            raise Failed(f"{url} lists {', '.join(rows) or 'no nodes'} and not {' and '.join(AGENTS)}")
+        time.sleep(0.5)
+        try:
+            with urllib.request.urlopen(url, timeout=30) as answer:
+                page = answer.read().decode()
+        except OSError:
+            continue  # it has not started yet
+        rows = {name: status for status, name in NODE_ROW.findall(page) if name in AGENTS}
+    for name, status in sorted(rows.items()):
+        say(f"   {url} lists {name}: {status}")
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that nobody uses now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
 def show(engine: Engine) -> None:
     """The whole demonstration on an engine."""
     title("Images are built")
-    engine.environ = base_variables(engine)
+    engine.environ = {**base_variables(engine), "PUPPETBOARD_PORT": str(free_port())}
     began = time.monotonic()
     engine.composed("build", seconds=BUILD)
-    say(f"   one for all three, in {time.monotonic() - began:.1f} s")
-    title("A master and two agents start")
+    say(f"   one for the pair and one for Puppetboard, in {time.monotonic() - began:.1f} s")
+    title("A master, two agents and Puppetboard start")
     began = time.monotonic()
     with up(engine):
         say(f"   the master is healthy after {time.monotonic() - began:.1f} s, and its processes belong to")
@@ -210,6 +239,8 @@ def show(engine: Engine) -> None:
         title("What the agents reported")
         for name in AGENTS:
             show_reports(engine, name)
+        title("Puppetboard, which asks the master's store over TLS")
+        show_puppetboard(engine)
         title("Containers and volumes are taken away")
 
 

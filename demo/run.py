@@ -218,6 +218,18 @@ def outcome(root: Path, hoster: Hoster) -> None:
             say(f"     {host:<22} {kind:<5} {', '.join(value) if isinstance(value, list) else value}")
 
 
+def query(root: Path) -> None:
+    """Ask the master's store, in PQL, which nodes run Debian."""
+    question = 'inventory[certname, facts.os.release.full] { facts.os.family = "Debian" }'
+    command = [*PUPPET, "query", question, "--table", "--url", f"unix:{root / 'master' / 'run' / 'store.sock'}"]
+    say(f"   $ puppet query '{question}'")
+    done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=RUN)
+    for line in (done.stdout + done.stderr).splitlines():
+        say(f"   | {line}")
+    if done.returncode != 0:
+        raise Failed(f"the query ended with {done.returncode}")
+
+
 def main() -> int:
     root = Path(tempfile.mkdtemp(prefix="bunraku-demo-"))
     try:
@@ -232,6 +244,8 @@ def main() -> int:
                 first = one_run(root, port, log, hoster, 2)
                 title("Second run: nothing to do")
                 second = one_run(root, port, log, hoster, 0)
+                title("What the master's store knows: which nodes run Debian?")
+                query(root)
             title("The two runs")
             table([("first", first), ("second", second)])
             outcome(root, hoster)

@@ -19,14 +19,19 @@ if [ "$version" != 3.11 ]; then
 fi
 mirror=${MIRROR:-$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | grep -oE 'https?://[^ ]+/debian/?( |$)' | head -n 1)}
 debootstrap --variant=minbase --include=python3,python3-venv bookworm "$making/root" "$mirror"
+download() {
+  "$python" -m pip download --quiet --disable-pip-version-check --only-binary :all: --dest "$making/root/opt/wheels" "$@"
+}
 for lock in release build; do
-  "$python" -m pip download --quiet --disable-pip-version-check --only-binary :all: --no-deps --require-hashes \
-    --requirement "$source/requirements/$lock.txt" --dest "$making/root/opt/wheels"
+  download --no-deps --require-hashes --requirement "$source/requirements/$lock.txt"
 done
+# One of Puppetboard's packages has no wheel; it is built in the image.
+download --no-binary flask-apscheduler --no-deps --require-hashes --requirement "$source/requirements/puppetboard.txt"
+download setuptools wheel
 printf '[global]\nno-index = true\nfind-links = /opt/wheels\n' > "$making/root/etc/pip.conf"
 rm -rf "$making"/root/var/cache/apt/archives/*.deb "$making"/root/var/lib/apt/lists/*
 tar -C "$making/root" --one-file-system -cf "$making/base.tar" .
-cat "$source/requirements/build.txt" "$source/requirements/release.txt" > "$making/lock.txt"
+cat "$source"/requirements/build.txt "$source"/requirements/puppetboard.txt "$source"/requirements/release.txt > "$making/lock.txt"
 rm -rf "$making/root" "$target"
 mv "$making" "$target"
 echo "made $target/base.tar"

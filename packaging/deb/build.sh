@@ -100,6 +100,7 @@ Architecture: $(dpkg --print-architecture)
 Maintainer: The Bunraku project <bunraku@example.com>
 Installed-Size: $(du -sk --exclude=DEBIAN "$tree" | cut -f1)
 Depends: python3 (>= $version), python3 (<< $next), adduser
+Recommends: ruby
 Suggests: facter, libaugeas0, logrotate
 Section: admin
 Priority: optional
