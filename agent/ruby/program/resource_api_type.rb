@@ -2,24 +2,38 @@
 
 module Bunraku
   module ResourceApi
-    # What `get` has returned in this run, so that it is called as rarely as can be.
+    # What `get` has returned in this run, so that it is called as rarely as can be, and what is known since without it.
     class States
       def initialize
-        @states = {}
+        @returned = {}
+        @concluded = {}
         @all = false
       end
 
       # Returns everything that exists, nil when nobody has asked for all yet.
       def all
-        @all ? @states.values : nil
+        @all ? @returned.values + @concluded.values.reject { |state| state[:ensure].to_s == 'absent' } : nil
       end
 
       def [](title)
-        @states[title]
+        @concluded[title] || @returned[title]
       end
 
-      def []=(title, state)
-        @states[title] = state
+      # Tells whether a state is the provider's own, whose form is to be checked.
+      def returned?(title)
+        @returned.key?(title)
+      end
+
+      # Records what the provider has returned.
+      def record(title, state)
+        @concluded.delete(title)
+        @returned[title] = state
+      end
+
+      # Records what follows from what the provider has returned or done: that something is absent, or as it should be.
+      def conclude(title, state)
+        @returned.delete(title)
+        @concluded[title] = state
       end
 
       def complete
@@ -79,7 +93,7 @@ module Bunraku
 
         filtered = type_definition.feature?('simple_get_filter')
         found = filtered ? my_provider.get(context, names) : my_provider.get(context)
-        found.each { |state| states[title_of(state)] = state }
+        found.each { |state| states.record(title_of(state), state) }
         states.complete if names.nil? && !filtered
         found
       end
@@ -189,12 +203,12 @@ module Bunraku
         return @rsapi_current_state if @rsapi_current_state
 
         known = self.class.states[rsapi_title]
-        strict_check(known) if known
-        @rsapi_current_state = known || fetched_state.tap { |state| self.class.states[rsapi_title] = state }
+        strict_check(known) if self.class.states.returned?(rsapi_title)
+        @rsapi_current_state = known || fetched_state
       end
 
       def remember_state(state)
-        @rsapi_current_state = self.class.states[rsapi_title] = state
+        @rsapi_current_state = self.class.states.record(rsapi_title, state)
         strict_check(state)
       end
 
@@ -226,7 +240,7 @@ module Bunraku
           context.reset_failed
           raise 'Execution encountered an error'
         end
-        @rsapi_current_state = self.class.states[rsapi_title] = target
+        @rsapi_current_state = self.class.states.conclude(rsapi_title, target)
       end
 
       # --- checks
@@ -285,7 +299,8 @@ module Bunraku
           return state
         end
         state = rsapi_title.is_a?(Hash) ? rsapi_title.dup : { title: rsapi_title }
-        type_definition.ensurable? ? state.merge(ensure: :absent) : state
+        state[:ensure] = :absent if type_definition.ensurable?
+        self.class.states.conclude(rsapi_title, state)
       end
 
       def mine?(state)
