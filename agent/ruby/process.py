@@ -74,7 +74,7 @@ class RubyReport:
         if self.lacks:
             return ResourceError(
                 f"{subject} uses {self.lacks}, which only Puppet's own Ruby has{place}",
-                hint="docs/modules.md says what modules' Ruby finds here.",
+                hint="docs/extending.md says what modules' Ruby finds here.",
             )
         return ResourceError(self.message)
 
@@ -291,4 +291,4 @@ def _plain(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 def refuse_setting(name: str) -> Unsupported:
     """Return the error for a setting that modules' Ruby may not read."""
-    return Unsupported(f"The setting {name} cannot be read by modules", hint="docs/modules.md lists those that can.")
+    return Unsupported(f"The setting {name} cannot be read by modules", hint="docs/extending.md lists those that can.")

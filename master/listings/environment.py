@@ -56,8 +56,10 @@ class Listings:
                 return plainjson.dumps(
                     [{"name": name, "environment": where} for name in plans(compiler_host(self.environments, environment))]
                 )
-            case _:
+            case "plan":
                 return plainjson.dumps(plan(compiler_host(self.environments, environment), question["module"], question["name"]))
+            case unknown:
+                raise NotFound(f"There is no list of {unknown}")
 
     def forget(self) -> None:
         """Forget all remembered classes."""
