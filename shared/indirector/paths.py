@@ -41,7 +41,6 @@ _KNOWN_METHODS = frozenset(method for method, _ in METHODS)
 _SINGULAR = frozenset({"facts", "status", "certificate_status"})
 _PLURAL = frozenset({"inventory"})
 _NAME = re.compile(r"\w+", re.ASCII)
-_BAD_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +90,10 @@ def is_scheme_b(raw_path: str) -> bool:
 def decode_path(text: str) -> str:
     """Return `text` percent-decoded once; BadName for broken escapes and for what is not UTF-8."""
     try:
-        data = text.encode("ascii")
-        if any(map(_BAD_PERCENT.search, percent.pieces(data))):
+        decoded = percent.decode_valid_percent(text.encode("ascii"))
+        if decoded is None:
             raise BadName(f"Not a valid percent escape in {quoted_for_log(text)}")
-        return percent.decode_percent(data).decode("utf-8")
+        return decoded.decode("utf-8")
     except (UnicodeDecodeError, UnicodeEncodeError) as err:
         raise BadName(f"Not UTF-8: {quoted_for_log(text)}") from err
 
