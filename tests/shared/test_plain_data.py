@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from shared.data import plainjson, plainyaml
 from shared.errors import BadData
 
 BAD_JSON = [
-    b'{"name": "self", "name": "other"}', b"[NaN]", b"[Infinity]", b"[1e999]", b"[" * 100_000, '{"a": 1}'.encode("utf-16"),
+    b'{"name": "self", "name": "other"}', b'{"a":1,"a":1}', b'{"a":{"b":[],"b":[]}}', b'["\\ud800"]', b"[-Infinity]", b"[NaN]", b"[Infinity]", b"[1e999]", b"[" * 100_000, '{"a": 1}'.encode("utf-16"),
     b"\xef\xbb\xbf{}",
     b"{} {}", b'"\xff"', b"", b"[1" + b"0" * 1000 + b"]", b"{'a': 1}", b'{"a": }',
     rb'"\ud800"', rb'{"\uDFFF": 1}', rb'"\udc00\ud800"',
@@ -34,6 +37,31 @@ def test_pson_keeps_bytes_that_are_not_utf8() -> None:
 
 def test_integers_may_be_of_any_size() -> None:
     assert plainjson.loads(plainjson.dumps([2**70, -(2**70)])) == [2**70, -(2**70)]
+
+
+NUMBERS = (
+    st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from([2**63, 2**64 - 1, 2**64, 10**20, -0.0, 1e16, 1e-7])
+)
+PLAIN = st.recursive(
+    st.none() | st.booleans() | NUMBERS | st.text(), lambda below: st.lists(below) | st.dictionaries(st.text(), below), max_leaves=20
+)
+
+
+@given(PLAIN, st.sampled_from([(",", ":"), (", ", ": ")]), st.booleans())
+def test_json_is_read_as_the_same_values_of_the_same_types_however_it_is_written(
+    data: Any, separators: tuple[str, str], is_escaped: bool
+) -> None:
+    body = json.dumps(data, separators=separators, ensure_ascii=is_escaped).encode()
+    assert repr(plainjson.loads(body)) == repr(plainjson.loads_pson(body)) == repr(data)
+    assert repr(plainjson.loads(plainjson.dumps(data))) == repr(data)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("0", 0), ("-0", 0), ("-0.0", -0.0), ("18446744073709551616", 2**64), ("1e2", 100.0), ("null", None), ("false", False)],
+)
+def test_a_number_is_never_taken_for_another(text: str, value: object) -> None:
+    assert repr(plainjson.loads(text.encode())) == repr(value)
 
 
 @pytest.mark.parametrize("text", BAD_YAML)
