@@ -7,6 +7,8 @@ from typing import Any
 from ..data.plainyaml import MAX_DEPTH, MAX_NODES
 from ..errors import BadData
 
+_COLLECTIONS = (dict, list)
+
 
 def check_bounds(data: Any, what: str) -> None:
     """
@@ -20,14 +22,10 @@ def check_bounds(data: Any, what: str) -> None:
         depth += 1
         if depth > MAX_DEPTH:
             raise BadData(f"{what} nested more than {MAX_DEPTH} levels deep")
-        below: list[Any] = []
-        for collection in level:
-            if isinstance(collection, dict):
-                nodes += 2 * len(collection)
-                below += [value for value in collection.values() if isinstance(value, dict | list)]
-            elif isinstance(collection, list):
-                nodes += len(collection)
-                below += [value for value in collection if isinstance(value, dict | list)]
-            if nodes > MAX_NODES:
-                raise BadData(f"{what} of more than {MAX_NODES} keys and values")
-        level = below
+        maps = [collection for collection in level if isinstance(collection, dict)]
+        lists = [collection for collection in level if isinstance(collection, list)]
+        nodes += 2 * sum(map(len, maps)) + sum(map(len, lists))
+        if nodes > MAX_NODES:  # before the next level is made of them
+            raise BadData(f"{what} of more than {MAX_NODES} keys and values")
+        level = [value for collection in maps for value in collection.values() if isinstance(value, _COLLECTIONS)]
+        level += [value for collection in lists for value in collection if isinstance(value, _COLLECTIONS)]
