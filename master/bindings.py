@@ -7,13 +7,16 @@ import os
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from shared.clock import utc_now
+from shared.data.plainyaml import WrittenItems
 from shared.errors import ConfigError, Location
 from shared.filesystem.bucket import Bucket
 from shared.filesystem.checksums import algorithm
 from shared.filesystem.textdiff import Differ
+from shared.filesystem.written import WrittenFiles
 from shared.indirector import Binding, Client, Indirector, Terminus
 from shared.indirector.termini import CodeTerminus, Json, MemoryTerminus, WriteOnlyYaml, Yaml
 from shared.models.catalog import CATALOG
@@ -79,14 +82,29 @@ STORE_CONFIGS = "store_configs"
 """The name of the terminus that storeconfigs_backend names in its turn."""
 
 
-def node_factories(settings: MasterSettings, parsers: ParsePool | None = None, client: PuppetDbClient | None = None) -> Factories:
-    """Return the node termini by the names of the setting node_terminus."""
+WRITTEN_ITEMS = 4 << 20
+"""Characters of the YAML of facts that a master keeps, since most of what nodes send is as it was."""
+
+
+def remembering() -> dict[str, Any]:
+    """Return the options of termini in YAML of one process that writes what many nodes send: they share what they remember of it."""
+    return {"items": WrittenItems(WRITTEN_ITEMS), "written": WrittenFiles()}
+
+
+def node_factories(
+    settings: MasterSettings,
+    parsers: ParsePool | None = None,
+    client: PuppetDbClient | None = None,
+    memory: Mapping[str, Any] = MappingProxyType({}),
+) -> Factories:
+    """Return the node termini by the names of the setting node_terminus; `memory` is of `remembering`."""
     return {
         "puppetdb": lambda: PuppetDbNodes(client or puppetdb_client(settings)),
         "plain": Plain,
         "exec": lambda: Classifier(settings.external_nodes.split(), timeout=settings.command_timeout, most=settings.command_output),
-        "yaml": lambda: NodeFiles(Yaml(NODE, settings.yamldir / "node"), parsers),
-        "write_only_yaml": lambda: NodeFiles(WriteOnlyYaml(NODE, settings.yamldir / "node"), parsers),
+        "yaml": lambda: NodeFiles(Yaml(NODE, settings.yamldir / "node", **memory), parsers),
+        # A record for other programs, which the next run of the node writes anew.
+        "write_only_yaml": lambda: NodeFiles(WriteOnlyYaml(NODE, settings.yamldir / "node", durable=False, **memory), parsers),
         "json": lambda: NodeFiles(Json(NODE, settings.server_datadir / "node"), parsers),
         "memory": MemoryTerminus,
         "ldap": lambda: Ldap(
@@ -106,8 +124,13 @@ def node_factories(settings: MasterSettings, parsers: ParsePool | None = None, c
     }
 
 
-def facts_factories(settings: MasterSettings, parsers: ParsePool | None = None, client: PuppetDbClient | None = None) -> Factories:
-    """Return the facts termini by the names of the setting facts_terminus."""
+def facts_factories(
+    settings: MasterSettings,
+    parsers: ParsePool | None = None,
+    client: PuppetDbClient | None = None,
+    memory: Mapping[str, Any] = MappingProxyType({}),
+) -> Factories:
+    """Return the facts termini by the names of the setting facts_terminus; `memory` is of `remembering`."""
 
     def puppetdb() -> PuppetDbFacts:
         return PuppetDbFacts(client or puppetdb_client(settings))
@@ -115,17 +138,21 @@ def facts_factories(settings: MasterSettings, parsers: ParsePool | None = None, 
     return {
         "puppetdb": puppetdb,
         STORE_CONFIGS: puppetdb,
-        "yaml": lambda: StoredFacts(Yaml(FACTS, settings.yamldir / "facts", durable=False), parsers=parsers),
+        "yaml": lambda: StoredFacts(Yaml(FACTS, settings.yamldir / "facts", durable=False, **memory), parsers=parsers),
         "json": lambda: StoredFacts(Json(FACTS, settings.server_datadir / "facts", durable=False), parsers=parsers),
         "memory": MemoryTerminus,
     }
 
 
 def facts_binding(
-    settings: MasterSettings, registry: TerminusRegistry, parsers: ParsePool | None = None, client: PuppetDbClient | None = None
+    settings: MasterSettings,
+    registry: TerminusRegistry,
+    parsers: ParsePool | None = None,
+    client: PuppetDbClient | None = None,
+    memory: Mapping[str, Any] = MappingProxyType({}),
 ) -> Binding[Facts]:
     """Bind the facts that nodes have sent; with storeconfigs a PuppetDB gets them as well."""
-    makers = facts_factories(settings, parsers, client)
+    makers = facts_factories(settings, parsers, client, memory)
     terminus = registry.terminus(FACTS, makers, settings.facts_terminus or "yaml")
     cache_name = STORE_CONFIGS if settings.storeconfigs and not isinstance(terminus, PuppetDbFacts) else ""
     return Binding(FACTS, terminus, cache=registry.cache(FACTS, makers, cache_name))
@@ -204,8 +231,9 @@ def bind(
     )
     metadata = MetadataServer(files, digest=algorithm(settings.digest_algorithm))
     code = code_commands(settings)
-    nodes, reports = node_factories(settings, parsers, client), report_factories(settings, client)
-    facts = facts_binding(settings, registry, parsers, client)
+    memory = remembering()
+    nodes, reports = node_factories(settings, parsers, client, memory), report_factories(settings, client)
+    facts = facts_binding(settings, registry, parsers, client, memory)
     node: Binding[Any] = Binding(
         NODE,
         WithFacts(registry.terminus(NODE, nodes, settings.node_terminus), facts),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
@@ -122,6 +123,26 @@ def _dumped(data: Any, errors: str) -> bytes:
     except TypeError:
         text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         return text.encode("utf-8", errors)
+
+
+_EXACT = orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
+
+
+def dumps_exactly(data: Any) -> bytes | None:
+    """Return compact JSON from which nothing but equal data could be read; None for data of which there is none."""
+    try:
+        text = orjson.dumps(data, option=_EXACT)
+        if b"null" in text:
+            json.dumps(data, allow_nan=False)  # refuses NaN and infinite numbers, which become null, too
+    except (TypeError, ValueError):
+        return None
+    return text
+
+
+def digest(data: Any) -> bytes | None:
+    """Return a digest that no other data has; None for data that JSON does not tell from all others."""
+    text = dumps_exactly(data)
+    return None if text is None else hashlib.blake2b(text, digest_size=16).digest()
 
 
 def dumps_pretty(data: Any) -> bytes:

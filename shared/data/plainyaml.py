@@ -17,7 +17,7 @@ import yaml
 from ..errors import BadData
 from . import yamlwriter
 from .yamlscalars import Core, Psych, ScalarError, Scalars
-from .yamlwriter import OldSymbol, RubyObject, Symbol, YamlTimestamp
+from .yamlwriter import OldSymbol, RubyObject, Symbol, WrittenItems, YamlTimestamp
 
 MAX_DEPTH = 100  # levels of nesting
 MAX_NODES = 1_000_000  # keys and values; what an alias names is counted each time it is used
@@ -245,9 +245,9 @@ def _too_many() -> None:
     raise ScalarError(f"YAML of more than {MAX_NODES} nodes")
 
 
-def dumps(data: Any) -> bytes:
-    """Return `data` as one YAML document in UTF-8, starting with `---`; key order is kept."""
-    return yamlwriter.write(data).encode("utf-8", "surrogatepass")
+def dumps(data: Any, items: WrittenItems | None = None) -> bytes:
+    """Return `data` as one YAML document in UTF-8, starting with `---`; key order is kept. `items` remembers parts of it."""
+    return yamlwriter.write(data, items).encode("utf-8", "surrogatepass")
 
 
 __all__ = [
@@ -258,6 +258,7 @@ __all__ = [
     "OldSymbol",
     "RubyObject",
     "Symbol",
+    "WrittenItems",
     "YamlError",
     "YamlTimestamp",
     "dumps",

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from . import plainjson
+
 
 class Symbol(str):
     """A Ruby symbol: text that is written as `:text`."""
@@ -49,6 +51,7 @@ _WORDS = frozenset(("y", "n", "yes", "no", "true", "false", "on", "off", "null")
 _UNPRINTABLE = re.compile("[^\\x20-\\x7e\\xa0-\\u2027\\u202a-\\ud7ff\\ue000-\\ufefe\\uff00-\\ufffd\U00010000-\U0010ffff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PIECE = 256 * 1024  # characters that are looked at in one step: it holds all threads of the process
+_STEP = "  "  # of indentation
 _LONG = 120  # characters above which a key takes the explicit form; readers stop at 1024
 
 
@@ -56,9 +59,45 @@ class CannotWrite(TypeError):
     """A value of a type that has no form here."""
 
 
-def write(data: Any) -> str:
-    """Return one document, from `---` to its last newline; CannotWrite for what is neither a map, a list nor a scalar."""
-    document = _Document()
+class WrittenItems:
+    """
+    The lines of lists and maps that stand in the second level of documents, by their key and their JSON.
+
+    Facts say much the same again and again, of one node and of many. May be used by several threads.
+
+    Args:
+        size: About how many characters are kept.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._added = 0
+        self._lines: dict[tuple[str, bytes], str] = {}
+        self._older: dict[tuple[str, bytes], str] = {}  # what is not used again before the others are as many as may be kept is dropped
+
+    def find(self, key: tuple[str, bytes]) -> str | None:
+        """Return the lines of an item, None when they are not kept."""
+        lines = self._lines.get(key)
+        if lines is None and (lines := self._older.get(key)) is not None:
+            self.keep(key, lines)
+        return lines
+
+    def keep(self, key: tuple[str, bytes], lines: str) -> None:
+        """Keep the lines of an item."""
+        self._lines[key] = lines
+        self._added += len(lines) + len(key[1])
+        if self._added > self.size // 2:
+            self._older, self._lines, self._added = self._lines, {}, 0
+
+
+def write(data: Any, items: WrittenItems | None = None) -> str:
+    """
+    Return one document, from `---` to its last newline; CannotWrite for what is neither a map, a list nor a scalar.
+
+    Args:
+        items: Remembers what was written of earlier documents.
+    """
+    document = _Document(items)
     document.node(data, "---", "")
     return "\n".join(document.lines) + "\n"
 
@@ -66,9 +105,10 @@ def write(data: Any) -> str:
 class _Document:
     """The lines of one document. Texts of one line are remembered as they are written: a report says the same again and again."""
 
-    def __init__(self) -> None:
+    def __init__(self, items: WrittenItems | None = None) -> None:
         self.lines: list[str] = []
         self.known: dict[str, str] = {}
+        self.items = items
 
     def node(self, value: Any, head: str, indent: str) -> None:
         """`value` behind `head` (`---`, `key:` or `-`); what it contains stands on further lines, at `indent`."""
@@ -95,7 +135,30 @@ class _Document:
         beside = head.endswith("-") and head != "---"
         if not beside:
             self.lines.append(head)
-        inner = indent + "  "
+        if indent == _STEP and not beside and self.items is not None:
+            self.remembered_items(value, self.items)
+        else:
+            self.add_items(value, head, indent, beside=beside)
+
+    def remembered_items(self, value: Mapping[Any, Any], items: WrittenItems) -> None:
+        """Add the items of a map in the second level, as they were written before where they are long."""
+        for key, item in value.items():
+            exact = plainjson.dumps_exactly(item) if type(key) is str and type(item) in (dict, list) else None
+            if exact is None:
+                self.add_items({key: item}, "", _STEP, beside=False)
+                continue
+            lines = items.find((key, exact))
+            if lines is None:
+                start = len(self.lines)
+                self.add_items({key: item}, "", _STEP, beside=False)
+                lines = "\n".join(self.lines[start:])
+                del self.lines[start:]
+                items.keep((key, exact), lines)
+            self.lines.append(lines)
+
+    def add_items(self, value: Mapping[Any, Any], head: str, indent: str, *, beside: bool) -> None:
+        """Add the items of a map, the first one `beside` the dash in `head`."""
+        inner = indent + _STEP
         for number, (key, item) in enumerate(value.items()):
             text = self.text(key, indent) if isinstance(key, str) else _scalar(key)
             if len(text) > _LONG or "\n" in text:

@@ -249,6 +249,8 @@ def make_directory(path: Path, *, mode: int = 0o755, inherit: bool = False) -> N
     Args:
         inherit: What root creates belongs to whom the folder above belongs to.
     """
+    if path.exists():
+        return
     missing = [path, *path.parents]
     for folder in reversed([p for p in missing if not p.exists()]):
         try:

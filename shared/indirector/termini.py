@@ -14,6 +14,7 @@ from ..data import plainjson, plainyaml
 from ..errors import BadData, PuppetError
 from ..failpoints import failpoint
 from ..filesystem.files import make_directory, owner_in, write_atomic
+from ..filesystem.written import WrittenFiles, has_content
 from ..names import quoted_for_log, valid_file_key
 from ..wire.dialects import MODERN
 from .core import Indirection, M, Request, Terminus, log
@@ -67,6 +68,7 @@ class FilePerKey(Terminus[M]):
     folder_mode: int = 0o750
     most: int = 64 * 2**20  # bytes of one file
     durable: bool = True  # whether what was saved has to survive a power loss
+    written: WrittenFiles | None = None  # knows what need not be written again; None: every save writes
 
     def path(self, key: str) -> Path:
         """Return the file of a key; BadName when the key cannot be a file's name."""
@@ -87,11 +89,15 @@ class FilePerKey(Terminus[M]):
         return [instance for instance in instances if instance is not None]
 
     async def save(self, request: Request[M]) -> object:
+        """Store an instance, unless its file holds the same already; return the file's path."""
+        path = self.path(request.key)
         try:
-            await asyncio.to_thread(self._write, request.key, request.instance)
+            digest = request.instance.digest() if self.written is not None else None
+            if self.written is None or digest is None or not self.written.holds(path, digest):
+                await asyncio.to_thread(self._write, request.key, request.instance, digest)
         except RecursionError as err:  # JSON may be nested more deeply than a writer goes
             raise BadData(f"The {self.indirection.name} of {quoted_for_log(request.key)} cannot be stored: nested too deeply") from err
-        return str(self.path(request.key))
+        return str(path)
 
     async def destroy(self, request: Request[M]) -> object:
         return await asyncio.to_thread(self._unlink, request.key)
@@ -131,8 +137,17 @@ class FilePerKey(Terminus[M]):
         await asyncio.to_thread(self._write_body, key, body)
         return str(self.path(key))
 
-    def _write(self, key: str, instance: M) -> None:
-        self._write_body(key, self.dump(instance))
+    def _write(self, key: str, instance: M, digest: bytes | None) -> None:
+        body = self.dump(instance)
+        if self.written is None or digest is None:
+            self._write_body(key, body)
+            return
+        path = self.path(key)
+        # What another process wrote may not have reached the disk yet.
+        may_hold = not self.durable or self.written.is_known(path, digest)
+        if not (may_hold and has_content(path, body, mode=self.mode, owner=owner_in(path.parent))):
+            self._write_body(key, body)
+        self.written.note(path, digest)
 
     def _write_body(self, key: str, body: bytes) -> None:
         path = self.path(key)
@@ -155,8 +170,9 @@ class FilePerKey(Terminus[M]):
 class Yaml(FilePerKey[M]):
     """`<root>/<key>.yaml`, with Ruby's tag when the indirection names a class, as other tools expect to read it."""
 
-    def __init__(self, indirection: Indirection[M], root: Path, **options: Any) -> None:
+    def __init__(self, indirection: Indirection[M], root: Path, *, items: plainyaml.WrittenItems | None = None, **options: Any) -> None:
         super().__init__(indirection, root, suffix=".yaml", **options)
+        self.items = items  # of instances that say much the same, one after another
 
     def load(self, key: str, body: bytes) -> M:
         data = plainyaml.loads(body, aliases=True)
@@ -167,7 +183,7 @@ class Yaml(FilePerKey[M]):
             return written
         data = instance.to_data(MODERN)
         cls = self.indirection.ruby_class
-        return plainyaml.dumps(plainyaml.RubyObject(cls, data) if cls and isinstance(data, dict) else data)
+        return plainyaml.dumps(plainyaml.RubyObject(cls, data) if cls and isinstance(data, dict) else data, self.items)
 
 
 class WriteOnlyYaml(Yaml[M]):

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from pydantic import Field, PrivateAttr
 
+from ..data import plainjson
 from ..indirector.core import Indirection, Model
 from ..wire.bounds import check_bounds
 from ..wire.dialects import Dialect
@@ -48,6 +49,10 @@ class Facts(Model):
             data["expiration"] = self.expiration.isoformat()
         return data
 
+    def digest(self) -> bytes | None:
+        times = [self.expiration.isoformat() if self.expiration else "", self.timestamp or ""]
+        return plainjson.digest([self.name, self.values, *times])
+
 
 class NodeName(Model):
     """A node's name, which is all that a search for facts answers."""
@@ -75,6 +80,9 @@ class PackedFacts(Facts):
 
     def written(self) -> bytes | None:
         return self.document or None
+
+    def digest(self) -> bytes | None:
+        return None
 
 
 def permitted_facts(facts: Facts | None) -> Mapping[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
+from ..data import plainjson
 from ..indirector.core import Indirection, Model
 from ..wire.dialects import Dialect
 from ..wire.packed import LayeredValues, PackedValues
@@ -27,6 +28,10 @@ class Node(Model):
         if self.classes:
             data["classes"] = self.classes
         return data
+
+    def digest(self) -> bytes | None:
+        environment = [] if self.environment is None else [self.environment]
+        return plainjson.digest([self.name, environment, self.parameters, self.classes])
 
     def class_parameters(self) -> dict[str, dict[str, Any] | None]:
         """Return the classes in one shape: name to parameters, None for a plain `include`."""

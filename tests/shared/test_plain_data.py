@@ -11,7 +11,8 @@ from shared.data import plainjson, plainyaml
 from shared.errors import BadData
 
 BAD_JSON = [
-    b'{"name": "self", "name": "other"}', b'{"a":1,"a":1}', b'{"a":{"b":[],"b":[]}}', b'["\\ud800"]', b"[-Infinity]", b"[NaN]", b"[Infinity]", b"[1e999]", b"[" * 100_000, '{"a": 1}'.encode("utf-16"),
+    b'{"name": "self", "name": "other"}', b'{"a":1,"a":1}', b'{"a":{"b":[],"b":[]}}', b'["\\ud800"]', b"[-Infinity]",
+    b"[NaN]", b"[Infinity]", b"[1e999]", b"[" * 100_000, '{"a": 1}'.encode("utf-16"),
     b"\xef\xbb\xbf{}",
     b"{} {}", b'"\xff"', b"", b"[1" + b"0" * 1000 + b"]", b"{'a': 1}", b'{"a": }',
     rb'"\ud800"', rb'{"\uDFFF": 1}', rb'"\udc00\ud800"',

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from shared.data import plainyaml
-from shared.data.yamlwriter import CannotWrite, OldSymbol, RubyObject, Symbol, YamlTimestamp, write
+from shared.data.yamlwriter import CannotWrite, OldSymbol, RubyObject, Symbol, WrittenItems, YamlTimestamp, write
 
 # Texts that YAML 1.1 or Ruby would take for something else when they stood without quotes.
 TRICKY = [
@@ -76,3 +76,26 @@ def test_times_and_odd_numbers_have_their_own_forms(value: Any, text: str) -> No
 def test_what_has_no_form_is_refused() -> None:
     with pytest.raises(CannotWrite, match="no form for a set"):
         write({"a": {1, 2}})
+
+
+def test_what_is_remembered_of_earlier_documents_changes_no_later_one() -> None:
+    items = WrittenItems(10_000)
+    parts = [{"a": 1}, {"a": 1.0}, {"a": True}, {"a": None}, {"a": float("nan")}, [], {}, ["1"], [1], {"1": 1}, {1: 1}, "a", Symbol("a")]
+    parts += [{"b": TRICKY}, {"b": [RubyObject("X", {"c": [Symbol("d")]})]}, [{"e": {"f": "g\nh\n"}}], [[OldSymbol("x")], (1, 2)]]
+    for _ in range(3):
+        for number, part in enumerate(parts):
+            for key in ("key", "x" * 200, 5, Symbol("s"), "a\nb"):
+                data: Any = {"name": "n", "values": {key: part, "number": number}, "list": [{"key": part}], "key": part}
+                for document in (data, RubyObject("Puppet::Node::Facts", data), [data], {"above": data}):
+                    assert write(document, items) == write(document)
+
+
+def test_only_so_much_of_earlier_documents_is_remembered_and_what_is_used_stays_longest() -> None:
+    items = WrittenItems(1000)
+    used = ("used", b"1")
+    items.keep(used, "lines")
+    for number in range(1000):
+        items.keep((str(number), b"1"), "x" * 50)
+        assert items.find(used) == "lines"
+    kept = sum(items.find((str(number), b"1")) is not None for number in range(1000))
+    assert 5 < kept < 21

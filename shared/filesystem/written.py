@@ -1,0 +1,98 @@
+"""Which files still hold what was last written to them, so that the same is not written again."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from stat import S_IMODE, S_ISREG
+
+SETTLED = 1.0  # seconds; file systems that count time in larger steps than this are not told from those that do not
+MOST = 20_000  # files that are remembered
+
+Identity = tuple[int, ...]
+
+
+@dataclass(slots=True)
+class _Written:
+    """
+    A file as it was last seen with its content.
+
+    `seen` is when that was first so. A change in the same tick of the file system's clock may leave no trace in `identity`: only what
+    was read again later, when `is_settled`, can be known by it.
+    """
+
+    digest: bytes
+    identity: Identity
+    seen: float
+    is_settled: bool = False
+
+
+class WrittenFiles:
+    """
+    The files of one writer by their path, the last used ones.
+
+    Args:
+        clock: Seconds, as of time.monotonic.
+    """
+
+    def __init__(self, *, most: int = MOST, clock: Callable[[], float] = time.monotonic) -> None:
+        self.most = most
+        self.clock = clock
+        self._files: OrderedDict[str, _Written] = OrderedDict()
+
+    def holds(self, path: Path, digest: bytes) -> bool:
+        """
+        Return whether a file is as it was when it held what has this digest; looks at the file, but does not read it.
+
+        A file that somebody else changed, replaced or removed is not.
+        """
+        written = self._files.get(str(path))
+        return written is not None and written.is_settled and written.digest == digest and written.identity == _identity_at(str(path))
+
+    def is_known(self, path: Path, digest: bytes) -> bool:
+        """Return whether what has this digest was last written to a file, whatever it holds now."""
+        written = self._files.get(str(path))
+        return written is not None and written.digest == digest
+
+    def note(self, path: Path, digest: bytes) -> None:
+        """Remember that a file holds what has this digest: it was just read, or written. Blocks."""
+        name, now = str(path), self.clock()
+        identity = _identity_at(name)
+        if identity is None:
+            self._files.pop(name, None)
+            return
+        before = self._files.get(name)
+        if before is not None and before.digest == digest and before.identity == identity:
+            before.is_settled = before.is_settled or now - before.seen >= SETTLED
+        else:
+            self._files[name] = _Written(digest, identity, now)
+        self._files.move_to_end(name)
+        while len(self._files) > self.most:
+            self._files.popitem(last=False)
+
+
+def _identity_at(path: str) -> Identity | None:
+    """Return what changes when a file, its owner or its mode is changed; None for what is no file."""
+    try:
+        info = os.lstat(path)
+    except OSError:
+        return None
+    if not S_ISREG(info.st_mode):
+        return None
+    return info.st_ino, info.st_dev, info.st_size, info.st_mtime_ns, info.st_ctime_ns
+
+
+def has_content(path: Path, content: bytes, *, mode: int, owner: tuple[int, int] | None) -> bool:
+    """Return whether a path is a file with this content, mode and (uid, gid), no link to one. Blocks."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return False
+    with os.fdopen(fd, "rb") as file:
+        info = os.fstat(fd)
+        is_same = S_ISREG(info.st_mode) and S_IMODE(info.st_mode) == mode and info.st_size == len(content)
+        return is_same and owner in (None, (info.st_uid, info.st_gid)) and file.read(len(content) + 1) == content
