@@ -21,6 +21,7 @@ log = logging.getLogger("puppet.log")
 
 FLUSH = 5.0  # seconds that all destinations together have at the end
 MAX_CHARACTERS = 32 * 1024 * 1024  # of all lines that wait for one destination
+GATHERING = 0.02  # seconds after a line in which others only queue up: to wake the thread for each of them takes longer than to write it
 _TELL_AFTER = 1000  # lines written, after which drops are told though more lines wait
 
 
@@ -32,18 +33,22 @@ class QueuedHandler(QueueHandler):
     how many it lacks as soon as it takes records again.
     """
 
-    def __init__(self, destination: logging.Handler, *, capacity: int, max_characters: int = MAX_CHARACTERS) -> None:
+    def __init__(
+        self, destination: logging.Handler, *, capacity: int, max_characters: int = MAX_CHARACTERS, gathering: float = GATHERING
+    ) -> None:
         self.records: queue.Queue[logging.LogRecord | None] = queue.Queue(capacity)
         super().__init__(self.records)
         self.setLevel(destination.level)
         self.destination = destination
         self.max_characters = max_characters
+        self.gathering = gathering
         self._put = self._taken = 0  # characters; each is changed by one thread at a time
         self._not_queued = self._not_written = 0
         self._written = 0
         self._failed = False
         self._dropped_when_told = self._written_when_told = 0
         destination.handleError = self._note_failure  # type: ignore[method-assign]  # it would print a traceback for each line
+        self._ending = threading.Event()
         self._thread = threading.Thread(target=self._write_all, name="log", daemon=True)
         self._thread.start()
 
@@ -82,6 +87,7 @@ class QueuedHandler(QueueHandler):
     def finish(self, seconds: float) -> bool:
         """Let the thread write what waits and end; return whether it did within `seconds`."""
         end = time.monotonic() + seconds
+        self._ending.set()
         try:
             self.records.put(None, timeout=seconds)
         except queue.Full:
@@ -102,6 +108,8 @@ class QueuedHandler(QueueHandler):
                 self._written += 1
                 if self.records.empty() or self._written - self._written_when_told >= _TELL_AFTER:
                     self._tell_drops()
+            if self.records.empty():
+                self._ending.wait(self.gathering)
         self._tell_drops()
 
     def _tell_drops(self) -> None:

@@ -54,6 +54,22 @@ def slow(logger: logging.Logger) -> Iterator[Slow]:
     slow.opened.set()
 
 
+def test_after_a_line_others_gather_and_the_end_waits_for_none(logger: logging.Logger, slow: Slow) -> None:
+    slow.opened.set()
+    handler = QueuedHandler(slow, capacity=CAPACITY, gathering=3600)
+    logger.addHandler(handler)
+    logger.removeHandler(slow)
+    logger.info("first")
+    deadline = time.monotonic() + 10
+    while not slow.lines and time.monotonic() < deadline:
+        time.sleep(0.001)
+    logger.info("second")
+    logger.info("third")
+    assert (len(slow.lines), handler.waiting) == (1, 2)
+    assert handler.finish(10)
+    assert [line.rsplit(": ", 1)[1] for line in slow.lines] == ["first", "second", "third"]
+
+
 async def test_a_destination_that_takes_nothing_does_not_hold_up_the_loop(logger: logging.Logger, slow: Slow) -> None:
     turns = 0
 
