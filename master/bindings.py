@@ -246,7 +246,7 @@ def bind(
             nodes=node,
             compile=compile_pool,
             server_facts=server_facts(settings),
-            environments=environments.has,
+            environments=environments.exists,
             default_environment=settings.environment,
             now=utc_now,
             static=StaticCatalogs(code, environments, metadata),

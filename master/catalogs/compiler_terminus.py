@@ -16,6 +16,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from shared.data import plainjson
+from shared.data.richdata import PTYPE
 from shared.errors import BadRequest, NoEnvironment, PuppetError
 from shared.filesystem.checksums import Algorithm
 from shared.indirector import Binding, Request, Terminus
@@ -31,7 +32,7 @@ from shared.wire.formats import Format, of_content_type
 from ..authorization.trusted import certname_behind, trusted_data
 from ..pools.compiled_catalog import CompiledCatalog
 from ..pools.jobs import CompileJob
-from ..pools.parse_pool import ParsePool
+from ..pools.parse_pool import IN_PLACE, ParsePool
 from ..puppetdb.termini import StorableCatalog
 from ..termini.node import with_facts_in_hand
 from .static import StaticCatalogs, negotiate_checksum
@@ -44,13 +45,19 @@ class Compile(Protocol):
         """Return the catalog as JSON with rich data; CompileError, Unavailable."""
 
 
+_RICH = PTYPE.encode()
+
+
 class PreparedCatalog(StorableCatalog):
-    """A catalog in the bytes that a worker made; it is parsed only for formats other than rich JSON."""
+    """A catalog in the bytes that a worker made; it is parsed only for formats that cannot hold all that is in it."""
 
     body: bytes
 
     def encoded(self, dialect: Dialect, format: Format) -> bytes | None:
-        return self.body if format.name == "rich_data_json" and not dialect.wraps else None
+        if dialect.wraps:
+            return None
+        is_fit = format.name == "rich_data_json" or (format.name in ("json", "pson") and _RICH not in self.body)
+        return self.body if is_fit else None
 
     def to_data(self, dialect: Dialect) -> Any:
         return CATALOG.model.from_data(plainjson.loads(self.body)).to_data(dialect)
@@ -68,6 +75,7 @@ class CompilerTerminus(Terminus[Catalog]):
     Args:
         compile: Compiles in another process.
         server_facts: `$server_facts`: servername, serverip, serverversion.
+        environments: Returns whether there is an environment of a name.
         now: Gives the time at which facts arrive.
         default_environment: The environment of a node whose classifier names none and which asks for one that does not exist.
         static: Makes catalogs static and knows the version of the code; None: neither.
@@ -80,7 +88,7 @@ class CompilerTerminus(Terminus[Catalog]):
     nodes: Binding[Node]
     compile: Compile
     server_facts: Mapping[str, Any]
-    environments: Callable[[str], bool]
+    environments: Callable[[str], Awaitable[bool]]
     default_environment: str
     now: Callable[[], datetime]
     static: StaticCatalogs | None = None
@@ -98,7 +106,7 @@ class CompilerTerminus(Terminus[Catalog]):
         """
         name = valid_certname(request.key)
         sent_facts = await self._sent_facts(request)
-        requested, exists = await asyncio.to_thread(self._environment_for, request)
+        requested, exists = await self._environment_for(request)
         trusted = trusted_data(name, request.client, await self.external(certname_behind(name, request.client)))
         if sent_facts is not None:
             await self.nodes.expire(name, environment=requested)
@@ -114,7 +122,7 @@ class CompilerTerminus(Terminus[Catalog]):
         if node is None:
             raise PuppetError(f"Could not find node '{name}'; cannot compile", hint="The node terminus does not know it.")
         environment = node.environment or requested
-        if not (exists and environment == requested) and not await asyncio.to_thread(self.environments, environment):
+        if not (exists and environment == requested) and not await self.environments(environment):
             raise NoEnvironment(environment)
         if request.flag("check_environment") and environment != request.environment:
             # This tells the agent to start over in that environment: it must not apply a catalog of its own one.
@@ -153,12 +161,12 @@ class CompilerTerminus(Terminus[Catalog]):
         log.log(NOTICE, "Compiled %s for %s in environment %s in %.2f seconds", kind, name, environment, time.monotonic() - started)
         return PreparedCatalog(name=name, environment=environment, body=body, stored=compiled.stored)
 
-    def _environment_for(self, request: Request[Catalog]) -> tuple[str, bool]:
+    async def _environment_for(self, request: Request[Catalog]) -> tuple[str, bool]:
         """Return the environment that the node asks for, else the default one, and whether that one exists."""
         requested = request.environment
-        if self.environments(requested):
+        if await self.environments(requested):
             return requested, True
-        if self.environments(self.default_environment):
+        if await self.environments(self.default_environment):
             # As in puppetserver: the agent starts over there, so that the removal of an environment leaves no node unmanaged.
             log.warning("%s asks for the environment '%s', which does not exist", request.key, requested)
             return self.default_environment, True
@@ -182,6 +190,8 @@ class CompilerTerminus(Terminus[Catalog]):
             facts: Facts | None = await self.parsers.facts(
                 escaped, dialect, format, values=own_facts, timestamp=arrived, keep=dialect is not LEGACY
             )
+        elif len(text) < IN_PLACE and "yaml" not in format.name:
+            facts = _parse_facts(text, dialect, format)
         else:
             facts = await asyncio.to_thread(_parse_facts, text, dialect, format)
         if facts is None:
@@ -195,7 +205,7 @@ class CompilerTerminus(Terminus[Catalog]):
 
 
 def _parse_facts(text: str, dialect: Dialect, format: Format) -> Facts | None:
-    """Return the facts in a text; None for `null`. Blocks."""
+    """Return the facts in a text; None for `null`. Takes a millisecond for 64 KiB."""
     body = decode_twice(text)
     return None if body.strip() == b"null" else dialect.load(FACTS, body, format)
 

@@ -29,6 +29,7 @@ log = logging.getLogger("puppet.http")
 T = TypeVar("T")
 
 _THREAD_FROM = 8 * 1024  # bytes of a body; parsing it takes a moment, and hundreds may arrive in one iteration of the loop
+_THREAD_FROM_FORM = 64 * 1024  # the same, for a form
 _THREAD_FROM_YAML = 2 * 1024  # the same, for YAML
 _MAX_IN_MEMORY = 16 * 1024 * 1024  # bytes of a stream in a format without a raw form, which has to be held
 _MAX_KEY = 4096
@@ -156,7 +157,7 @@ class Handlers:
         body = await bodies.read_body(request, limit)
         if body and kind != "application/x-www-form-urlencoded":
             raise BadRequest(f"A find by POST takes a form, not {quoted_for_log(kind)}")
-        return await parse_body(call.with_form, body)
+        return await asyncio.to_thread(call.with_form, body) if len(body) >= _THREAD_FROM_FORM else call.with_form(body)
 
     async def _run(self, request: HttpRequest, call: IndirectorCall, client: Client) -> Response:
         binding = self.indirector[call.indirection]

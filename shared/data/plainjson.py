@@ -45,6 +45,7 @@ def _constant(text: str) -> Any:
     raise BadData(f"{text} is not JSON")
 
 
+_UNTHREADED = 2047  # bytes that are hashed without a chance for other threads, for which to get it back takes longer than all of it
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")  # of a surrogate pair; the other half may stand beside it
 _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_float=_float, parse_int=_int, parse_constant=_constant)
 
@@ -142,7 +143,12 @@ def dumps_exactly(data: Any) -> bytes | None:
 def digest(data: Any) -> bytes | None:
     """Return a digest that no other data has; None for data that JSON does not tell from all others."""
     text = dumps_exactly(data)
-    return None if text is None else hashlib.blake2b(text, digest_size=16).digest()
+    if text is None:
+        return None
+    digest = hashlib.blake2b(digest_size=16)
+    for start in range(0, len(text), _UNTHREADED):
+        digest.update(text[start : start + _UNTHREADED])
+    return digest.digest()
 
 
 def dumps_pretty(data: Any) -> bytes:

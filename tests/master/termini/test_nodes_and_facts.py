@@ -156,12 +156,15 @@ class Master:
                 nodes=Binding(NODE, WithFacts(Shelf(*nodes) if nodes else Plain(), facts)),
                 compile=self.compile,
                 server_facts={"servername": "m"},
-                environments=lambda name: name in ("production", "test"),
+                environments=self.has_environment,
                 default_environment="production",
                 now=lambda: datetime(2026, 11, 20, tzinfo=UTC),
                 **({"external": external} if external else {}),
             ),
         )
+
+    async def has_environment(self, name: str) -> bool:
+        return name in ("production", "test")
 
     async def compile(self, job: CompileJob) -> CompiledCatalog:
         self.jobs.append(job)
@@ -218,12 +221,15 @@ async def test_facts_are_stored_before_the_classifier_runs_and_when_the_compile_
         jobs.append(job)
         raise CompileError("no")
 
+    async def has_environment(name: str) -> bool:
+        return True
+
     compiler = CompilerTerminus(
         facts=facts,
         nodes=nodes,
         compile=compile,
         server_facts={},
-        environments=lambda name: True,
+        environments=has_environment,
         default_environment="production",
         now=lambda: datetime(2026, 11, 20, tzinfo=UTC),
     )
