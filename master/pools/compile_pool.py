@@ -16,6 +16,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
+from operator import eq
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,20 @@ def _message_of(job: CompileJob | DefinitionsQuery) -> dict[str, Any]:
         message |= {"facts": {}, "parameters": own_parameters, "hidden": sorted(packed.hidden), "layered": layered}
     elif isinstance(parameters, LayeredValues):
         message["parameters"] = dict(parameters)
+    elif isinstance(job, CompileJob) and (own_parameters := _above(job.facts, job.parameters)) is not None:
+        message |= {"parameters": own_parameters, "layered": True}
     return message
+
+
+def _above(facts: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any] | None:
+    """
+    Return what has to be laid over `facts` to get `parameters`, in the same order; None when it cannot be had in this way.
+
+    Node.merged hands on the very values of the facts, so that they need not be compared.
+    """
+    if len(parameters) < len(facts) or not all(map(eq, parameters, facts)):
+        return None
+    return {name: value for name, value in parameters.items() if name not in facts or facts[name] is not value}
 
 
 def _packed_facts_of(job: CompileJob) -> bytes:

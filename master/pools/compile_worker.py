@@ -236,13 +236,16 @@ class PuppetDbQuestions:
 
 
 def _read_job(frame: tuple[dict[str, Any], bytes] | None) -> dict[str, Any] | None:
-    """Return the job in a frame, with the facts that stand behind it; BadData when they cannot be read."""
-    if frame is None or not frame[1]:
-        return frame[0] if frame else None
+    """Return the job in a frame, with its facts, which may stand behind it; BadData when they cannot be read."""
+    if frame is None:
+        return None
     job, packed = frame
-    values, hidden = plainjson.loads_pson(packed), set(job["hidden"])
-    facts = {key: value for key, value in values.items() if key not in hidden}
-    return {**job, "facts": facts, "parameters": {**facts, **job["parameters"]} if job["layered"] else job["parameters"]}
+    if packed:
+        values, hidden = plainjson.loads_pson(packed), set(job["hidden"])
+        job["facts"] = {key: value for key, value in values.items() if key not in hidden}
+    if job.get("layered"):
+        job["parameters"] = {**job["facts"], **job["parameters"]}
+    return job
 
 
 def _node_input(loaded: LoadedEnvironment, job: Mapping[str, Any]) -> NodeInput:
