@@ -53,10 +53,10 @@ class WrittenFiles:
         written = self._files.get(str(path))
         return written is not None and written.is_settled and written.digest == digest and written.identity == _identity_at(str(path))
 
-    def is_known(self, path: Path, digest: bytes) -> bool:
-        """Return whether what has this digest was last written to a file, whatever it holds now."""
+    def last(self, path: Path) -> bytes | None:
+        """Return the digest of what was last written to a file, or read from it, whatever it holds now; None when that is not known."""
         written = self._files.get(str(path))
-        return written is not None and written.digest == digest
+        return None if written is None else written.digest
 
     def note(self, path: Path, digest: bytes) -> None:
         """Remember that a file holds what has this digest: it was just read, or written. Blocks."""

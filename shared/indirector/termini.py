@@ -143,8 +143,9 @@ class FilePerKey(Terminus[M]):
             self._write_body(key, body)
             return
         path = self.path(key)
+        last = self.written.last(path)
         # What another process wrote may not have reached the disk yet.
-        may_hold = not self.durable or self.written.is_known(path, digest)
+        may_hold = last == digest or (last is None and not self.durable)
         if not (may_hold and has_content(path, body, mode=self.mode, owner=owner_in(path.parent))):
             self._write_body(key, body)
         self.written.note(path, digest)
