@@ -176,18 +176,30 @@ class _Document:
 
     def add_items(self, value: Mapping[Any, Any], head: str, indent: str, *, beside: bool) -> None:
         """Add the items of a map, the first one `beside` the dash in `head`."""
-        inner = indent + _STEP
+        inner, lines, known = indent + _STEP, self.lines, self.known
         for number, (key, item) in enumerate(value.items()):
-            text = self.text(key, indent) if isinstance(key, str) else _scalar(key)
+            text = known.get(key) if type(key) is str else None
+            if text is None:
+                text = self.text(key, indent) if isinstance(key, str) else _scalar(key)
             if len(text) > _LONG or "\n" in text:
                 text = _quoted(key) if isinstance(key, str) else text
                 lead, text = f"? {text}", ":"
-                self.lines.append(f"{head} {lead}" if beside and number == 0 else f"{indent}{lead}")
+                lines.append(f"{head} {lead}" if beside and number == 0 else f"{indent}{lead}")
                 start = indent + text
             else:
                 start = f"{head} {text}:" if beside and number == 0 else f"{indent}{text}:"
-            # A list stands at its key's own indentation.
-            self.node(item, start, indent if isinstance(item, list | tuple) else inner)
+            kind = type(item)  # most items are one of the following, for which a call would take as long as all the rest
+            if kind is str and (text := known.get(item)) is not None:
+                lines.append(f"{start} {text}")
+            elif item is None:
+                lines.append(start)
+            elif kind is bool:
+                lines.append(f"{start} true" if item else f"{start} false")
+            elif kind is int:
+                lines.append(f"{start} {item}")
+            else:
+                # A list stands at its key's own indentation.
+                self.node(item, start, indent if isinstance(item, list | tuple) else inner)
 
     def sequence(self, value: list[Any] | tuple[Any, ...], head: str, indent: str) -> None:
         if not value:
@@ -196,9 +208,13 @@ class _Document:
         beside = head.endswith("-") and head != "---"
         if not beside:
             self.lines.append(head)
-        inner = indent + "  "
+        inner, known = indent + _STEP, self.known
         for number, item in enumerate(value):
-            self.node(item, f"{head} -" if beside and number == 0 else f"{indent}-", inner)
+            dash = f"{head} -" if beside and number == 0 else f"{indent}-"
+            if type(item) is str and (text := known.get(item)) is not None:
+                self.lines.append(f"{dash} {text}")
+            else:
+                self.node(item, dash, inner)
 
     def text(self, text: str, indent: str) -> str:
         if type(text) is not str:
