@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import TypedDict, cast
 
+from ..jsontext import load_json
+from .catalog_texts import split_catalog
 from .checked_catalogs import CheckedCatalogs, DeferredSequence
 from .commands import EdgeEntry, Json, PayloadRejected, Relationship, ReplaceCatalog, ResourceEntry, ResourceName
 from .fields import Fields
@@ -21,6 +23,43 @@ _REQUIRED = {6: _VERSION_6, 7: _VERSION_7, 8: _VERSION_8, 9: _VERSION_9}
 
 _TAG = re.compile(r"\w[\w:.-]*")
 _TAGS = re.compile(r"(?:\w[\w:.-]*\0)*")  # all tags of a resource at once
+
+_CONTENT = frozenset({"resources", "edges"})
+
+
+def read_catalog(payload: bytes, version: int, checked: CheckedCatalogs) -> ReplaceCatalog:
+    """
+    Return the catalog of a payload; ValueError where it is no JSON, PayloadRejected says what else is wrong with it.
+
+    Resources and edges that `checked` knows are parsed and checked only when somebody looks at them.
+    """
+    return _read_parts(payload, version, checked) or parse_catalog(load_json(payload), version, checked)
+
+
+def _read_parts(payload: bytes, version: int, checked: CheckedCatalogs) -> ReplaceCatalog | None:
+    """Return a catalog as our masters send it; None for any other one."""
+    text = split_catalog(payload)
+    if text is None:
+        return None
+    content = b"{%b}" % text.content
+    try:
+        rest = Fields(load_json(text.rest), "the catalog")
+        if rest.has_any(_CONTENT):
+            return None
+        rest.require(_REQUIRED[version] - _CONTENT)
+        digest = checked.digest_of_text(rest.certname(), content)
+        known = checked.find(digest)
+        if known is not None:
+            return _deferred(rest, version, lambda: Fields(load_json(content), "the catalog"), known)
+        members = Fields(load_json(content), "the catalog")
+        if not members.has_only(_CONTENT):
+            return None
+        catalog = _catalog(rest, version, *_content(members))
+    except (ValueError, PayloadRejected):
+        return None  # the whole text says what is wrong
+    identity = catalog_hash(catalog)
+    checked.add(digest, identity)
+    return replace(catalog, hash=identity)
 
 
 def parse_catalog(value: Json, version: int, checked: CheckedCatalogs | None = None) -> ReplaceCatalog:
@@ -36,12 +75,17 @@ def parse_catalog(value: Json, version: int, checked: CheckedCatalogs | None = N
     digest = checked.digest(fields.certname(), fields.array("resources"), fields.array("edges"))
     known = checked.find(digest)
     if known is not None:
-        content = cache(lambda: _content(fields))
-        return _catalog(fields, version, DeferredSequence(lambda: content()[0]), DeferredSequence(lambda: content()[1]), known)
+        return _deferred(fields, version, lambda: fields, known)
     catalog = _catalog(fields, version, *_content(fields))
     identity = catalog_hash(catalog)
     checked.add(digest, identity)
     return replace(catalog, hash=identity)
+
+
+def _deferred(fields: Fields, version: int, content_fields: Callable[[], Fields], identity: str) -> ReplaceCatalog:
+    """Return a catalog whose resources and edges are made of `content_fields` when somebody looks at them."""
+    content = cache(lambda: _content(content_fields()))
+    return _catalog(fields, version, DeferredSequence(lambda: content()[0]), DeferredSequence(lambda: content()[1]), identity)
 
 
 def _content(fields: Fields) -> tuple[list[ResourceEntry], list[EdgeEntry]]:

@@ -27,6 +27,12 @@ class CheckedCatalogs:
         """Return what only equal contents have in common. It stands for a check, so it is no hash that somebody can make collide."""
         return hashlib.sha256(dump_json([certname, resources, edges])).digest()
 
+    def digest_of_text(self, certname: str, content: bytes) -> bytes:
+        """Return the same for a content as the text that was sent."""
+        digest = hashlib.sha256(dump_json(certname))
+        digest.update(content)
+        return digest.digest()
+
     def find(self, digest: bytes) -> str | None:
         """Return the `catalog_hash` of a content that was checked; None for one that is not known."""
         known = self._hashes.get(digest)

@@ -39,6 +39,14 @@ class Fields:
         """Return whether the member is there and not null."""
         return self._members.get(name) is not None
 
+    def has_any(self, names: frozenset[str]) -> bool:
+        """Return whether one of these members is there."""
+        return not names.isdisjoint(self._members)
+
+    def has_only(self, names: frozenset[str]) -> bool:
+        """Return whether these members are there, and no others."""
+        return names == self._members.keys()
+
     def value(self, name: str) -> Json:
         """Return a member of any type; None where it is missing."""
         return self._members.get(name)

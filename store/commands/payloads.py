@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Literal
 
 from ..jsontext import load_json
-from .catalog_payloads import parse_catalog
+from .catalog_payloads import parse_catalog, read_catalog
 from .checked_catalogs import CheckedCatalogs
 from .commands import (
     Command,
@@ -85,11 +85,13 @@ def parse_payload(
     if not MINIMUM_VERSIONS.get(command, 1) <= version <= MAXIMUM_VERSIONS.get(command, 0):
         raise PayloadRejected(f"Unsupported command {command} version {version}")
     try:
+        if command == "replace catalog" and checked_catalogs is not None:
+            return read_catalog(payload, version, checked_catalogs)
         value = load_json(payload)
     except ValueError as err:
         raise PayloadRejected(f"the payload is not JSON: {err}") from err
     if command == "replace catalog":
-        return parse_catalog(value, version, checked_catalogs)
+        return parse_catalog(value, version)
     return _PARSERS[command](value, version, received)
 
 

@@ -5,10 +5,18 @@ from __future__ import annotations
 import gzip
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from master.puppetdb.catalog import stored_catalog
+from master.puppetdb.commands import wire_time
+from master.puppetdb.termini import catalog_command
+from shared.data import plainjson
+from store.commands.catalog_texts import split_catalog
 from store.commands.checked_catalogs import CheckedCatalogs, DeferredSequence
 from store.commands.commands import (
     ConfigureExpiration,
@@ -304,6 +312,77 @@ def test_a_catalog_that_was_checked_before_is_the_same_command_as_one_that_was_n
         assert command.hash == catalog_hash(plain)
         assert replace(command, resources=list(command.resources), edges=list(command.edges), hash=None) == plain
         assert isinstance(command.resources, DeferredSequence) is (at in ("02", "04"))
+
+
+_HEAD = '"certname":"n.test","version":"1","code_id":null,"catalog_uuid":"u"'
+_TAIL = '"job_id":null,"transaction_uuid":"t","environment":"production","producer_timestamp":"2026-01-01T00:00:00Z","producer":"m"'
+_NOTIFY = '{"type":"Notify","title":"a]","exported":false,"file":null,"line":1,"tags":["notify"],"parameters":{"message":"],}"}}'
+_RESOURCES, _EDGES = f'"resources":[{_NOTIFY}]', '"edges":[]'
+
+TEXTS = {
+    "as our masters send it": f"{{{_HEAD},{_RESOURCES},{_EDGES},{_TAIL}}}",
+    "edges first": f"{{{_HEAD},{_EDGES},{_RESOURCES},{_TAIL}}}",
+    "resources first": f"{{{_RESOURCES},{_EDGES},{_HEAD},{_TAIL}}}",
+    "resources last": f"{{{_HEAD},{_TAIL},{_EDGES},{_RESOURCES}}}",
+    "with blanks": f"{{ {_HEAD}, {_RESOURCES}, {_EDGES}, {_TAIL} }}\n",
+    "a member between them": f'{{{_HEAD},{_RESOURCES},"producer":"other",{_EDGES},{_TAIL}}}',
+    "a member twice, once between them": f'{{{_HEAD},{_RESOURCES},"version":"2",{_EDGES},{_TAIL}}}',
+    "resources twice": f'{{{_HEAD},{_RESOURCES},{_EDGES},{_TAIL},"resources":[]}}',
+    "resources twice, one of them before": f'{{"resources" :[],{_HEAD},{_RESOURCES},{_EDGES},{_TAIL}}}',
+    "resources twice in a row": f'{{{_HEAD},{_RESOURCES},"resources":[],{_EDGES},{_TAIL}}}',
+    "no edges": f"{{{_HEAD},{_RESOURCES},{_TAIL}}}",
+    "the name within a text": f'{{{_HEAD},"x":"\\"resources\\":[",{_RESOURCES},{_EDGES},{_TAIL}}}',
+    "a text that is cut": f'{{{_HEAD},"x":"y,{_RESOURCES},{_EDGES},":1,{_TAIL}}}',
+    "a text that is cut twice": f'{{{_HEAD},"x":"y,{_RESOURCES},{_EDGES},"}}',
+    "a name that is cut": f'{{{_HEAD},"x\\"resources":[],{_RESOURCES},{_EDGES},{_TAIL}}}',
+    "within another object": f'{{{_HEAD},"x":{{"y":1,{_RESOURCES},{_EDGES},"z":2}},{_TAIL}}}',
+    "a list behind them": f'{{{_HEAD},{_RESOURCES},{_EDGES},{_TAIL},"x":[]}}',
+    "an object behind them": f'{{{_HEAD},{_RESOURCES},{_EDGES},{_TAIL},"x":{{}}}}',
+    "a comma too many": f"{{{_HEAD},{_RESOURCES},{_EDGES},,{_TAIL}}}",
+    "something behind it": f"{{{_HEAD},{_RESOURCES},{_EDGES},{_TAIL}}}}}",
+    "two of them": f"{{{_HEAD},{_RESOURCES},{_EDGES},{_TAIL}}}{{{_HEAD},{_RESOURCES},{_EDGES},{_TAIL}}}",
+    "nothing before them": f"{{{_RESOURCES},{_EDGES},{_TAIL}}}",
+    "no member that is needed": f'{{"certname":"n.test",{_RESOURCES},{_EDGES},{_TAIL}}}',
+    "no certname": f'{{"version":"1",{_RESOURCES},{_EDGES},{_TAIL}}}',
+    "a resource too many": f'{{{_HEAD},"resources":[{_NOTIFY},{_NOTIFY}],{_EDGES},{_TAIL}}}',
+    "resources that are none": f'{{{_HEAD},"resources":[1],{_EDGES},{_TAIL}}}',
+    "bytes that are no text": f"{{{_HEAD},{_RESOURCES},{_EDGES},{_TAIL}}}".replace("a]", "\udcff]"),
+    "a zero in a text": f"{{{_HEAD},{_RESOURCES},{_EDGES},{_TAIL}}}".replace("a]", "\\u0000]"),
+    "a long number": f"{{{_HEAD},{_RESOURCES},{_EDGES},{_TAIL}}}".replace('"],}"', "9" * 40),
+}
+
+
+def _outcome(text: str, checked: CheckedCatalogs | None) -> object:
+    """Return the catalog of a text as a whole, or why it is rejected."""
+    try:
+        command = parse_payload("replace catalog", 9, text.encode("utf-8", "surrogateescape"), RECEIVED, checked)
+    except PayloadRejected as err:
+        return str(err)
+    assert isinstance(command, ReplaceCatalog)
+    return replace(command, resources=list(command.resources), edges=list(command.edges), hash=None)
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_whatever_the_form_of_a_catalog_it_is_the_same_with_and_without_what_was_checked_before(text: str) -> None:
+    plain, checked = _outcome(text, None), CheckedCatalogs()
+    _outcome(TEXTS["as our masters send it"], checked)
+    for _ in range(2):
+        assert _outcome(text, checked) == plain
+
+
+def test_resources_and_edges_that_a_master_sends_again_are_not_even_parsed() -> None:
+    types: Any = SimpleNamespace(find=lambda _: None)
+    file = {"type": "File", "title": "/a", "exported": False, "file": None, "line": 1, "tags": ["file"], "parameters": {}}
+    catalog = {"name": "n.test", "version": 1, "code_id": None, "catalog_uuid": "u", "resources": [file], "edges": []}
+    stored = plainjson.dumps(stored_catalog(catalog, types))
+    when = datetime(2026, 1, 1, tzinfo=UTC)
+    rest = {"job_id": None, "transaction_uuid": None, "environment": "production", "producer_timestamp": wire_time(when), "producer": "m"}
+    payload = catalog_command("n.test", stored, rest, when).payload
+    checked = CheckedCatalogs()
+    commands = [parse_payload("replace catalog", 9, payload, RECEIVED, checked) for _ in range(2)]
+    kinds = [isinstance(command, ReplaceCatalog) and isinstance(command.resources, DeferredSequence) for command in commands]
+    assert kinds == [False, True]
+    assert split_catalog(payload) is not None
 
 
 def test_a_faulty_catalog_is_refused_each_time_whatever_was_checked_before() -> None:
