@@ -1,8 +1,9 @@
 """
-Inserting and looking up many rows at once.
+Inserting, changing and looking up many rows at once.
 
 A driver that sends PostgreSQL a statement for each row takes three times the processor time of one statement with an array for each
-column, and so does the server. SQLite is quickest with a prepared statement for each row.
+column, and so does the server. SQLite is quickest with a prepared statement for each row, which its driver executes: SQLAlchemy would
+take several times as long to prepare the parameters of a row as SQLite to write it.
 """
 
 from __future__ import annotations
@@ -11,13 +12,10 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from sqlalchemy import Column, Connection, Dialect, Executable, Table, TextClause, bindparam, insert, select, text, tuple_
-from sqlalchemy.dialects import sqlite
+import orjson
+from sqlalchemy import Column, Connection, Dialect, Table, TextClause, text
 
 from .columns import JsonColumn, json_text
-
-_CHUNK = 500
-"""Rows that one statement looks up on SQLite."""
 
 
 class BulkInsert:
@@ -33,7 +31,10 @@ class BulkInsert:
         self._table = table
         self._ignore_existing = ignore_existing
         self._columns = [column for column in table.columns if column.name != "id"]
-        self._for_each: Executable = sqlite.insert(table).on_conflict_do_nothing() if ignore_existing else insert(table)
+        names = [column.name for column in self._columns]
+        conflict = " ON CONFLICT DO NOTHING" if ignore_existing else ""
+        # All names are those of our own tables.
+        self._for_each = f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))}){conflict}"  # noqa: S608
 
     @cached_property
     def _with_arrays(self) -> TextClause:
@@ -43,10 +44,56 @@ class BulkInsert:
         """Insert rows, in their order; each has a value for every column but `id`."""
         if not rows:
             return
+        values = [_values(column, rows) for column in self._columns]
         if connection.dialect.name == "sqlite":
-            connection.execute(self._for_each, rows)
+            connection.exec_driver_sql(self._for_each, list(zip(*values, strict=True)))
         else:
-            connection.execute(self._with_arrays, {column.name: _values(column, rows) for column in self._columns})
+            connection.execute(self._with_arrays, {column.name: array for column, array in zip(self._columns, values, strict=True)})
+
+
+class BulkUpdate:
+    """
+    The change of rows of a table that are found by their keys.
+
+    Args:
+        keys: The columns by which a row is found; their values are unique.
+        columns: The columns that change.
+    """
+
+    def __init__(self, keys: Sequence[Column[Any]], columns: Sequence[Column[Any]]) -> None:
+        self._keys = keys
+        self._columns = columns
+        self._table = keys[0].table
+        assignments = ", ".join(f"{column.name} = ?" for column in columns)
+        condition = " AND ".join(f"{column.name} = ?" for column in keys)
+        # All names are those of our own tables.
+        self._for_each = f"UPDATE {self._table.name} SET {assignments} WHERE {condition}"  # noqa: S608
+
+    @cached_property
+    def _with_arrays(self) -> TextClause:
+        from sqlalchemy.dialects import postgresql  # 3 MB, which a store on SQLite does without
+
+        dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
+        columns = [*self._columns, *self._keys]
+        name = self._table.name
+        assignments = ", ".join(f"{column.name} = {_from_array('new.', column)}" for column in self._columns)
+        condition = " AND ".join(f"{name}.{column.name} = new.{column.name}" for column in self._keys)
+        # All names are those of our own tables.
+        return text(
+            f"UPDATE {name} SET {assignments} FROM unnest({_arrays(columns, dialect)}) "  # noqa: S608
+            f"AS new ({', '.join(column.name for column in columns)}) WHERE {condition}"
+        )
+
+    def update(self, connection: Connection, rows: Sequence[Mapping[str, object]]) -> None:
+        """Change rows; each has a value for every key and column."""
+        if not rows:
+            return
+        columns = [*self._columns, *self._keys]
+        values = [_values(column, rows) for column in columns]
+        if connection.dialect.name == "sqlite":
+            connection.exec_driver_sql(self._for_each, list(zip(*values, strict=True)))
+        else:
+            connection.execute(self._with_arrays, {column.name: array for column, array in zip(columns, values, strict=True)})
 
 
 def insert_from_arrays(table: Table, columns: Sequence[Column[Any]], *, ignore_existing: bool = False) -> TextClause:
@@ -59,11 +106,12 @@ def insert_from_arrays(table: Table, columns: Sequence[Column[Any]], *, ignore_e
 
     dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
     names = ", ".join(column.name for column in columns)
-    arrays = ", ".join(f"CAST(:{column.name} AS {_array_type(column, dialect)}[])" for column in columns)
-    values = ", ".join(f"CAST({column.name} AS jsonb)" if _is_json(column) else column.name for column in columns)
+    values = ", ".join(_from_array("", column) for column in columns)
     conflict = " ON CONFLICT DO NOTHING" if ignore_existing else ""
     # All names are those of our own tables.
-    return text(f"INSERT INTO {table.name} ({names}) SELECT {values} FROM unnest({arrays}) AS new ({names}){conflict}")  # noqa: S608
+    return text(
+        f"INSERT INTO {table.name} ({names}) SELECT {values} FROM unnest({_arrays(columns, dialect)}) AS new ({names}){conflict}"  # noqa: S608
+    )
 
 
 class BulkLookup:
@@ -81,33 +129,35 @@ class BulkLookup:
             f"SELECT {found} FROM unnest({arrays}) AS wanted ({', '.join(names)}) "  # noqa: S608
             f"JOIN {table.name} AS old ON {equal} ORDER BY {order} FOR KEY SHARE OF old"
         )
-        key = keys[0] if len(keys) == 1 else tuple_(*keys)
-        self._with_values = select(table.c.id, *keys).where(key.in_(bindparam("keys", expanding=True)))
+        values = ["wanted.value"] if len(names) == 1 else [f"json_extract(wanted.value, '$[{number}]')" for number in range(len(names))]
+        conditions = " AND ".join(f"old.{name} = {value}" for name, value in zip(names, values, strict=True))
+        # CROSS: the wanted rows are read from end to end, not the table.
+        self._with_json = f"SELECT {found} FROM json_each(?) AS wanted CROSS JOIN {table.name} AS old ON {conditions}"  # noqa: S608
 
     def find(self, connection: Connection, keys: Sequence[tuple[str, ...]]) -> dict[tuple[str, ...], int]:
         """Return the ids of those of the rows that exist."""
         if connection.dialect.name == "sqlite":
-            single = len(self._names) == 1
-            return {
-                tuple(key): id
-                for start in range(0, len(keys), _CHUNK)
-                for id, *key in connection.execute(
-                    self._with_values, {"keys": [key[0] if single else key for key in keys[start : start + _CHUNK]]}
-                )
-            }
+            wanted = orjson.dumps([key[0] for key in keys] if len(self._names) == 1 else keys).decode()
+            return {tuple(key): id for id, *key in connection.exec_driver_sql(self._with_json, (wanted,)).all()}
         arrays = {name: [key[position] for key in keys] for position, name in enumerate(self._names)}
-        return {tuple(key): id for id, *key in connection.execute(self._with_arrays, arrays)}
+        return {tuple(key): id for id, *key in connection.execute(self._with_arrays, arrays).all()}
 
 
-def _is_json(column: Column[object]) -> bool:
+def _is_json(column: Column[Any]) -> bool:
     return isinstance(column.type, JsonColumn)
 
 
-def _array_type(column: Column[object], dialect: Dialect) -> str:
-    return "text" if _is_json(column) else column.type.compile(dialect)
+def _arrays(columns: Sequence[Column[Any]], dialect: Dialect) -> str:
+    """Return the parameters of PostgreSQL's `unnest`, one array for each column."""
+    types = ["text" if _is_json(column) else column.type.compile(dialect) for column in columns]
+    return ", ".join(f"CAST(:{column.name} AS {type_name}[])" for column, type_name in zip(columns, types, strict=True))
 
 
-def _values(column: Column[object], rows: Sequence[Mapping[str, object]]) -> list[object]:
+def _from_array(prefix: str, column: Column[Any]) -> str:
+    return f"CAST({prefix}{column.name} AS jsonb)" if _is_json(column) else prefix + column.name
+
+
+def _values(column: Column[Any], rows: Sequence[Mapping[str, object]]) -> list[object]:
     name = column.name
     if not isinstance(column.type, JsonColumn):
         return [row[name] for row in rows]

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
-from sqlalchemy import Connection, Text, bindparam, cast, delete, insert, select, type_coerce, update
+from sqlalchemy import Connection, Text, bindparam, cast, delete, insert, select, type_coerce
 
 from ..commands.commands import ReplaceCatalog, ResourceEntry, ResourceName
 from ..commands.hashes import catalog_hash, resource_hash
-from ..database.bulk import BulkInsert
-from ..database.columns import json_text
+from ..database.bulk import BulkInsert, BulkUpdate
+from ..database.columns import JsonText, json_text
 from ..database.tables import RELATIONSHIPS, catalogs, edges, parameter_sets, resources
 from ..jsontext import dump_json, load_json
 from .nodes import NodeState
@@ -41,10 +43,8 @@ _NEW_RESOURCES = BulkInsert(resources)
 
 _NEW_EDGES = BulkInsert(edges)
 
-_UPDATE_RESOURCE = (
-    update(resources)
-    .where(resources.c.id == bindparam("resource"))
-    .values({column: bindparam(column.name) for column in resources.c if column.name not in ("id", "node_id", "type", "title")})
+_CHANGED_RESOURCES = BulkUpdate(
+    [resources.c.id], [column for column in resources.c if column.name not in ("id", "node_id", "type", "title")]
 )
 
 _REMOVE_RESOURCE = delete(resources).where(resources.c.id == bindparam("resource"))
@@ -61,11 +61,7 @@ _REMOVE_EDGE = delete(edges).where(
     & (edges.c.relationship == bindparam("relationship_number"))
 )
 
-UPDATE_CATALOG = (
-    update(catalogs)
-    .where(catalogs.c.node_id == bindparam("node"))
-    .values({column: bindparam(column.name) for column in catalogs.c if column.name != "node_id"})
-)
+_CHANGED_CATALOGS = BulkUpdate([catalogs.c.node_id], [column for column in catalogs.c if column.name != "node_id"])
 
 
 class _StoredResource(NamedTuple):
@@ -111,7 +107,7 @@ class CatalogChange:
                 or before.exported != resource.exported
                 or before.line != resource.line
                 or before.file != resource.file
-                or before.tags != json_text(resource.tags)
+                or before.tags != _tags_text(resource.tags)
             ):
                 self.changed.append((resource, digest, before))
                 if digest not in known:
@@ -119,10 +115,10 @@ class CatalogChange:
         self.removed = [resource.id for resource in stored.values()]
 
     def row(self, shared: SharedRows) -> dict[str, object]:
-        """Return the row of `catalogs`, with `node` for its key."""
+        """Return the row of `catalogs`."""
         command = self.command
         return {
-            "node": self.node.id,
+            "node_id": self.node.id,
             "received": self.received,
             "producer_timestamp": command.producer_timestamp,
             "environment_id": shared.environment_id(command.environment),
@@ -136,41 +132,35 @@ class CatalogChange:
             "job_id": command.job_id,
         }
 
-    def write(self, connection: Connection, shared: SharedRows) -> None:
-        """Write what differs, except for the row of `catalogs` where there is one."""
-        node = self.node.id
-        if self.node.catalog_hash is None:
-            row = self.row(shared)
-            connection.execute(insert(catalogs), [{"node_id": row.pop("node"), **row}])
-        if self.removed:
-            connection.execute(_REMOVE_RESOURCE, [{"resource": id} for id in self.removed])
-        updated, added = [], []
+    def changed_rows(self, shared: SharedRows) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
+        """Return the rows of resources to be changed, and of those to be added."""
+        changed, added = [], []
         for resource, digest, before in self.changed:
             values = {
                 "parameter_set_id": shared.parameter_ids[digest],
-                "tags": json_text(resource.tags),
+                "tags": _tags_text(resource.tags),
                 "exported": resource.exported,
                 "file": resource.file,
                 "line": resource.line,
             }
             if before is None:
-                added.append({"node_id": node, "type": resource.type, "title": resource.title, **values})
+                added.append({"node_id": self.node.id, "type": resource.type, "title": resource.title, **values})
             else:
-                updated.append({"resource": before.id, **values})
-        if updated:
-            connection.execute(_UPDATE_RESOURCE, updated)
-        _NEW_RESOURCES.insert(connection, added)
-        if self.edges_hash != self.node.edges_hash:
-            if added:
-                self.ids = {(type, title): id for id, type, title in connection.execute(_IDS, {"node": node})}
-            self._write_edges(connection)
+                changed.append({"id": before.id, **values})
+        return changed, added
 
-    def _write_edges(self, connection: Connection) -> None:
+    def write_edges(self, connection: Connection) -> None:
+        """Write the edges that differ, between resources that have been written."""
+        if self.edges_hash == self.node.edges_hash:
+            return
+        if any(before is None for _, _, before in self.changed):
+            self.ids = {(type, title): id for id, type, title in connection.execute(_IDS, {"node": self.node.id}).all()}
         ids = self.ids
         wanted = {(ids[edge.source], ids[edge.target], _NUMBERS[edge.relationship]) for edge in self.command.edges}
         stored: set[tuple[int, int, int]] = set()
         if self.node.edges_hash is not None:
-            stored = {(source, target, kind) for source, target, kind in connection.execute(_STORED_EDGES, {"node": self.node.id})}
+            rows = connection.execute(_STORED_EDGES, {"node": self.node.id}).all()
+            stored = {(source, target, kind) for source, target, kind in rows}
         removed = [{"source": source, "target": target, "relationship_number": kind} for source, target, kind in sorted(stored - wanted)]
         if removed:
             connection.execute(_REMOVE_EDGE, removed)
@@ -178,9 +168,30 @@ class CatalogChange:
         _NEW_EDGES.insert(connection, added)
 
 
+def write_catalogs(connection: Connection, changes: Sequence[CatalogChange], shared: SharedRows) -> None:
+    """Write what differs."""
+    rows = [(change, change.row(shared)) for change in changes]
+    if new := [row for change, row in rows if change.node.catalog_hash is None]:
+        connection.execute(insert(catalogs), new)
+    _CHANGED_CATALOGS.update(connection, [row for change, row in rows if change.node.catalog_hash is not None])
+    if removed := [{"resource": id} for change in changes for id in change.removed]:
+        connection.execute(_REMOVE_RESOURCE, removed)
+    for change in changes:
+        changed, added = change.changed_rows(shared)
+        _CHANGED_RESOURCES.update(connection, changed)
+        _NEW_RESOURCES.insert(connection, added)
+        change.write_edges(connection)
+
+
+@lru_cache(4096)
+def _tags_text(tags: tuple[str, ...]) -> JsonText:
+    """Return tags as they are stored. Many resources have the same ones."""
+    return json_text(tags)
+
+
 def _stored_resources(connection: Connection, node: int) -> dict[ResourceName, _StoredResource]:
     dialect = connection.dialect.name
-    rows = connection.execute(_STORED[dialect], {"node": node})
+    rows = connection.execute(_STORED[dialect], {"node": node}).all()
     if dialect == "sqlite":
         return {(type, title): _StoredResource(id, *rest) for id, type, title, *rest in rows}
     return {

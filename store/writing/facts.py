@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from sqlalchemy import Connection, Text, bindparam, cast, delete, insert, select, type_coerce, update
+from sqlalchemy import Connection, Text, bindparam, cast, delete, insert, select, type_coerce
 
 from ..commands.commands import Json, ReplaceFacts
 from ..commands.hashes import factset_hash
-from ..database.bulk import BulkInsert
+from ..database.bulk import BulkInsert, BulkUpdate
 from ..database.columns import JsonText, json_text
 from ..database.tables import facts, factsets, node_packages, packages
 from ..jsontext import dump_json, load_json
@@ -22,7 +22,7 @@ _STORED = {
     "postgresql": select(facts.c.name, cast(facts.c.value, Text)).where(facts.c.node_id == bindparam("node")),
 }
 
-_THIS_FACT = (facts.c.node_id == bindparam("node")) & (facts.c.name == bindparam("fact"))
+_REMOVE_FACT = delete(facts).where((facts.c.node_id == bindparam("node")) & (facts.c.name == bindparam("fact")))
 
 _STORED_PACKAGES = (
     select(packages.c.id, packages.c.name, packages.c.version, packages.c.provider)
@@ -32,17 +32,15 @@ _STORED_PACKAGES = (
 
 _NEW_FACTS = BulkInsert(facts)
 
+_CHANGED_FACTS = BulkUpdate([facts.c.node_id, facts.c.name], [facts.c.value])
+
 _NEW_PACKAGES = BulkInsert(node_packages)
 
 _REMOVE_PACKAGE = delete(node_packages).where(
     (node_packages.c.node_id == bindparam("node")) & (node_packages.c.package_id == bindparam("package"))
 )
 
-UPDATE_FACTSET = (
-    update(factsets)
-    .where(factsets.c.node_id == bindparam("node"))
-    .values({column: bindparam(column.name) for column in factsets.c if column.name != "node_id"})
-)
+_CHANGED_FACTSETS = BulkUpdate([factsets.c.node_id], [column for column in factsets.c if column.name != "node_id"])
 
 
 class FactsChange:
@@ -95,9 +93,9 @@ class FactsChange:
         shared.packages |= self.added_packages
 
     def row(self, shared: SharedRows) -> dict[str, object]:
-        """Return the row of `factsets`, with `node` for its key."""
+        """Return the row of `factsets`."""
         return {
-            "node": self.node.id,
+            "node_id": self.node.id,
             "received": self.received,
             "producer_timestamp": self.command.producer_timestamp,
             "environment_id": shared.environment_id(self.command.environment),
@@ -106,19 +104,9 @@ class FactsChange:
             "packages_hash": self.packages_hash,
         }
 
-    def write(self, connection: Connection, shared: SharedRows) -> None:
-        """Write what differs, except for the row of `factsets` where there is one."""
+    def write_packages(self, connection: Connection, shared: SharedRows) -> None:
+        """Write the packages that differ."""
         node = self.node.id
-        if self.node.facts_hash is None:
-            row = self.row(shared)
-            connection.execute(insert(factsets), [{"node_id": row.pop("node"), **row}])
-        if self.removed:
-            connection.execute(delete(facts).where(_THIS_FACT), [{"node": node, "fact": name} for name in self.removed])
-        changed = [{"node": node, "fact": name, "value": JsonText(text)} for name, text in self.changed.items() if name not in self.added]
-        if changed:
-            connection.execute(update(facts).where(_THIS_FACT).values(value=bindparam("value")), changed)
-        added = [{"node_id": node, "name": name, "value": self.changed[name]} for name in sorted(self.added)]
-        _NEW_FACTS.insert(connection, added)
         if self.removed_packages:
             connection.execute(_REMOVE_PACKAGE, [{"node": node, "package": id} for id in self.removed_packages])
         if self.added_packages:
@@ -126,9 +114,28 @@ class FactsChange:
             _NEW_PACKAGES.insert(connection, [{"node_id": node, "package_id": id} for id in ids])
 
 
+def write_facts(connection: Connection, changes: Sequence[FactsChange], shared: SharedRows) -> None:
+    """Write what differs."""
+    rows = [(change, change.row(shared)) for change in changes]
+    if new := [row for change, row in rows if change.node.facts_hash is None]:
+        connection.execute(insert(factsets), new)
+    _CHANGED_FACTSETS.update(connection, [row for change, row in rows if change.node.facts_hash is not None])
+    if removed := [{"node": change.node.id, "fact": name} for change in changes for name in change.removed]:
+        connection.execute(_REMOVE_FACT, removed)
+    changed: list[dict[str, object]] = []
+    added: list[dict[str, object]] = []
+    for change in changes:
+        for name, value in sorted(change.changed.items()):
+            (added if name in change.added else changed).append({"node_id": change.node.id, "name": name, "value": value})
+    _CHANGED_FACTS.update(connection, changed)
+    _NEW_FACTS.insert(connection, added)
+    for change in changes:
+        change.write_packages(connection, shared)
+
+
 def _stored_facts(connection: Connection, node: int) -> dict[str, str]:
     dialect = connection.dialect.name
-    stored: dict[str, str] = dict(iter(connection.execute(_STORED[dialect], {"node": node})))
+    stored: dict[str, str] = dict(map(tuple, connection.execute(_STORED[dialect], {"node": node}).all()))
     if dialect == "sqlite":
         return stored
     return {name: json_text(load_json(text.encode())) for name, text in stored.items()}  # jsonb has an order and spaces of its own

@@ -10,8 +10,8 @@ from sqlalchemy.exc import IntegrityError
 
 from ..commands.commands import DatabaseUnavailable, ReceivedCommand
 from ..database.engine import Database, StatementTimeout
-from .catalogs import UPDATE_CATALOG, CatalogChange
-from .facts import UPDATE_FACTSET, FactsChange
+from .catalogs import CatalogChange, write_catalogs
+from .facts import FactsChange, write_facts
 from .nodes import StartAgain, lock_nodes, write_inputs, write_nodes
 from .reports import NewReports
 from .shared_rows import NameIds, SharedRows
@@ -59,14 +59,8 @@ class DatabaseWriter:
         catalogs = [CatalogChange(connection, node, shared) for node in states if node.catalog]
         reports = NewReports(connection, states, shared)
         shared.resolve(connection)
-        for facts_change in facts:
-            facts_change.write(connection, shared)
-        for catalog_change in catalogs:
-            catalog_change.write(connection, shared)
-        if rows := [change.row(shared) for change in facts if change.node.facts_hash is not None]:
-            connection.execute(UPDATE_FACTSET, rows)
-        if rows := [change.row(shared) for change in catalogs if change.node.catalog_hash is not None]:
-            connection.execute(UPDATE_CATALOG, rows)
+        write_facts(connection, facts, shared)
+        write_catalogs(connection, catalogs, shared)
         write_inputs(connection, states)
         reports.write(connection, shared)
         write_nodes(connection, states)
