@@ -37,7 +37,7 @@ class CachedCatalog:
     Attributes:
         environment: The loaded environment; another object is another environment.
         code_id: The version of the code that it was compiled from.
-        body: The catalog's JSON, compressed; `stored`: what a PuppetDB gets of it.
+        body: The catalog's JSON, compressed; `stored`: what a PuppetDB gets of it, packed, with the UUID as it is.
         uuid: The catalog's UUID, as it stands in the JSON.
         logs: What was logged while it was compiled.
     """
@@ -106,8 +106,7 @@ class CatalogCache:
         self._catalogs.move_to_end(key)
         self.hits += 1
         old, new = cached.uuid.encode(), str(uuids.uuid4()).encode()
-        stored = zlib.decompress(cached.stored).replace(old, new, 1) if cached.stored else b""
-        return CompiledCatalog(zlib.decompress(cached.body).replace(old, new, 1), stored), cached.logs
+        return CompiledCatalog(zlib.decompress(cached.body).replace(old, new, 1), cached.stored.replace(old, new, 1)), cached.logs
 
     def put(
         self,
@@ -134,8 +133,7 @@ class CatalogCache:
         if reads.uncacheable_reason or questions is None or self.limit <= 0:
             return
         body = zlib.compress(compiled.body, _LEVEL)
-        stored = zlib.compress(compiled.stored, _LEVEL) if compiled.stored else b""
-        cached = CachedCatalog(environment, code_id, reads, reads.values(node), files, questions, body, stored, uuid, list(logs))
+        cached = CachedCatalog(environment, code_id, reads, reads.values(node), files, questions, body, compiled.stored, uuid, list(logs))
         if cached.size > self.limit:
             return
         self._catalogs[key] = cached

@@ -25,6 +25,7 @@ from shared.errors import BadData, BadRequest, CompileError, Location, PuppetErr
 from shared.filesystem.files import write_all
 from shared.process.memory import freeze_loaded_objects
 from shared.regexps import PATTERN_TIMEOUT
+from shared.wire.packed_catalogs import PackedCatalog
 
 from ..compiler.codegen.codecache import CodeCache
 from ..compiler.errors.locations import current_place, place_of
@@ -174,7 +175,7 @@ class CompileWorker:
             dependencies=reads,
         )
         catalog["code_id"] = code_id
-        stored = plainjson.dumps(_stored(catalog, loaded)) if is_stored else b""
+        stored = PackedCatalog.of(_stored(catalog, loaded)).pack() if is_stored else b""
         if exported or is_stored:
             catalog = catalog_for_agent(catalog, exported=exported)
         compiled = CompiledCatalog(plainjson.dumps(catalog), stored)

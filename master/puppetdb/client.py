@@ -150,14 +150,14 @@ class PuppetDbClient:
             raise SubmissionFailed(err.message, hint=err.hint) from err
 
     async def _submit(self, command: PuppetDbCommand) -> str:
-        body = await asyncio.to_thread(gzip.compress, command.payload, COMPRESSION, mtime=0)
+        target, length, body = await asyncio.to_thread(_wire_form, command)
         headers = {
             "Accept": "application/json",
             "Content-Type": "application/json; charset=utf-8",
             "Content-Encoding": "gzip",
-            "X-Uncompressed-Length": str(len(command.payload)),
+            "X-Uncompressed-Length": str(length),
         }
-        exchange = PuppetDbRequest("POST", command.target, headers, body, MAX_COMMAND_ANSWER)
+        exchange = PuppetDbRequest("POST", target, headers, body, MAX_COMMAND_ANSWER)
         only = [url for url in self.configuration.submit_only_server_urls if url not in self._dropped]
         servers = [*self.configuration.server_urls, *only]
         if self.configuration.command_broadcast:
@@ -290,6 +290,12 @@ class PuppetDbClient:
             FAIL_OVER,
         )
         return True
+
+
+def _wire_form(command: PuppetDbCommand) -> tuple[str, int, bytes]:
+    """Return a command's path and query, the length of its payload, and the payload, compressed. Blocks."""
+    payload = command.unpacked()
+    return command.target(payload), len(payload), gzip.compress(payload, COMPRESSION, mtime=0)
 
 
 def _says_not_found(answer: PuppetDbAnswer) -> bool:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from shared.wire.packed_catalogs import PackedCatalog
 
 log = logging.getLogger("puppet.puppetdb")
 
@@ -30,22 +33,20 @@ class PuppetDbCommand:
 
     Attributes:
         name: With spaces: `replace facts`.
-        payload: JSON in UTF-8.
-        checksum: The SHA-1 of the whole command, in hexadecimal digits.
+        payload: JSON in UTF-8; or a packed catalog, which `unpacked` makes JSON of.
         producer_timestamp: When the master made it.
     """
 
     name: str
     version: int
     certname: str
-    payload: bytes
-    checksum: str
+    payload: bytes | PackedCatalog
     producer_timestamp: datetime
 
     @classmethod
     def create(cls, name: str, version: int, certname: str, payload: bytes, when: datetime) -> PuppetDbCommand:
         """
-        Return a command. Blocks for as long as it takes to hash `payload`: call it in a thread.
+        Return a command with a JSON text. Blocks for as long as it takes to read it: call it in a thread.
 
         Bytes that are not UTF-8 are replaced by U+FFFD, with a warning.
         """
@@ -59,21 +60,24 @@ class PuppetDbCommand:
                 name,
                 certname,
             )
-        head = json.dumps({"command": name, "version": version, "certname": certname}, separators=(",", ":")).encode()
-        digest = hashlib.sha1(head[:-1] + b',"payload":', usedforsecurity=False)
-        digest.update(payload)
-        digest.update(b"}")
-        return cls(name, version, certname, payload, digest.hexdigest(), when)
+        return cls(name, version, certname, payload, when)
+
+    def unpacked(self) -> bytes:
+        """Return the payload as JSON. Blocks."""
+        return self.payload if isinstance(self.payload, bytes) else self.payload.text(sys.maxsize - 1)
 
     @property
     def wire_name(self) -> str:
         """The name with underscores, as it stands in the URL and in the log."""
         return self.name.replace(" ", "_")
 
-    @property
-    def target(self) -> str:
-        """The path and the query of its request."""
+    def target(self, payload: bytes) -> str:
+        """Return the path and the query of its request, whose body is `payload`. Blocks for as long as it takes to hash it."""
+        head = json.dumps({"command": self.name, "version": self.version, "certname": self.certname}, separators=(",", ":")).encode()
+        digest = hashlib.sha1(head[:-1] + b',"payload":', usedforsecurity=False)
+        digest.update(payload)
+        digest.update(b"}")
         return (
-            f"{PATH}?checksum={self.checksum}&version={self.version}&certname={self.certname}&command={self.wire_name}"
+            f"{PATH}?checksum={digest.hexdigest()}&version={self.version}&certname={self.certname}&command={self.wire_name}"
             f"&producer-timestamp={utc_wire_time(self.producer_timestamp)}"
         )

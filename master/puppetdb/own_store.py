@@ -111,7 +111,7 @@ class OwnStoreClient(PuppetDbClient):
             size = 0
             count = 0
             for _, command in made:
-                size += len(command.payload)
+                size += len(_packed_payload(command))
                 if count and size > BATCH_BYTES:
                     break
                 count += 1
@@ -148,12 +148,23 @@ def _described(commands: Sequence[PuppetDbCommand]) -> str:
 
 
 def packed_batch(commands: Sequence[PuppetDbCommand]) -> bytes:
-    """Return commands as the store reads them: of each a line in JSON, which ends with its payload's length, and the payload."""
+    """
+    Return commands as the store reads them: of each a line in JSON, and the payload.
+
+    The line ends with the payload's length, and with `packed` behind it where the payload is a packed catalog.
+    """
     parts: list[bytes] = []
     for command in commands:
-        head = [command.name, command.version, command.certname, utc_wire_time(command.producer_timestamp), len(command.payload)]
-        parts += [plainjson.dumps(head), b"\n", command.payload]
+        payload = _packed_payload(command)
+        head = [command.name, command.version, command.certname, utc_wire_time(command.producer_timestamp), len(payload)]
+        if payload is not command.payload:
+            head.append("packed")
+        parts += [plainjson.dumps(head), b"\n", payload]
     return b"".join(parts)
+
+
+def _packed_payload(command: PuppetDbCommand) -> bytes:
+    return command.payload if isinstance(command.payload, bytes) else command.payload.pack()
 
 
 def _made(parcels: Sequence[_Parcel]) -> list[tuple[_Parcel, PuppetDbCommand]]:

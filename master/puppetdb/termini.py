@@ -19,6 +19,7 @@ from shared.models.catalog import Catalog
 from shared.models.facts import Facts, NodeName
 from shared.models.node import Node
 from shared.names import quoted_for_log, valid_certname
+from shared.wire.packed_catalogs import PackedCatalog
 
 from ..authorization.trusted import trusted_data
 from .client import QUERY_PATH, PuppetDbAnswer, PuppetDbClient, rows_of
@@ -31,7 +32,7 @@ _OPERATORS = {"eq": "=", "gt": ">", "lt": "<", "ge": ">=", "le": "<="}
 
 
 class StorableCatalog(Catalog):
-    """A catalog with what a PuppetDB gets of it, JSON (see `catalog.stored_catalog`); empty when it is not to be stored."""
+    """A catalog with what a PuppetDB gets of it, packed (see `catalog.stored_catalog`); empty when it is not to be stored."""
 
     stored: bytes = b""
 
@@ -125,9 +126,8 @@ class PuppetDbCatalogs(Terminus[Catalog]):
 
 
 def catalog_command(certname: str, stored: bytes, rest: Mapping[str, Any], when: datetime) -> PuppetDbCommand:
-    """Return the command that replaces a node's catalog: `stored` with the fields of its request. Blocks."""
-    payload = stored[:-1] + b"," + plainjson.dumps(dict(rest))[1:]
-    return PuppetDbCommand.create(CATALOG, CATALOG_VERSION, certname, payload, when)
+    """Return the command that replaces a node's catalog: `stored`, which is packed, with the fields of its request."""
+    return PuppetDbCommand(CATALOG, CATALOG_VERSION, certname, PackedCatalog.unpack(stored).with_members(rest), when)
 
 
 class PuppetDbNodes(Terminus[Node]):

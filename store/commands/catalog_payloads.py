@@ -8,6 +8,8 @@ from dataclasses import replace
 from functools import cache
 from typing import TypedDict, cast
 
+from shared.wire.packed_catalogs import PackedCatalog
+
 from ..jsontext import load_json
 from .catalog_texts import split_catalog
 from .checked_catalogs import CheckedCatalogs, DeferredSequence
@@ -33,33 +35,59 @@ def read_catalog(payload: bytes, version: int, checked: CheckedCatalogs) -> Repl
 
     Resources and edges that `checked` knows are parsed and checked only when somebody looks at them.
     """
-    return _read_parts(payload, version, checked) or parse_catalog(load_json(payload), version, checked)
+    return _read_text(payload, version, checked) or parse_catalog(load_json(payload), version, checked)
 
 
-def _read_parts(payload: bytes, version: int, checked: CheckedCatalogs) -> ReplaceCatalog | None:
-    """Return a catalog as our masters send it; None for any other one."""
+def read_packed(packed: PackedCatalog, version: int, limit: int, checked: CheckedCatalogs) -> tuple[ReplaceCatalog, int]:
+    """
+    Return a catalog, and the bytes of it that had to be parsed; raise as `read_catalog`, and PuppetError where it cannot be unpacked.
+
+    Args:
+        limit: The most bytes of the catalog, unpacked.
+    """
+    catalog, size = _read_parts(packed.rest, packed.content, lambda: packed.content_text(limit), version, checked)
+    return catalog, len(packed.rest) + size
+
+
+def _read_text(payload: bytes, version: int, checked: CheckedCatalogs) -> ReplaceCatalog | None:
+    """Return a catalog as our masters send it; None for any other one, and for one with a fault."""
     text = split_catalog(payload)
     if text is None:
         return None
     content = b"{%b}" % text.content
     try:
-        rest = Fields(load_json(text.rest), "the catalog")
-        if rest.has_any(_CONTENT):
-            return None
-        rest.require(_REQUIRED[version] - _CONTENT)
-        digest = checked.digest_of_text(rest.certname(), content)
-        known = checked.find(digest)
-        if known is not None:
-            return _deferred(rest, version, lambda: Fields(load_json(content), "the catalog"), known)
-        members = Fields(load_json(content), "the catalog")
-        if not members.has_only(_CONTENT):
-            return None
-        catalog = _catalog(rest, version, *_content(members))
+        return _read_parts(text.rest, content, lambda: content, version, checked)[0]
     except (ValueError, PayloadRejected):
-        return None  # the whole text says what is wrong
+        return None
+
+
+def _read_parts(
+    rest_text: bytes, key: bytes, content_text: Callable[[], bytes], version: int, checked: CheckedCatalogs
+) -> tuple[ReplaceCatalog, int]:
+    """
+    Return a catalog that comes in two parts, and the bytes of the second one that had to be parsed.
+
+    Args:
+        rest_text: The members beside resources and edges.
+        key: The bytes that stand for the second part.
+        content_text: Returns the second part, with resources and edges.
+    """
+    rest = Fields(load_json(rest_text), "the catalog")
+    rest.require(_REQUIRED[version] - _CONTENT)
+    if rest.has_any(_CONTENT):
+        raise PayloadRejected("the catalog has its resources or edges twice")
+    digest = checked.digest_of_text(rest.certname(), key)
+    known = checked.find(digest)
+    if known is not None:
+        return _deferred(rest, version, lambda: Fields(load_json(content_text()), "the catalog"), known), 0
+    text = content_text()
+    content = Fields(load_json(text), "the catalog")
+    if not content.has_only(_CONTENT):
+        raise PayloadRejected("the catalog has other members between its resources and edges")
+    catalog = _catalog(rest, version, *_content(content))
     identity = catalog_hash(catalog)
     checked.add(digest, identity)
-    return replace(catalog, hash=identity)
+    return replace(catalog, hash=identity), len(text)
 
 
 def parse_catalog(value: Json, version: int, checked: CheckedCatalogs | None = None) -> ReplaceCatalog:

@@ -31,7 +31,7 @@ def split_catalog(payload: bytes) -> CatalogText | None:
     if (
         head[:1] == b"{"
         and head[-1:] == b","
-        and tail[:1] == b","
+        and (tail == b"}" or tail[:1] == b",")
         and tail[-1:] == b"}"
         and b"\\" not in head
         and not head.count(b'"') % 2

@@ -6,8 +6,11 @@ import zlib
 from collections.abc import Callable, Mapping
 from typing import Literal
 
+from shared.errors import PuppetError
+from shared.wire.packed_catalogs import PackedCatalog
+
 from ..jsontext import load_json
-from .catalog_payloads import parse_catalog, read_catalog
+from .catalog_payloads import parse_catalog, read_catalog, read_packed
 from .checked_catalogs import CheckedCatalogs
 from .commands import (
     Command,
@@ -21,8 +24,11 @@ from .commands import (
 from .fields import Fields
 from .report_payloads import parse_report
 
-Coding = Literal["identity", "gzip"]
-"""How the bytes of a payload are coded."""
+Coding = Literal["identity", "gzip", "packed"]
+"""How the bytes of a payload are coded; `packed` is a packed catalog, as a master sends it to its own store."""
+
+PACKED_COMMAND = "replace catalog"
+"""The command whose payload may be packed."""
 
 MINIMUM_VERSIONS: Mapping[str, int] = {
     "configure expiration": 1,
@@ -55,6 +61,11 @@ def decode_payload(payload: bytes, coding: Coding, limit: int) -> bytes:
         if len(payload) > limit:
             raise PayloadRejected(f"the payload is longer than {limit} bytes")
         return payload
+    if coding == "packed":
+        try:
+            return PackedCatalog.unpack(payload).text(limit)
+        except PuppetError as err:
+            raise PayloadRejected(err.message) from err
     decoder = zlib.decompressobj(_GZIP)
     try:
         text = decoder.decompress(payload, limit + 1)
@@ -93,6 +104,23 @@ def parse_payload(
     if command == "replace catalog":
         return parse_catalog(value, version)
     return _PARSERS[command](value, version, received)
+
+
+def parse_packed(version: int, payload: bytes, limit: int, checked_catalogs: CheckedCatalogs) -> tuple[Command, int]:
+    """
+    Return what a packed catalog says, and the bytes that had to be parsed.
+
+    Args:
+        limit: The most bytes of the payload, unpacked.
+    Raises:
+        PayloadRejected: As by `parse_payload`.
+    """
+    try:
+        return read_packed(PackedCatalog.unpack(payload), version, limit, checked_catalogs)
+    except PuppetError as err:
+        raise PayloadRejected(err.message) from err
+    except ValueError as err:
+        raise PayloadRejected(f"the payload is not JSON: {err}") from err
 
 
 def _parse_facts(value: Json, version: int, _: int) -> ReplaceFacts:

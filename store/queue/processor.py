@@ -19,7 +19,7 @@ from ..commands.commands import (
     ReplaceCatalog,
     ReplaceFacts,
 )
-from ..commands.payloads import decode_payload, parse_payload
+from ..commands.payloads import decode_payload, parse_packed, parse_payload
 from ..commands.submission import Submission
 from .segments import QueuedCommand, SegmentDamaged
 from .spool import Spool, microseconds_now
@@ -204,14 +204,19 @@ class CommandProcessor:
                 break
             command, error, size = None, None, 0
             try:
-                payload = decode_payload(self.spool.payload(queued), queued.coding, self.limits.payload_bytes)
-                size = len(payload)
-                command = parse_payload(queued.command, queued.version, payload, queued.received, self._checked_catalogs)
+                command, size = self._command(queued, self.spool.payload(queued))
             except (PayloadRejected, SegmentDamaged) as err:
                 error = str(err)
             tasks.append(_Task(queued, command, size, error))
             room -= size
         return tasks
+
+    def _command(self, queued: QueuedCommand, sent: bytes) -> tuple[Command | None, int]:
+        """Return what a payload says, and the bytes of it that were parsed; PayloadRejected."""
+        if queued.coding == "packed":
+            return parse_packed(queued.version, sent, self.limits.payload_bytes, self._checked_catalogs)
+        payload = decode_payload(sent, queued.coding, self.limits.payload_bytes)
+        return parse_payload(queued.command, queued.version, payload, queued.received, self._checked_catalogs), len(payload)
 
     async def _attempt(self) -> None:
         """Carry out the commands that were read, as many of them as can be just now."""

@@ -8,7 +8,7 @@ import logging
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -19,12 +19,15 @@ from shared.errors import OutOfSpace, Unavailable
 from shared.failpoints import failpoint
 from shared.filesystem.files import FileLock, make_directory, sync_directory
 
+from ..commands.commands import PayloadRejected
+from ..commands.payloads import Coding, decode_payload
 from ..commands.submission import Submission
 from .discarded import DiscardedCommands, DiscardedLimits
 from .segments import SUFFIX, Addition, QueuedCommand, SegmentDamaged, read_payload, read_segment, segment_path, write_segment
 
 log = logging.getLogger("puppet.store")
 
+_SUFFIXES: Mapping[Coding, str] = {"identity": ".json", "gzip": ".json.gz", "packed": ".packed"}
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -258,7 +261,12 @@ class Spool:
             payload = self.payload(command)
         except SegmentDamaged:
             payload = b""
-        suffix = ".json.gz" if command.coding == "gzip" else ".json"
+        suffix = _SUFFIXES[command.coding]
+        if command.coding == "packed":
+            try:
+                payload, suffix = decode_payload(payload, command.coding, self.limits.discarded.bytes), ".json"
+            except PayloadRejected:
+                pass  # its reason says so
         about: dict[str, str | int] = {
             "command": command.command,
             "version": command.version,

@@ -18,6 +18,7 @@ from master.environments.directories import EnvironmentSettings
 from master.environments.store_questions import MAX_ANSWERS, MAX_QUESTIONS, TOGETHER
 from master.pools.compile_worker import CompileWorker
 from shared.errors import CompileError, PuppetError
+from tests.support.stored_catalogs import stored_data
 
 AWAY = PuppetError("No PuppetDB answers", hint="Look for it.")
 
@@ -103,11 +104,12 @@ class Site:
             compiled = (worker or self.worker).answer(job, logs.append)
         except PuppetError as err:
             return type(err), err.message, err.hint, err.where, logs
-        catalog, stored = json.loads(compiled.body), json.loads(compiled.stored or b"{}")
+        catalog, stored = json.loads(compiled.body), stored_data(compiled.stored)
         assert not stored or stored["catalog_uuid"] == catalog["catalog_uuid"]
         for each in (catalog, stored):
             each.pop("catalog_uuid", None)
             each.pop("producer_timestamp", None)
+            each.pop("version", None)  # the second in which a process loaded the environment
         return catalog, stored, logs
 
     @property

@@ -15,6 +15,7 @@ from master.environments.directories import EnvironmentSettings
 from master.pools.compile_worker import CompileWorker
 from master.puppetdb.catalog import as_text, catalog_for_agent, stored_catalog
 from shared.errors import CompileError, EvaluationError
+from tests.support.stored_catalogs import stored_data
 
 RECORDED = json.loads((Path(__file__).parents[2] / "data" / "puppetdb" / "terminus.json").read_text())
 
@@ -120,7 +121,7 @@ class Site:
             "generation": 0,
         }
         compiled = self.worker.answer(job, lambda entry: None)
-        return json.loads(compiled.body), json.loads(compiled.stored or b"{}")
+        return json.loads(compiled.body), stored_data(compiled.stored)
 
 
 @pytest.fixture

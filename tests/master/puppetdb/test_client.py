@@ -21,12 +21,14 @@ from shared.indirector import Binding, Request
 from shared.models.catalog import CATALOG
 from shared.models.facts import FACTS, Facts
 from shared.models.node import NODE
+from shared.wire.packed_catalogs import PackedCatalog
 from tests.support.fake_puppetdb import ROWS, TAKEN, UUID, FakePuppetDb, body_of
 from tests.support.fake_server import Ask, Reply
 
 RECORDED = json.loads((Path(__file__).parents[2] / "data" / "puppetdb" / "terminus.json").read_text())
 WHEN = datetime(2026, 11, 22, 12, 59, 0, 670_000, UTC)
 COMMAND = PuppetDbCommand.create("replace facts", 5, "n", b'{"certname":"n"}', WHEN)
+TARGET = COMMAND.target(COMMAND.unpacked())
 OVER = "Failing over to the next PuppetDB server_url in the 'server_urls' list"
 
 
@@ -46,7 +48,7 @@ async def test_a_command_goes_to_the_wire_as_the_reference_sends_it(puppetdb: Fa
         assert await client.submit(COMMAND) == UUID
         await client.close()
     (ask,) = puppetdb.servers[0].asked
-    assert (ask.method, ask.target, ask.certname) == ("POST", COMMAND.target, "master.example.com")
+    assert (ask.method, ask.target, ask.certname) == ("POST", TARGET, "master.example.com")
     recorded = {name.lower(): value for name, value in RECORDED["facts"]["headers"].items()}
     for name in ("content-encoding", "content-type", "accept"):
         assert ask.headers[name] == recorded[name]
@@ -82,7 +84,7 @@ async def test_commands_fail_over(
         if error:
             with pytest.raises(SubmissionFailed) as failed:
                 await client.submit(COMMAND)
-            assert failed.value.message == error.replace("TARGET", COMMAND.target).replace("URLS", ", ".join(urls))
+            assert failed.value.message == error.replace("TARGET", TARGET).replace("URLS", ", ".join(urls))
         else:
             assert await client.submit(COMMAND) == UUID
         await client.close()
@@ -115,7 +117,7 @@ async def test_each_server_that_fails_is_warned_about(
         client = puppetdb.client(urls, server_url_timeout=0.2)
         await client.submit(COMMAND)
         await client.close()
-    expected = message.replace("HOST", f"localhost on {puppetdb.servers[0].port}").replace("ROUTE", f"{urls[0]}{COMMAND.target}")
+    expected = message.replace("HOST", f"localhost on {puppetdb.servers[0].port}").replace("ROUTE", f"{urls[0]}{TARGET}")
     assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [expected]
 
 
@@ -285,11 +287,14 @@ async def test_a_catalog_is_sent_with_what_its_request_said_and_one_that_is_not_
         client = puppetdb.client(urls)
         catalogs = Binding(CATALOG, PuppetDbCatalogs(client, now=lambda: WHEN))
         await catalogs.save(StorableCatalog(name="n", environment="test"))
-        catalog = StorableCatalog(name="n", environment="test", stored=b'{"certname":"n"}')
+        catalog = StorableCatalog(
+            name="n", environment="test", stored=PackedCatalog.of({"certname": "n", "resources": [], "edges": []}).pack()
+        )
         await catalogs.save(Request("n", "asked", body=catalog, options={"transaction_uuid": "t", "job_id": "7"}))
         assert await catalogs.find("n") is None
         await client.close()
     (ask,) = puppetdb.servers[0].asked
     sent = body_of(ask)
     assert sent.pop("producer_timestamp").startswith("2026-11-22T")
+    assert (sent.pop("resources"), sent.pop("edges")) == ([], [])
     assert sent == {"certname": "n", "environment": "test", "job_id": "7", "transaction_uuid": "t", "producer": "master.example.com"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from master.puppetdb.termini import catalog_command
 from shared.models.facts import Facts, PackedFacts
 from shared.models.report import Report
 from shared.wire.packed import PackedValues
+from shared.wire.packed_catalogs import PackedCatalog
 
 RECORDED = json.loads((Path(__file__).parents[2] / "data" / "puppetdb" / "terminus.json").read_text())
 PRODUCER = "master.example.com"
@@ -38,29 +40,30 @@ def large(values: dict[str, Any]) -> Facts:
 def test_facts_are_sent_as_the_reference_sends_them(facts: Facts) -> None:
     command = facts_command(facts, TRUSTED, "production", PRODUCER, WHEN)
     recorded = RECORDED["facts"]["body"]
-    sent = json.loads(command.payload)
+    sent = json.loads(command.unpacked())
     assert datetime.fromisoformat(sent.pop("producer_timestamp")) == datetime.fromisoformat(recorded["producer_timestamp"])
     assert sent == {name: value for name, value in recorded.items() if name != "producer_timestamp"}
-    checksum = f"checksum={command.checksum}&"
-    assert command.target == RECORDED["facts"]["path"].replace("checksum=56d3df5da092d22618329b775697149c4fb64af2&", checksum)
+    targets = (command.target(command.unpacked()), RECORDED["facts"]["path"])
+    without_checksum = [re.sub("checksum=[0-9a-f]{40}&", "checksum=&", target) for target in targets]
+    assert without_checksum[0] == without_checksum[1]
 
 
 @pytest.mark.parametrize("make", [lambda values: Facts(name="web1.example.com", values=values), large], ids=["small", "large"])
 def test_the_packages_of_a_node_are_kept_apart_from_its_facts(make: Any) -> None:
     packages = [["ssh", "1", "apt"]]
     command = facts_command(make({"a": 1, "_puppet_inventory_1": {"packages": packages}}), {}, "production", PRODUCER, WHEN)
-    sent = json.loads(command.payload)
+    sent = json.loads(command.unpacked())
     assert sent["package_inventory"] == packages and sent["values"] == {"a": 1, "trusted": {}}
 
 
 def test_a_fact_called_trusted_never_counts() -> None:
     for facts in (Facts(name="n", values={"trusted": "forged"}), large({"trusted": "forged"})):
-        assert json.loads(facts_command(facts, TRUSTED, "e", PRODUCER, WHEN).payload)["values"] == {"trusted": TRUSTED}
+        assert json.loads(facts_command(facts, TRUSTED, "e", PRODUCER, WHEN).unpacked())["values"] == {"trusted": TRUSTED}
 
 
 def test_bytes_that_are_no_text_are_replaced_and_warned_about(caplog: pytest.LogCaptureFixture) -> None:
     command = facts_command(Facts(name="n", values={"bad": "a\udcffb"}), {}, "e", PRODUCER, WHEN)
-    assert json.loads(command.payload)["values"]["bad"] == "a\ufffdb"
+    assert json.loads(command.unpacked())["values"]["bad"] == "a\ufffdb"
     assert caplog.messages == [
         "Error encoding a 'replace facts' command for host 'n' ignoring invalid UTF-8 byte sequences in data to be sent to PuppetDB, "
         "see debug logging for more info"
@@ -70,13 +73,14 @@ def test_bytes_that_are_no_text_are_replaced_and_warned_about(caplog: pytest.Log
 def test_the_checksum_is_that_of_the_whole_command() -> None:
     command = PuppetDbCommand.create("deactivate node", 3, "n", b'{"certname":"n"}', WHEN)
     whole = b'{"command":"deactivate node","version":3,"certname":"n","payload":{"certname":"n"}}'
-    assert command.checksum == hashlib.sha1(whole).hexdigest()
+    assert f"checksum={hashlib.sha1(whole).hexdigest()}&" in command.target(command.unpacked())
 
 
 def test_a_catalog_gets_the_fields_of_its_request() -> None:
     rest = {"job_id": None, "transaction_uuid": "t", "environment": "production", "producer_timestamp": "now", "producer": PRODUCER}
-    command = catalog_command("n", b'{"certname":"n","resources":[]}', rest, WHEN)
-    assert json.loads(command.payload) == {"certname": "n", "resources": []} | rest
+    stored: dict[str, Any] = {"certname": "n", "resources": [{"type": "File", "title": "/ü"}], "edges": []}
+    command = catalog_command("n", PackedCatalog.of(stored).pack(), rest, WHEN)
+    assert json.loads(command.unpacked()) == stored | rest
     assert (command.wire_name, command.version) == ("replace_catalog", 9)
 
 

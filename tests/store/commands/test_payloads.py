@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 from master.puppetdb.catalog import stored_catalog
 from master.puppetdb.commands import wire_time
 from master.puppetdb.termini import catalog_command
-from shared.data import plainjson
+from shared.wire.packed_catalogs import PackedCatalog
 from store.commands.catalog_texts import split_catalog
 from store.commands.checked_catalogs import CheckedCatalogs, DeferredSequence
 from store.commands.commands import (
@@ -30,7 +31,7 @@ from store.commands.commands import (
     containing_class,
 )
 from store.commands.hashes import catalog_hash
-from store.commands.payloads import decode_payload, parse_payload
+from store.commands.payloads import decode_payload, parse_packed, parse_payload
 from store.timestamps import parse_timestamp
 
 CASES = json.loads((Path(__file__).parents[2] / "conformance/puppetdb/commands.json").read_text("utf-8"))
@@ -374,15 +375,50 @@ def test_resources_and_edges_that_a_master_sends_again_are_not_even_parsed() -> 
     types: Any = SimpleNamespace(find=lambda _: None)
     file = {"type": "File", "title": "/a", "exported": False, "file": None, "line": 1, "tags": ["file"], "parameters": {}}
     catalog = {"name": "n.test", "version": 1, "code_id": None, "catalog_uuid": "u", "resources": [file], "edges": []}
-    stored = plainjson.dumps(stored_catalog(catalog, types))
+    stored = PackedCatalog.of(stored_catalog(catalog, types)).pack()
     when = datetime(2026, 1, 1, tzinfo=UTC)
     rest = {"job_id": None, "transaction_uuid": None, "environment": "production", "producer_timestamp": wire_time(when), "producer": "m"}
-    payload = catalog_command("n.test", stored, rest, when).payload
+    command = catalog_command("n.test", stored, rest, when)
+    assert isinstance(command.payload, PackedCatalog)
+    packed, text = command.payload.pack(), command.unpacked()
+    plain = parse_payload("replace catalog", 9, text, RECEIVED)
+    known_texts, known_packed = CheckedCatalogs(), CheckedCatalogs()
+    of_texts = [parse_payload("replace catalog", 9, text, RECEIVED, known_texts) for _ in range(2)]
+    of_packed, sizes = zip(*(parse_packed(9, packed, 1000, known_packed) for _ in range(2)), strict=True)
+    for catalogs in (of_texts, of_packed):
+        kinds = []
+        for catalog in catalogs:
+            assert isinstance(catalog, ReplaceCatalog)
+            kinds.append(isinstance(catalog.resources, DeferredSequence))
+            assert replace(catalog, resources=list(catalog.resources), edges=list(catalog.edges), hash=None) == plain
+        assert kinds == [False, True]
+    assert split_catalog(text) is not None
+    assert sizes[1] == len(command.payload.rest) < sizes[0]
+
+
+PACKED = PackedCatalog(f"{{{_HEAD},{_TAIL}}}".encode(), zlib.compress(f"{{{_RESOURCES},{_EDGES}}}".encode()))
+NOT_PACKED = {
+    b"": "no packed catalog",
+    b"\0\0\0\x7f{}": "no packed catalog",
+    PackedCatalog(PACKED.rest, b"nonsense").pack(): "cannot be unpacked",
+    PACKED.pack()[:-3]: "ends too early",
+    PackedCatalog(PACKED.rest, zlib.compress(b"{" + b" " * 2000)).pack(): "longer than 1000 bytes",
+    PackedCatalog(PACKED.rest, zlib.compress(b"{")).pack(): "the payload is not JSON",
+    PackedCatalog(b"{]", PACKED.content).pack(): "the payload is not JSON",
+    PackedCatalog(b"[1]", PACKED.content).pack(): "the catalog must be a JSON object",
+    PackedCatalog(b"{}", PACKED.content).pack(): "lacks the keys",
+    PackedCatalog(PACKED.rest, zlib.compress(f"{{{_EDGES}}}".encode())).pack(): "other members",
+    PackedCatalog(PACKED.rest[:-1] + b',"edges":[]}', PACKED.content).pack(): "twice",
+}
+
+
+@pytest.mark.parametrize(("packed", "reason"), NOT_PACKED.items(), ids=NOT_PACKED.values())
+def test_PDB_09_a_packed_catalog_that_is_none_is_rejected(packed: bytes, reason: str) -> None:
     checked = CheckedCatalogs()
-    commands = [parse_payload("replace catalog", 9, payload, RECEIVED, checked) for _ in range(2)]
-    kinds = [isinstance(command, ReplaceCatalog) and isinstance(command.resources, DeferredSequence) for command in commands]
-    assert kinds == [False, True]
-    assert split_catalog(payload) is not None
+    parse_packed(9, PACKED.pack(), 1000, checked)
+    for _ in range(2):
+        with pytest.raises(PayloadRejected, match=reason):
+            parse_packed(9, packed, 1000, checked)
 
 
 def test_a_faulty_catalog_is_refused_each_time_whatever_was_checked_before() -> None:

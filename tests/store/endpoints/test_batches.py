@@ -14,6 +14,8 @@ from master.puppetdb.commands import PuppetDbCommand
 from master.puppetdb.own_store import OwnStoreClient, packed_batch
 from master.puppetdb.sessions import UnixSessions
 from shared.errors import PuppetError, Unavailable
+from shared.wire.packed_catalogs import PackedCatalog
+from store.commands.payloads import decode_payload
 from store.commands.submission import Submission
 from tests.store.endpoints.conftest import UUID, FakeReceipt, FakeStore
 from tests.support.raw_master import RawClient
@@ -47,6 +49,15 @@ async def test_what_a_master_packs_is_what_a_store_reads(store: FakeStore, clien
     ]
 
 
+async def test_a_catalog_goes_to_the_store_as_it_is_packed(store: FakeStore, client: RawClient) -> None:
+    packed = PackedCatalog.of({"certname": "n", "resources": [{"a": 1}], "edges": []})
+    answer = await client.ask("POST", BATCH, packed_batch([PuppetDbCommand("replace catalog", 9, "n", packed, WHEN), command("n")]))
+    assert answer.status == 200
+    first, second = store.intake.submissions
+    assert (first.command, first.coding, second.coding) == ("replace catalog", "packed", "identity")
+    assert decode_payload(first.payload, first.coding, 1000) == b'{"certname":"n","resources":[{"a":1}],"edges":[]}'
+
+
 @pytest.mark.parametrize(
     ("body", "status", "error"),
     [
@@ -55,6 +66,8 @@ async def test_what_a_master_packs_is_what_a_store_reads(store: FakeStore, clien
         (b"{}\n", 400, "Byte 0 of the batch: there is no line"),
         (b'["replace facts", 5, "n", "2026-01-01T00:00:00Z", -1]\n', 400, "Byte 0 of the batch: there is no line"),
         (b'["replace facts", 5, "n", "2026-01-01T00:00:00Z", 3]\n{}', 400, "Byte 53 of the batch: the payload has less than 3 bytes"),
+        (b'["replace facts", 5, "n", "2026-01-01T00:00:00Z", 2, "packed"]\n{}', 400, "Byte 0 of the batch: there is no line"),
+        (b'["replace catalog", 9, "n", "2026-01-01T00:00:00Z", 2, "gzip"]\n{}', 400, "Byte 0 of the batch: there is no line"),
         (b'["replace nothing", 5, "n", "2026-01-01T00:00:00Z", 2]\n{}', 400, "Command must be one of"),
         (b'["replace facts", 1, "n", "2026-01-01T00:00:00Z", 2]\n{}', 400, "is retired"),
         (b'["replace facts", 5, "", "2026-01-01T00:00:00Z", 2]\n{}', 400, "Certname must be a non-empty string"),

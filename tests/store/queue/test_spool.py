@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from shared.errors import OutOfSpace, Unavailable
+from shared.wire.packed_catalogs import PackedCatalog
+from store.commands.submission import Submission
 from store.queue.discarded import DiscardedLimits
 from store.queue.segments import SegmentDamaged
 from store.queue.spool import Spool, SpoolLimits
@@ -160,6 +162,20 @@ async def test_a_discarded_command_lies_beside_its_reason(tmp_path: Path) -> Non
             "received": command.received,
             "reason": "it is wrong",
         }
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+async def test_a_discarded_catalog_is_unpacked_where_that_is_possible(tmp_path: Path, is_whole: bool) -> None:
+    packed = PackedCatalog.of({"certname": "web1", "resources": [], "edges": []}).pack()
+    sent = packed if is_whole else packed[:-3]
+    async with Spool(tmp_path) as spool:
+        await spool.add(Submission("replace catalog", 9, "web1", None, None, sent, "packed"))
+        (command,) = spool.take(1)
+        assert spool.payload(command) == sent
+        await spool.discard(command, "it is wrong")
+    payload, _ = sorted((tmp_path / "discarded").iterdir())
+    text = b'{"certname":"web1","resources":[],"edges":[]}'
+    assert (payload.suffix, payload.read_bytes()) == ((".json", text) if is_whole else (".packed", sent))
 
 
 async def test_old_discarded_commands_make_room_for_new_ones(tmp_path: Path) -> None:
