@@ -119,10 +119,10 @@ class PostgresqlServer:
         assert row is not None
         return int(row[0])
 
-    def stop(self) -> None:
-        """End the server, and every connection to it."""
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """End the server, and every connection to it; with SIGQUIT as if it had crashed."""
         if self._process is not None:
-            self._process.send_signal(signal.SIGINT)
+            self._process.send_signal(how)
             self._process.wait(ENDED)
             self._process = None
 
