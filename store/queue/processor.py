@@ -199,16 +199,17 @@ class CommandProcessor:
     def _parse(self, commands: Sequence[QueuedCommand], room: int) -> list[_Task]:
         """Read and parse payloads until there are `room` bytes of them, at least one."""
         tasks: list[_Task] = []
-        for queued in commands:
-            if room <= 0 and tasks:
-                break
-            command, error, size = None, None, 0
-            try:
-                command, size = self._command(queued, self.spool.payload(queued))
-            except (PayloadRejected, SegmentDamaged) as err:
-                error = str(err)
-            tasks.append(_Task(queued, command, size, error))
-            room -= size
+        with self.spool.reading() as payload:
+            for queued in commands:
+                if room <= 0 and tasks:
+                    break
+                command, error, size = None, None, 0
+                try:
+                    command, size = self._command(queued, payload(queued))
+                except (PayloadRejected, SegmentDamaged) as err:
+                    error = str(err)
+                tasks.append(_Task(queued, command, size, error))
+                room -= size
         return tasks
 
     def _command(self, queued: QueuedCommand, sent: bytes) -> tuple[Command | None, int]:

@@ -8,11 +8,12 @@ import logging
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import BinaryIO, Self
 from uuid import uuid4
 
 from shared.errors import OutOfSpace, Unavailable
@@ -227,14 +228,33 @@ class Spool:
             self._has_ready.clear()
         return commands
 
+    @contextmanager
+    def reading(self) -> Iterator[Callable[[QueuedCommand], bytes]]:
+        """
+        Yield a function that returns the payload of a command in the queue. Commands of one file that follow each other are read quickly.
+
+        The function raises SegmentDamaged when a payload is lost; OSError is worth trying again. Blocks.
+        """
+        with ExitStack() as opened:
+            files: dict[int, BinaryIO] = {}
+
+            def payload(command: QueuedCommand) -> bytes:
+                failpoint("queue.reading")
+                if command.sequence not in files:
+                    opened.close()
+                    files.clear()
+                    try:
+                        files[command.sequence] = opened.enter_context(segment_path(self.folder, command.sequence).open("rb"))
+                    except FileNotFoundError as err:
+                        raise SegmentDamaged("the queue's file was removed by somebody else") from err
+                return read_payload(files[command.sequence], command)
+
+            yield payload
+
     def payload(self, command: QueuedCommand) -> bytes:
-        """Return the payload of a command in the queue; SegmentDamaged when it is lost. OSError is worth trying again. Blocks."""
-        failpoint("queue.reading")
-        try:
-            with segment_path(self.folder, command.sequence).open("rb") as file:
-                return read_payload(file, command)
-        except FileNotFoundError as err:
-            raise SegmentDamaged("the queue's file was removed by somebody else") from err
+        """Return the payload of one command, as `reading` does."""
+        with self.reading() as payload:
+            return payload(command)
 
     async def remove(self, commands: Iterable[QueuedCommand]) -> None:
         """Drop commands that were taken and carried out. A power loss may undo this, so that they come out again after it."""

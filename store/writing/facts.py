@@ -66,11 +66,11 @@ class FactsChange:
 
     def _compare_facts(self, stored: Mapping[str, str], shared: SharedRows) -> None:
         for name, value in self.command.values.items():
-            text = json_text(value)
+            text = dump_json(value).decode()
             before = stored.get(name)
             if before == text:
                 continue
-            self.changed[name] = text
+            self.changed[name] = JsonText(text)
             found = set(leaves(name, value))
             if before is None:
                 self.added.add(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from ..commands.commands import Json
@@ -24,14 +25,20 @@ class Leaf(NamedTuple):
     depth: int
 
 
+@lru_cache(4096)
+def _quoted(key: str) -> str:
+    """Return a key as JSON. All nodes have the same ones."""
+    return json.dumps(key, ensure_ascii=False)
+
+
 def leaves(name: str, value: Json) -> Iterator[Leaf]:
     """Yield the paths to all leaves of a fact. Empty lists and objects have none."""
-    pending: list[tuple[str, str, int, Json]] = [("$", json.dumps(name, ensure_ascii=False), 0, value)]
+    pending: list[tuple[str, str, int, Json]] = [("$", _quoted(name), 0, value)]
     while pending:
         pointer, path, depth, inner = pending.pop()
         if isinstance(inner, dict):
             for key, member in inner.items():
-                quoted = json.dumps(key, ensure_ascii=False)
+                quoted = _quoted(key)
                 pending.append((f"{pointer}.{quoted}", f"{path},{quoted}", depth + 1, member))
         elif isinstance(inner, list):
             pending += ((f"{pointer}[{index}]", f"{path},{index}", depth + 1, element) for index, element in enumerate(inner))
