@@ -99,7 +99,7 @@ class _StoredResource:
         """Return the names beside the title by which the resource can be found: the metaparameter's, and the value of its namevar."""
         if native is not None and len(native.namevars) > 1:
             return []
-        aliases = _flat(self.parameters.get("alias"))
+        aliases = _flat(self.parameters["alias"]) if "alias" in self.parameters else []
         if self.title == "main" and self.type in ("Class", "Stage"):
             name: Any = "main"  # their titles are symbols to the reference, and so differ from their names
         elif native is None or not native.isomorphic:
@@ -116,7 +116,7 @@ class _StoredResource:
         """Return what is stored of the resource."""
         secret = self.resource.get("sensitive_parameters")
         parameters = {name: value for name, value in self.parameters.items() if name not in secret} if secret else self.parameters
-        if parameters is self.resource.get("parameters") and self.resource.keys() <= _STORED_KEYS:
+        if parameters is self.resource.get("parameters") and _STORED_KEYS.issuperset(self.resource):
             return self.resource
         data = {key: self.resource[key] for key in _RESOURCE_KEYS if key in self.resource}
         return {**data, "parameters": parameters}

@@ -122,6 +122,11 @@ def _parameters(resource: DeclaredResource, compilation: CompilationView, rich: 
 
 def _texts(resource: DeclaredResource, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return those of the parameters that have rich values, with these as text."""
+    for value in parameters.values():
+        if value.__class__ is dict or value.__class__ is list:
+            break
+    else:  # as of most resources
+        return {}
 
     def ignore(message: str) -> None:
         """Warn of nothing: the agent gets the rich values."""
