@@ -12,9 +12,10 @@ from sqlalchemy import ColumnElement, Connection, case, delete, exists, func, or
 
 from ..database.async_engine import AsyncConnection
 from ..database.tables import catalog_inputs, catalogs, edges, factsets, nodes, reports, resources
+from .reports import REPORTS, with_few_events
 
 _BATCH = 100
-"""Nodes that expire in one transaction, and reports that are deleted in one."""
+"""Nodes that expire in one transaction."""
 
 
 def _is_silent_since(time: int) -> ColumnElement[bool]:
@@ -80,8 +81,9 @@ def delete_node_batch(connection: Connection, node: int, before: int | None) -> 
     condition = true() if before is None else _is_inactive_since(before)
     if connection.scalar(select(nodes.c.id).where((nodes.c.id == node) & condition).with_for_update()) is None:
         return False
-    some = select(reports.c.id).where(reports.c.node_id == node).limit(_BATCH)
-    if connection.execute(delete(reports).where(reports.c.id.in_(some))).rowcount:
+    some = connection.scalars(select(reports.c.id).where(reports.c.node_id == node).limit(REPORTS)).all()
+    if some:
+        connection.execute(delete(reports).where(reports.c.id.in_(with_few_events(connection, some))))
         return None
     # The tables that refer to nodes are emptied by the database; edges are many, and quicker to delete at once than with each resource.
     own = select(resources.c.id).where(resources.c.node_id == node)

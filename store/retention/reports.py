@@ -7,11 +7,15 @@ and wait for their node.
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, delete, select, update
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, delete, func, select, update
 
 from ..database.tables import events, nodes, reports
 
-_REPORTS = 100
+REPORTS = 100
+"""Reports that are deleted in one transaction at most, fewer where they have many events."""
+
 _EVENTS = 1000
 
 
@@ -22,7 +26,8 @@ def delete_report_batch(connection: Connection, before: int) -> int:
     The newest report of a node that somebody else is writing at the moment is left for the next time.
     """
     old = select(reports.c.id).where(reports.c.producer_timestamp < before)
-    ids = set(connection.scalars(old.order_by(reports.c.producer_timestamp).limit(_REPORTS).with_for_update(skip_locked=True)))
+    oldest = connection.scalars(old.order_by(reports.c.producer_timestamp).limit(REPORTS).with_for_update(skip_locked=True)).all()
+    ids = set(with_few_events(connection, oldest))
     if not ids:
         return 0
     is_latest = nodes.c.latest_report_id.in_(ids)
@@ -31,6 +36,19 @@ def delete_report_batch(connection: Connection, before: int) -> int:
     if locked:
         connection.execute(update(nodes).where(nodes.c.id.in_(locked)).values(latest_report_id=None, latest_report_time=None))
     return connection.execute(delete(reports).where(reports.c.id.in_(ids))).rowcount
+
+
+def with_few_events(connection: Connection, ids: Sequence[int]) -> list[int]:
+    """Return the first of some reports, at least one, that have few events together: commands wait as long as these are deleted."""
+    counts = select(events.c.report_id, func.count()).where(events.c.report_id.in_(ids)).group_by(events.c.report_id)
+    events_of: dict[int, int] = dict(map(tuple, connection.execute(counts)))
+    total, few = 0, list[int]()
+    for report in ids:
+        total += events_of.get(report, 0)
+        if few and total > _EVENTS:
+            break
+        few.append(report)
+    return few
 
 
 def delete_event_batch(connection: Connection, before: int) -> int:

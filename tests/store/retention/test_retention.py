@@ -12,6 +12,8 @@ from sqlalchemy import func, select, update
 from store.commands.commands import Command, ConfigureExpiration, DatabaseUnavailable, DeactivateNode
 from store.database.engine import Database, StatementTimeout
 from store.database.tables import environments, events, fact_paths, metadata, nodes, packages, parameter_sets, producers
+from store.retention.nodes import delete_node_batch
+from store.retention.reports import delete_report_batch
 from store.retention.retention import STEPS, CleaningInProgress, Retention, RetentionSettings
 from store.timestamps import parse_timestamp
 from store.writing.writer import DatabaseWriter
@@ -119,6 +121,22 @@ async def test_reports_are_deleted_by_whole_days(database: Database) -> None:
     assert (stored["old.example.com"].reports, stored["old.example.com"].latest) == ({}, None)
     await write(database, report_command(midnight - 2 * DAY, node="old.example.com"))
     assert (await database.write(stored_nodes))["old.example.com"].latest is not None
+
+
+async def test_reports_with_many_events_are_deleted_a_few_at_a_time_so_that_commands_go_on(database: Database) -> None:
+    many = [f"/{number}" for number in range(700)]
+    await write(database, *(report_command(at, *many) for at in (1, 2, 3)), *(report_command(at, "/a") for at in (4, 5)))
+    assert [await database.write(lambda connection: delete_report_batch(connection, 3)) for _ in range(3)] == [1, 1, 0]
+    (node,) = await column(database, nodes.c.id)
+    assert [await database.write(lambda connection: delete_node_batch(connection, node, None)) for _ in range(2)] == [None, True]
+    await write(database, *(report_command(at, *many) for at in (1, 2, 3)))
+    (node,) = await column(database, nodes.c.id)
+    assert [await database.write(lambda connection: delete_node_batch(connection, node, None)) for _ in range(4)] == [
+        None,
+        None,
+        None,
+        True,
+    ]
 
 
 async def test_events_may_go_before_their_reports(database: Database) -> None:
