@@ -51,18 +51,14 @@ module Bunraku
 
     # Whether a fact has one of the values, compared as text without regard to case.
     def self.fact?(name, values)
-      actual = Facter.value(name)
-      return values.call(actual) ? true : false if values.is_a?(Proc)
-      return false if actual.nil?
+      actual = Facter.value(name).to_s.downcase
+      [values].flatten.any? { |value| value.to_s.downcase == actual }
+    end
 
-      [values].flatten.any? do |value|
-        case value
-        when Regexp then value.match?(actual.to_s)
-        when Range then value.include?(actual)
-        when Proc then value.call(actual)
-        else value.to_s.downcase == actual.to_s.downcase
-        end
-      end
+    # Whether a fact has one of the values or matches one of the patterns; a fact without a value has none.
+    def self.fact_matches?(name, values)
+      actual = Facter.value(name).to_s.downcase
+      !actual.empty? && [values].flatten.any? { |value| value.is_a?(Regexp) ? value.match?(actual) : value.to_s.downcase == actual }
     end
   end
 end

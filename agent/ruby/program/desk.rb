@@ -251,7 +251,7 @@ module Bunraku
         property = attribute <= Puppet::Property
         { 'name' => attribute.name.to_s, 'property' => property, 'namevar' => type.key_attributes.include?(attribute.name),
           'doc' => text(attribute.doc), 'values' => attribute.value_collection.strings.map { |each| described_value(each) },
-          'patterns' => attribute.value_collection.regexes.map { |each| each.name.source },
+          'patterns' => attribute.value_collection.patterns.map { |each| each.name.source },
           'requires' => attribute.required_features.map(&:to_s), 'many' => property && attribute.array_matching == :all,
           'idempotent' => !property || attribute.idempotent? }
       end
@@ -276,11 +276,11 @@ module Bunraku
 
     def resource_from(data)
       type = Puppet::Type.type(data['type']) or raise Puppet::Error, "Could not find type #{data['type']}"
-      given = data['parameters'].map { |name, value| [name.to_sym, value] }.to_h
-      resource = type.new(given.merge(title: data['title'], id: data['id'], file_of: data['file'], line_of: data['line'],
-                                      purging: data['purging'], sensitive_parameters: data['sensitive'].map(&:to_sym)))
-      resource.tag(*data['tags'])
-      register(resource, data['id'])
+      given = Puppet::Resource.new(type, data['title'], parameters: data['parameters'])
+      given.bunraku_id, given.file, given.line, given.purging = data.values_at('id', 'file', 'line', 'purging')
+      given.sensitive_parameters = data['sensitive'].map(&:to_sym)
+      given.tag(*data['tags'])
+      register(type.new(given), data['id'])
     end
 
     def register(resource, id)

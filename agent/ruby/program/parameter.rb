@@ -51,6 +51,7 @@ module Puppet
 
       def isnamevar
         @isnamevar = true
+        @required = true
       end
 
       def isnamevar?
@@ -79,7 +80,7 @@ module Puppet
       end
 
       def unmunge(&block)
-        define_method(:unmunge, &block)
+        define_method(:unsafe_unmunge, &block)
       end
 
       def validate(&block)
@@ -105,10 +106,6 @@ module Puppet
       # How messages show a value.
       def format_value_for_display(value)
         Bunraku::Display.of(value)
-      end
-
-      def to_s
-        Object.instance_method(:to_s).bind(self).call
       end
 
       private
@@ -164,12 +161,18 @@ module Puppet
     end
 
     def unmunge(value)
+      unsafe_unmunge(value)
+    end
+
+    def unsafe_unmunge(value)
       value
     end
 
     def validate(value)
       unsafe_validate(value)
-    rescue ArgumentError, Puppet::Error, TypeError
+    rescue ArgumentError => e
+      raise Puppet::Error, e.to_s
+    rescue Puppet::Error, TypeError
       raise
     rescue StandardError => e
       raise e if e.is_a?(Bunraku::Lacking)
@@ -238,11 +241,7 @@ module Puppet
       newvalues('true', 'false', 'yes', 'no')
 
       def unsafe_munge(value)
-        case value
-        when true, :true, 'true', :yes, 'yes' then true # rubocop:disable Lint/BooleanSymbol -- what modules write
-        when false, :false, 'false', :no, 'no' then false # rubocop:disable Lint/BooleanSymbol
-        else fail "expected a boolean value, got #{value.inspect}"
-        end
+        Puppet::Coercion.boolean(value)
       end
     end
 
@@ -257,18 +256,51 @@ module Puppet
       end
 
       def unsafe_validate(value)
+        validate_path(value)
+      end
+
+      def validate_path(value)
         fail "#{name} only accepts a single path, not an array of paths" if value.is_a?(Array) && !self.class.arrays?
-        [value].flatten.each do |path|
-          fail "#{name} must be a fully qualified path" unless path.to_s.start_with?('/')
-        end
+        fail "#{name} must be a fully qualified path" unless Array(value).all? { |path| absolute_path?(path) }
+        value
       end
     end
 
     # The package options, as an array; `puppet/parameter/package_options`.
     class PackageOptions < Parameter
       def unsafe_munge(values)
-        [values].flatten.map { |value| value.is_a?(Hash) ? value : value.to_s }
+        (values.is_a?(Array) ? values : [values]).map { |value| value.is_a?(Hash) ? value.map { |pair| pair.map { |text| quote(text) } }.to_h : quote_one(value) }
       end
+
+      # Puts a text that has a space in quotes.
+      def quote(text)
+        text.include?(' ') ? "\"#{text.gsub('"', '\"')}\"" : text
+      end
+
+      private
+
+      def quote_one(value)
+        value.is_a?(String) ? quote(value) : fail('Expected either a string or hash of options')
+      end
+    end
+  end
+end
+
+module Puppet
+  # Values of other kinds that stand for one.
+  module Coercion
+    module_function
+
+    def boolean(value)
+      case value.respond_to?(:downcase) ? value.downcase : value
+      when true, :true, 'true', :yes, 'yes' then true # rubocop:disable Lint/BooleanSymbol -- what modules write
+      when false, :false, 'false', :no, 'no' then false # rubocop:disable Lint/BooleanSymbol
+      else fail 'expected a boolean value'
+      end
+    end
+
+    def boolean_values
+      %w[true false yes no]
     end
   end
 end
@@ -287,10 +319,18 @@ module Bunraku
       when Float then depth.zero? ? format('%<value>f', value: value) : value.inspect
       when Array then array(value, depth)
       when Hash then hash(value, depth)
-      when Regexp then depth.positive? ? value.inspect : (value.options.zero? ? value.source : value.to_s)
+      when Regexp then depth.positive? ? value.inspect : pattern(value)
       when Pcore::Sensitive then depth.zero? ? value.to_s : value.inspect
       else quoted(value.to_s)
       end
+    end
+
+    # A pattern without options is shown as it is written.
+    def pattern(value)
+      return value.source if value.options.zero?
+
+      set, unset = { 'i' => Regexp::IGNORECASE, 'm' => Regexp::MULTILINE, 'x' => Regexp::EXTENDED }.partition { |_, bit| (value.options & bit).positive? }
+      "(?#{set.map(&:first).join}#{"-#{unset.map(&:first).join}" unless unset.empty?}:#{value.source})"
     end
 
     # Plain elements in one line; an array or hash, and the element after it, begin a line of their own.

@@ -6,8 +6,9 @@ module Puppet
     class << self
       attr_writer :idempotent
 
+      # Not inherited: a property says itself that all its values count.
       def array_matching
-        @array_matching ||= superclass.respond_to?(:array_matching) && superclass.array_matching || :first
+        @array_matching ||= :first
       end
 
       def array_matching=(value)
@@ -24,7 +25,16 @@ module Puppet
       # @param block what is done to get to this value; without one the provider's setter
       def newvalue(name, options = {}, &block)
         value = own_values.newvalue(name, options, &block)
-        define_method(value.method, &block) if value&.method && block
+        return value if value.method.nil?
+
+        if block
+          raise ArgumentError, "Attempt to redefine method #{value.method} with block" if method_defined?(value.method, false)
+
+          define_method(value.method, &block)
+        elsif !method_defined?(value.method)
+          alias_method(value.method, :call_provider)
+        end
+        value
       end
 
       def value_name(name)
@@ -32,12 +42,10 @@ module Puppet
       end
 
       def value_option(name, option)
-        value_collection.match?(name)&.public_send(option)
+        value_collection.value(name)&.public_send(option)
       end
 
-      def unmanaged=(value)
-        @unmanaged = value
-      end
+      attr_accessor :unmanaged
     end
 
     attr_writer :noop
@@ -76,6 +84,14 @@ module Puppet
       self.should = values
     end
 
+    def unsafe_validate(value)
+      super
+      needed = self.class.value_option(self.class.value_name(value), :required_features) || []
+      return if needed.empty? || provider.satisfies?(*needed)
+
+      raise ArgumentError, "Provider #{provider.class.name} must have features '#{needed.join(', ')}' to set '#{name}' to '#{value}'"
+    end
+
     # --- comparing
 
     def retrieve
@@ -83,11 +99,12 @@ module Puppet
     end
 
     def safe_insync?(is)
-      insync?(is)
+      @should ? insync?(is) : true
     end
 
     def insync?(is)
-      return true if @should.nil? || @should.empty?
+      devfail "#{self.class.name}'s should is not array" unless @should.is_a?(Array)
+      return true if @should.empty?
       return is.is_a?(Array) && is.length == @should.length && (is == @should || is == @should.map(&:to_s)) if match_all?
 
       @should.any? { |want| property_matches?(is, want) }
@@ -102,28 +119,38 @@ module Puppet
       safe_insync?(is)
     end
 
+    # Compares with other values than those that the property has; nil when that fails.
     def insync_values?(desired, current)
-      current == desired
+      own = @should
+      @should = desired
+      insync?(current)
+    rescue StandardError
+      Puppet.info("Unknown failure using insync_values? on type: #{resource.ref} / property: #{name} to compare values #{desired} and #{current}")
+      nil
+    ensure
+      @should = own
     end
 
     # --- changing
 
     def sync
-      devfail 'Got a nil value for should' if should.nil?
+      devfail 'Got a nil value for should' unless should
       set(should)
     end
 
     def set(value)
-      method = self.class.value_option(value, :method)
+      listed = self.class.value_name(value)
+      method = self.class.value_option(listed, :method)
       return set_by_method(value, method) if method && respond_to?(method)
 
-      block = self.class.value_option(value, :block)
+      block = self.class.value_option(listed, :block)
       block ? instance_eval(&block) : call_provider(value)
     end
 
     def call_provider(value)
       setter = "#{self.class.name}="
-      fail "The #{provider.class.name} provider can not set attribute #{self.class.name}" unless provider.respond_to?(setter)
+      fail "#{self.class.name} cannot handle values of type #{value.inspect}" unless provider
+      fail "The #{provider.class.name} provider can not handle attribute #{self.class.name}" unless provider.respond_to?(setter)
       provider.public_send(setter, value)
     end
 
@@ -175,7 +202,6 @@ module Puppet
       def self.defaultvalues
         newvalue(:present) { provider.respond_to?(:create) ? provider.create : @resource.create }
         newvalue(:absent) { provider.respond_to?(:destroy) ? provider.destroy : @resource.destroy }
-        defaultto { @resource.managed? ? :present : nil }
         @doc ||= 'The basic property that the resource should be in.'
       end
 
@@ -183,6 +209,8 @@ module Puppet
         super
         subclass.name = :ensure
       end
+
+      defaultto { @resource.managed? ? :present : nil }
 
       def retrieve
         here =
@@ -208,58 +236,8 @@ module Puppet
 
     # A truth value; `puppet/property/boolean`.
     class Boolean < Property
-      def unsafe_validate(_value); end
-
       def unsafe_munge(value)
-        { 'true' => true, 'yes' => true, 'false' => false, 'no' => false }.fetch(value.to_s) { fail "expected a boolean value, got #{value.inspect}" }
-      end
-    end
-
-    # A set of values with a membership, kept sorted; `puppet/property/list`.
-    class List < Property
-      def is_to_s(value)
-        format_value_for_display(value == :absent ? value : [value].flatten.join(delimiter))
-      end
-
-      def should_to_s(value)
-        is_to_s(value)
-      end
-
-      def membership
-        :membership
-      end
-
-      def delimiter
-        ','
-      end
-
-      def inclusive?
-        @resource[membership] == :inclusive
-      end
-
-      def should
-        return nil unless defined?(@should) && @should
-
-        members = inclusive? ? @should : @should + present_values
-        members.map(&:to_s).uniq.sort.join(delimiter)
-      end
-
-      def retrieve
-        list = provider.public_send(name)
-        list == :absent ? :absent : list.to_s.split(delimiter).map(&:strip).sort
-      end
-
-      def insync?(is)
-        return true unless is
-
-        (is == :absent ? [] : is.to_a).sort.join(delimiter) == should
-      end
-
-      private
-
-      def present_values
-        list = retrieve
-        list == :absent ? [] : list
+        Puppet::Coercion.boolean(value)
       end
     end
   end

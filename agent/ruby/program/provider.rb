@@ -22,7 +22,7 @@ module Puppet
         subclass.initvars
       end
 
-      # A declaration begins with nothing of its own; commands and conditions are looked up in what it inherits, too.
+      # A declaration begins with nothing of its own; commands are looked up in what it inherits, too.
       def initvars
         @defaults = []
         @not_defaults = []
@@ -76,9 +76,9 @@ module Puppet
         @confines
       end
 
-      # Returns what this host lacks for the provider; what it inherits lacks counts, too.
+      # Returns what this host lacks for the provider; conditions and programs that it inherits do not count.
       def unmet
-        (superclass.respond_to?(:unmet) ? superclass.unmet : []) + @confines.unmet
+        @confines.unmet
       end
 
       def suitable?(short = true)
@@ -104,7 +104,7 @@ module Puppet
 
       def fits?(conditions)
         conditions.all? do |name, values|
-          name.to_sym == :feature ? [values].flatten.all? { |each| Puppet.features.present?(each) } : Bunraku::Confines.fact?(name, values)
+          name.to_sym == :feature ? [values].flatten.all? { |each| Puppet.features.present?(each) } : Bunraku::Confines.fact_matches?(name, values)
         end
       end
       private :fits?
@@ -167,7 +167,7 @@ module Puppet
       end
 
       def to_s
-        "Puppet::Type::#{resource_type ? resource_type.name.to_s.capitalize : ''}::Provider#{name.to_s.capitalize}"
+        resource_type ? "Puppet::Type::#{resource_type.name.to_s.capitalize}::Provider#{name.to_s.capitalize}" : super
       end
       alias inspect to_s
     end
@@ -298,7 +298,7 @@ module Bunraku
     end
 
     def run(*args)
-      program = path or raise Puppet::Error, "Command #{@name} is missing"
+      program = path or raise Puppet::MissingCommand, "Command #{@name} is missing"
       Puppet::Util::Execution.execute([program, *args], failonfail: true, combine: true, custom_environment: @environment)
     end
   end

@@ -5,7 +5,8 @@ module Puppet
   class Resource
     include Enumerable
 
-    attr_accessor :file, :line, :catalog, :virtual, :exported
+    attr_accessor :file, :line, :catalog, :virtual, :exported, :sensitive_parameters
+    attr_accessor :bunraku_id, :purging # the agent's number for it; whether it is there to be removed
     attr_reader :type, :title
 
     def initialize(type, title = nil, options = {})
@@ -15,6 +16,7 @@ module Puppet
       @parameters = {}
       (options[:parameters] || {}).each { |name, value| self[name] = value }
       @catalog = options[:catalog]
+      @sensitive_parameters = []
       @tags = []
     end
 

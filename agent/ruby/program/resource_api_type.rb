@@ -155,16 +155,17 @@ module Bunraku
 
     # The methods of resources of these types.
     module Resource
-      OWN = %i[title id file_of line_of catalog sensitive_parameters purging].freeze # what the agent knows of a resource besides its attributes
-
       def initialize(resource)
-        own, attributes = split(resource)
-        own[:sensitive_parameters].each { |name| attributes[name] = sealed(name, attributes[name]) if attributes.key?(name) }
+        from_catalog = resource.is_a?(Puppet::Resource)
+        attributes = attributes_of(resource)
+        sensitive = from_catalog ? resource.sensitive_parameters : attributes.delete(:sensitive_parameters) || []
+        catalog = from_catalog ? resource.catalog : attributes.delete(:catalog)
+        @known_absent = !from_catalog || resource.purging
+        sensitive.each { |name| attributes[name] = sealed(name, attributes[name]) if attributes.key?(name) }
         attributes = my_provider.canonicalize(context, [attributes]).first if type_definition.feature?('canonicalize')
-        attributes[:title] = attributes.delete(:name) if attributes[:title].nil? && !type_definition.attributes.key?(:name) && !own.key?(:title)
-        title = attributes.delete(:title)
-        own[:title] = title unless title.nil?
-        super(attributes.merge(own))
+        attributes[:title] = attributes.delete(:name) if attributes[:title].nil? && !type_definition.attributes.key?(:name) && !from_catalog
+        attributes[:title] = resource.title if attributes[:title].nil? && from_catalog
+        super(replaced(self.class.hash2resource(attributes.merge(catalog: catalog, sensitive_parameters: sensitive)), from_catalog ? resource : nil))
       end
 
       def my_provider
@@ -260,18 +261,20 @@ module Bunraku
 
       private
 
-      # Returns what the agent knows of a resource, and its attributes; those of a manifest begin with what the title says.
-      def split(resource)
-        is_data = resource.is_a?(Puppet::Resource)
-        given = (is_data ? resource.to_hash.merge(title: resource.title, catalog: resource.catalog) : resource).transform_keys(&:to_sym)
-        from_catalog = is_data || given.key?(:id)
-        @known_absent = !from_catalog || given[:purging]
-        own = from_catalog ? given.select { |name, _| OWN.include?(name) } : given.select { |name, _| %i[catalog sensitive_parameters].include?(name) }
-        own[:sensitive_parameters] ||= []
-        attributes = given.reject { |name, _| own.key?(name) || name == :purging }
-        attributes = self.class.names_in(own[:title].to_s).merge(attributes) if from_catalog
-        own.delete(:purging)
-        [own, attributes]
+      # Returns the attributes of a resource; those of a manifest begin with what the title says.
+      def attributes_of(resource)
+        return resource.transform_keys(&:to_sym) unless resource.is_a?(Puppet::Resource)
+
+        self.class.names_in(resource.title).merge(resource.to_hash)
+      end
+
+      # Gives what the agent knows of a resource besides its attributes to the data that replace it.
+      def replaced(data, resource)
+        return data if resource.nil?
+
+        data.bunraku_id, data.file, data.line = resource.bunraku_id, resource.file, resource.line
+        data.tag(*resource.tags)
+        data
       end
 
       def sealed(name, value)

@@ -30,6 +30,8 @@ module Puppet
         registry[name] = made
         made.self_refresh = options[:self_refresh]
         made.class_eval(&block) if block
+        made.ensurable if made.ensurable? && !made.validproperty?(:ensure)
+        Bunraku.desk.load_providers(made) # the attribute `provider` comes after those of the type itself
         made
       rescue StandardError, ScriptError
         registry.delete(name)
@@ -68,7 +70,7 @@ module Puppet
         @attributes = {}
         @features = {}
         @providers = {}
-        @relations = { require: [], subscribe: [], before: [], notify: [] }
+        @relations = RELATIONS.map { |kind| [kind, {}] }.to_h
         @isomorphic = true
         @ensure_retrieval = true
         @apply_target = :host
@@ -178,6 +180,19 @@ module Puppet
         key_attributes.empty? ? [] : [[/(.*)/m, [[key_attributes.first]]]]
       end
 
+      # Returns the resource that a hash of a module's own code describes, as data.
+      def hash2resource(hash)
+        hash = hash.transform_keys(&:to_sym)
+        title = hash.delete(:title) || hash[:name] || (hash[key_attributes.first] if key_attributes.length == 1)
+        raise Puppet::Error, 'Title or name must be provided' unless title
+
+        data = Puppet::Resource.new(self, title)
+        data.catalog = hash.delete(:catalog)
+        data.sensitive_parameters = hash.delete(:sensitive_parameters) || []
+        hash.each { |name, value| data[name] = value }
+        data
+      end
+
       # Returns the attributes that a title sets.
       def names_in(title)
         title_patterns.each do |pattern, targets|
@@ -228,8 +243,10 @@ module Puppet
         true
       end
 
+      # Declaring a relationship to a type again replaces the first.
       RELATIONS.each do |kind|
-        define_method(:"auto#{kind == :subscribe ? 'subscribe' : kind}") { |type, &block| @relations[kind] << [type, block] }
+        define_method(:"auto#{kind}") { |type, &block| @relations[kind][type] = block }
+        define_method(:"eachauto#{kind}") { |&block| @relations[kind].each(&block) }
       end
 
       def relations
@@ -317,8 +334,16 @@ module Puppet
         candidates = fitting.select(&:default?)
         candidates = fitting if candidates.empty?
         best = candidates.map(&:specificity).max
-        @defaultprovider = candidates.find { |each| each.specificity == best }
+        candidates = candidates.select { |each| each.specificity == best }
+        warn_of_several(candidates) if candidates.length > 1
+        @defaultprovider = candidates.first
       end
+
+      def warn_of_several(providers)
+        names = providers.map(&:name)
+        Puppet.warning("Found multiple default providers for #{name}: #{names.join(', ')}; using #{names.first}")
+      end
+      private :warn_of_several
 
       attr_writer :defaultprovider
 
@@ -385,24 +410,17 @@ module Puppet
 
     # @param resource [Hash, Puppet::Resource] the attributes as the manifest has them
     def initialize(resource)
-      given = resource.is_a?(Puppet::Resource) ? resource.to_hash.merge(title: resource.title) : resource.map { |name, value| [name.to_sym, value] }.to_h
+      resource = self.class.hash2resource(resource) unless resource.is_a?(Puppet::Resource)
       @parameters = {}
-      @tags = []
-      @catalog = given.delete(:catalog) || (Bunraku.desk.applying? ? Resource::Catalog.new : nil)
-      @file, @line, @bunraku_id = given.delete(:file_of), given.delete(:line_of), given.delete(:id)
-      sensitive = given.delete(:sensitive_parameters) || []
-      given.delete(:purging)
-      title = given.delete(:title)
+      @title, @file, @line, @tags, @bunraku_id = resource.title, resource.file, resource.line, resource.tags, resource.bunraku_id
+      @catalog = resource.catalog || (Bunraku.desk.applying? ? Resource::Catalog.new : nil)
+      given = resource.to_hash
       namevar = self.class.key_attributes.length == 1 ? self.class.key_attributes.first : nil
-      title = given[:name] || given[namevar] if title.nil?
-      raise Puppet::Error, 'Title or name must be provided' if title.nil?
-
-      @title = title.to_s
       given[namevar] = given.delete(:name) if namevar && namevar != :name && given.key?(:name) && !given.key?(namevar)
       given = self.class.names_in(@title).merge(given) unless namevar && given.key?(namevar)
       @original_parameters = given
       assign(given)
-      sensitive.each { |name| parameter(name)&.sensitive = true }
+      resource.sensitive_parameters.each { |name| parameter(name)&.sensitive = true }
       complete
     end
 
@@ -411,7 +429,7 @@ module Puppet
     def [](name)
       name = real_name(name)
       fail("Invalid parameter #{name}(#{name.inspect})") unless self.class.validattr?(name)
-      @parameters[name]&.value
+      name == :loglevel && !@parameters.key?(name) ? :notice : @parameters[name]&.value
     end
 
     def []=(name, value)
@@ -434,17 +452,15 @@ module Puppet
     def newattr(name)
       name = name.name if name.is_a?(Class)
       name = name.to_sym
-      return @parameters[name] if @parameters.key?(name)
-
       declared = self.class.attrclass(name)
-      return @parameters[name] = Bunraku::Metaparameter.new(name, self) if declared.nil?
+      return @parameters[name] ||= Bunraku::Metaparameter.new(name, self) if declared.nil?
 
       if provider.is_a?(Puppet::Provider) && !provider.class.supports_parameter?(declared)
         missing = declared.required_features.reject { |each| provider.class.feature?(each) }
         debug("Provider #{provider.class.name} does not support features #{missing.join(', ')}; not managing attribute #{name}")
         return nil
       end
-      @parameters[name] = declared.new(resource: self)
+      @parameters[name] ||= declared.new(resource: self)
     end
 
     def delete(name)
@@ -485,8 +501,9 @@ module Puppet
       self.class.parameters.map { |name| parameter(name) }.compact
     end
 
+    # Whether anything of it is to be managed; once it is, it stays so.
     def managed?
-      properties.any? { |each| each.should && !self.class.key_attributes.include?(each.name) }
+      @managed ||= properties.any? { |each| each.should && !each.class.unmanaged }
     end
 
     def set_default(name)
@@ -495,7 +512,7 @@ module Puppet
 
       attribute = newattr(name) or return
       value = attribute.default
-      value.nil? ? @parameters.delete(attribute.name) : attribute.value = value
+      value ? attribute.value = value : @parameters.delete(attribute.name)
     end
 
     def set_parameters(values)

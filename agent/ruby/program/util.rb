@@ -15,7 +15,10 @@ module Puppet
     end
 
     def absolute_path?(path, _platform = nil)
-      path.to_s.start_with?('/')
+      return path.match?(%r{^/}) if path.is_a?(String)
+
+      Puppet.warning("Cannot check if #{path} is an absolute path because it is a '#{path.class}' and not a String'")
+      false
     end
 
     def withumask(mask)

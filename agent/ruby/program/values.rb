@@ -38,26 +38,31 @@ module Puppet
 
     # The listed values of an attribute; without any, every value is fine.
     class ValueCollection
-      attr_reader :values
+      attr_reader :strings, :patterns
 
       def initialize
-        @values = []
+        @by_name = {}
+        @strings = []
+        @patterns = []
       end
 
       def empty?
-        @values.empty?
+        @by_name.empty?
       end
 
+      # A name that is listed again replaces the first for validation and for what is done; values are still matched with the first.
       def newvalue(name, options = {}, &block)
-        return if strings.any? { |value| !name.is_a?(Regexp) && value.name == Value.convert(name) }
-
         value = Value.new(name)
-        value.block = block
-        value.method = options[:method] || (block && !value.regex? ? :"set_#{value.name}" : nil)
-        value.event = options[:event]
+        @by_name[value.name] = value
+        (value.regex? ? @patterns : @strings) << value
+        value.event = options[:event] && Value.convert(options[:event])
         value.invalidate_refreshes = options[:invalidate_refreshes]
         value.required_features = [options[:required_features] || options[:required_feature]].flatten.compact.map(&:to_sym)
-        @values << value
+        value.method = options[:method]
+        return value if block.nil?
+
+        value.block = block
+        value.method ||= :"set_#{value.name}" unless value.regex?
         value
       end
 
@@ -66,36 +71,38 @@ module Puppet
       end
 
       def aliasvalue(name, other)
-        found = match?(other) or raise Puppet::DevError, "Cannot alias nonexistent value #{other}"
+        found = match?(other.to_sym) or raise Puppet::DevError, "Cannot alias nonexistent value #{other}"
         found.alias(name)
       end
 
+      def value(name)
+        @by_name[name]
+      end
+
+      def values
+        @strings.map(&:name)
+      end
+
+      def regexes
+        @patterns.map { |each| each.name.inspect }
+      end
+
       def match?(value)
-        strings.find { |each| each.match?(value) } || regexes.find { |each| each.match?(value) }
+        @strings.find { |each| each.match?(value) } || @patterns.find { |each| each.match?(value) }
       end
 
       def munge(value)
         found = match?(value)
-        return value if found.nil?
-
-        found.regex? ? value : found.name
+        found.nil? || found.regex? ? value : found.name
       end
 
       def validate(value)
-        return if empty? || match?(value)
+        return if empty? || @by_name.values.any? { |each| each.match?(value) }
 
         message = "Invalid value #{value.inspect}."
-        message += " Valid values are #{strings.map(&:name).join(', ')}." unless strings.empty?
-        message += " Valid values match #{regexes.map { |each| "/#{each.name.source}/" }.join(', ')}." unless regexes.empty?
+        message += " Valid values are #{values.join(', ')}." unless values.empty?
+        message += " Valid values match #{regexes.join(', ')}." unless regexes.empty?
         raise ArgumentError, message
-      end
-
-      def strings
-        @values.reject(&:regex?)
-      end
-
-      def regexes
-        @values.select(&:regex?)
       end
     end
   end
