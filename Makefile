@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest -q
 WORKERS ?= auto
 PARALLEL := -n $(WORKERS) --dist loadfile
 
-.PHONY: help demo compose-demo compose-base test check lint types types-page unit e2e interop interop-server peers clients image modules openapi lock audit \
+.PHONY: help demo compose-demo compose-base test check lint types types-page unit e2e interop interop-server peers clients image debian-modules modules openapi lock audit \
   sbom bench chart fleet soak fuzz wheel deb package-image test-packages clean
 
 help:
@@ -22,6 +22,7 @@ help:
 	@echo "make clients Puppetboard, pypuppetdb and a browser's driver in a folder, for interop tests"
 	@echo "make image   a Debian in a folder, in which interop tests change users, packages and services (needs root)"
 	@echo "make types-page  writes docs/types.md anew, from the declarations of types and providers"
+	@echo "make debian-modules  Debian's modules in a folder, whose types in Ruby interop tests load"
 	@echo "make modules compiles a use of every module of Debian, here and with Debian's puppet (root)"
 	@echo "make interop-server  our agent against Debian's puppetserver where it is installed, and 8.7 where make peers put it"
 	@echo "make openapi writes docs/api/*.yaml anew, from what routes"
@@ -100,6 +101,10 @@ $(IMAGE):
 	sh tests/conformance/apply/image.sh $@
 $(IMAGE)/srv/more: tests/conformance/apply/packages.sh | $(IMAGE)
 	sh tests/conformance/apply/packages.sh $(IMAGE)
+
+# Tests look for them at this place; keep the two equal.
+debian-modules:
+	@sh tests/interop/debian_modules.sh $(or $(BUNRAKU_MODULES),/var/tmp/bunraku-modules)
 
 modules: $(VENV)/.installed
 	@$(BIN)/python -m tests.modules.run --install

@@ -17,12 +17,24 @@ from .process import RubyProcess, RubyReport
 class RubyParam(Param[Any]):
     """A parameter of a type in Ruby. Ruby has checked and converted its values."""
 
+    ruby_patterns: Sequence[str] = ()
+
+    @property
+    def pattern_texts(self) -> Sequence[str]:
+        return self.ruby_patterns
+
     def accept(self, resource: Any, raw: Any) -> Any:
         return raw
 
 
 class RubyProperty(Property[Any]):
     """A property of a type in Ruby; what it compared and says is with the resource, since the provider asked for it."""
+
+    ruby_patterns: Sequence[str] = ()
+
+    @property
+    def pattern_texts(self) -> Sequence[str]:
+        return self.ruby_patterns
 
     def accept(self, resource: Any, raw: Any) -> list[Any]:
         return raw if isinstance(raw, list) else [raw]
@@ -232,9 +244,11 @@ def _attribute(data: Mapping[str, Any]) -> Param[Any]:
     values = [Value(each["name"], tuple(each["aliases"]), "", tuple(each["requires"]), each["invalidates"]) for each in data["values"]]
     requires = tuple(data["requires"])
     if data["property"]:
-        made: Property[Any] = RubyProperty(
+        made = RubyProperty(
             object, many=data["many"], idempotent=data["idempotent"], doc=data["doc"], values=values, requires=requires
         )
-        made.namevar = data["namevar"]
+        made.namevar, made.ruby_patterns = data["namevar"], data["patterns"]
         return made
-    return RubyParam(object, namevar=data["namevar"], doc=data["doc"], values=values, requires=requires)
+    param = RubyParam(object, namevar=data["namevar"], doc=data["doc"], values=values, requires=requires)
+    param.ruby_patterns = data["patterns"]
+    return param

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from typing import Any
 from agent.plugins.loading import Plugins
 from agent.providers import builtin_providers
 from agent.providers.file.context import FileContext
+from agent.ruby.types import RubyParam, RubyProperty, RubyType
 from agent.servers.dipper import bucket_factory
 from agent.servers.sources import LocalSources
 from agent.state.runlog import RunLog
@@ -20,7 +22,7 @@ from shared.errors import ResourceError
 from shared.process import log as logs
 from shared.process.cli import CommandOptions, flag, parse_options, text
 from shared.ral import Confine, Param, Platform, Provider, Providers, Type
-from shared.ral.attributes import TypeDeclaration, text_of
+from shared.ral.attributes import TypeDeclaration, Value, text_of
 from shared.settings import AgentSettings, MasterSettings, load
 from shared.types import KNOWN, builtin_types
 
@@ -130,7 +132,7 @@ def type_description(cls: type[Type], providers: Sequence[Provider[Any]], option
     declaration = cls.declaration
     named_providers = [attribute for attribute in providers if attribute.name]
     own = {name: attribute for name, attribute in declaration.attributes.items() if not attribute.meta and name != "provider"}
-    parts = [f"\n{declaration.name}\n{'=' * len(declaration.name)}\n{_filled(declaration.doc)}\n"]
+    parts = [f"\n{declaration.name}\n{'=' * len(declaration.name)}\n{_text(declaration.doc, in_ruby=issubclass(cls, RubyType))}\n"]
     parts.append(_attributes("Parameters", own, declaration, short=options.short))
     if options.meta:
         meta = {name: attribute for name, attribute in declaration.attributes.items() if attribute.meta}
@@ -148,16 +150,22 @@ def _attributes(title: str, attributes: Mapping[str, Param[Any]], declaration: T
 
 
 def _attribute(attribute: Param[Any], declaration: TypeDeclaration) -> str:
-    sentences = [attribute.doc]
+    sentences = []
     if attribute.namevar:
         sentences.append("It names the resource; by default the title.")
     if attribute.values:
-        sentences.append(f"Valid values are {', '.join(f'`{text_of(value.value)}`' for value in attribute.values)}.")
-    if attribute.patterns:
-        sentences.append(f"Values can match {', '.join(f'`/{value.pattern}/`' for value in attribute.patterns)}.")
+        sentences.append(f"Valid values are {', '.join(map(_value, attribute.values))}.")
+    if attribute.pattern_texts:
+        sentences.append(f"Values can match {', '.join(f'`{pattern}`' for pattern in attribute.pattern_texts)}.")
     if attribute.requires:
         sentences.append(f"Requires features {', '.join(attribute.requires)}.")
-    return f"- **{attribute.name}**\n{_filled(' '.join(sentences), indent=4)}\n"
+    text = _text(attribute.doc, in_ruby=isinstance(attribute, RubyParam | RubyProperty), more=" ".join(sentences), indent=4)
+    return f"- **{attribute.name}**\n{text}\n"
+
+
+def _value(value: Value) -> str:
+    aliases = f" (also called `{', '.join(value.aliases)}`)" if value.aliases else ""
+    return f"`{text_of(value.value)}`{aliases}"
 
 
 def _provider(provider: Provider[Any]) -> str:
@@ -191,6 +199,19 @@ def _headed(title: str, text: str) -> str:
 
 def _names(names: Iterable[str]) -> str:
     return _filled(", ".join(sorted(names)), indent=4) + "\n"
+
+
+def _text(doc: str, *, in_ruby: bool, more: str = "", indent: int = 0) -> str:
+    """Return a text for the terminal; what modules write in Ruby has examples and lists, so it keeps its lines."""
+    if not in_ruby:
+        return _filled(f"{doc} {more}", indent=indent)
+    lines = [*inspect.cleandoc(doc).splitlines(), *([more] if more else [])]
+    return "\n".join(_broken(line, " " * indent) if line.strip() else "" for line in lines)
+
+
+def _broken(line: str, indent: str) -> str:
+    begin = indent + line[: len(line) - len(line.lstrip())]
+    return textwrap.fill(line.strip(), _WIDTH, initial_indent=begin, subsequent_indent=begin, break_long_words=False, break_on_hyphens=False)
 
 
 def _filled(text: str, *, indent: int = 0) -> str:

@@ -166,9 +166,14 @@ class Param(Generic[T]):
         message = f"Invalid value {_ruby_inspect(value)}."
         if self.values:
             message += f" Valid values are {', '.join(text_of(v.value) for v in self.values)}."
-        if self.patterns:
-            message += f" Valid values match {', '.join(f'/{p.pattern}/' for p in self.patterns)}."
+        if self.pattern_texts:
+            message += f" Valid values match {', '.join(self.pattern_texts)}."
         raise ValueError(message)
+
+    @property
+    def pattern_texts(self) -> Sequence[str]:
+        """Return the patterns of values as messages show them."""
+        return [f"/{pattern.pattern}/" for pattern in self.patterns]
 
     def listed(self, value: Any) -> Value | None:
         """Return the declaration of a listed value."""

@@ -251,7 +251,7 @@ module Bunraku
         property = attribute <= Puppet::Property
         { 'name' => attribute.name.to_s, 'property' => property, 'namevar' => type.key_attributes.include?(attribute.name),
           'doc' => text(attribute.doc), 'values' => attribute.value_collection.strings.map { |each| described_value(each) },
-          'patterns' => attribute.value_collection.patterns.map { |each| each.name.source },
+          'patterns' => attribute.value_collection.regexes.map { |each| text(each) },
           'requires' => attribute.required_features.map(&:to_s), 'many' => property && attribute.array_matching == :all,
           'idempotent' => !property || attribute.idempotent? }
       end

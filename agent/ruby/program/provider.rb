@@ -120,12 +120,10 @@ module Puppet
         (@features || []).include?(name.to_sym)
       end
 
-      # Whether the provider has a feature: it says so, or it has the feature's methods.
+      # Whether the provider has a feature; none has one that its type does not name.
       def feature?(name)
-        return true if declared_feature?(name)
-
-        methods = resource_type ? resource_type.feature_methods(name) : nil
-        !methods.nil? && !methods.empty? && methods.all? { |each| public_method_defined?(each) }
+        question = :"#{name}?"
+        respond_to?(question) && public_send(question) ? true : false
       end
 
       def features
@@ -134,9 +132,15 @@ module Puppet
 
       # `manages_expiry?` and the like, of the provider and of its class.
       def define_feature_question(name)
-        define_singleton_method(:"#{name}?") { feature?(name) } unless respond_to?(:"#{name}?")
+        define_singleton_method(:"#{name}?") { declared_feature?(name) || methods_of_feature?(name) } unless respond_to?(:"#{name}?")
         define_method(:"#{name}?") { self.class.feature?(name) } unless method_defined?(:"#{name}?")
       end
+
+      def methods_of_feature?(name)
+        methods = resource_type&.feature_methods(name) || []
+        !methods.empty? && methods.all? { |each| public_method_defined?(each) }
+      end
+      private :methods_of_feature?
 
       def satisfies?(*names)
         names.flatten.all? { |name| feature?(name) }
@@ -188,6 +192,18 @@ module Puppet
 
     def clear
       @resource = nil
+    end
+
+    def feature?(name)
+      self.class.feature?(name)
+    end
+
+    def features
+      self.class.features
+    end
+
+    def satisfies?(*names)
+      self.class.satisfies?(*names)
     end
 
     def name

@@ -99,6 +99,31 @@ module Puppet
       other.is_a?(Resource) && other.ref == ref && other.to_hash == to_hash
     end
 
+    # Reads what is there of a type: `Puppet::Resource.indirection`.
+    module Indirection
+      module_function
+
+      # @param key [String] a type and a name, `user/root`
+      def find(key)
+        type, name = key.split('/', 2)
+        declared = type_called(type)
+        found = declared.instances.find { |each| each.name == name }
+        (found || declared.new(name: name, audit: declared.validproperties)).to_resource
+      end
+
+      def search(key, *)
+        type_called(key.split('/').first).instances.map(&:to_resource).sort_by(&:title)
+      end
+
+      def type_called(name)
+        Puppet::Type.type(name) or raise Puppet::Error, "Could not find type #{name}"
+      end
+    end
+
+    def self.indirection
+      Indirection
+    end
+
     # The catalog of the run.
     class Catalog
       extend Bunraku::Lacks

@@ -364,18 +364,16 @@ module Puppet
       def instances
         raise Puppet::DevError, "#{name} has no providers and has not overridden 'instances'" if provider_hash.empty?
 
-        seen = {}
-        suitableprovider.flat_map do |provider|
-          next [] unless provider.singleton_class.method_defined?(:instances)
-
-          provider.instances.map do |instance|
-            next if seen[instance.name]
-
-            seen[instance.name] = true
-            new(name: instance.name, provider: instance)
-          end.compact
+        instances = [defaultprovider, *suitableprovider].compact.uniq.uniq { |each| each.source || each.name }.flat_map(&:instances)
+        instances.uniq { |each| title_of_instance(each) }.map do |each|
+          new(name: each.name, provider: each, title: title_of_instance(each)).tap { |made| validproperties.each { |name| made.newattr(name) } }
         end
       end
+
+      def title_of_instance(instance)
+        instance.respond_to?(:title) ? instance.title : instance.name
+      end
+      private :title_of_instance
 
       def log_source
         ''
@@ -523,14 +521,22 @@ module Puppet
       @parameters.map { |name, attribute| [name, attribute.value] }.to_h
     end
 
+    # Returns what is there of the resource, and its parameters, as data.
     def to_resource
-      Puppet::Resource.new(self.class, title, parameters: to_hash)
+      found = retrieve_resource
+      found.tag(*tags)
+      @parameters.each do |name, each|
+        found[name] = each.value unless each.is_a?(Puppet::Property) || (each.value == title && self.class.key_attributes.include?(name))
+      end
+      found
     end
 
     # --- identity
 
+    # The value of the namevar; the title when there are several and none is called so.
     def name
-      self[:name] || title
+      name = self[:name]
+      name.nil? ? title : name
     end
 
     def type
@@ -685,10 +691,20 @@ module Puppet
       given.key?(:provider) && self.class.attrclass(:provider) ? self[:provider] = given[:provider] : set_default(:provider)
       left = (self.class.allattrs & given.keys) | given.keys
       without = self.class.allattrs - given.keys
-      (left - namevars - [:provider]).each { |name| self[name] = given[name] }
+      (left - namevars - [:provider]).each { |name| assign_one(name, given[name]) }
       raise Puppet::Error, "no parameter named 'provider'" if given.key?(:provider) && !self.class.attrclass(:provider)
 
       without.each { |name| set_default(name) }
+    end
+
+    def assign_one(name, value)
+      self[name] = value
+    rescue ArgumentError, Puppet::Error, TypeError
+      raise
+    rescue StandardError => e
+      raise e if e.is_a?(Bunraku::Lacking)
+
+      raise Puppet::DevError.new("Could not set #{name} on #{self.class.name}: #{e}", e)
     end
 
     # Returns the properties that an audit names, which are read though they have no value.

@@ -119,13 +119,18 @@ module Probe
     end
 
     def titles(type)
-      (@titles + [@base['title']].compact).map { |title| [title, Probe.attempt { contents(made(type, title: title)) }] }.to_h
+      @titles.map { |title| [title, Probe.attempt { contents(made(type, title: title)) }] }.to_h
+    end
+
+    # Returns the first title with which there is a resource.
+    def fitting_title(type, base)
+      unchecked(type) { @titles.find { |title| Probe.attempt { made(type, base.merge(title: title)) && :made } == ':made' } } || @titles.first
     end
 
     def all_values(type)
-      title = @base.fetch('title', 'a')
-      base = @base.reject { |name, _| name == 'title' }.map { |name, value| [name.to_sym, value] }.to_h
-      { 'values' => with_values(type, title, base), 'unchecked' => unchecked(type) { with_values(type, title, base) },
+      base = @base.map { |name, value| [name.to_sym, value] }.to_h
+      title = fitting_title(type, base)
+      { 'title' => title, 'values' => with_values(type, title, base), 'unchecked' => unchecked(type) { with_values(type, title, base) },
         'compared' => unchecked(type) { compared(type, title, base) }, 'relations' => unchecked(type) { relations(type, title, base) } }
     end
 
