@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tests.bench.costs import Cost, cost_of, median, verdict
@@ -16,6 +16,10 @@ FOLDERS = {"confdir": "conf", "vardir": "var", "rundir": "run", "logdir": "log",
 REQUESTS = 6  # at most, of an unchanged run of file sources
 MUST = {"wall": 1 / 3, "cpu": 1 / 3, "peak": 80.0}
 AIM = {"wall": 1 / 6, "cpu": 1 / 6, "peak": 60.0}
+RUBY_MODULES = Path(__file__).parents[1] / "bunraku" / "ruby_modules"
+IN_RUBY = 200  # resources of a type in Ruby
+MUST_IN_RUBY = {"wall": 1 / 1.5, "cpu": 1 / 1.5, "peak": 80.0}  # the peak is the greater one of the agent and its process of Ruby
+AIM_IN_RUBY = {"wall": 1 / 2, "cpu": 1 / 2, "peak": 60.0}
 
 MANY = """
 node /^many/ {
@@ -33,8 +37,16 @@ def options(root: Path) -> list[str]:
     return [part for name, place in FOLDERS.items() for part in (f"--{name}", str(root / place))]
 
 
-def compared(what: str, ours: Command, theirs: Command | None, repeat: int, ok: tuple[int, ...] = (0,)) -> dict[str, float]:
+def compared(
+    what: str,
+    ours: Command,
+    theirs: Command | None,
+    repeat: int,
+    ok: tuple[int, ...] = (0,),
+    limits: tuple[Mapping[str, float], Mapping[str, float]] = (MUST, AIM),
+) -> dict[str, float]:
     """Print and give the medians of both, after one run each that is not counted."""
+    must, aim = limits
     costs: dict[str, list[Cost]] = {"ours": [], "theirs": []}
     commands = {"ours": ours} | ({"theirs": theirs} if theirs else {})
     for number in range(repeat + 1):
@@ -56,7 +68,7 @@ def compared(what: str, ours: Command, theirs: Command | None, repeat: int, ok: 
         line = f"  {what + ', ' + name + ', ' + unit:<40}{mine:>10.2f}"
         if costs["theirs"]:
             other = found[f"theirs_{name}"] = median(costs["theirs"], getter)
-            judged = verdict(mine if name == "peak" else mine / other, MUST[name], AIM[name])
+            judged = verdict(mine if name == "peak" else mine / other, must[name], aim[name])
             line += f"{other:>10.2f}{mine / other:>9.3f}    {judged}"
         print(line, flush=True)
     return found
@@ -84,8 +96,24 @@ def run(root: Path, process: MasterProcess, repeat: int, files: tuple[int, ...] 
             manifest.write_text(code if number else "")
             commands[name] = ([*program, "apply", *options(root / name), str(manifest)], clean_environment(HOME=str(root / name)))
         found[case] = compared(case, commands["ours"], commands["theirs"] if real else None, repeat)
+    found["types in Ruby"] = types_in_ruby(root, repeat, real)
     found["sources"] = sources(root, process, repeat, real)
     return found
+
+
+def types_in_ruby(root: Path, repeat: int, real: bool) -> dict[str, float]:
+    """An unchanged `puppet apply` of IN_RUBY resources of a type that a module has in Ruby, in their programs and our agent's."""
+    commands: dict[str, Command] = {}
+    for name, program in (("ours", [sys.executable, "-I", "-m", "bunraku"]), ("theirs", ["/usr/bin/puppet"])):
+        shelf = root / f"{name}-shelf"
+        shelf.mkdir()
+        manifest = root / f"{name}-jars.pp"
+        jar = f"jar {{ \"j${{i}}\": shelf => '{shelf}', content => \"number ${{i}}\", colour => 'red' }}"
+        manifest.write_text(f"Integer[1, {IN_RUBY}].each |$i| {{ {jar} }}")
+        words = [*program, "apply", *options(root / name), "--modulepath", str(RUBY_MODULES), str(manifest)]
+        commands[name] = (words, clean_environment(HOME=str(root / name)))
+    what = f"apply of {IN_RUBY} of a type in Ruby"
+    return compared(what, commands["ours"], commands["theirs"] if real else None, repeat, limits=(MUST_IN_RUBY, AIM_IN_RUBY))
 
 
 def sources(root: Path, process: MasterProcess, repeat: int, real: bool) -> dict[str, float]:
