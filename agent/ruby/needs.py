@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,13 +17,14 @@ from shared.types import builtin_types
 
 from ..facts.legacy import legacy_facts
 from ..state.runlog import RunLog
+from .files import RubyFiles, Sources, no_file
 from .process import RubyProcess, RunContext, refuse_setting
 
 READABLE = frozenset(
     (
         *("agent_catalog_run_lockfile", "ca_server", "cacrl", "certdir", "certname", "classfile", "client_datadir", "clientbucketdir"),
         *("confdir", "privatedir", "requestdir", "server_list", "stringify_facts"),
-        *("config", "digest_algorithm", "environment", "environmentpath", "factpath", "hostcert", "hostcrl", "hostprivkey"),
+        *("config", "default_file_terminus", "digest_algorithm", "environment", "environmentpath", "factpath", "hostcert", "hostcrl", "hostprivkey"),
         *("hostpubkey", "http_proxy_host", "http_proxy_port", "lastrunfile", "lastrunreport", "libdir", "localcacert"),
         *("logdir", "masterport", "noop", "plugindest", "pluginfactdest", "privatekeydir", "publickeydir", "rundir"),
         *("runtimeout", "server", "serverport", "show_diff", "splay", "ssldir", "statedir", "statefile"),
@@ -47,23 +48,29 @@ class RubyNeeds:
     Attributes:
         facts: the run's.
         lookup: the run's settings.
+        file: returns the bytes of a file by its source; None: there is none.
     """
 
     settings: RubySettings
     facts: Mapping[str, Any]
     lookup: AgentSettings
+    file: Callable[[str], bytes | None] = no_file
 
     @classmethod
-    def of(cls, settings: AgentSettings, facts: Mapping[str, Any]) -> RubyNeeds:
-        """Return what the settings of a run say."""
-        return cls(RubySettings(ruby_program(settings), settings.ruby_timeout, settings.ruby_answer, settings.ruby_memory), facts, settings)
+    def of(cls, settings: AgentSettings, facts: Mapping[str, Any], sources: Sources | None = None) -> RubyNeeds:
+        """Return what the settings of a run say; `sources` returns what fetches files, over the event loop that is running."""
+        ruby = RubySettings(ruby_program(settings), settings.ruby_timeout, settings.ruby_answer, settings.ruby_memory)
+        if sources is None:
+            return cls(ruby, facts, settings)
+        files = RubyFiles(sources, limit=settings.ruby_answer, timeout=settings.ruby_timeout)
+        return cls(ruby, facts, settings, files.content)
 
     def process(self, libraries: Sequence[Path], log: RunLog, catalog: Catalog | None = None) -> RubyProcess:
         """Return the run's process, which is not started yet."""
         return RubyProcess(
             self.settings,
             [folder for folder in libraries if folder.is_dir()],
-            RunContext(self._fact, lambda: self.facts, self._setting),
+            RunContext(self._fact, lambda: self.facts, self._setting, self.file),
             log,
             builtin_types(),
             environment_for_ruby(os.environ),

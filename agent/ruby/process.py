@@ -17,6 +17,7 @@ from shared.ral.attributes import Property
 from shared.ruby import RubyChild, RubySettings
 
 from ..state.runlog import RunLog
+from .files import no_file
 from .values import dump_value, load_value
 
 PROGRAM = Path(__file__).with_name("program") / "program.rb"
@@ -33,11 +34,13 @@ class RunContext:
         fact: returns a fact's value by its name; None: there is none.
         facts: returns all.
         setting: returns a setting by its name; raises PuppetError for one that may not be read.
+        file: returns the bytes of a file by its source; None: there is none.
     """
 
     fact: Callable[[str], Any]
     facts: Callable[[], Mapping[str, Any]]
     setting: Callable[[str], Any]
+    file: Callable[[str], bytes | None] = no_file
 
 
 @dataclass(slots=True)
@@ -236,6 +239,9 @@ class RubyProcess:
 
     def _on_setting(self, name: str) -> Any:
         return self.run.setting(name)
+
+    def _on_file_content(self, source: str) -> bytes | None:
+        return self.run.file(source)
 
     def _on_catalog_version(self) -> Any:
         return self.catalog.version if self.catalog is not None else None

@@ -85,7 +85,8 @@ class LocalRun:
         Raises:
             PuppetError: the catalog cannot be applied at all; nothing was changed.
         """
-        plugins = await asyncio.to_thread(plugins_for, catalog, self.libs, self.log, RubyNeeds.of(self.settings, self.facts))
+        needs = RubyNeeds.of(self.settings, self.facts, lambda: self._sources(catalog))
+        plugins = await asyncio.to_thread(plugins_for, catalog, self.libs, self.log, needs)
         resources = await asyncio.to_thread(
             resources_of,
             catalog,
@@ -128,7 +129,7 @@ class LocalRun:
                 applied = await apply_catalog(resources, replace(context, stop=stop))
         return replace(applied, completed=False) if stop() else applied
 
-    def _files(self, catalog: Catalog) -> FileContext:
+    def _sources(self, catalog: Catalog) -> SourceRouter:
         from agent.servers.websources import web_sources
 
         settings = self.settings
@@ -138,18 +139,21 @@ class LocalRun:
             matcher=lambda allow, deny, client: True,  # who may read is a question to a server, not to oneself
             filetimeout=settings.filetimeout,
         )
-        environment = catalog.environment or settings.environment
+        return SourceRouter(
+            Binding(FILE_METADATA, MetadataServer(server, digest=settings.digest_algorithm)),
+            Binding(FILE_CONTENT, ContentServer(server)),
+            environment=catalog.environment or settings.environment,
+            web=web_sources(settings),
+        )
+
+    def _files(self, catalog: Catalog) -> FileContext:
+        settings = self.settings
         return FileContext.of(
             settings,
             catalog,
             self.log,
-            sources=SourceRouter(
-                Binding(FILE_METADATA, MetadataServer(server, digest=settings.digest_algorithm)),
-                Binding(FILE_CONTENT, ContentServer(server)),
-                environment=environment,
-                web=web_sources(settings),
-            ),
-            environment=environment,
+            sources=self._sources(catalog),
+            environment=catalog.environment or settings.environment,
             digest=algorithm(settings.digest_algorithm),
             lenses=tuple(str(path) for folder in self.modulepath for path in folder.glob("*/lib/augeas/lenses")),
         )

@@ -48,7 +48,7 @@ def test_providers_are_told_with_what_they_need(puppet: Puppet) -> None:
 
 def test_values_are_told(puppet: Puppet) -> None:
     found = " ".join(sections(puppet("describe", "service").out)["Parameters"].split())
-    assert "- **ensure** Whether it runs. Valid values are `stopped`, `running`." in found
+    assert "- **ensure** Whether it runs. Valid values are `stopped` (also called `false`), `running` (also called `true`)." in found
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def test_a_type_is_described(command: Command) -> None:
     said = command("describe", "jar", "--providers")
     assert said.code == 0
     assert "\njar\n===\nA jar on a shelf: a file with pairs.\n" in said.out
-    assert "- **ensure**\n    Whether it is there. Valid values are `present`, `absent`, `sealed`." in said.out
+    assert "- **ensure**\n    Whether it is there.\n    Valid values are `present`, `absent`, `sealed` (also called `closed`)." in said.out
     assert "- **labelled**" in said.out and "Supported features: `labels`, `lids`." in said.out
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from agent.ruby.files import RubyFiles
 from agent.ruby.process import RubyProcess
 from shared.ruby import RubyChild
 from tests.support.ruby_apply import MODULES, Apply, needs_ruby
@@ -267,3 +268,33 @@ def test_a_provider_that_keeps_a_file_in_memory_loses_no_change_of_the_resource_
     assert apply(code, "--detailed-exitcodes").code == 2
     assert ledger.read_text() == "same=1\ndefault=b\nold=2\nnew=1\nalso=b\nlast=9\n"
     assert apply(code, "--detailed-exitcodes").code == 0
+
+
+@needs_ruby
+@pytest.mark.parametrize("place", ["create", "read", "validate"])
+@pytest.mark.parametrize(
+    ("source", "content"),
+    [("puppet:///modules/shelf/greeting", r'"hello \xFF\n"'), ("puppet:///modules/shelf/nothing", "nil"), ("@folder/own", '"mine"')],
+)
+def test_ruby_fetches_files_of_puppets_file_server(source: str, content: str, place: str, apply: Apply, tmp_path: Path) -> None:
+    (tmp_path / "own").write_text("mine")
+    how = f"fetch {source}".replace("@folder", str(tmp_path))
+    said = apply(f"wild {{ 'a': ensure => present, folder => '{tmp_path}', how => '{how}', at => '{place}' }}")
+    assert (said.code, said.err) == (0, "")
+    assert f"fetched {content}" in said.out and (tmp_path / "a").exists()
+
+
+@needs_ruby
+@pytest.mark.parametrize(
+    ("source", "error"),
+    [
+        ("puppet:///modules/shelf/greeting", "puppet:///modules/shelf/greeting is larger than ruby_answer allows (5 bytes)"),
+        ("gopher://host/a", "URI protocol 'gopher' is not currently supported for file serving"),
+        ("puppet://other.test/modules/a", "Files of another server cannot be fetched here: puppet://other.test/modules/a"),
+    ],
+)
+def test_a_file_that_cannot_be_fetched_fails_the_resource(source: str, error: str, apply: Apply, tmp_path: Path, monkeypatch: Any) -> None:
+    fetch = RubyFiles.__init__
+    monkeypatch.setattr(RubyFiles, "__init__", lambda self, sources, *, limit, timeout: fetch(self, sources, limit=5, timeout=timeout))
+    said = apply(f"wild {{ 'a': ensure => present, folder => '{tmp_path}', how => 'fetch {source}' }}", "--detailed-exitcodes")
+    assert said.code == 4 and error in said.err

@@ -218,6 +218,11 @@ module Puppet
       self.class.format_value_for_display(value)
     end
 
+    # Formats a message; secrets do not get into it.
+    def format(text, *values)
+      text % values.map { |value| @sensitive ? '[redacted]' : value.to_s }
+    end
+
     def fail(*args)
       raise Puppet::Error, args.last.to_s unless args.first.is_a?(Class)
 

@@ -83,7 +83,14 @@ module Puppet
 
   class << self
     def [](name)
-      Bunraku.ask('setting', name.to_s)
+      value = Bunraku.ask('setting', name.to_s)
+      (@own_settings ||= {}).fetch(name.to_sym, value)
+    end
+
+    # Sets what modules read; the agent's own setting stays.
+    def []=(name, value)
+      self[name]
+      @own_settings[name.to_sym] = value
     end
 
     def settings
@@ -196,6 +203,30 @@ module Puppet
       true
     rescue LoadError
       false
+    end
+  end
+
+  # Files of Puppet's file servers: `Puppet::FileServing::Content.indirection.find('puppet:///modules/a/b')`.
+  module FileServing
+    extend Bunraku::Lacks
+
+    # A file's bytes.
+    class Content
+      attr_reader :content
+
+      # @return [Content, nil] nil when there is no such file
+      def self.find(source, **)
+        content = Bunraku.ask('file_content', source.to_s)
+        content && new(content)
+      end
+
+      def self.indirection
+        self
+      end
+
+      def initialize(content)
+        @content = content
+      end
     end
   end
 

@@ -37,6 +37,7 @@ Puppet::Type.newtype(:wild) do
     when 'lacks' then Puppet::Network::HttpPool.http_instance('x')
     when 'setting' then Puppet[:certificate_revocation]
     when 'type error' then nil + 1
+    when /\Afetch (.+)/ then Puppet.notice("fetched #{Puppet::FileServing::Content.indirection.find($1)&.content.inspect}")
     end
   end
 
