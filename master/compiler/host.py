@@ -218,8 +218,16 @@ class LookupMethods(InstanceMethods):
 class RubyRuntime(Protocol):
     """The seam for what modules have in Ruby: ERB templates and functions."""
 
-    def erb(self, scope: Any, text: str, name: str | None, file: str | None) -> str:
-        """Return the text of a template, as `scope` sees it; without `name` it was given as text."""
+    def erb(self, scope: Any, text: str, name: str | None, file: str | None, answers: Sequence[tuple[str, Any]] = ()) -> str:
+        """
+        Return the text of a template, as `scope` sees it; without `name` it was given as text.
+
+        Args:
+            answers: what the first functions that the template calls return, by their names; they have been called already.
+        """
+
+    def has_set(self, value: Any) -> bool:
+        """Return whether a value of a variable was set by Ruby, which has an object of its own for it."""
 
     def function(self, name: str, source: Source) -> Any:
         """Return the Function of that name that a file defines."""

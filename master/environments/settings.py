@@ -31,6 +31,7 @@ def environment_settings(settings: MasterSettings) -> EnvironmentSettings:
             "data_binding_terminus": settings.data_binding_terminus,
             "storeconfigs": settings.storeconfigs,
             "storeconfigs_backend": settings.storeconfigs_backend,
+            "native_templates": settings.native_templates,
             "certname": settings.certname,
             "confdir": str(settings.confdir),
             "vardir": str(settings.vardir),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import weakref
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,7 @@ from shared.ruby import RubyChild, RubyProgram
 
 from ..compiler.callables.signatures import Parameter, Signature
 from ..compiler.catalog.resources import capitalized_type
+from ..compiler.erb.runtime.session import instance_variables
 from ..compiler.evaluation.runtime import call_method
 from ..compiler.functions.api import Closure, Context, Dispatch, Function, LegacyFunction
 from ..compiler.syntax.source import Source
@@ -69,6 +71,7 @@ class RubyHost:
         self._templates: dict[tuple[str | None, str], _Template] = {}
         self._loaded: set[int] = set()  # numbers of the templates and functions that the child has
         self._numbers = 0
+        self._answers: deque[tuple[str, Any]] = deque()  # of functions that the template has called before Ruby renders it
         self._scopes: list[Any] = []  # the scopes of the running questions, innermost last
         self._ruby_objects: dict[int, tuple[Value, int]] = {}  # by identity: values that Ruby set, and its numbers for its own objects
         self._compilation: Callable[[], Any] = lambda: None  # the one that these objects belong to, weakly
@@ -81,12 +84,13 @@ class RubyHost:
 
     # --- templates ---
 
-    def erb(self, scope: Scope, text: str, name: str | None, file: str | None) -> str:
+    def erb(self, scope: Scope, text: str, name: str | None, file: str | None, answers: Sequence[tuple[str, Any]] = ()) -> str:
         """
         Return the text that a template renders.
 
         Args:
             name: None when the template is the text given to inline_template().
+            answers: what the first functions that the template calls return; they have been called already.
 
         Raises:
             EvaluationError: rendering failed; the message has the reference's words.
@@ -95,6 +99,7 @@ class RubyHost:
         try:
             template = self._template(scope, text, file)
             self._load(scope, template.number, "template", text, file)
+            self._answers = deque(answers)
             rendered = self._ask(scope, "render", template.number, template.variables(scope))
         except _RubyError as error:
             subject = f"The template {name}" if name is not None else "The text given to inline_template()"
@@ -107,6 +112,10 @@ class RubyHost:
         if not isinstance(rendered, str):
             raise EvaluationError(NONSENSE)
         return rendered
+
+    def has_set(self, value: Any) -> bool:
+        """Return whether Ruby has an object of its own for a value of a variable."""
+        return id(value) in self._ruby_objects
 
     def _template(self, scope: Scope, text: str, file: str | None) -> _Template:
         template = self._templates.get((file, text))
@@ -294,6 +303,8 @@ class RubyHost:
                 raise EvaluationError("Ruby asked nonsense", hint=f"There is no {message['ask']}.")
             value = method(scope, *args)
             ruby_object = self._ruby_objects.get(id(value))
+            if ruby_object is None and id(value) in scope.compilation.template_values:
+                value = scope.compilation.template_values[id(value)][1]
             return {"value": {"$": "held", "id": ruby_object[1]} if ruby_object is not None else dump_value(value, self._register)}
         except PuppetError as error:
             if not child.alive:
@@ -318,7 +329,12 @@ class RubyHost:
         return Platform(facts).fact(name) if isinstance(facts, dict) else None
 
     def _on_set(self, scope: Scope, name: str, number: int, value: Value) -> None:
-        scope.set(name, value)
+        if self._answers:  # a translated template has set it
+            self._answers.popleft()
+            value = self._on_peek(scope, name)
+            scope.compilation.template_values.pop(id(value), None)
+        else:
+            scope.set(name, value)
         if isinstance(value, list | dict):
             self._ruby_objects[id(value)] = (value, number)
             self._compilation = weakref.ref(scope.compilation)
@@ -340,6 +356,9 @@ class RubyHost:
         return scope.name()
 
     def _on_call(self, scope: Scope, name: str, args: list[Value], block: Closure | None) -> Value:
+        if self._answers:
+            value: Value = self._answers.popleft()[1]
+            return value
         return scope.call_function(name, args, block)
 
     def _on_function(self, scope: Scope, name: str) -> bool:
@@ -407,14 +426,4 @@ class _Template:
         if self.names is None:
             variables = scope.variables()
             return {_NOT_WORD.sub("_", name): value for name, value in variables.items() if value is not None and not name[:1].isdecimal()}
-        values: dict[str, Value] = {}
-        renamed: dict[str, Value] | None = None  # variables whose names are no names in Ruby
-        for name in self.names:
-            value = scope.find(name)
-            if value is MISSING and "_" in name:
-                if renamed is None:
-                    renamed = {_NOT_WORD.sub("_", other): item for other, item in scope.variables().items() if _NOT_WORD.search(other)}
-                value = renamed.get(name)
-            if value is not None and value is not MISSING:
-                values[name] = value
-        return values
+        return instance_variables(scope, self.names)

@@ -12,6 +12,7 @@ from shared.regexps import Regexp
 
 from ..compiler.callables.signatures import Closure
 from ..compiler.catalog.resources import capitalized_type
+from ..compiler.erb.runtime.values import RubySymbol
 from ..compiler.types.references import ClassType, ResourceEntryType
 from ..compiler.values.core import DEFAULT, Binary, Instance, Iterator, Sensitive, Value, entries, key_of
 from ..compiler.values.puppet_type import PuppetType
@@ -54,6 +55,8 @@ def _dump_text(value: str) -> Any:
 def _dump_special(value: Value | OldApiReference, register: Callable[[Any], int]) -> Any:
     if value is DEFAULT:
         return {"$": "default"}
+    if isinstance(value, RubySymbol):  # in a value that a translated template has set
+        return {"$": "symbol", "v": value.name}
     if isinstance(value, Sensitive):
         return {"$": "sensitive", "v": dump_value(value.unwrap(), register)}
     if isinstance(value, Regexp):

@@ -86,6 +86,7 @@ module Bunraku
       when 'hash' then data['v'].to_h { |key, value| [load(key), load(value)] }
       when 'bytes' then data['v'].unpack1('m').force_encoding(Encoding::UTF_8)
       when 'default' then :default
+      when 'symbol' then data['v'].to_sym
       when 'float' then { 'nan' => Float::NAN, 'inf' => Float::INFINITY, '-inf' => -Float::INFINITY }.fetch(data['v'])
       when 'sensitive' then Puppet::Pops::Types::PSensitiveType::Sensitive.new(load(data['v']))
       when 'regexp' then Regexp.new(data['v'])

@@ -27,7 +27,7 @@ from .resource_expressions import create_resources
 from .scope import Scope
 from .scope_table import ScopeTable
 from .site_data import SiteData
-from .templates import render_epp
+from .templates import render_epp, render_erb
 
 MAX_GENERATIONS = 1000
 
@@ -45,6 +45,7 @@ class Compilation:
         definitions: look-ups of classes, defines, functions and types by name.
         scopes: the scopes that are looked up by name: top scope, the node's, those of classes.
         data: the site's data.
+        template_values: by identity, values that ERB templates have set, each with the template's own object.
         log: where log entries go.
     """
 
@@ -73,6 +74,7 @@ class Compilation:
         self.definitions = DefinitionLookup(host, loader, self.top, self.log)
         self.data = SiteData(self)
         self.pending = PendingWork()
+        self.template_values: dict[int, tuple[Value, Any]] = {}
 
     def dispose(self) -> None:
         """Break the reference cycles of a finished compilation, so that its memory is freed at once, without the garbage collector."""
@@ -256,6 +258,10 @@ class Compilation:
     ) -> Value:
         """Return the text of a template; it sees the variables of the scope `outside`."""
         return render_epp(scope, function, text, file, parameters, outside=outside)
+
+    def render_erb(self, scope: Scope, text: str, name: str | None, file: str | None) -> str:
+        """Return the text of an ERB template that a scope renders."""
+        return render_erb(scope, text, name, file)
 
     # --- what the parts of a compilation tell it ---
 

@@ -26,15 +26,17 @@ class NodeDependencies:
         variables: names of top scope; also of those that were looked for in vain.
         facts: names of facts that were read as `$facts['name']` and the like.
         everything: all variables, or all facts, may have been read.
+        special_names: the names of variables that the language cannot write were read, but not their values.
         uncacheable_reason: why the catalog would not be the same again; '' when it would.
     """
 
-    __slots__ = ("everything", "facts", "uncacheable_reason", "variables")
+    __slots__ = ("everything", "facts", "special_names", "uncacheable_reason", "variables")
 
     def __init__(self) -> None:
         self.variables: set[str] = set()
         self.facts: set[str] = set()
         self.everything = False
+        self.special_names = False
         self.uncacheable_reason = ""
 
     def note_variable(self, name: str) -> None:
@@ -54,7 +56,8 @@ class NodeDependencies:
             return repr((fixed, node.parameters, node.facts))
         parameters = [(name, (node.parameters[name],) if name in node.parameters else missing) for name in sorted(self.variables - _GIVEN)]
         facts = [(name, (node.facts[name],) if name in node.facts else missing) for name in sorted(self.facts)]
-        return repr((fixed, parameters, facts))
+        special = sorted(name for name in node.parameters if not name.isidentifier()) if self.special_names else ()
+        return repr((fixed, parameters, facts, special))
 
 
 class TopVariables(dict[str, Value]):
@@ -65,6 +68,11 @@ class TopVariables(dict[str, Value]):
     def __init__(self, dependencies: NodeDependencies) -> None:
         super().__init__()
         self.dependencies = dependencies
+
+    def special_names(self) -> list[str]:
+        """Return the names that the language cannot write, such as those of facts with a hyphen."""
+        self.dependencies.special_names = True
+        return [name for name in dict.keys(self) if not name.isidentifier()]
 
     def get(self, key: str, default: Any = None) -> Any:
         self.dependencies.note_variable(key)

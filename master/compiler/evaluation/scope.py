@@ -19,6 +19,7 @@ from ..functions.catalog_context import CatalogContext
 from ..host import NO_ARGUMENTS, LookupArguments, LookupMethods
 from ..values.core import MISSING, MaybeValue, Reporter, Strictness, Value
 from ..values.variables import BUILT_IN, RESERVED
+from .dependencies import TopVariables
 
 if TYPE_CHECKING:
     from .compilation import Compilation
@@ -181,6 +182,15 @@ class Scope:
     def global_local(self) -> Scope:
         return self.compilation.top.local()
 
+    def special_names(self) -> list[str]:
+        """Return the names of visible variables that the language cannot write; inner scopes come first."""
+        return [
+            name
+            for scope in self.chain()
+            for name in (scope.vars.special_names() if isinstance(scope.vars, TopVariables) else scope.vars)
+            if not name.isidentifier()
+        ]
+
     # --- whose it is ---
 
     @property
@@ -295,3 +305,6 @@ class Scope:
     def render_epp(self, function: str, text: str, file: str, parameters: Mapping[str, Value] | None, *, outside: CatalogContext) -> Value:
         assert isinstance(outside, Scope)
         return self.compilation.render_epp(self, function, text, file, parameters, outside)
+
+    def render_erb(self, text: str, name: str | None = None, file: str | None = None) -> str:
+        return self.compilation.render_erb(self, text, name, file)

@@ -1,11 +1,14 @@
-"""EPP templates: their text, with their parameters given."""
+"""Templates: EPP with its parameters, and ERB, as Python where it can be and by Ruby where not."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from shared.errors import EvaluationError, ParseError
+from shared.errors import EvaluationError, ParseError, Unsupported
 
+from ..erb import Doubt, RubyStop
+from ..erb.runtime.session import TemplateSession
+from ..loading.erb_templates import ErbTemplate, template_line
 from ..loading.loaded_files import Template
 from ..syntax.source import Source
 from ..types.descriptions.describe import check_parameters
@@ -54,3 +57,43 @@ def _bind_parameters(inner: Scope, template: Template, arguments: Mapping[str, V
     if problems is not None:
         raise EvaluationError(problems)
     return [values.get(parameter.name) for parameter in template.parameters]
+
+
+# --- ERB ----------------------------------------------------------------------------------------------------------
+
+
+def render_erb(scope: Scope, text: str, name: str | None, file: str | None) -> str:
+    """
+    Return the text of an ERB template.
+
+    A translated template that stops, because Ruby would raise an error or because we are not certain what Ruby does with its values, is
+    rendered by Ruby from its beginning; functions that were called are not called again.
+
+    Raises:
+        EvaluationError: rendering failed; the message has the reference's words.
+        Unsupported: only Ruby can render it, and there is none.
+    """
+    host = scope.compilation.host
+    session = TemplateSession(scope)
+    stop: RubyStop | None = None
+    template = ErbTemplate(None, "native_templates is off")
+    if host.setting("native_templates") is not False:
+        template = scope.compilation.loader.erb_templates.get(text, file)
+        if template.body is not None:
+            try:
+                return template.body(session)
+            except RubyStop as error:
+                stop = error
+    if host.ruby is not None:
+        return host.ruby.erb(scope, text, name, file, session.answers)
+    if stop is None or isinstance(stop, Doubt):
+        line, reason = (template.line, template.reason) if stop is None else (template_line(stop.__traceback__), str(stop))
+        place = f" (line {line}: {reason})" if line else ""
+        raise Unsupported(
+            f"{file or 'The text given to inline_template()'} is an ERB template, which needs Ruby{place}",
+            hint="Install Ruby on the master (the setting ruby says which one is used, and when none is), or rewrite it as EPP.",
+        ) from stop
+    if name is None:
+        raise EvaluationError(f"Failed to parse inline template: {stop}") from stop
+    line = template_line(stop.__traceback__)
+    raise EvaluationError(f"Failed to parse template {name}:\n  Filepath: {file}\n  Line: {line}\n  Detail: {stop}\n") from stop

@@ -66,3 +66,6 @@ class CatalogContext(Context, Protocol):
 
     def render_epp(self, function: str, text: str, file: str, parameters: Mapping[str, Value] | None, *, outside: CatalogContext) -> Value:
         """Return the text of a template, for `function`; it sees the variables of the scope `outside`."""
+
+    def render_erb(self, text: str, name: str | None = None, file: str | None = None) -> str:
+        """Return the text of an ERB template; without `name` and `file` it was given as text."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from shared.errors import EvaluationError, Unsupported
+from shared.errors import EvaluationError
 
 from ..values.core import Binary, Value
 from ..values.text import to_s
@@ -42,33 +42,23 @@ def inline_epp(context: CatalogContext, template: str, parameters: dict[str, Val
     return context.render_epp("inline_epp", template, "inlined-epp-text", parameters, outside=context)
 
 
-def _erb(context: CatalogContext, text: str, name: str | None = None, file: str | None = None) -> str:
-    ruby = context.compilation.host.ruby
-    if ruby is None:
-        raise Unsupported(
-            f"{file or 'The text given to inline_template()'} is an ERB template, which needs Ruby",
-            hint="Install Ruby on the master (the setting ruby says which one is used, and when none is), or rewrite it as EPP.",
-        )
-    return ruby.erb(context, text, name, file)
-
-
 @function("template", "Any files+")
 def template(context: CatalogContext, *files: Value) -> str:
-    """Return the text of ERB templates, one after the other. They are Ruby code: without Ruby they are an error."""
+    """Return the text of ERB templates, one after the other. They are Ruby code: those that cannot be translated need Ruby."""
     texts: list[str] = []
     for name in _flatten_text(files):
         file = context.compilation.host.find_file(name, "templates")
         if file is None:
             raise EvaluationError(f"Could not find template '{name}'")
         content = context.compilation.host.read_file(file).decode("utf-8", "surrogateescape")
-        texts.append(_erb(context, content, name, file))
+        texts.append(context.render_erb(content, name, file))
     return "".join(texts)
 
 
 @function("inline_template", "Any templates+")
 def inline_template(context: CatalogContext, *templates: Value) -> str:
     """Return the text of ERB templates that are given as text."""
-    return "".join([_erb(context, text) for text in _flatten_text(templates)])
+    return "".join([context.render_erb(text) for text in _flatten_text(templates)])
 
 
 @function("generate", "Any command+")

@@ -29,6 +29,7 @@ from ..types.notation.parse import parse_type
 from ..types.objects import ObjectType
 from ..types.type_sets import TypeSetType
 from ..values.puppet_type import PuppetType
+from .erb_templates import ErbTemplates
 from .file_reader import DiagnosticLog, FileReader
 from .loaded_files import AliasCode, FileDefinitions, Template, check_metaparameters, definitions_of
 
@@ -62,6 +63,7 @@ class Loader:
         self.types: dict[str, PuppetType] = {}
         self.mains: list[Body] = []
         self.templates: dict[str, tuple[Template, Unit]] = {}
+        self.erb_templates = ErbTemplates(cache)
         self.places: dict[tuple[str, str], Location] = {}
         self.unchecked: list[Definition] = []  # their parameters' types were not evaluated yet
         self._tried: set[tuple[str, str]] = set()

@@ -92,12 +92,12 @@ def program(tmp_path: Path, code: str) -> str:
 )
 def test_a_program_that_does_not_speak_as_it_should_is_ended_with_one_error(tmp_path: Path, code: str, said: str) -> None:
     with pytest.raises(CompileError, match=said):
-        compile_with("inline_template('x')", program=RubyProgram(RubySettings(program(tmp_path, code), timeout=1)))
+        compile_with("inline_template('<%= $PROGRAM_NAME %>')", program=RubyProgram(RubySettings(program(tmp_path, code), timeout=1)))
 
 
 def test_a_program_that_is_not_there_is_named_with_the_setting() -> None:
     with pytest.raises(CompileError, match="Could not start /nowhere/ruby: No such file or directory") as caught:
-        compile_with("inline_template('x')", program=RubyProgram(RubySettings("/nowhere/ruby")))
+        compile_with("inline_template('<%= $PROGRAM_NAME %>')", program=RubyProgram(RubySettings("/nowhere/ruby")))
     assert "setting ruby" in caught.value.hint
 
 

@@ -1,0 +1,24 @@
+"""What ends the translation of a template, and what ends the run of a translated one."""
+
+from __future__ import annotations
+
+
+class Refusal(Exception):
+    """A template has a construct outside of the subset; `at` is its offset in the template's text."""
+
+    def __init__(self, reason: str, at: int) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.at = at
+
+
+class RubyStop(Exception):
+    """A translated template cannot go on; where there is Ruby, it renders the template instead."""
+
+
+class Doubt(RubyStop):
+    """An operation met values for which we do not know for certain what Ruby does."""
+
+
+class RubyError(RubyStop):
+    """Ruby raises an error at this place; the message is Ruby's in most cases, and has the sense of Ruby's in all."""

@@ -1,0 +1,486 @@
+"""From the nodes of the grammar of Ruby to the checked tree of the subset, or a Refusal with its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from ..syntax.nodes import SyntaxNode
+from . import literals, methods
+from . import nodes as n
+from .calls import CallReader
+from .errors import Refusal
+from .scanner import TemplateProgram
+from .variables import Variables
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+MAX_DEPTH = 60
+"""Constructs inside constructs."""
+_SPACED = frozenset(("+", "-", "*", "/", "%", "<<", "&", "["))
+_OPERATORS = frozenset(("+", "-", "*", "/", "%", "<<", "==", "!=", "<", "<=", ">", ">=", "<=>", "=~", "!~", "&", "|"))
+_UNCHAINED = frozenset(("==", "!=", "=~", "!~", "<=>"))
+_IGNORED = frozenset(("comment", "empty_statement"))
+
+
+def named(node: Node | None) -> list[Node]:
+    """Return the parts of a node without comments."""
+    return [] if node is None else [child for child in node.named_children if child.type not in _IGNORED]
+
+
+class Reader:
+    """One template; `uses_groups` when it reads `$1` and the like."""
+
+    def __init__(self, program: TemplateProgram, size: int) -> None:
+        self.program = program
+        self.size = size
+        self.variables = Variables()
+        self.methods: dict[str, tuple[str, int]] = {}  # by name: the Python name, and the number of parameters
+        self.block_depth = 0
+        self.branch_depth = 0
+        self.in_method = False
+        self.assigned: set[str] = set()  # instance variables
+        self.tested: set[str] = set()  # instance variables whose definition is asked for
+        self.depth = 0
+        self.uses_groups = b"$" in program.octets
+        self.calls = CallReader(self)
+
+    # --- places ---
+
+    def at(self, node: Node) -> int:
+        return self.program.offset(node.start_byte)
+
+    def end(self, node: Node) -> int:
+        return max(self.program.offset(node.end_byte), self.at(node))
+
+    def place(self, node: Node) -> tuple[int, int]:
+        at = self.at(node)
+        return at, max(self.program.offset(node.end_byte), at)
+
+    def text(self, node: Node) -> str:
+        return self.program.octets[node.start_byte : node.end_byte].decode()
+
+    def error_offset(self, node: Node) -> int:
+        """Return the offset of the first thing that the grammar could not read."""
+        pending = [node]
+        while pending:
+            current = pending.pop()
+            if current.is_error or current.is_missing:
+                return self.at(current)
+            pending += reversed([child for child in current.children if child.has_error or child.is_missing])
+        return 0
+
+    def refuse(self, node: Node, reason: str = "") -> Refusal:
+        return Refusal(reason or f"{self.text(node).splitlines()[0][:60] if self.text(node) else node.type}", self.at(node))
+
+    # --- statements ---
+
+    def body(self, statements: Sequence[Node], at: int, end: int | None = None) -> n.Body:
+        read = [self.statement(node) for node in statements]
+        return n.Body(at, end if end is not None else at, tuple(read))
+
+    def part(self, node: Node | None, like: Node) -> n.Body:
+        """Return the statements of a branch or body, which may be missing."""
+        if node is None:
+            at, end = self.place(like)
+            return n.Body(at, end, ())
+        at, end = self.place(node)
+        if node.type in ("then", "else", "do", "body_statement", "block_body", "parenthesized_statements", "begin"):
+            return self.body(named(node), at, end)
+        return n.Body(at, end, (self.statement(node),))
+
+    def branch(self, node: Node | None, like: Node) -> n.Body:
+        self.branch_depth += 1
+        try:
+            return self.part(node, like)
+        finally:
+            self.branch_depth -= 1
+
+    def statement(self, node: Node) -> SyntaxNode:
+        """Return a statement or an expression."""
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise self.refuse(node, "expressions that are nested too deeply")
+        try:
+            if node.is_error or node.is_missing:
+                raise self.refuse(node, "what the grammar of Ruby does not know")
+            rule = _RULES.get(node.type)
+            if rule is None:
+                raise self.refuse(node, f"{node.type.replace('_', ' ')}: {self.text(node).splitlines()[0][:60]}")
+            return rule(self, node)
+        finally:
+            self.depth -= 1
+
+    def field(self, node: Node, name: str) -> SyntaxNode:
+        """Return the expression of the part of a node that the grammar calls `name`."""
+        return self.statement(self.node(node, name))
+
+    def node(self, node: Node, name: str) -> Node:
+        part = node.child_by_field_name(name)
+        if part is None:
+            raise self.refuse(node)
+        return part
+
+    # --- control ---
+
+    def if_(self, node: Node) -> SyntaxNode:
+        at, end = self.place(node)
+        test = self.field(node, "condition")
+        then = self.branch(node.child_by_field_name("consequence"), node)
+        alternative = node.child_by_field_name("alternative")
+        if alternative is not None and alternative.type == "elsif":
+            self.branch_depth += 1
+            otherwise = self.if_(alternative)
+            self.branch_depth -= 1
+        else:
+            otherwise = self.branch(alternative, node)
+        return n.If(at, end, test, then, otherwise, node.type == "unless")
+
+    def modifier(self, node: Node) -> SyntaxNode:
+        at, end = self.place(node)
+        then = self.branch(self.node(node, "body"), node)  # the body comes first: what it assigns is a variable in the condition
+        test = self.field(node, "condition")
+        return n.If(at, end, test, then, n.Body(end, end, ()), node.type == "unless_modifier")
+
+    def case(self, node: Node) -> SyntaxNode:
+        at, end = self.place(node)
+        value = node.child_by_field_name("value")
+        subject = self.statement(value) if value is not None else None
+        options: list[tuple[tuple[SyntaxNode, ...], SyntaxNode]] = []
+        otherwise: SyntaxNode = n.Body(end, end, ())
+        for child in named(node):
+            if child == value:
+                continue
+            if child.type == "else":
+                otherwise = self.branch(child, node)
+            elif child.type == "when":
+                patterns = tuple([self.pattern(inner) for inner in child.children_by_field_name("pattern")])
+                options.append((patterns, self.branch(child.child_by_field_name("body"), child)))
+            else:
+                raise self.refuse(child)
+        return n.Case(at, end, subject, tuple(options), otherwise)
+
+    def pattern(self, node: Node) -> SyntaxNode:
+        inner = named(node)
+        if len(inner) != 1:
+            raise self.refuse(node)
+        if inner[0].type == "constant":
+            return self.class_name(inner[0])
+        if inner[0].type == "regex" and self.uses_groups:
+            raise self.refuse(node, "a match whose groups may be read")
+        return self.statement(inner[0])
+
+    def class_name(self, node: Node) -> n.ClassName:
+        name = self.text(node)
+        if node.type != "constant" or name not in methods.CLASSES:
+            raise self.refuse(node, f"the constant {name[:40]}")
+        return n.ClassName(*self.place(node), name)
+
+    def next_(self, node: Node) -> SyntaxNode:
+        arguments = [child for part in named(node) for child in named(part)]
+        if not self.block_depth or len(arguments) > 1:
+            raise self.refuse(node)
+        at, end = self.place(node)
+        return n.RubyNext(at, end, self.statement(arguments[0]) if arguments else n.Literal(at, end, None))
+
+    def break_(self, node: Node) -> SyntaxNode:
+        if not self.block_depth or named(node):
+            raise self.refuse(node)
+        return n.RubyBreak(*self.place(node))
+
+    def parentheses(self, node: Node) -> SyntaxNode:
+        body = self.part(node, node)
+        return body.statements[0] if len(body.statements) == 1 else body
+
+    def method(self, node: Node) -> SyntaxNode:
+        """Read the definition of a method: of the template's own statements, before anything calls it."""
+        name = self.text(self.node(node, "name"))
+        if self.block_depth or self.branch_depth or self.in_method or name in self.methods or name in methods.RESERVED:
+            raise self.refuse(node, f"the definition of {name}")
+        parameters = named(node.child_by_field_name("parameters"))
+        if any(parameter.type != "identifier" for parameter in parameters):
+            raise self.refuse(node, f"the parameters of {name}")
+        scope = self.variables.enter(is_method=True)
+        self.in_method = True
+        try:
+            names = tuple([self.variables.declare_parameter(self.text(parameter)) for parameter in parameters])
+            if len(set(scope.names)) != len(parameters):
+                raise self.refuse(node)
+            body = self.part(node.child_by_field_name("body"), node)
+        finally:
+            self.in_method = False
+            self.variables.leave()
+        python_name = self.variables.unique_name(name)
+        self.methods[name] = python_name, len(parameters)
+        return n.MethodDefinition(*self.place(node), python_name, names, body, tuple(scope.own))
+
+    # --- variables ---
+
+    def identifier(self, node: Node) -> SyntaxNode:
+        name = self.text(node)
+        python_name = self.variables.find(name)
+        if python_name is not None:
+            return n.LocalVariable(*self.place(node), python_name)
+        return self.calls.own_call(node, name, ())
+
+    def instance_variable(self, node: Node) -> n.InstanceVariable:
+        name = self.text(node)[1:]
+        if not name.isascii() or name.startswith("__"):
+            raise self.refuse(node)
+        return n.InstanceVariable(*self.place(node), name)
+
+    def target(self, node: Node) -> n.InstanceVariable | n.LocalVariable:
+        if node.type == "identifier":
+            name = self.text(node)
+            if name == "scope" or name in self.methods:
+                raise self.refuse(node)
+            return n.LocalVariable(*self.place(node), self.variables.assign(name))
+        if node.type == "instance_variable":
+            variable = self.instance_variable(node)
+            self.assigned.add(variable.name)
+            if variable.name in self.tested or not self.variables.assign_instance_variable(f"i_{variable.name}"):
+                raise self.refuse(node, f"an assignment to @{variable.name}")
+            return variable
+        raise self.refuse(node, f"an assignment to {self.text(node)[:60]}")
+
+    def assignment(self, node: Node) -> SyntaxNode:
+        at, end = self.place(node)
+        left, right = self.node(node, "left"), self.node(node, "right")
+        if right.type == "right_assignment_list" or right.type.startswith("rescue"):
+            raise self.refuse(node)
+        if left.type == "element_reference":
+            receiver, *keys = [self.statement(child) for child in named(left)]
+            if len(keys) != 1:
+                raise self.refuse(left)
+            return n.RubyMethodCall(at, end, receiver, "[]=", (keys[0], self.statement(right)), None)
+        target = self.target(left)
+        return n.Assignment(at, end, target, self.statement(right))
+
+    def operator_assignment(self, node: Node) -> SyntaxNode:
+        at, end = self.place(node)
+        left, operator = self.node(node, "left"), self.text(self.node(node, "operator"))
+        if left.type == "element_reference":
+            return self._element_assignment(node, left, operator)
+        target = self.target(left)
+        value = self.field(node, "right")
+        if operator in ("||=", "&&="):
+            return n.ConditionalAssignment(at, end, target, value, operator == "&&=")
+        name = operator.removesuffix("=")
+        if name not in _OPERATORS:
+            raise self.refuse(node)
+        return n.Assignment(at, end, target, n.RubyMethodCall(at, end, target, name, (value,), None))
+
+    def _element_assignment(self, node: Node, left: Node, operator: str) -> SyntaxNode:
+        """Read `x[y] ||= value` where both can be evaluated twice."""
+        at, end = self.place(node)
+        parts = [self.statement(child) for child in named(left)]
+        simple = (n.LocalVariable, n.InstanceVariable, n.Literal, n.SymbolLiteral)
+        if operator != "||=" or len(parts) != 2 or not all(isinstance(part, simple) for part in parts):
+            raise self.refuse(node)
+        element = n.RubyMethodCall(at, end, parts[0], "[]", (parts[1],), None)
+        return n.Or(at, end, element, n.RubyMethodCall(at, end, parts[0], "[]=", (parts[1], self.field(node, "right")), None))
+
+    def global_variable(self, node: Node) -> SyntaxNode:
+        name = self.text(node)
+        if len(name) != 2 or not name[1].isdecimal() or name == "$0" or self.in_method:
+            raise self.refuse(node)
+        return n.MatchGroup(*self.place(node), int(name[1]))
+
+    # --- operators ---
+
+    def binary(self, node: Node) -> SyntaxNode:
+        at, end = self.place(node)
+        operator_node = self.node(node, "operator")
+        operator = self.text(operator_node)
+        left_node, right_node = self.node(node, "left"), self.node(node, "right")
+        self.check_spaces(left_node, operator_node, right_node)
+        if operator in _UNCHAINED and any(
+            each.type == "binary" and self.text(self.node(each, "operator")) in _UNCHAINED for each in (left_node, right_node)
+        ):
+            raise self.refuse(node, "a comparison of a comparison")
+        left = self.statement(left_node)
+        if operator in ("and", "&&", "or", "||"):
+            self.branch_depth += 1
+            right = self.statement(right_node)
+            self.branch_depth -= 1
+            return n.And(at, end, left, right) if operator in ("and", "&&") else n.Or(at, end, left, right)
+        if operator not in _OPERATORS:
+            raise self.refuse(node, f"the operator {operator}")
+        right = self.statement(right_node)
+        if operator in ("=~", "!~"):
+            match = n.MatchTest(at, end, left, right, self.uses_groups)
+            if self.uses_groups and self.in_method:
+                raise self.refuse(node, "a match whose groups may be read")
+            return match if operator == "=~" else n.RubyNot(at, end, match)
+        if operator == "!=":
+            return n.RubyNot(at, end, n.RubyMethodCall(at, end, left, "==", (right,), None))
+        return n.RubyMethodCall(at, end, left, operator, (right,), None)
+
+    def check_spaces(self, left: Node, operator: Node, right: Node) -> None:
+        """Refuse `a -b` and the like, which Ruby may read as a call with an argument."""
+        if operator.start_byte > left.end_byte and right.start_byte == operator.end_byte and self.text(operator) in _SPACED:
+            raise self.refuse(operator, "an operator with a space on its left side only")
+
+    def unary(self, node: Node) -> SyntaxNode:
+        at, end = self.place(node)
+        operator, operand = self.text(self.node(node, "operator")), self.node(node, "operand")
+        if operator == "defined?":
+            inner = named(operand) if operand.type == "parenthesized_statements" else [operand]
+            if len(inner) != 1 or inner[0].type != "instance_variable":
+                raise self.refuse(node)
+            name = self.instance_variable(inner[0]).name
+            self.tested.add(name)
+            if name in self.assigned:
+                raise self.refuse(node)
+            return n.Defined(at, end, name)
+        if operator in ("!", "not"):
+            return n.RubyNot(at, end, self.statement(operand))
+        if operator == "-" and operand.type in ("integer", "float"):
+            literal = self.statement(operand)
+            assert isinstance(literal, n.Literal) and isinstance(literal.value, int | float)
+            return n.Literal(at, end, -literal.value)
+        raise self.refuse(node)
+
+    # --- literals ---
+
+    def simple(self, node: Node) -> SyntaxNode:
+        return n.Literal(*self.place(node), {"nil": None, "true": True, "false": False}[node.type])
+
+    def integer(self, node: Node) -> SyntaxNode:
+        at, end = self.place(node)
+        return n.Literal(at, end, literals.integer(self.text(node), at))
+
+    def float_(self, node: Node) -> SyntaxNode:
+        at, end = self.place(node)
+        return n.Literal(at, end, literals.floating(self.text(node), at))
+
+    def symbol(self, node: Node) -> SyntaxNode:
+        at, end = self.place(node)
+        return n.SymbolLiteral(at, end, self.text(node).removeprefix(":"))
+
+    def string(self, node: Node) -> SyntaxNode:
+        at, end = self.place(node)
+        opening = self.text(node.children[0]) if node.children else ""
+        parts = self._string_parts(node, opening)
+        if all(isinstance(part, n.Literal) for part in parts):
+            return n.Literal(at, end, "".join([str(part.value) for part in parts if isinstance(part, n.Literal)]))
+        return n.Interpolation(at, end, tuple(parts))
+
+    def _string_parts(self, node: Node, opening: str) -> list[SyntaxNode]:
+        parts: list[SyntaxNode] = []
+        raw = opening == "'" or opening.startswith(("%q", "%w", "%i"))
+        for child in named(node):
+            at, end = self.place(child)
+            text = self.text(child)
+            if "\r" in text:
+                raise self.refuse(child, "a line end of Windows in a string")
+            if child.type == "string_content":
+                if not raw and ("#@" in text or "#$" in text or "\\" in text):
+                    raise self.refuse(child)
+                parts.append(n.Literal(at, end, literals.single_quoted(text, opening, at) if raw else text))
+            elif child.type == "escape_sequence":
+                parts.append(n.Literal(at, end, literals.single_quoted(text, opening, at) if raw else literals.escape(text, at)))
+            elif child.type == "interpolation" and not raw:
+                parts.append(self.body(named(child), at, end))
+            else:
+                raise self.refuse(child)
+        return parts
+
+    def chained_string(self, node: Node) -> SyntaxNode:
+        parts: list[SyntaxNode] = []
+        for child in named(node):
+            string = self.statement(child)
+            parts += string.parts if isinstance(string, n.Interpolation) else [string]
+        return n.Interpolation(*self.place(node), tuple(parts))
+
+    def word_array(self, node: Node) -> SyntaxNode:
+        opening = self.text(node.children[0])
+        if opening[:2] != "%w":
+            raise self.refuse(node)
+        items: list[SyntaxNode] = []
+        for child in named(node):
+            at, end = self.place(child)
+            items.append(n.Literal(at, end, literals.single_quoted(self.text(child), opening, at)))
+        return n.RubyArrayLiteral(*self.place(node), tuple(items))
+
+    def array(self, node: Node) -> SyntaxNode:
+        return n.RubyArrayLiteral(*self.place(node), tuple([self.statement(child) for child in named(node)]))
+
+    def hash_(self, node: Node) -> SyntaxNode:
+        pairs: list[tuple[SyntaxNode, SyntaxNode]] = []
+        for child in named(node):
+            if child.type != "pair":
+                raise self.refuse(child)
+            key = self.node(child, "key")
+            if key.type == "hash_key_symbol":
+                at, end = self.place(key)
+                key_value: SyntaxNode = n.SymbolLiteral(at, end, self.text(key))
+            else:
+                if self.octet_behind(key) == b":":
+                    raise self.refuse(key)
+                key_value = self.statement(key)
+            pairs.append((key_value, self.field(child, "value")))
+        return n.RubyHashLiteral(*self.place(node), tuple(pairs), tuple([part for pair in pairs for part in pair]))
+
+    def octet_behind(self, node: Node) -> bytes:
+        return self.program.octets[node.end_byte : node.end_byte + 1]
+
+    def range_(self, node: Node) -> SyntaxNode:
+        return n.RangeLiteral(
+            *self.place(node), self.field(node, "begin"), self.field(node, "end"), self.text(self.node(node, "operator")) == "..."
+        )
+
+    def regexp(self, node: Node) -> SyntaxNode:
+        at, end = self.place(node)
+        inner = node.children[1:-1]
+        if any(child.type not in ("string_content", "escape_sequence") for child in inner) or self.text(node.children[0]) not in (
+            "/",
+            "%r{",
+        ):
+            raise self.refuse(node, "a regular expression with expressions in it")
+        source = "".join([self.text(child) for child in inner])
+        return n.RubyRegexpLiteral(at, end, literals.regexp(source, self.text(node.children[-1]), at))
+
+    def call(self, node: Node) -> SyntaxNode:
+        return self.calls.call(node)
+
+    def element(self, node: Node) -> SyntaxNode:
+        return self.calls.element(node)
+
+
+_RULES: dict[str, Callable[[Reader, Node], SyntaxNode]] = {
+    "array": Reader.array,
+    "assignment": Reader.assignment,
+    "begin": Reader.parentheses,
+    "binary": Reader.binary,
+    "break": Reader.break_,
+    "call": Reader.call,
+    "case": Reader.case,
+    "chained_string": Reader.chained_string,
+    "conditional": Reader.if_,
+    "element_reference": Reader.element,
+    "false": Reader.simple,
+    "float": Reader.float_,
+    "global_variable": Reader.global_variable,
+    "hash": Reader.hash_,
+    "identifier": Reader.identifier,
+    "if": Reader.if_,
+    "if_modifier": Reader.modifier,
+    "instance_variable": Reader.instance_variable,
+    "integer": Reader.integer,
+    "method": Reader.method,
+    "next": Reader.next_,
+    "nil": Reader.simple,
+    "operator_assignment": Reader.operator_assignment,
+    "parenthesized_statements": Reader.parentheses,
+    "range": Reader.range_,
+    "regex": Reader.regexp,
+    "simple_symbol": Reader.symbol,
+    "string": Reader.string,
+    "string_array": Reader.word_array,
+    "true": Reader.simple,
+    "unary": Reader.unary,
+    "unless": Reader.if_,
+    "unless_modifier": Reader.modifier,
+}

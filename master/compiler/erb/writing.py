@@ -1,0 +1,409 @@
+"""From the tree of a template to Python, by the same writer as manifests: one rule for each construct."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from types import CodeType
+
+from ..codegen.frames import Frame, children
+from ..codegen.writer import LOAD, STORE, Effect, Rule, Writer, constant_of, load
+from ..syntax.nodes import SyntaxNode
+from ..syntax.source import Source
+from . import blocks, conditions, methods
+from . import nodes as n
+from .conditions import again
+from .errors import Refusal
+
+SESSION = "session"
+_ASSIGNING = (n.Assignment, n.ConditionalAssignment, n.MatchTest, n.MatchData, n.OwnCall, n.Block)
+
+
+class TemplateWriter(Writer):
+    """
+    Writes one template.
+
+    Attributes:
+        loops: for each block around the current place, whether it is a "loop" of Python or a "block", a function.
+        mutates: whether the template changes values; then it gets copies of those of the scope.
+    """
+
+    def __init__(self, source: Source, tree: n.Body) -> None:
+        super().__init__(source, RULES, EFFECTS)
+        self.loops: list[str] = []
+        self.mutates = _mutates(tree)
+
+    def operands(self, parts: Sequence[SyntaxNode]) -> list[ast.expr]:
+        """Return the values of `parts`, evaluated left to right; a variable is read in its turn even if a later operand assigns it."""
+        if not any(isinstance(node, _ASSIGNING) for part in parts[1:] for node in _walk(part)):
+            return super().operands(parts)
+        values: list[ast.expr] = []
+        for part in parts:
+            value = self.value(part)
+            if not isinstance(value, ast.Constant):
+                name = self.new_name("t")
+                self.emit(ast.Assign([ast.Name(name, STORE)], value), part)
+                value = self.at(part, load(name))
+            values.append(value)
+        return values
+
+
+def template_code(tree: n.Body, source: Source, own: tuple[str, ...]) -> CodeType:
+    """
+    Return the code of a template: it sets `_body`, which takes the session of one rendering and returns the text.
+
+    Args:
+        own: the Python names of the template's own variables.
+    Raises:
+        Refusal: a construct that stands where it cannot be translated.
+    """
+    writer = TemplateWriter(source, tree)
+    frame = Frame("template", scope=SESSION)
+    with writer.within(frame):
+        _begin(writer, tree, own)
+        writer.effect(tree)
+        text = ast.Call(ast.Attribute(constant_of(""), "join", LOAD), [load("out")], [])
+        writer.emit(ast.Return(writer.runtime_call("_finish", text)), tree)
+    writer.module.append(writer.function("template", [SESSION], frame, tree))
+    assign: ast.stmt = ast.Assign([ast.Name("_body", STORE)], load("template"))
+    writer.set_place(assign, tree)
+    writer.module.append(assign)
+    return compile(ast.Module(writer.module, []), source.file or "(erb)", "exec", dont_inherit=True, optimize=0)
+
+
+def _begin(writer: TemplateWriter, tree: n.Body, own: tuple[str, ...]) -> None:
+    """Write what a template begins with: the list of its text, the instance variables, and its own variables."""
+    names = list(dict.fromkeys([node.name for node in _walk(tree) if isinstance(node, n.InstanceVariable | n.Defined)]))
+    writer.emit(ast.Assign([ast.Name("out", STORE)], ast.List([], LOAD)), tree)
+    writer.emit(ast.Assign([ast.Name("put", STORE)], ast.Attribute(load("out"), "append", LOAD)), tree)
+    if names:
+        values = writer.scope_call("read", constant_of(tuple(names)), constant_of(writer.mutates))
+        writer.emit(ast.Assign([ast.Tuple([ast.Name(f"i_{name}", STORE) for name in names], STORE)], values), tree)
+    for name in [*own, "groups"] if any(isinstance(node, n.MatchGroup | n.MatchTest | n.MatchData) for node in _walk(tree)) else own:
+        writer.emit(ast.Assign([ast.Name(name, STORE)], constant_of(None)), tree)
+
+
+def _walk(tree: SyntaxNode) -> list[SyntaxNode]:
+    """Return all nodes of a tree."""
+    nodes = [tree]
+    for node in nodes:
+        nodes += children(node)
+        if isinstance(node, n.Case):
+            for patterns, then in node.options:
+                nodes += [*patterns, then]
+    return nodes
+
+
+def _mutates(tree: n.Body) -> bool:
+    """Return whether a template changes arrays or hashes."""
+    for node in _walk(tree):
+        if isinstance(node, n.RubyMethodCall):
+            table = methods.METHODS if node.block is None else methods.BLOCK_METHODS
+            method = table.get(node.name)
+            if method is not None and method.mutates:
+                return True
+    return False
+
+
+# --- text and statements ------------------------------------------------------------------------------------------
+
+
+def _put(writer: Writer, value: ast.expr, node: SyntaxNode) -> None:
+    writer.emit(ast.Expr(ast.Call(load("put"), [value], [])), node)
+
+
+def text(writer: Writer, node: SyntaxNode) -> None:
+    assert isinstance(node, n.Text)
+    _put(writer, writer.at(node, constant_of(node.text)), node)
+
+
+def output(writer: Writer, node: SyntaxNode) -> None:
+    assert isinstance(node, n.RubyOutput)
+    _put(writer, as_text(writer, writer.value(node.value), node.value), node)
+
+
+def as_text(writer: Writer, value: ast.expr, node: SyntaxNode) -> ast.expr:
+    """Return the expression for the text of a value."""
+    if (isinstance(value, ast.Constant) and isinstance(value.value, str)) or isinstance(value, ast.JoinedStr):
+        return value
+    return writer.at(node, writer.runtime_call("_to_s", value))
+
+
+def body(writer: Writer, node: SyntaxNode) -> ast.expr:
+    assert isinstance(node, n.Body)
+    if not node.statements:
+        return writer.at(node, constant_of(None))
+    for statement in node.statements[:-1]:
+        writer.effect(statement)
+    return writer.value(node.statements[-1])
+
+
+def body_effect(writer: Writer, node: SyntaxNode) -> None:
+    assert isinstance(node, n.Body)
+    for statement in node.statements:
+        writer.effect(statement)
+
+
+def no_value(writer: Writer, node: SyntaxNode) -> ast.expr:
+    """Write a statement of the template where a value could be expected: the value is the text so far, which nobody can use."""
+    writer.effect(node)
+    return writer.at(node, writer.runtime_call("_erbout"))
+
+
+# --- literals and variables ---------------------------------------------------------------------------------------
+
+
+def literal(writer: Writer, node: SyntaxNode) -> ast.expr:
+    assert isinstance(node, n.Literal)
+    return writer.at(node, constant_of(node.value))
+
+
+def symbol(writer: Writer, node: SyntaxNode) -> ast.expr:
+    assert isinstance(node, n.SymbolLiteral)
+    return writer.constant(writer.runtime_call("_symbol", constant_of(node.name)), node)
+
+
+def regexp(writer: Writer, node: SyntaxNode) -> ast.expr:
+    assert isinstance(node, n.RubyRegexpLiteral)
+    return writer.constant(writer.runtime_call("_regexp", constant_of(node.source)), node)
+
+
+def interpolation(writer: Writer, node: SyntaxNode) -> ast.expr:
+    assert isinstance(node, n.Interpolation)
+    values = writer.operands(node.parts)
+    pieces: list[ast.expr] = []
+    for part, value in zip(node.parts, values, strict=True):
+        if isinstance(value, ast.Constant) and isinstance(value.value, str):
+            pieces.append(value)
+        else:
+            pieces.append(writer.at(part, ast.FormattedValue(as_text(writer, value, part), -1, None)))
+    return writer.at(node, ast.JoinedStr(pieces))
+
+
+def array(writer: Writer, node: SyntaxNode) -> ast.expr:
+    assert isinstance(node, n.RubyArrayLiteral)
+    return writer.at(node, ast.List(writer.operands(node.items), LOAD))
+
+
+def hash_literal(writer: Writer, node: SyntaxNode) -> ast.expr:
+    assert isinstance(node, n.RubyHashLiteral)
+    return writer.at(node, writer.runtime_call("_hash", *writer.operands(node.parts)))
+
+
+def range_literal(writer: Writer, node: SyntaxNode) -> ast.expr:
+    assert isinstance(node, n.RangeLiteral)
+    first, last = writer.operands([node.first, node.last])
+    return writer.at(node, writer.runtime_call("_range", first, last, constant_of(node.is_exclusive)))
+
+
+def variable_name(node: SyntaxNode) -> str:
+    assert isinstance(node, n.InstanceVariable | n.LocalVariable)
+    return f"i_{node.name}" if isinstance(node, n.InstanceVariable) else node.python_name
+
+
+def variable(writer: Writer, node: SyntaxNode) -> ast.expr:
+    return writer.at(node, load(variable_name(node)))
+
+
+def assignment(writer: Writer, node: SyntaxNode) -> ast.expr:
+    assignment_effect(writer, node)
+    assert isinstance(node, n.Assignment)
+    return variable(writer, node.target)
+
+
+def assignment_effect(writer: Writer, node: SyntaxNode) -> None:
+    assert isinstance(node, n.Assignment)
+    writer.emit(ast.Assign([ast.Name(variable_name(node.target), STORE)], writer.value(node.value)), node)
+
+
+def conditional_assignment_effect(writer: Writer, node: SyntaxNode) -> None:
+    assert isinstance(node, n.ConditionalAssignment)
+    test = conditions.truth_of(writer, variable(writer, node.target), node)
+    if not node.when_set:
+        test = writer.at(node, ast.UnaryOp(ast.Not(), test))
+    with writer.block() as statements:
+        writer.emit(ast.Assign([ast.Name(variable_name(node.target), STORE)], writer.value(node.value)), node)
+    writer.emit(ast.If(test, statements, []), node)
+
+
+def conditional_assignment(writer: Writer, node: SyntaxNode) -> ast.expr:
+    conditional_assignment_effect(writer, node)
+    assert isinstance(node, n.ConditionalAssignment)
+    return variable(writer, node.target)
+
+
+def defined(writer: Writer, node: SyntaxNode) -> ast.expr:
+    assert isinstance(node, n.Defined)
+    is_unset = ast.Compare(load(f"i_{node.name}"), [ast.Is()], [constant_of(None)])
+    return writer.at(node, ast.IfExp(is_unset, constant_of(None), constant_of("instance-variable")))
+
+
+# --- calls --------------------------------------------------------------------------------------------------------
+
+
+def method_call(writer: Writer, node: SyntaxNode) -> ast.expr:
+    assert isinstance(node, n.RubyMethodCall)
+    if node.is_safe:
+        return _safe_call(writer, node)
+    if node.name == "nil?" and node.block is None:
+        value = writer.value(node.receiver)
+        if isinstance(value, ast.Constant):
+            return writer.at(node, constant_of(value.value is None))
+        return writer.at(node, ast.Compare(value, [ast.Is()], [constant_of(None)]))
+    if node.block is None:
+        function = "_indexed" if node.name == "each_with_index" else methods.METHODS[node.name].function
+        return writer.at(node, writer.runtime_call(function, *writer.operands([node.receiver, *node.arguments])))
+    method = methods.BLOCK_METHODS[node.name]
+    if method.loop and node.name.startswith(("each", "times")):
+        receiver = writer.name_for(writer.value(node.receiver), node.receiver)
+        blocks.loop(writer, node, method.loop, receiver)
+        return again(receiver)
+    operands = writer.operands([node.receiver, *node.arguments])
+    operands = [writer.name_for(operand, node) for operand in operands]
+    block = blocks.block_function(writer, node.block, method.values)
+    count = constant_of(len(node.block.parameters))
+    return writer.at(node, writer.runtime_call(method.function, operands[0], block, count, *operands[1:]))
+
+
+def method_call_effect(writer: Writer, node: SyntaxNode) -> None:
+    assert isinstance(node, n.RubyMethodCall)
+    method = methods.BLOCK_METHODS.get(node.name)
+    if node.block is not None and method is not None and method.loop and not node.is_safe:
+        blocks.loop(writer, node, method.loop, writer.value(node.receiver))
+        return
+    value = method_call(writer, node)
+    if not isinstance(value, ast.Constant | ast.Name):
+        writer.emit(ast.Expr(value), node)
+
+
+def _safe_call(writer: Writer, node: n.RubyMethodCall) -> ast.expr:
+    """Write `a&.b`: nil when `a` is nil, and then no argument is evaluated."""
+    receiver = writer.name_for(writer.value(node.receiver), node.receiver)
+    result = writer.new_name("t")
+    writer.emit(ast.Assign([ast.Name(result, STORE)], constant_of(None)), node)
+    value = n.LocalVariable(node.receiver.at, node.receiver.end, receiver.id) if isinstance(receiver, ast.Name) else node.receiver
+    with writer.block() as statements:
+        call = n.RubyMethodCall(node.at, node.end, value, node.name, node.arguments, node.block)
+        writer.emit(ast.Assign([ast.Name(result, STORE)], method_call(writer, call)), node)
+    is_set = ast.Compare(again(receiver), [ast.IsNot()], [constant_of(None)])
+    writer.emit(ast.If(is_set, statements, []), node)
+    return writer.at(node, load(result))
+
+
+def class_test(writer: Writer, node: SyntaxNode) -> ast.expr:
+    assert isinstance(node, n.ClassTest)
+    return writer.at(node, writer.runtime_call("_is_a", writer.value(node.value), constant_of(node.name)))
+
+
+def conversion(writer: Writer, node: SyntaxNode) -> ast.expr:
+    assert isinstance(node, n.Conversion)
+    function = {"File.join": "_file_join", "File.basename": "_file_basename", "Regexp.escape": "_regexp_escape", "sprintf": "_format"}
+    name = function.get(node.name, f"_{node.name}")
+    return writer.at(node, writer.runtime_call(name, *writer.operands(node.arguments)))
+
+
+def match_test(writer: Writer, node: SyntaxNode) -> ast.expr:
+    assert isinstance(node, n.MatchTest)
+    left, right = writer.operands([node.left, node.right])
+    if not node.notes_groups:
+        return writer.at(node, writer.runtime_call("_match_index", left, right))
+    if writer.frame.kind != "template":
+        raise Refusal("a match whose groups may be read", node.at)
+    writer.emit(ast.Assign([ast.Name("groups", STORE)], writer.at(node, writer.runtime_call("_match_data", left, right))), node)
+    return writer.at(node, writer.runtime_call("_match_start", load("groups")))
+
+
+def match_data(writer: Writer, node: SyntaxNode) -> ast.expr:
+    assert isinstance(node, n.MatchData)
+    receiver, argument = writer.operands([node.receiver, node.argument])
+    if writer.frame.kind != "template":
+        raise Refusal("a match whose groups may be read", node.at)
+    writer.emit(ast.Assign([ast.Name("groups", STORE)], writer.at(node, writer.runtime_call("_match", receiver, argument))), node)
+    name = writer.new_name("t")
+    writer.emit(ast.Assign([ast.Name(name, STORE)], load("groups")), node)
+    return writer.at(node, load(name))
+
+
+def scope_hash(writer: Writer, node: SyntaxNode) -> ast.expr:
+    mutates: bool = writer.mutates  # type: ignore[attr-defined]
+    return writer.at(node, writer.scope_call("to_hash", constant_of(mutates)))
+
+
+def match_group(writer: Writer, node: SyntaxNode) -> ast.expr:
+    assert isinstance(node, n.MatchGroup)
+    return writer.at(node, writer.runtime_call("_group", load("groups"), constant_of(node.number)))
+
+
+def scope_variable(writer: Writer, node: SyntaxNode) -> ast.expr:
+    assert isinstance(node, n.ScopeVariable)
+    mutates: bool = writer.mutates  # type: ignore[attr-defined]
+    return writer.at(node, writer.scope_call("variable", writer.value(node.name), constant_of(mutates)))
+
+
+def scope_assignment(writer: Writer, node: SyntaxNode) -> ast.expr:
+    assert isinstance(node, n.ScopeAssignment)
+    return writer.at(node, writer.scope_call("set", *writer.operands([node.name, node.value])))
+
+
+def has_variable(writer: Writer, node: SyntaxNode) -> ast.expr:
+    assert isinstance(node, n.HasVariable)
+    return writer.at(node, writer.scope_call("has_variable", writer.value(node.name)))
+
+
+def function_call(writer: Writer, node: SyntaxNode) -> ast.expr:
+    assert isinstance(node, n.RubyFunctionCall)
+    return writer.at(node, writer.scope_call("call", constant_of(node.name), writer.value(node.arguments)))
+
+
+def raise_(writer: Writer, node: SyntaxNode) -> ast.expr:
+    assert isinstance(node, n.Raise)
+    return writer.at(node, writer.runtime_call("_raise", writer.value(node.message)))
+
+
+RULES: dict[type[SyntaxNode], Rule] = {
+    **conditions.RULES,
+    n.RubyArrayLiteral: array,
+    n.Assignment: assignment,
+    n.Body: body,
+    n.RubyBreak: blocks.jump_value,
+    n.ClassTest: class_test,
+    n.ConditionalAssignment: conditional_assignment,
+    n.Conversion: conversion,
+    n.Defined: defined,
+    n.RubyFunctionCall: function_call,
+    n.HasVariable: has_variable,
+    n.RubyHashLiteral: hash_literal,
+    n.InstanceVariable: variable,
+    n.Interpolation: interpolation,
+    n.Literal: literal,
+    n.LocalVariable: variable,
+    n.MatchData: match_data,
+    n.MatchGroup: match_group,
+    n.MatchTest: match_test,
+    n.RubyMethodCall: method_call,
+    n.MethodDefinition: no_value,
+    n.RubyNext: blocks.jump_value,
+    n.RubyOutput: no_value,
+    n.OwnCall: blocks.own_call,
+    n.Raise: raise_,
+    n.RangeLiteral: range_literal,
+    n.RubyRegexpLiteral: regexp,
+    n.ScopeAssignment: scope_assignment,
+    n.ScopeHash: scope_hash,
+    n.ScopeVariable: scope_variable,
+    n.SymbolLiteral: symbol,
+    n.Text: no_value,
+}
+
+EFFECTS: dict[type[SyntaxNode], Effect] = {
+    **conditions.EFFECTS,
+    n.Assignment: assignment_effect,
+    n.Body: body_effect,
+    n.RubyBreak: blocks.break_effect,
+    n.ConditionalAssignment: conditional_assignment_effect,
+    n.RubyMethodCall: method_call_effect,
+    n.MethodDefinition: blocks.method_definition,
+    n.RubyNext: blocks.next_effect,
+    n.RubyOutput: output,
+    n.Text: text,
+}

@@ -1,0 +1,86 @@
+"""ERB templates as Python functions, translated when they are first rendered; code and refusals are cached as those of manifests are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from ..codegen.codecache import CodeCache
+from ..codegen.units import Unit
+from ..erb import ERB_VERSION, Refusal
+from ..erb.runtime import NAMES
+from ..syntax.source import Source
+
+MARK = "__template__"
+"""The global of a template's code that is its file."""
+MAX_TEMPLATES = 5000
+"""Templates that are ready to run; a site that puts facts into the text of inline_template() has no end of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ErbTemplate:
+    """
+    A template.
+
+    Attributes:
+        body: returns the text for a session; None when the template is left to Ruby.
+        reason: why it is.
+        line: where.
+    """
+
+    body: Callable[[Any], str] | None
+    reason: str = ""
+    line: int = 0
+
+
+class ErbTemplates:
+    """The templates of one environment."""
+
+    def __init__(self, cache: CodeCache) -> None:
+        self.cache = cache
+        self._templates: dict[tuple[str | None, str], ErbTemplate] = {}
+
+    def get(self, text: str, file: str | None) -> ErbTemplate:
+        """Return the template of a text."""
+        template = self._templates.get((file, text))
+        if template is None:
+            if len(self._templates) >= MAX_TEMPLATES:
+                self._templates.clear()
+            template = self._templates[file, text] = self._read(Source(text, file or "(erb)"))
+        return template
+
+    def _read(self, source: Source) -> ErbTemplate:
+        key = self.cache.key(source.text, f"erb|{ERB_VERSION}")
+        unit = self.cache.get(key)
+        if unit is None:
+            unit = _translated(source)
+            self.cache.put(key, unit)
+        if not unit.parts:
+            _, reason, line, _, _ = unit.warnings[0]
+            return ErbTemplate(None, reason, line or 0)
+        names: dict[str, Any] = {**NAMES, "__builtins__": {}, MARK: source.file}
+        exec(unit.code(0, "body", source), names)  # noqa: S102 -- code that this compiler made of a template
+        return ErbTemplate(names["_body"])
+
+
+def _translated(source: Source) -> Unit:
+    """Return the unit of a template; that of a template which cannot be translated has no code, and the reason as a warning."""
+    # Imported here so that a process which finds its templates in the cache does not load the grammar of Ruby.
+    from ..erb.translation import translate
+
+    try:
+        return Unit([], parts={(0, "body"): translate(source)})
+    except Refusal as refusal:
+        return Unit([], warnings=(("warning", refusal.reason, source.line(refusal.at), None, False),))
+
+
+def template_line(traceback: TracebackType | None) -> int:
+    """Return the line of a template at which an exception was raised; 0 when it was not in a template."""
+    line = 0
+    while traceback is not None:
+        if MARK in traceback.tb_frame.f_globals:
+            line = traceback.tb_lineno
+        traceback = traceback.tb_next
+    return line
