@@ -122,12 +122,12 @@ BLOCK_METHODS: dict[str, BlockMethod] = {
     "collect!": BlockMethod("_collect_x", mutates=True),
     "count": BlockMethod("_count_block"),
     "detect": BlockMethod("_detect"),
-    "each": BlockMethod("_each_block", loop="_each"),
-    "each_index": BlockMethod("_each_index_block", loop="_each_index"),
-    "each_key": BlockMethod("_each_key_block", loop="_each_key"),
-    "each_pair": BlockMethod("_each_block", loop="_each_pair"),
-    "each_value": BlockMethod("_each_value_block", loop="_each_value"),
-    "each_with_index": BlockMethod("_each_with_index_block", values=2, loop="_each_with_index"),
+    "each": BlockMethod("", loop="_each"),
+    "each_index": BlockMethod("", loop="_each_index"),
+    "each_key": BlockMethod("", loop="_each_key"),
+    "each_pair": BlockMethod("", loop="_each_pair"),
+    "each_value": BlockMethod("", loop="_each_value"),
+    "each_with_index": BlockMethod("", values=2, loop="_each_with_index"),
     "each_with_object": BlockMethod("_each_with_object", values=2, least=1, most=1),
     "find": BlockMethod("_find"),
     "flat_map": BlockMethod("_flat_map"),
@@ -144,7 +144,7 @@ BLOCK_METHODS: dict[str, BlockMethod] = {
     "sort": BlockMethod("_sort_block", values=2),
     "sort_by": BlockMethod("_sort_by"),
     "sum": BlockMethod("_sum_block"),
-    "times": BlockMethod("_times_block", loop="_times"),
+    "times": BlockMethod("", loop="_times"),
 }
 
 WITH_INDEX = {("map", "with_index"), ("map", "each_with_index"), ("collect", "with_index"), ("each", "with_index")}

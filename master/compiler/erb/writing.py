@@ -279,9 +279,13 @@ def method_call_effect(writer: Writer, node: SyntaxNode) -> None:
 def _safe_call(writer: Writer, node: n.RubyMethodCall) -> ast.expr:
     """Write `a&.b`: nil when `a` is nil, and then no argument is evaluated."""
     receiver = writer.name_for(writer.value(node.receiver), node.receiver)
+    if isinstance(receiver, ast.Constant):
+        plain = n.RubyMethodCall(node.at, node.end, node.receiver, node.name, node.arguments, node.block)
+        return writer.at(node, constant_of(None)) if receiver.value is None else method_call(writer, plain)
     result = writer.new_name("t")
     writer.emit(ast.Assign([ast.Name(result, STORE)], constant_of(None)), node)
-    value = n.LocalVariable(node.receiver.at, node.receiver.end, receiver.id) if isinstance(receiver, ast.Name) else node.receiver
+    assert isinstance(receiver, ast.Name)
+    value = n.LocalVariable(node.receiver.at, node.receiver.end, receiver.id)
     with writer.block() as statements:
         call = n.RubyMethodCall(node.at, node.end, value, node.name, node.arguments, node.block)
         writer.emit(ast.Assign([ast.Name(result, STORE)], method_call(writer, call)), node)

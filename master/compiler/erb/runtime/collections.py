@@ -166,8 +166,10 @@ def _element_of_sequence(value: Value, index: Value, size: Value) -> Value:
             raise RubyError(f"no implicit conversion {f'of {what} into' if what else 'from nil to'} {'Integer' if what else 'integer'}")
         raise Doubt("the argument of []")
     if size is not None:
-        if size.__class__ is not int or index < 0 or size < 0 or index > len(value):
-            raise Doubt("the arguments of []")
+        if index < 0:
+            index += len(value)
+        if index < 0 or size < 0 or index > len(value):
+            return None
         return value[index : index + size]
     return value[index] if -len(value) <= index < len(value) else None
 

@@ -17,7 +17,7 @@ LACKING: dict[str, frozenset[str]] = {
             "each_with_index each_with_object empty? end_with? fetch filter find first flat_map flatten flatten! gsub "
             "has_key? has_value? include? index inject invert is_a join key? keys last length lines ljust lstrip map map! "
             "match match? max member? merge merge! min none? partition push reduce reject reverse rjust rstrip scan select "
-            "size slice sort sort! sort_by split start_with? store strip sub sum swapcase take times to_a to_h to_hash "
+            "size sort sort! sort_by split start_with? store strip sub sum swapcase take times to_a to_h to_hash "
             "to_sym tr transpose uniq uniq! unshift upcase update value? values values_at zip | "
         ),
         "Hash": (
@@ -32,7 +32,7 @@ LACKING: dict[str, frozenset[str]] = {
             "each_with_index each_with_object empty? end_with? fetch filter find first flat_map flatten flatten! gsub "
             "has_key? has_value? include? index inject invert is_a join key? keys last length lines ljust lstrip map map! "
             "match match? max member? merge merge! min none? partition push reduce reject reverse rjust rstrip scan select "
-            "slice sort sort! sort_by split start_with? store strip sub sum swapcase take to_a to_h to_hash to_sym tr "
+            "sort sort! sort_by split start_with? store strip sub sum swapcase take to_a to_h to_hash to_sym tr "
             "transpose uniq uniq! unshift upcase update value? values values_at zip "
         ),
         "String": (
@@ -55,12 +55,12 @@ LACKING: dict[str, frozenset[str]] = {
             "& * + - / < << <= > >= [] []= abs capitalize center chars chomp chop collect! compact! concat delete "
             "delete_prefix delete_suffix dig downcase each_index each_key each_pair each_value empty? end_with? fetch "
             "flatten flatten! gsub has_key? has_value? index invert is_a join key? keys length lines ljust lstrip map! "
-            "match match? merge merge! push reverse rjust round rstrip scan slice sort! split start_with? store strip sub "
+            "match match? merge merge! push reverse rjust round rstrip scan sort! split start_with? store strip sub "
             "swapcase times to_f to_hash to_i to_sym tr transpose uniq! unshift upcase update value? values values_at | "
         ),
     }.items()
 }
 """By the name of the class; nil, true and false have next to none."""
 
-OF_NIL = frozenset(("&", "<=>", "==", "dup", "eql?", "inspect", "nil?", "to_a", "to_f", "to_h", "to_i", "to_s"))
-OF_BOOLEANS = frozenset(("&", "<=>", "==", "dup", "eql?", "inspect", "nil?", "to_s"))
+OF_NIL = frozenset(("&", "|", "<=>", "==", "dup", "eql?", "inspect", "nil?", "to_a", "to_f", "to_h", "to_i", "to_s"))
+OF_BOOLEANS = frozenset(("&", "|", "<=>", "==", "dup", "eql?", "inspect", "nil?", "to_s"))
