@@ -46,6 +46,8 @@ from master.module_types.registry import RubyTypeCache
 from master.ruby import RubyProgram, RubySettings
 from shared.errors import PuppetError
 
+from .templates import refused_templates, section
+
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 MODULES = Path("/usr/share/puppet/modules")
@@ -99,9 +101,12 @@ class Remembered:
         self._ruby = ruby
         self.asked: dict[str, None] = {}
 
-    def erb(self, scope: Any, text: str, name: str | None, file: str | None) -> str:
+    def erb(self, scope: Any, text: str, name: str | None, file: str | None, answers: Sequence[tuple[str, Any]] = ()) -> str:
         self.asked[name or "inline_template"] = None
-        return str(self._ruby.erb(scope, text, name, file))
+        return str(self._ruby.erb(scope, text, name, file, answers))
+
+    def has_set(self, value: Any) -> bool:
+        return bool(self._ruby.has_set(value))
 
     def function(self, name: str, source: Source) -> Any:
         self.asked[f"{name}()"] = None
@@ -322,8 +327,10 @@ def document(results: Sequence[Result], parse_line: str, dump_line: str) -> str:
         f"- {dump_line}",
         f"- {len(results)} modules: {', '.join(f'{number} {state}' for state, number in states.most_common())}",
         "",
-        f"Templates (ERB) and functions in Ruby are run by the `ruby` of the host; {without} of those that are identical take none.",
+        f"Functions in Ruby, and the ERB templates listed below, are run by the `ruby` of the host; {without} of those that are identical",
+        "take none.",
         "",
+        *section(*refused_templates(MODULES)),
         "## Modules",
         "",
         "| module | result | why | in Ruby |",
