@@ -7,7 +7,8 @@ PYTEST := $(BIN)/python -m pytest -q
 WORKERS ?= auto
 PARALLEL := -n $(WORKERS) --dist loadfile
 
-.PHONY: help demo compose-demo compose-base test check lint types types-page unit e2e interop interop-server peers clients image debian-modules modules openapi lock audit \
+.PHONY: help demo compose-demo compose-base test check lint types types-page unit e2e interop interop-server peers clients image debian-modules modules twins \
+  twins-image openapi lock audit \
   sbom bench chart fleet soak fuzz wheel deb package-image test-packages clean
 
 help:
@@ -24,6 +25,8 @@ help:
 	@echo "make types-page  writes docs/types.md anew, from the declarations of types and providers"
 	@echo "make debian-modules  Debian's modules in a folder, whose types in Ruby interop tests load"
 	@echo "make modules compiles a use of every module of Debian, here and with Debian's puppet (root)"
+	@echo "make twins   applies uses of modules to two booted Debians, by Debian's puppet and by ours, and compares them (root); TWINS=\"mysql apt\""
+	@echo "make twins-image  what these boot from, with the packages that they install"
 	@echo "make interop-server  our agent against Debian's puppetserver where it is installed, and 8.7 where make peers put it"
 	@echo "make openapi writes docs/api/*.yaml anew, from what routes"
 	@echo "make lock    pins what a release and its wheel need, with hashes: requirements/"
@@ -108,6 +111,16 @@ debian-modules:
 
 modules: $(VENV)/.installed
 	@$(BIN)/python -m tests.modules.run --install
+
+# Tests look for it at this place; keep the two equal.
+TWINS_IMAGE ?= $(or $(BUNRAKU_TWINS_IMAGE),/var/tmp/bunraku-twins-image)
+twins-image: $(TWINS_IMAGE)/srv/twins/packages.txt
+$(TWINS_IMAGE)/srv/twins/packages.txt: tests/twins/packages.txt tests/twins/image.sh | $(IMAGE)/srv/more
+	sh tests/twins/image.sh $(IMAGE) $(TWINS_IMAGE) tests/twins/packages.txt
+
+# All of them, with --write: docs/modules.md tells the results once it is made anew.
+twins: $(VENV)/.installed twins-image
+	@$(BIN)/python -m tests.twins.run $(or $(TWINS),--write)
 
 interop-server: $(VENV)/.installed
 	BUNRAKU_PUPPETSERVER=yes $(PYTEST) tests/interop/test_real_server.py tests/interop/test_commands_beside_puppetserver.py \

@@ -184,6 +184,10 @@ class ResourceError(PuppetError):
     """A resource type, provider or catalog on the agent refuses."""
 
 
+class WrappedError(PuppetError):
+    """The errors that an error of a module's Ruby was made of, as the log tells them below it; only ever a cause."""
+
+
 class PeerError(PuppetError):
     """What the other side of a connection did."""
 

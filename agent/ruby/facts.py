@@ -24,7 +24,7 @@ from shared.ruby import RubyChild, RubySettings
 
 from ..facts.facter import FACTER_VERSION
 from ..facts.ruby import RubyFactRequest, RubyFactRunner
-from .needs import LOADING, environment_for_ruby
+from .environ import LOADING, environment_for_ruby
 from .process import RubyReport
 from .values import dump_value, load_value
 

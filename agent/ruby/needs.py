@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,10 @@ from shared.settings.values import setting_text
 from shared.types import builtin_types
 
 from ..facts.legacy import legacy_facts
+from ..facts.ruby import RubyFactRequest
 from ..state.runlog import RunLog
+from .environ import environment_for_ruby
+from .facts import RubyFacts, RubyFactSettings
 from .files import RubyFiles, Sources, no_file
 from .process import RubyProcess, RunContext, refuse_setting
 
@@ -34,9 +37,6 @@ READABLE = frozenset(
 """The settings that modules may read; none of them is a secret."""
 _OTHER_NAMES = {"serverport": "masterport", "libdir": "plugindest"}
 _NOT_IN_7 = frozenset({"stringify_facts"})  # settings of 3.x, which modules look for
-LOADING = ("RUBYLIB", "RUBYOPT", "GEM_HOME", "GEM_PATH", "BUNDLE_GEMFILE")
-"""Variables that make Ruby load other code."""
-_NOT_INHERITED = (*LOADING, "HOME", "USER", "LOGNAME")
 _ELSEWHERE = "/opt/puppetlabs/puppet/bin:/usr/local/bin"  # where a ruby may be, besides the system's own folders
 
 
@@ -70,7 +70,7 @@ class RubyNeeds:
         return RubyProcess(
             self.settings,
             [folder for folder in libraries if folder.is_dir()],
-            RunContext(self._fact, lambda: self.facts, self._setting, self.file),
+            RunContext(self._fact, lambda: self.facts, self._setting, self._find_out, self.file),
             log,
             builtin_types(),
             environment_for_ruby(os.environ),
@@ -80,6 +80,18 @@ class RubyNeeds:
     def _fact(self, name: str) -> Any:
         value = Platform(self.facts).fact(name)
         return legacy_facts(self.facts).get(name) if value is None else value
+
+    def _find_out(self, name: str, file: Path) -> Any:
+        known = {other: value for other, value in self.facts.items() if other != name}
+        request = RubyFactRequest([file], [file.parent], os.environ, core=known)
+        seconds = min(self.lookup.ruby_timeout, self.lookup.external_fact_timeout)
+        settings = RubyFactSettings(
+            replace(self.settings, timeout=seconds),
+            self.lookup.external_fact_output,
+            self._setting,
+            lambda type_name, _facts: self._fact(f"{type_name}_provider"),
+        )
+        return RubyFacts(settings, request).values().get(name)
 
     def _setting(self, name: str) -> Any:
         return read_setting(self.lookup, name)
@@ -102,9 +114,3 @@ def read_setting(settings: AgentSettings, name: str) -> Any:
     if isinstance(value, tuple) and not (value and isinstance(value[0], Path)):
         return list(value)
     return setting_text(value) if isinstance(value, Path | tuple) else value
-
-
-def environment_for_ruby(environ: Mapping[str, str], *, without: Sequence[str] = _NOT_INHERITED) -> dict[str, str]:
-    """Return the environment of a process of Ruby: nothing in it makes Ruby load other code, and texts are UTF-8."""
-    inherited = {name: value for name, value in environ.items() if name not in without and not name.startswith("BUNDLE_")}
-    return inherited | {"LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from shared.errors import PuppetError, ResourceError, Unsupported
+from shared.errors import PuppetError, ResourceError, Unsupported, WrappedError
 from shared.models.catalog import Catalog
 from shared.ral import Ref, Type
 from shared.ral.attributes import Property
@@ -32,6 +32,7 @@ class RunContext:
 
     Attributes:
         fact: returns a fact's value by its name; None: there is none.
+        find_out: returns the value that the file of a fact in Ruby gives now; blocks.
         facts: returns all.
         setting: returns a setting by its name; raises PuppetError for one that may not be read.
         file: returns the bytes of a file by its source; None: there is none.
@@ -40,6 +41,7 @@ class RunContext:
     fact: Callable[[str], Any]
     facts: Callable[[], Mapping[str, Any]]
     setting: Callable[[str], Any]
+    find_out: Callable[[str, Path], Any]
     file: Callable[[str], bytes | None] = no_file
 
 
@@ -55,12 +57,19 @@ class RubyResource:
 
 @dataclass(slots=True)
 class RubyReport:
-    """An error that Ruby raised; `lacks` names what only Puppet's own Ruby has."""
+    """
+    An error that Ruby raised.
+
+    Attributes:
+        lacks: what it would take and only Puppet's own Ruby has.
+        wrapped: what the log says of the errors it was made of.
+    """
 
     message: str
     file: str = ""
     line: int = 0
     lacks: str = ""
+    wrapped: str = ""
 
     @classmethod
     def of(cls, data: Any) -> RubyReport:
@@ -68,7 +77,11 @@ class RubyReport:
             return cls(NONSENSE)
         line = data.get("line")
         return cls(
-            str(data.get("message") or ""), str(data.get("file") or ""), line if isinstance(line, int) else 0, str(data.get("lacks") or "")
+            str(data.get("message") or ""),
+            str(data.get("file") or ""),
+            line if isinstance(line, int) else 0,
+            str(data.get("lacks") or ""),
+            str(data.get("wrapped") or ""),
         )
 
     def error(self, subject: str) -> ResourceError:
@@ -79,7 +92,10 @@ class RubyReport:
                 f"{subject} uses {self.lacks}, which only Puppet's own Ruby has{place}",
                 hint="docs/extending.md says what modules' Ruby finds here.",
             )
-        return ResourceError(self.message)
+        error = ResourceError(self.message)
+        if self.wrapped:
+            error.__cause__ = WrappedError(self.wrapped)
+        return error
 
 
 @dataclass(slots=True)
@@ -233,6 +249,12 @@ class RubyProcess:
 
     def _on_fact(self, name: str) -> Any:
         return self.run.fact(name)
+
+    def _on_fact_now(self, name: str) -> Any:
+        """Return the value that a fact of a module has now."""
+        files = [folder / "facter" / f"{name}.rb" for folder in self.libraries]
+        file = next((path for path in files if "/" not in name and path.is_file()), None)
+        return self.run.fact(name) if file is None else self.run.find_out(name, file)
 
     def _on_facts(self) -> Any:
         return self.run.facts()

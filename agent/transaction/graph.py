@@ -272,7 +272,8 @@ def _link_automatic(graph: Graph, resources: RalCatalog, resource: Type, note: N
             found += refs()
         for other in _resources_of(resources, found):
             source, target = (other, resource) if incoming else (resource, other)
-            if other is resource or graph.linked(source, target):
+            # What a name of a class or define would be is no type of the agent's, so that the reference knows nothing to relate to.
+            if other is resource or isinstance(other, Component) or graph.linked(source, target):
                 continue
             if graph.linked(target, source):
                 note(resource, f"Skipping automatic relationship with {other}")

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from shared.errors import PuppetError
+from shared.errors import PuppetError, WrappedError
 from shared.failpoints import failpoint
 from shared.ral import ABSENT, Property, Provider, State, Type
 from shared.ral.attributes import text_of
@@ -40,6 +40,11 @@ def failure_reason(err: BaseException) -> str:
 def failure_reason_of(resource: Type, err: BaseException) -> str:
     """Return the text of a resource's failure for `err`, without the resource's Sensitive values."""
     return resource.without_secrets(failure_reason(err))
+
+
+def wrapped_by(resource: Type, err: BaseException) -> str:
+    """Return what the log says of the errors that an error of a module's Ruby was made of; '' for any other."""
+    return resource.without_secrets(err.__cause__.message) if isinstance(err.__cause__, WrappedError) else ""
 
 
 @dataclass(slots=True)
@@ -100,7 +105,7 @@ class Harness:
             if isinstance(err, PuppetError):
                 resource.strip_secrets(err)
             hint = f"\n{err.hint}" if isinstance(err, PuppetError) and err.hint else ""
-            resource.log("err", f"Could not evaluate: {failure_reason_of(resource, err)}{hint}")
+            resource.log("err", f"Could not evaluate: {failure_reason_of(resource, err)}{wrapped_by(resource, err)}{hint}")
             status.fail(failure_reason_of(resource, err), self.now())
         finally:
             status.evaluation_time = time.perf_counter() - started
@@ -224,7 +229,7 @@ class Harness:
         else:
             is_text = declared.is_text(resource, evaluation.current.get(declared.name, ABSENT))
             should_text = declared.should_text(resource, declared.should(resource, evaluation.current, desired))
-        self.log.log("err", detail)
+        self.log.log("err", detail + wrapped_by(resource, err))
         if isinstance(err, PuppetError) and isinstance(err.__cause__, OSError):
             self.log.log("err", f"{detail}\nWrapped exception:\n{failure_reason_of(resource, err.__cause__)}")
         event.status = "failure"

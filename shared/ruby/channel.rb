@@ -102,7 +102,8 @@ module Bunraku
       file, line = place.match(/\A(.+?):(\d+)/)&.captures
       { 'class' => error.class.name.to_s, 'message' => Wire.text(error.is_a?(SystemExit) ? 'exit was called' : error.to_s),
         'file' => file && Wire.text(file), 'line' => line.to_i,
-        'origin' => error.is_a?(Origin) ? error.origin : nil, 'lacks' => error.is_a?(Lacking) ? error.what : nil }
+        'origin' => error.is_a?(Origin) ? error.origin : nil, 'lacks' => error.is_a?(Lacking) ? error.what : nil,
+        'wrapped' => Bunraku.wrapped(error) }
     end
 
     def read
@@ -124,6 +125,12 @@ module Bunraku
 
     def ask(what, *args, top: false)
       @channel.ask(what, *args, top: top)
+    end
+
+    # Returns what the log says of the errors that an error was made of.
+    def wrapped(error)
+      original = error.respond_to?(:original) ? error.original : nil
+      original.is_a?(Exception) ? "\nWrapped exception:\n#{Wire.text(original.message)}#{wrapped(original)}" : ''
     end
 
     def run(descriptor, desk)

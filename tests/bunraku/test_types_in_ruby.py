@@ -298,3 +298,50 @@ def test_a_file_that_cannot_be_fetched_fails_the_resource(source: str, error: st
     monkeypatch.setattr(RubyFiles, "__init__", lambda self, sources, *, limit, timeout: fetch(self, sources, limit=5, timeout=timeout))
     said = apply(f"wild {{ 'a': ensure => present, folder => '{tmp_path}', how => 'fetch {source}' }}", "--detailed-exitcodes")
     assert said.code == 4 and error in said.err
+
+
+@needs_ruby
+def test_a_default_of_false_sets_nothing(apply: Apply) -> None:
+    said = apply("trunk { 'a': told => 'x' } trunk { 'b': heavy => false, told => 'x' }")
+    assert "Trunk[a]/told: told changed 'heavy: nil, nil, id: nil' to 'x'" in said.out
+    assert "Trunk[b]/told: told changed 'heavy: :false, :false, id: nil' to 'x'" in said.out
+
+
+@needs_ruby
+def test_an_automatic_relationship_to_a_class_is_none(apply: Apply) -> None:
+    said = apply("class house { trunk { 'a': told => 'x' } } include house", "--debug")
+    assert (said.code, "relationship with" in said.out) == (0, False)
+
+
+@needs_ruby
+def test_an_attribute_may_be_called_id(apply: Apply) -> None:
+    assert "'heavy: nil, nil, id: \"seven\"' to 'x'" in apply("trunk { 'a': id => 'seven', told => 'x' }").out
+
+
+@needs_ruby
+def test_a_purge_removes_what_a_manifest_could_not(apply: Apply) -> None:
+    said = apply("resources { 'peg': purge => true } peg { 'second': }")
+    assert (said.code, said.err) == (0, "")
+    assert "Peg[first]/ensure: removed" in said.out
+
+
+@needs_ruby
+def test_the_log_names_the_errors_that_an_error_was_made_of(apply: Apply) -> None:
+    said = apply("trunk { 'a': lid => torn } trunk { 'b': lid => burst }")
+    place = "Could not set 'torn' on lid: it is torn (line: 1)"
+    assert said.err.splitlines() == [
+        f"Error: {place}",
+        f"Error: {place}",
+        "Wrapped exception:",
+        "it is torn",
+        f"Error: /Stage[main]/Main/Trunk[a]/lid: change from 'shut' to 'torn' failed: {place}",
+        "Error: it has burst",
+        "Wrapped exception:",
+        "by force",
+        "Error: /Stage[main]/Main/Trunk[b]/lid: change from 'shut' to 'burst' failed: it has burst",
+    ]
+
+
+@needs_ruby
+def test_a_fact_without_a_value_is_found_out_when_it_is_first_asked_for(apply: Apply, tmp_path: Path) -> None:
+    assert "told changed '[1, 1] 3' to 'x'" in apply("trunk { 'a': command => 'count', told => 'x' }").out

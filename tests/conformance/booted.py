@@ -53,7 +53,9 @@ mount -t tmpfs -o mode=755 tmpfs "$tree/run"; mount -t tmpfs -o mode=755 tmpfs "
 for each in null zero full random urandom tty; do touch "$tree/dev/$each"; mount --bind "/dev/$each" "$tree/dev/$each"; done
 mkdir "$tree/dev/pts" "$tree/dev/shm"; mount -t devpts -o newinstance,ptmxmode=0666 devpts "$tree/dev/pts"; ln -s pts/ptmx "$tree/dev/ptmx"
 for each in fd:fd stdin:fd/0 stdout:fd/1 stderr:fd/2; do ln -s "/proc/self/${each#*:}" "$tree/dev/${each%:*}"; done
-DEBIAN_FRONTEND=noninteractive chroot "$tree" dpkg --install --force-unsafe-io --recursive /srv/more/systemd
+if [ ! -x "$tree/lib/systemd/systemd" ]; then
+  DEBIAN_FRONTEND=noninteractive chroot "$tree" dpkg --install --force-unsafe-io --recursive /srv/more/systemd
+fi
 : > "$tree/etc/machine-id"
 ln -sf /lib/systemd/system/multi-user.target "$tree/etc/systemd/system/default.target"
 mkdir "$tree/old"; cd "$tree"; pivot_root . old; umount -l old; rmdir old
@@ -134,8 +136,8 @@ class Booted:
                     return child
         return 0
 
-    def run(self, *argv: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-        """A command on the machine, its errors among its output."""
+    def run(self, *argv: str, env: Mapping[str, str] | None = None, seconds: float = SECONDS) -> subprocess.CompletedProcess[str]:
+        """A command on the machine, its errors among its output; it may take `seconds`."""
         spaces = ["--mount", "--pid", "--uts", "--ipc", "--net", "--cgroup", "--root", "--wd"]
         return subprocess.run(
             ["nsenter", f"--target={self._init}", *spaces, "--", *argv],
@@ -145,7 +147,7 @@ class Booted:
             stderr=subprocess.STDOUT,
             encoding="utf-8",
             errors="replace",
-            timeout=SECONDS,
+            timeout=seconds,
             check=False,
         )
 

@@ -73,6 +73,32 @@ line { 'a': audit => value }
 LINES = "a = 1\n# note\nb=2\n"
 HEAPS = "---\nold:\n  :size: 1\n  :colour: red\nolder:\n  :size: 2\n"
 
+TRUNKS = """
+class house { trunk { 'inside': told => 'x' } }
+include house
+trunk { 'heavy': heavy => true, told => 'x' }
+trunk { 'light': heavy => false, told => 'x' }
+trunk { 'piped': command => ['echo one | tr o O'], told => 'x' }
+trunk { 'counted': command => 'count', told => 'x' }
+trunk { 'numbered': id => 'seven', told => 'x' }
+trunk { 'torn': lid => torn }
+trunk { 'burst': lid => burst }
+trunk { 'without': lid => burst, command => 'no lid' }
+"""
+
+PEGS = """
+resources { 'peg': purge => true }
+peg { 'second': ensure => present }
+"""
+
+ERRANDS = """
+trunk { 'list': user => 'nobody', command => ['sh', '-c', 'id; id -ru; pwd'], told => 'x', folder => '/root' }
+trunk { 'text': user => 'nobody', command => 'HERE=1 env | grep HERE; id -ru', told => 'x' }
+trunk { 'failing': user => 'nobody', command => 'exit 3', told => 'x' }
+trunk { 'nobody': user => 'no-such-user', command => 'id', told => 'x' }
+trunk { 'own': command => 'id -ru', told => 'x' }
+"""
+
 
 def applied(program: list[str], manifest: str, root: Path, *options: str) -> str:
     """What a program prints and leaves behind when it applies a manifest twice."""
@@ -111,8 +137,8 @@ def applied(program: list[str], manifest: str, root: Path, *options: str) -> str
 
 @pytest.mark.parametrize(
     ("manifest", "options"),
-    [(VALUES + LISTS, ()), (VALUES + LISTS, ("--noop",)), (PURGE, ()), (META, ()), (META, ("--tags", "only"))],
-    ids=["applied", "in noop", "purged", "audited and the like", "by tag"],
+    [(VALUES + LISTS, ()), (VALUES + LISTS, ("--noop",)), (PURGE, ()), (META, ()), (META, ("--tags", "only")), (TRUNKS, ()), (PEGS, ())],
+    ids=["applied", "in noop", "purged", "audited and the like", "by tag", "trunks", "purged beyond a check"],
 )
 def test_both_say_and_do_the_same(manifest: str, options: tuple[str, ...], tmp_path: Path) -> None:
     ours = applied([sys.executable, "-m", "bunraku"], manifest, tmp_path / "ours", *options)
@@ -130,6 +156,13 @@ def test_other_versions_of_ruby_do_the_same(release: Release, tmp_path: Path) ->
     other = applied(program, VALUES + LISTS, tmp_path / "other", "--ruby", str(wrapper))
     assert "Jar[b]/ensure" in other
     assert other == applied(program, VALUES + LISTS, tmp_path / "own")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_commands_as_another_user_have_its_rights_for_good(tmp_path: Path) -> None:
+    ours = applied([sys.executable, "-m", "bunraku"], ERRANDS, tmp_path / "ours")
+    assert ours.count("uid=65534(nobody)") == 2
+    assert ours == applied(["puppet"], ERRANDS, tmp_path / "theirs")
 
 
 RESOURCES = [

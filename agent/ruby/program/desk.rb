@@ -203,6 +203,7 @@ module Bunraku
       return declared.instances.map { |each| [each.name.to_s, state_of(all_of(each))] }.to_h if lists?(declared)
 
       found = declared.provider(provider).instances
+      found.each { |each| (@listed ||= {})[[declared.name, each.name.to_s]] = each }
       found.map { |each| [each.name.to_s, state_of(all_of(declared.new(name: each.name, provider: each)))] }.to_h
     end
 
@@ -222,7 +223,7 @@ module Bunraku
       file, line = place.match(/\A(.+?):(\d+)/)&.captures
       lacks = error.is_a?(Lacking) ? error.what : nil
       { 'class' => error.class.name.to_s, 'message' => Wire.text(error.is_a?(SystemExit) ? 'exit was called' : error.to_s),
-        'file' => file && Wire.text(file), 'line' => line.to_i, 'lacks' => lacks }
+        'file' => file && Wire.text(file), 'line' => line.to_i, 'lacks' => lacks, 'wrapped' => Bunraku.wrapped(error) }
     end
 
     # --- declarations
@@ -276,11 +277,18 @@ module Bunraku
 
     def resource_from(data)
       type = Puppet::Type.type(data['type']) or raise Puppet::Error, "Could not find type #{data['type']}"
-      given = Puppet::Resource.new(type, data['title'], parameters: data['parameters'])
+      purging = data['purging'] && !type.respond_to?(:type_definition)
+      parameters = data['parameters'].reject { |name, _| purging && name == 'ensure' }
+      listed = purging ? (@listed || {})[[type.name, data['title']]] : nil
+      parameters['provider'] = listed if listed # it knows what it found
+      given = Puppet::Resource.new(type, data['title'], parameters: parameters)
       given.bunraku_id, given.file, given.line, given.purging = data.values_at('id', 'file', 'line', 'purging')
       given.sensitive_parameters = data['sensitive'].map(&:to_sym)
       given.tag(*data['tags'])
-      register(type.new(given), data['id'])
+      resource = register(type.new(given), data['id'])
+      # What was found on the system may be removed though a manifest could not say so.
+      resource[:ensure] = data['parameters']['ensure'] if purging && data['parameters'].key?('ensure')
+      resource
     end
 
     def register(resource, id)

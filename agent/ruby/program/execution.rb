@@ -69,9 +69,9 @@ module Puppet
       def run(command, options)
         Tempfile.create('puppet') do |file|
           words = command.is_a?(Array) ? command.flatten.map(&:to_s) : command.to_s
-          # A word alone is no command line for a shell, only when it came as a string.
-          words = [[words.first, words.first], *words.drop(1)] if words.is_a?(Array)
-          pid = account(options) { spawn(environment(options), *words, **redirections(options, file)) }
+          # Words are no command line for a shell, but a single one is, in a list too.
+          words = words.length > 1 ? [[words.first, words.first], *words.drop(1)] : words.first if words.is_a?(Array)
+          pid = start(words, options, file)
           _, status = Process.wait2(pid)
           file.rewind
           output = file.read.force_encoding(Encoding.default_external)
@@ -81,10 +81,28 @@ module Puppet
       end
       private_class_method :run
 
-      def account(options, &block)
-        options[:uid] || options[:gid] ? SUIDManager.asuser(options[:uid], options[:gid], &block) : yield
+      def start(words, options, file)
+        environment = environment(options)
+        redirections = redirections(options, file)
+        return spawn(environment, *words, **redirections) unless Process.euid.zero? && (options[:uid] || options[:gid])
+
+        start_as(options, file) { exec(environment, *words, **redirections.reject { |name, _| name == :chdir }) }
       end
-      private_class_method :account
+      private_class_method :start
+
+      # Starts a program whose real account is another one: a shell gives up what only the effective account allows.
+      def start_as(options, file)
+        fork do
+          Dir.chdir(options[:cwd]) if options[:cwd] # which the account may not be allowed to
+          SUIDManager.change_privileges(options[:uid], options[:gid], true)
+          yield
+        rescue StandardError => e
+          file.syswrite("Error: Could not execute posix command: #{e.message}\n") if options[:combine]
+        ensure
+          exit!(1)
+        end
+      end
+      private_class_method :start_as
 
       def environment(options)
         locale = options[:override_locale] ? LOCALE : {}

@@ -9,8 +9,15 @@ module Facter
 
   module_function
 
+  # Returns the value of a fact. One of a module that had none is found out once more, when it is first asked for: a package may
+  # have been installed since.
   def value(name)
-    Bunraku.desk.fact(name.to_s)
+    name = name.to_s
+    found = Bunraku.desk.fact(name)
+    return found unless found.nil? && Bunraku.desk.library?("facter/#{name}")
+
+    @late ||= {}
+    @late.key?(name) ? @late[name] : @late[name] = Bunraku.ask('fact_now', name)
   end
 
   # Returns a fact; one that a module declares is there even where it has no value.

@@ -192,7 +192,9 @@ module Puppet
     rescue StandardError => e
       raise e if e.is_a?(Bunraku::Lacking)
 
-      raise Puppet::ResourceError.new("Could not set '#{value}' on #{self.class.name}: #{e}", e)
+      error = Puppet::ResourceError.new("Could not set '#{value}' on #{self.class.name}: #{e}#{@resource.place}", e)
+      Puppet.err(error.message)
+      raise error
     end
 
     # Whether the thing exists.

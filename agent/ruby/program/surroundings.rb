@@ -2,6 +2,7 @@
 
 # What modules' Ruby finds around it without requiring it, and error messages as modules raise them.
 
+require 'English'
 require 'date'
 require 'digest'
 require 'set'

@@ -422,6 +422,12 @@ module Puppet
       complete
     end
 
+    # Returns where the manifest has it, as errors end with it; '' where that is not known.
+    def place
+      parts = [@file && "file: #{@file}", @line && "line: #{@line}"].compact
+      parts.empty? ? '' : " (#{parts.join(', ')})"
+    end
+
     # --- attributes
 
     def [](name)

@@ -230,30 +230,6 @@ module Puppet
         nil
       end
     end
-
-    # Running as another account.
-    module SUIDManager
-      module_function
-
-      def asuser(uid = nil, gid = nil)
-        return yield unless Process.euid.zero? && (uid || gid)
-
-        before = [Process.euid, Process.egid]
-        begin
-          Process::Sys.setegid(POSIX.gid(gid)) if gid
-          Process::Sys.seteuid(POSIX.uid(uid)) if uid
-          yield
-        ensure
-          Process::Sys.seteuid(before[0])
-          Process::Sys.setegid(before[1])
-        end
-      end
-
-      def run_and_capture(command, uid = nil, gid = nil)
-        output = Puppet::Util::Execution.execute(command, failonfail: false, combine: true, uid: uid, gid: gid)
-        [output, output.exitstatus]
-      end
-    end
   end
 
   # Files, as modules address them through Puppet.
