@@ -98,7 +98,7 @@ def told(report: Report) -> dict[str, Any]:
 def state(machine: Booted) -> dict[str, Any]:
     """Return what the runs have left: changed files, packages with their states, unit files, and services as they run."""
     files = machine.run(
-        "/usr/bin/python3", f"{OWN_FOLDER}/look.py", f"{OWN_FOLDER}/stamp", str(Path(sys.prefix)), str(Path(sys.base_prefix))
+        "/usr/bin/python3", f"{OWN_FOLDER}/look.py", f"{OWN_FOLDER}/stamp", str(CHECKOUT), str(Path(sys.prefix)), str(Path(sys.base_prefix))
     )
     units = machine.shell("systemctl list-unit-files --no-legend --no-pager --plain | awk '{print $1, $2}'").splitlines()
     services = "systemctl list-units --all --type=service,socket,timer --no-legend --no-pager --plain | awk '{print $1, $3, $4}'"
