@@ -15,6 +15,7 @@ from shared.models.catalog import Catalog
 from shared.ral import Ref, Type
 from shared.ral.attributes import Property
 from shared.ruby import RubyChild, RubySettings
+from shared.types.file import File
 
 from ..state.runlog import RunLog
 from .files import no_file
@@ -298,6 +299,18 @@ class RubyProcess:
     def _on_resource(self, type_name: str, title: str) -> Any:
         wanted = Ref(type_name, title)
         return next((found for found in self._on_resources() if Ref(found["type"], found["title"]) == wanted), None)
+
+    def _on_assign(self, type_name: str, title: str, attribute: str, value: Any) -> None:
+        """Set an attribute of another resource of the run, as a provider may before its turn comes."""
+        wanted = Ref(type_name, title)
+        known = (entry.resource for entry in self._resources.values() if entry.resource is not None)
+        live = next((found for found in (resource.find(wanted) for resource in known) if found is not None), None)
+        if live is None or attribute not in live.declaration.attributes:
+            raise ResourceError(f"{wanted} has no attribute {attribute} that could be set now")
+        if isinstance(live, File) and attribute == "content" and isinstance(value, str):
+            live.manage_content(value.encode("utf-8", "surrogateescape"))
+        else:
+            live.assign(attribute, value)
 
     def _on_resources(self) -> list[dict[str, Any]]:
         if self.catalog is None:

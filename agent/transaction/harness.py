@@ -43,8 +43,10 @@ def failure_reason_of(resource: Type, err: BaseException) -> str:
 
 
 def wrapped_by(resource: Type, err: BaseException) -> str:
-    """Return what the log says of the errors that an error of a module's Ruby was made of; '' for any other."""
-    return resource.without_secrets(err.__cause__.message) if isinstance(err.__cause__, WrappedError) else ""
+    """Return what the log says of the errors that an error of a module's Ruby was made of; '' for any other, and where no value was accepted."""
+    if resource.fault is not None or not isinstance(err.__cause__, WrappedError):
+        return ""
+    return resource.without_secrets(err.__cause__.message)
 
 
 @dataclass(slots=True)

@@ -79,6 +79,7 @@ include house
 trunk { 'heavy': heavy => true, told => 'x' }
 trunk { 'light': heavy => false, told => 'x' }
 trunk { 'piped': command => ['echo one | tr o O'], told => 'x' }
+trunk { 'service': command => 'service', told => 'x' }
 trunk { 'counted': command => 'count', told => 'x' }
 trunk { 'numbered': id => 'seven', told => 'x' }
 trunk { 'torn': lid => torn }

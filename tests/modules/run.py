@@ -49,6 +49,7 @@ from shared.errors import PuppetError
 from .templates import refused_templates, section
 
 HERE = Path(__file__).parent
+TWINS = HERE.parent / "twins" / "results.yaml"
 ROOT = HERE.parent.parent
 MODULES = Path("/usr/share/puppet/modules")
 NODE = "node1.example.com"
@@ -333,11 +334,17 @@ def document(results: Sequence[Result], parse_line: str, dump_line: str) -> str:
         *section(*refused_templates(MODULES)),
         "## Modules",
         "",
-        "| module | result | why | in Ruby |",
-        "|---|---|---|---|",
-        *(f"| {each.module} | {each.state} | {_why(each)} | {_ruby(each)} |" for each in results),
+        "| module | result | applied | why | in Ruby |",
+        "|---|---|---|---|---|",
+        *(f"| {each.module} | {each.state} | {_applied(each.module)} | {_why(each)} | {_ruby(each)} |" for each in results),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _applied(module: str) -> str:
+    """Return what the twins showed of a module; '' when none of their uses is of it."""
+    uses = {name: use for name, use in yaml.safe_load(TWINS.read_text()).items() if module in use["modules"]} if TWINS.exists() else {}
+    return _cell(", ".join(name if use["same"] else f"{name}: {use['differences']} differences" for name, use in uses.items()))
 
 
 def _cell(text: str) -> str:

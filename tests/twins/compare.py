@@ -12,8 +12,6 @@ from tests.twins.use import Use
 
 # What differs and is no fault, in any use; each with its reason.
 EVERYWHERE = {
-    r"^run \d: log .err .*resolving custom fact": "in our report only: the reference's begins after the catalog",
-    r"^run \d: log .notice Puppet: Compiled catalog": "the same for this line",
     r"^file (/etc|/var/lib)/puppet/": "each program keeps its own state below its own folders",
     r"^file /etc/(ssl/private|ssl/certs)/ssl-cert-snakeoil": "keys are random",
     r"^file /etc/(machine-id|resolv.conf)": "systemd writes them at each boot",

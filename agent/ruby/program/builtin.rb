@@ -70,6 +70,19 @@ module Bunraku
         [[/(.*)/m, [[key_attributes.first]]]]
       end
     end
+
+    # The type and title of a resource of the catalog, which the agent still has to evaluate.
+    attr_writer :live
+
+    def []=(name, value)
+      super
+      Bunraku.ask('assign', *@live, name.to_s, value) if @live
+    end
+
+    # The agent's choice; a service that a module's Ruby makes by itself is none of the agent's.
+    def provider
+      super || (@provider = @bunraku_id.nil? ? OwnProviders.of_the_system(self) : nil)
+    end
   end
 
   # What a change of an attribute of a type of the agent's own calls, where that is not the attribute's setter.

@@ -95,7 +95,7 @@ module Bunraku
       return own if own
 
       found = Bunraku.ask('resource', type, title)
-      found && as_data(found)
+      found && (live_resource(found) || as_data(found))
     end
 
     def catalog_resources
@@ -317,6 +317,17 @@ module Bunraku
       return data if resource.is_a?(BuiltinType)
 
       data.merge('id' => Bunraku.ask('new_id').tap { |id| register(resource, id) }, 'made' => made_answer(resource))
+    end
+
+    # Returns a resource of a type of the agent's own, whose attributes can still be changed; nil for a class, a define and the like.
+    def live_resource(data)
+      type = Puppet::Type.type(data['type'])
+      return nil unless type && type < BuiltinType
+
+      parameters = data['parameters'].map { |name, value| [name.to_sym, value] }.to_h.select { |name, _| type.validattr?(name) && name != :provider }
+      type.new(parameters.merge(title: data['title'], sensitive_parameters: [])).tap { |made| made.live = [data['type'], data['title']] }
+    rescue Puppet::Error
+      nil
     end
 
     def as_data(data)

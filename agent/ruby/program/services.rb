@@ -22,6 +22,14 @@ module Bunraku
     def with_process_table(type)
       type.provide(:base, parent: type.provider(:service)) { include ServiceProcesses }
     end
+
+    # Returns what starts and stops a service that a module's Ruby made by itself; nil for other types.
+    def of_the_system(resource)
+      type = resource.class
+      return nil unless type.name == :service
+
+      (@system ||= type.provide(:system, parent: type.provider(:service)) { include SystemServices }).new(resource)
+    end
   end
 
   # A service whose commands are the resource's, or a method's: `startcmd`, `stopcmd`, `restartcmd`, `statuscmd`.
@@ -112,6 +120,31 @@ module Bunraku
       pattern = Regexp.new(@resource[:pattern])
       line = execute('ps -ef').each_line.find { |each| pattern.match?(each) && each.split[1] != Process.pid.to_s }
       line && line.split[1]
+    end
+  end
+
+  # A service of systemd, where that runs, or else of the scripts of /etc/init.d.
+  module SystemServices
+    %w[start stop restart status].each { |verb| define_method(:"#{verb}cmd") { words(verb) } }
+
+    def start
+      run_and_forget(:start)
+    end
+
+    def stop
+      run_and_forget(:stop)
+    end
+
+    def status
+      service_command(:status, false).exitstatus.zero? ? :running : :stopped
+    end
+
+    private
+
+    def words(verb)
+      return ['service', @resource[:name], verb] unless File.directory?('/run/systemd/system')
+
+      ['systemctl', verb == 'status' ? 'is-active' : verb, '--', @resource[:name]]
     end
   end
 end
