@@ -43,7 +43,7 @@ def failure_reason_of(resource: Type, err: BaseException) -> str:
 
 
 def wrapped_by(resource: Type, err: BaseException) -> str:
-    """Return what the log says of the errors that an error of a module's Ruby was made of; '' for any other, and where no value was accepted."""
+    """Return what the log says of the errors that one of a module's Ruby was made of; '' for any other, and for a refused value."""
     if resource.fault is not None or not isinstance(err.__cause__, WrappedError):
         return ""
     return resource.without_secrets(err.__cause__.message)
