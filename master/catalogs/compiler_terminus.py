@@ -11,7 +11,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -25,6 +25,7 @@ from shared.models.facts import FACTS, Facts, PackedFacts
 from shared.models.node import Node
 from shared.names import valid_certname
 from shared.process.log import NOTICE
+from shared.process.turns import LoopTurns
 from shared.wire import percent
 from shared.wire.dialects import LEGACY, MODERN, Dialect
 from shared.wire.formats import Format, of_content_type
@@ -82,6 +83,7 @@ class CompilerTerminus(Terminus[Catalog]):
         external: Returns `$trusted['external']` for a certname.
         parsers: Parse facts in processes of their own; None: all are parsed here.
         is_stored: Whether a PuppetDB gets the catalogs.
+        turns: Spreads what is parsed here over iterations of the event loop.
     """
 
     facts: Binding[Facts]
@@ -95,6 +97,7 @@ class CompilerTerminus(Terminus[Catalog]):
     external: Callable[[str], Awaitable[Mapping[str, Any]]] = _nothing
     parsers: ParsePool | None = None
     is_stored: bool = False
+    turns: LoopTurns = field(default_factory=LoopTurns)
 
     async def find(self, request: Request[Catalog]) -> Catalog | None:
         """
@@ -191,6 +194,7 @@ class CompilerTerminus(Terminus[Catalog]):
                 escaped, dialect, format, values=own_facts, timestamp=arrived, keep=dialect is not LEGACY
             )
         elif len(text) < IN_PLACE and "yaml" not in format.name:
+            await self.turns.take()
             facts = _parse_facts(text, dialect, format)
         else:
             facts = await asyncio.to_thread(_parse_facts, text, dialect, format)

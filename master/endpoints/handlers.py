@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
 from httpd import bodies
@@ -16,6 +16,7 @@ from shared.errors import BadData, BadRequest, MethodNotAllowed, NoEnvironment, 
 from shared.indirector.core import Binding, Indirection, Indirector, Model, Request, Stream
 from shared.indirector.paths import IndirectorCall
 from shared.names import quoted_for_log, valid_certname
+from shared.process.turns import LoopTurns
 from shared.wire.formats import Format, accepted_formats, of_content_type
 
 from ..authorization.auth_conf import Rules
@@ -91,6 +92,7 @@ class Handlers:
     environments: EnvironmentLookup
     limits: MasterLimits
     parsers: ParsePool | None = None
+    turns: LoopTurns = field(default_factory=LoopTurns)
 
     async def respond(self, request: HttpRequest, call: IndirectorCall, client: Client, rules: Rules) -> Response:
         """
@@ -157,7 +159,10 @@ class Handlers:
         body = await bodies.read_body(request, limit)
         if body and kind != "application/x-www-form-urlencoded":
             raise BadRequest(f"A find by POST takes a form, not {quoted_for_log(kind)}")
-        return await asyncio.to_thread(call.with_form, body) if len(body) >= _THREAD_FROM_FORM else call.with_form(body)
+        if len(body) >= _THREAD_FROM_FORM:
+            return await asyncio.to_thread(call.with_form, body)
+        await self.turns.take()
+        return call.with_form(body)
 
     async def _run(self, request: HttpRequest, call: IndirectorCall, client: Client) -> Response:
         binding = self.indirector[call.indirection]
