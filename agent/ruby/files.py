@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from contextlib import aclosing
 
 from shared.errors import NotFound, ResourceError, Unsupported
 
@@ -39,7 +38,9 @@ class RubyFiles:
             PuppetError: the file cannot be had, or is too large.
         """
         if threading.get_ident() == self._thread:
-            raise Unsupported(f"The file {source} cannot be fetched at this moment", hint="A provider can fetch it when it reads or changes.")
+            raise Unsupported(
+                f"The file {source} cannot be fetched at this moment", hint="A provider can fetch it when it reads or changes."
+            )
         fetching = asyncio.run_coroutine_threadsafe(self._fetched(source), self._loop)
         try:
             return fetching.result(self._timeout)
@@ -50,11 +51,10 @@ class RubyFiles:
     async def _fetched(self, source: str) -> bytes | None:
         content = bytearray()
         try:
-            async with aclosing(self._sources().content(source, None)) as chunks:
-                async for chunk in chunks:
-                    content += chunk
-                    if len(content) > self._limit:
-                        raise ResourceError(f"{source} is larger than ruby_answer allows ({self._limit} bytes)")
+            async for chunk in self._sources().content(source, None):
+                content += chunk
+                if len(content) > self._limit:
+                    raise ResourceError(f"{source} is larger than ruby_answer allows ({self._limit} bytes)")
         except (NotFound, FileNotFoundError):
             return None
         return bytes(content)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,13 @@ from .process import RubyProcess, RubyReport
 from .providers import RubyProvider
 from .types import RubyType, declared_type
 
+_NAME = re.compile(r"\w+")
+
 
 def in_ruby(folders: Sequence[Path], names: Iterable[str]) -> list[str]:
-    """Return those of the types `names` that a folder, like a module's `lib`, has a file in Ruby for."""
-    return [name for name in sorted(names) if any((folder / "puppet" / "type" / f"{name}.rb").is_file() for folder in folders)]
+    """Return those of the types `names` that a folder, like a module's `lib`, has a file in Ruby for; a name that is a path has none."""
+    names_of_files = sorted(name for name in names if _NAME.fullmatch(name))
+    return [name for name in names_of_files if any((folder / "puppet" / "type" / f"{name}.rb").is_file() for folder in folders)]
 
 
 def ruby_types(

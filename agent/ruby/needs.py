@@ -27,7 +27,17 @@ READABLE = frozenset(
     (
         *("agent_catalog_run_lockfile", "ca_server", "cacrl", "certdir", "certname", "classfile", "client_datadir", "clientbucketdir"),
         *("confdir", "privatedir", "requestdir", "server_list", "stringify_facts"),
-        *("config", "default_file_terminus", "digest_algorithm", "environment", "environmentpath", "factpath", "hostcert", "hostcrl", "hostprivkey"),
+        *(
+            "config",
+            "default_file_terminus",
+            "digest_algorithm",
+            "environment",
+            "environmentpath",
+            "factpath",
+            "hostcert",
+            "hostcrl",
+            "hostprivkey",
+        ),
         *("hostpubkey", "http_proxy_host", "http_proxy_port", "lastrunfile", "lastrunreport", "libdir", "localcacert"),
         *("logdir", "masterport", "noop", "plugindest", "pluginfactdest", "privatekeydir", "publickeydir", "rundir"),
         *("runtimeout", "server", "serverport", "show_diff", "splay", "ssldir", "statedir", "statefile"),

@@ -244,9 +244,7 @@ def _attribute(data: Mapping[str, Any]) -> Param[Any]:
     values = [Value(each["name"], tuple(each["aliases"]), "", tuple(each["requires"]), each["invalidates"]) for each in data["values"]]
     requires = tuple(data["requires"])
     if data["property"]:
-        made = RubyProperty(
-            object, many=data["many"], idempotent=data["idempotent"], doc=data["doc"], values=values, requires=requires
-        )
+        made = RubyProperty(object, many=data["many"], idempotent=data["idempotent"], doc=data["doc"], values=values, requires=requires)
         made.namevar, made.ruby_patterns = data["namevar"], data["patterns"]
         return made
     param = RubyParam(object, namevar=data["namevar"], doc=data["doc"], values=values, requires=requires)

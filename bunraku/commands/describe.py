@@ -211,7 +211,9 @@ def _text(doc: str, *, in_ruby: bool, more: str = "", indent: int = 0) -> str:
 
 def _broken(line: str, indent: str) -> str:
     begin = indent + line[: len(line) - len(line.lstrip())]
-    return textwrap.fill(line.strip(), _WIDTH, initial_indent=begin, subsequent_indent=begin, break_long_words=False, break_on_hyphens=False)
+    return textwrap.fill(
+        line.strip(), _WIDTH, initial_indent=begin, subsequent_indent=begin, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def _filled(text: str, *, indent: int = 0) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,14 @@ from tests.support.ruby_apply import MODULES, Apply, needs_ruby
             "jar { 'x': strict => 'maybe', shelf => '/x' }",
             'Parameter strict failed on Jar[x]: Invalid value "maybe". Valid values are true, false, yes, no.',
         ),
+        (
+            "badge { 'x': size => 'big' }",
+            r'Parameter size failed on Badge[x]: Invalid value "big". Valid values are small. Valid values match /\A\d+\/\d+\z/.',
+        ),
+        (
+            "badge { 'x': metal => 'gold' }",
+            "Parameter metal failed on Badge[x]: Provider pin must have features 'precious' to set 'metal' to 'gold'",
+        ),
         ("heap { 'x': provider => 'none' }", "Parameter provider failed on Heap[x]: Invalid heap provider 'none'"),
     ],
 )
@@ -54,6 +63,7 @@ def test_what_a_type_refuses_fails_its_own_resource_with_the_references_words(re
         ("fork and stay", "Ruby has ended with exit code 3"),
         ("flood", "Ruby answered 4000NNN bytes, more than ruby_answer allows (30000)"),
         ("babble", "Ruby logged and asked more than ruby_answer allows (30000 bytes)"),
+        ("scribble", "Ruby answered 1734439522 bytes, more than ruby_answer allows (30000)"),
         ("ask", "Ruby logged and asked more than ruby_answer allows (30000 bytes)"),
         ("answer", "Ruby answered 4000NNN bytes, more than ruby_answer allows (30000)"),
         ("deep", "stack level too deep"),
@@ -128,6 +138,17 @@ def test_what_a_provider_prints_or_forks_is_no_answer(how: str, apply: Apply, tm
     )
     assert (said.code, said.err) == (0, "")
     assert (tmp_path / "a").exists() and (tmp_path / "b").exists()
+
+
+@needs_ruby
+def test_what_a_provider_starts_may_go_on_and_the_run_does_not_wait_for_it(apply: Apply, tmp_path: Path) -> None:
+    said = apply(f"Wild {{ ensure => present, folder => '{tmp_path}' }} wild {{ 'a': how => 'daemon' }} wild {{ 'b': }}")
+    pid = int((tmp_path / "pid").read_text())
+    try:
+        assert (said.code, said.err) == (0, "")
+        assert Path(f"/proc/{pid}/comm").read_text() == "sleep\n"
+    finally:
+        os.kill(pid, signal.SIGKILL)
 
 
 @needs_ruby
@@ -345,3 +366,24 @@ def test_the_log_names_the_errors_that_an_error_was_made_of(apply: Apply) -> Non
 @needs_ruby
 def test_a_fact_without_a_value_is_found_out_when_it_is_first_asked_for(apply: Apply, tmp_path: Path) -> None:
     assert "told changed '[1, 1] 3' to 'x'" in apply("trunk { 'a': command => 'count', told => 'x' }").out
+
+
+@needs_ruby
+def test_attributes_may_have_the_names_of_parts_of_a_resource(apply: Apply, tmp_path: Path) -> None:
+    said = apply(f"badge {{ 'a': ensure => present, folder => '{tmp_path}', id => 'i', file => 'f', line => 7, purging => true }}")
+    assert (said.code, said.err) == (0, "")
+    assert (tmp_path / "a").read_text() == 'id="i"\nfile="f"\nline=7\npurging=true\nworn=nil\nsize=nil\n'
+
+
+@needs_ruby
+def test_that_all_values_count_is_not_inherited(apply: Apply, tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("")
+    code = f"badge {{ 'a': folder => '{tmp_path}', clip => ['a', 'b'], edge => ['a', 'b'] }} notify {{ ['first', 'second']: }}"
+    said = apply(code, "--noop", "--detailed-exitcodes")
+    assert "clip: current_value ['b'], should be ['a', 'b'] (noop)" in said.out and "/edge" not in said.out
+
+
+@needs_ruby
+def test_an_automatic_relationship_to_a_type_replaces_the_one_before(apply: Apply, tmp_path: Path) -> None:
+    said = apply(f"badge {{ 'a': ensure => present, folder => '{tmp_path}' }} notify {{ 'second': }} notify {{ 'first': }}")
+    assert re.findall(r"(Badge|Notify)\[(\w+)\]/", said.out) == [("Notify", "second"), ("Badge", "a"), ("Notify", "first")]

@@ -55,9 +55,9 @@ module Bunraku
       @libraries&.any? { |each| File.file?("#{each}/#{name.chomp('.rb')}.rb") }
     end
 
-    # Reads a file of the libraries by its name; whether there is one.
+    # Reads a file of the libraries by its name; whether there is one. Parts of names come from catalogs: none of them leads elsewhere.
     def require_library(name)
-      return false unless library?(name)
+      return false unless name.split('/').all? { |part| part.match?(/\A\w[\w.+-]*\z/) } && library?(name)
 
       require name
       true

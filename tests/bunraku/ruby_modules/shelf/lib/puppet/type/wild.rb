@@ -27,6 +27,9 @@ Puppet::Type.newtype(:wild) do
     when 'fork and log' then Process.wait(fork { Puppet.notice('from the child') && Facter.value('kernel') })
     when 'fork and stay' then fork { sleep 30 } && exit!(3)
     when 'print' then $stdout.puts('garbage') || system('echo more garbage')
+    when 'descriptors' then Puppet.notice("descriptors #{Dir.children('/proc/self/fd').map { |each| File.readlink("/proc/self/fd/#{each}") rescue '' }}")
+    when 'scribble' then ObjectSpace.each_object(IO) { |io| io.write('garbage' * 9) && io.flush unless io.closed? || io.fileno < 3 }
+    when 'daemon' then File.write(File.join(self[:folder], 'pid'), spawn('sleep', '600'))
     when 'close' then ObjectSpace.each_object(IO) { |io| io.close unless io.closed? || io.fileno < 3 }
     when 'leave' then Dir.mktmpdir { |folder| Dir.chdir(folder) } # the folder that it is in is no more
     when 'exception' then raise Exception, 'not even a StandardError'
