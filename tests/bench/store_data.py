@@ -103,18 +103,18 @@ def catalog(number: int, round: int, size: int) -> SizedCommand:
         }
         for i, resource in enumerate(resources[1:])
     ]
-    payload = {
-        "certname": name,
+    payload = {  # in the order in which a puppetserver sends it
         "version": str(int(time.time())),
-        "environment": "production",
-        "transaction_uuid": _uuid(),
-        "catalog_uuid": _uuid(),
         "code_id": None,
+        "catalog_uuid": _uuid(),
+        "resources": resources,
+        "edges": edges,
         "job_id": None,
+        "certname": name,
+        "transaction_uuid": _uuid(),
+        "environment": "production",
         "producer_timestamp": _now(),
         "producer": "master",
-        "edges": edges,
-        "resources": resources,
     }
     return SizedCommand("replace catalog", 9, payload)
 

@@ -35,6 +35,7 @@ from store.commands.payloads import decode_payload, parse_packed, parse_payload
 from store.timestamps import parse_timestamp
 
 CASES = json.loads((Path(__file__).parents[2] / "conformance/puppetdb/commands.json").read_text("utf-8"))
+TERMINUS = json.loads((Path(__file__).parents[2] / "data/puppetdb/terminus.json").read_text("utf-8"))
 CARRIED_OUT = [case for case in CASES if isinstance(case["answer"]["body"], dict) and "processed" in case["answer"]["body"]]
 RECEIVED = 1763000000000000
 TIME = "2025-10-01T00:00:00.000Z"
@@ -394,6 +395,17 @@ def test_resources_and_edges_that_a_master_sends_again_are_not_even_parsed() -> 
         assert kinds == [False, True]
     assert split_catalog(text) is not None
     assert sizes[1] == len(command.payload.rest) < sizes[0]
+
+
+@pytest.mark.parametrize("recorded", TERMINUS["catalogs"], ids=lambda catalog: catalog["certname"])
+def test_resources_and_edges_that_a_puppetserver_sends_again_are_not_even_parsed(recorded: dict[str, Any]) -> None:
+    payload = json.dumps(recorded, separators=(",", ":"), ensure_ascii=False).encode()
+    plain, checked = parse_payload("replace catalog", 9, payload, RECEIVED), CheckedCatalogs()
+    for is_known in (False, True):
+        catalog = parse_payload("replace catalog", 9, payload, RECEIVED, checked)
+        assert isinstance(catalog, ReplaceCatalog) and isinstance(catalog.resources, DeferredSequence) is is_known
+        assert replace(catalog, resources=list(catalog.resources), edges=list(catalog.edges), hash=None) == plain
+    assert split_catalog(payload) is not None
 
 
 PACKED = PackedCatalog(f"{{{_HEAD},{_TAIL}}}".encode(), zlib.compress(f"{{{_RESOURCES},{_EDGES}}}".encode()))
