@@ -40,7 +40,7 @@ def read_catalog(payload: bytes, version: int, checked: CheckedCatalogs) -> Repl
 
 def read_packed(packed: PackedCatalog, version: int, limit: int, checked: CheckedCatalogs) -> tuple[ReplaceCatalog, int]:
     """
-    Return a catalog, and the bytes of it that had to be parsed; raise as `read_catalog`, and PuppetError where it cannot be unpacked.
+    Return a catalog and its bytes as JSON; raise as `read_catalog`, and PuppetError where it cannot be unpacked.
 
     Args:
         limit: The most bytes of the catalog, unpacked.
@@ -65,7 +65,7 @@ def _read_parts(
     rest_text: bytes, key: bytes, content_text: Callable[[], bytes], version: int, checked: CheckedCatalogs
 ) -> tuple[ReplaceCatalog, int]:
     """
-    Return a catalog that comes in two parts, and the bytes of the second one that had to be parsed.
+    Return a catalog that comes in two parts, and the bytes of the second one as JSON: it may have to be parsed later.
 
     Args:
         rest_text: The members beside resources and edges.
@@ -79,14 +79,14 @@ def _read_parts(
     digest = checked.digest_of_text(rest.certname(), key)
     known = checked.find(digest)
     if known is not None:
-        return _deferred(rest, version, lambda: Fields(load_json(content_text()), "the catalog"), known), 0
+        return _deferred(rest, version, lambda: Fields(load_json(content_text()), "the catalog"), known.hash), known.size
     text = content_text()
     content = Fields(load_json(text), "the catalog")
     if not content.has_only(_CONTENT):
         raise PayloadRejected("the catalog has other members between its resources and edges")
     catalog = _catalog(rest, version, *_content(content))
     identity = catalog_hash(catalog)
-    checked.add(digest, identity)
+    checked.add(digest, identity, len(text))
     return replace(catalog, hash=identity), len(text)
 
 
@@ -103,7 +103,7 @@ def parse_catalog(value: Json, version: int, checked: CheckedCatalogs | None = N
     digest = checked.digest(fields.certname(), fields.array("resources"), fields.array("edges"))
     known = checked.find(digest)
     if known is not None:
-        return _deferred(fields, version, lambda: fields, known)
+        return _deferred(fields, version, lambda: fields, known.hash)
     catalog = _catalog(fields, version, *_content(fields))
     identity = catalog_hash(catalog)
     checked.add(digest, identity)

@@ -6,7 +6,7 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import TypeVar, overload
+from typing import NamedTuple, TypeVar, overload
 
 from ..jsontext import dump_json
 from .commands import Json
@@ -16,12 +16,19 @@ T = TypeVar("T")
 MOST = 20_000  # catalogs, of 200 bytes each
 
 
+class CheckedCatalog(NamedTuple):
+    """What is remembered of a catalog: its `catalog_hash`, and the bytes of its resources and edges as JSON."""
+
+    hash: str
+    size: int
+
+
 class CheckedCatalogs:
     """The identities of the catalogs that were checked last, by digests of their resources and edges as they were sent."""
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
-        self._hashes: OrderedDict[bytes, str] = OrderedDict()
+        self._catalogs: OrderedDict[bytes, CheckedCatalog] = OrderedDict()
 
     def digest(self, certname: str, resources: Json, edges: Json) -> bytes:
         """Return what only equal contents have in common. It stands for a check, so it is no hash that somebody can make collide."""
@@ -33,18 +40,18 @@ class CheckedCatalogs:
         digest.update(content)
         return digest.digest()
 
-    def find(self, digest: bytes) -> str | None:
-        """Return the `catalog_hash` of a content that was checked; None for one that is not known."""
-        known = self._hashes.get(digest)
+    def find(self, digest: bytes) -> CheckedCatalog | None:
+        """Return what is remembered of a content that was checked; None for one that is not known."""
+        known = self._catalogs.get(digest)
         if known is not None:
-            self._hashes.move_to_end(digest)
+            self._catalogs.move_to_end(digest)
         return known
 
-    def add(self, digest: bytes, catalog_hash: str) -> None:
+    def add(self, digest: bytes, catalog_hash: str, size: int = 0) -> None:
         """Remember a content that was checked; the one that was not sent for longest is forgotten."""
-        self._hashes[digest] = catalog_hash
-        if len(self._hashes) > self._most:
-            self._hashes.popitem(last=False)
+        self._catalogs[digest] = CheckedCatalog(catalog_hash, size)
+        if len(self._catalogs) > self._most:
+            self._catalogs.popitem(last=False)
 
 
 class DeferredSequence(Sequence[T]):

@@ -108,7 +108,7 @@ def parse_payload(
 
 def parse_packed(version: int, payload: bytes, limit: int, checked_catalogs: CheckedCatalogs) -> tuple[Command, int]:
     """
-    Return what a packed catalog says, and the bytes that had to be parsed.
+    Return what a packed catalog says, and its bytes as JSON, which are parsed now or when somebody looks at its resources.
 
     Args:
         limit: The most bytes of the payload, unpacked.

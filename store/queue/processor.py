@@ -213,7 +213,7 @@ class CommandProcessor:
         return tasks
 
     def _command(self, queued: QueuedCommand, sent: bytes) -> tuple[Command | None, int]:
-        """Return what a payload says, and the bytes of it that were parsed; PayloadRejected."""
+        """Return what a payload says, and its bytes as JSON; PayloadRejected."""
         if queued.coding == "packed":
             return parse_packed(queued.version, sent, self.limits.payload_bytes, self._checked_catalogs)
         payload = decode_payload(sent, queued.coding, self.limits.payload_bytes)
