@@ -6,13 +6,21 @@ Uses of Debian's modules, each applied to two identical booted Debians: by Debia
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from tests.twins.run import compare_twins
 from tests.twins.twin import why_not
 from tests.twins.use import Use, read_uses
 
-pytestmark = [pytest.mark.slow, pytest.mark.interop, pytest.mark.alone, pytest.mark.skipif(bool(why_not()), reason=why_not())]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.interop,
+    pytest.mark.alone,
+    pytest.mark.skipif("BUNRAKU_TWINS" not in os.environ, reason="BUNRAKU_TWINS=yes runs these, half an hour with the machine for itself"),
+    pytest.mark.skipif(bool(why_not()), reason=why_not()),
+]
 
 
 @pytest.mark.parametrize("use", [pytest.param(use, id=use.name) for use in read_uses()])
