@@ -97,6 +97,7 @@ def loads() -> dict[str, tuple[Callable[[RawClient, bytes], Any], Callable[[int]
     """Return by name what is asked and how the body of a numbered request is made."""
     return {
         "few facts, unchanged": (ask_catalog, lambda number: catalog_form(100, -1, 0, few=True)),
+        "few facts, all changed": (ask_catalog, lambda number: catalog_form(100, number, number, few=True)),
         "nothing changed": (ask_catalog, lambda number: catalog_form(100, -1, 0)),
         "other facts": (ask_catalog, lambda number: catalog_form(100, -1, number)),
         "all of 100 changed": (ask_catalog, lambda number: catalog_form(100, number, number)),
