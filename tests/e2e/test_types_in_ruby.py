@@ -59,3 +59,15 @@ async def test_without_a_ruby_only_resources_of_these_types_fail(pair: Pair) -> 
         assert len(errors) == 1
         assert "jar" in errors[0]
         assert "ruby" in errors[0]
+
+
+@pytest.mark.parametrize("place", ["create", "validate"])
+async def test_ruby_fetches_files_from_the_master(place: str, pair: Pair) -> None:
+    how = "fetch puppet:///modules/shelf/greeting"
+    code = f"wild {{ 'a': ensure => present, folder => '{pair.root}', at => '{place}', how => '{how}' }}"
+    pair.write("code/environments/production/manifests/site.pp", code)
+    async with pair.mastered():
+        ran = await pair.run()
+        assert ran.report is not None
+        assert ran.report.status == "changed"
+        assert [log.message for log in ran.report.logs if "fetched" in log.message] == ['fetched "hello \\xFF\\n"']
