@@ -37,6 +37,7 @@ async def test_an_agent_gets_what_templates_and_functions_in_ruby_make_and_what_
 
 
 async def test_where_manifests_may_start_no_programs_there_is_no_ruby_either(pair: Pair, caplog: pytest.LogCaptureFixture) -> None:
+    pair.write(f"{MODULE}/templates/made.erb", "<%= 21.digits %>")
     async with pair.mastered(compile_programs="false"):
         assert (await pair.run()).code == 1
     assert "made.erb is an ERB template, which needs Ruby" in caplog.text

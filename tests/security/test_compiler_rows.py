@@ -70,11 +70,58 @@ def test_CMP_01_a_fact_that_looks_like_code_appears_as_it_is(way: str, value: st
     assert compiled(SHOWN_BY[way], TEMPLATES, facts=facts).notices == [value]
 
 
-def test_CMP_01_a_template_in_ruby_is_never_run() -> None:
-    files = {"modules/m/templates/t.erb": "<%= `id` %>"}
+REACHES_OUT = [
+    "`id`",
+    "%x(id)",
+    "system('id')",
+    "exec 'id'",
+    "open('|id').read",
+    "File.read('/etc/passwd')",
+    "IO.popen('id')",
+    "Dir['/*']",
+    "ENV['HOME']",
+    "eval('1')",
+    "binding",
+    "self.class",
+    "@x.class",
+    "@x.send(:system, 'id')",
+    "@x.method(:system)",
+    "@x.instance_variable_get(:@y)",
+    "Object.const_get('File')",
+    "::File",
+    "Kernel.exit",
+    "require 'socket'",
+    "$LOAD_PATH",
+    "__FILE__",
+    "scope.compiler",
+    "scope.catalog",
+    "scope.method_missing(:a)",
+    "@x.__class__",
+    "@x.__globals__",
+    "__import__('os')",
+    "session",
+    "out",
+    "put('x')",
+    "_to_s",
+    "_erb_text(0)",
+    "_erb_output((1).to_s)",
+    "'%s'.format(@x)",
+]
+
+
+@pytest.mark.parametrize("code", REACHES_OUT)
+def test_CMP_01_a_template_in_ruby_that_reaches_out_is_never_run_without_ruby(code: str) -> None:
+    """What is run as Python has the values of the scope, the functions of the language, and nothing else."""
+    files = {"modules/m/templates/t.erb": f"<%= {code} %>"}
     for call in ("template('m/t.erb')", "inline_template($facts['x'])"):
         with pytest.raises(PuppetError, match="ERB template, which needs Ruby"):
-            compiled(f"notice({call})", files, facts={"x": "<%= 7*7 %>"})
+            compiled(f"notice({call})", files, facts={"x": f"<%= {code} %>"})
+
+
+def test_CMP_01_a_fact_in_a_template_in_ruby_is_text() -> None:
+    files = {"modules/m/templates/t.erb": "<%= @x %><%= scope['x'] %><%= \"#{@x}\" %>"}
+    for value in LOOKS_LIKE_CODE:
+        assert compiled("notice(template('m/t.erb'))", files, facts={"x": value}).notices == [value * 3]
 
 
 def test_CMP_01_a_name_of_a_template_leads_to_files_not_to_text() -> None:
@@ -183,7 +230,13 @@ def test_CMP_03_members_of_values_are_those_of_the_language(member: str) -> None
 
 
 # What a checked manifest was turned into, and the functions that a module brings in Python.
-RUNS_CODE = {"master/compiler/codegen/__init__.py", "master/compiler/loading/loader.py", "master/compiler/loading/loaded_files.py"}
+RUNS_CODE = {
+    "master/compiler/codegen/__init__.py",
+    "master/compiler/erb/writing.py",
+    "master/compiler/loading/erb_templates.py",
+    "master/compiler/loading/loader.py",
+    "master/compiler/loading/loaded_files.py",
+}
 EVALUATORS = {"eval", "exec", "compile", "__import__"}
 
 

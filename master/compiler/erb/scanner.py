@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from .errors import Refusal
 
-TEXT = "_text"
+TEXT = "_erb_text"
 """The function whose call stands for text of the template, with the text's number."""
-OUTPUT = "_output"
+OUTPUT = "_erb_output"
 """The function whose call stands for `<%= … %>`."""
 
 _OPENING = re.compile(r"(.*?)(^[ \t]*<%-|<%-|<%%|<%=|<%#|<%|\Z)", re.DOTALL | re.MULTILINE)
@@ -19,7 +19,7 @@ _TRIMMED = re.compile(r"()([ \t]*<%-)")
 _CLOSING = re.compile(r"(.*?)(-%>|%%>|%>|\Z)", re.DOTALL)
 _NEWLINE = re.compile(r"\r?\n|\Z")
 _MAGIC = re.compile(r"coding|frozen", re.IGNORECASE)
-_UNREADABLE = re.compile(r"^(?:__END__|=begin|=end)", re.MULTILINE)
+_UNREADABLE = re.compile(rf"^(?:__END__|=begin|=end)|{TEXT}|{OUTPUT}", re.MULTILINE)
 
 
 @dataclass(slots=True)
@@ -140,7 +140,7 @@ def _add_tag(builder: _Builder, template: str, tag: str, at: int) -> int:
         if _MAGIC.search(code):
             raise Refusal("a comment that may set an encoding", at)
     elif _UNREADABLE.search(code):
-        raise Refusal("__END__ or =begin", at)
+        raise Refusal("a word that is read in a special way", at)
     elif tag == "<%=":
         builder.add_output(code, at)
     elif code.endswith("\n"):
