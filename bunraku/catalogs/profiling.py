@@ -11,6 +11,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from master.compiler.errors.locations import UNIT
+from master.compiler.loading.erb_templates import TEMPLATE
 
 SHOWN = 10
 SOURCE = 50  # characters of a line's text that are shown
@@ -65,7 +66,7 @@ class LineTimes:
         self.total += self.clock()
 
     def _call(self, frame: FrameType, event: str, argument: Any) -> Any:
-        if UNIT not in frame.f_globals:
+        if UNIT not in frame.f_globals and TEMPLATE not in frame.f_globals:
             return None
         self._charge()
         self._stack.append(self._begun((frame.f_code.co_filename, frame.f_lineno)))

@@ -216,7 +216,8 @@ class CallReader:
             begin = read.statement(arguments[0])
         elif arguments:
             raise read.refuse(node)
-        pairs = n.RubyMethodCall(*read.place(receiver), value, "each_with_index", (begin,), None)
+        arguments_of_pairs = (begin, n.Literal(*read.place(receiver), inner))
+        pairs = n.RubyMethodCall(*read.place(receiver), value, "each_with_index", arguments_of_pairs, None)
         return n.RubyMethodCall(*read.place(node), pairs, method, (), self.block(block, 1))
 
     def _block_node(self, node: Node) -> Node | None:

@@ -13,9 +13,9 @@ from ..erb import ERB_VERSION, Refusal
 from ..erb.runtime import NAMES
 from ..syntax.source import Source
 
-MARK = "__template__"
+TEMPLATE = "__template__"
 """The global of a template's code that is its file."""
-MAX_TEMPLATES = 5000
+MAX_TEMPLATES = 2000
 """Templates that are ready to run; a site that puts facts into the text of inline_template() has no end of them."""
 
 
@@ -48,21 +48,28 @@ class ErbTemplates:
         if template is None:
             if len(self._templates) >= MAX_TEMPLATES:
                 self._templates.clear()
-            template = self._templates[file, text] = self._read(Source(text, file or "(erb)"))
+            source = Source(text, file or "(erb)")
+            template = self._templates[file, text] = _ready(_translated(source) if file is None else self._unit(source), source)
         return template
 
-    def _read(self, source: Source) -> ErbTemplate:
+    def _unit(self, source: Source) -> Unit:
+        """Return the unit of a template in a file. Texts of inline_template() are not cached on disk: there may be no end of them."""
         key = self.cache.key(source.text, f"erb|{ERB_VERSION}")
         unit = self.cache.get(key)
         if unit is None:
             unit = _translated(source)
             self.cache.put(key, unit)
-        if not unit.parts:
-            _, reason, line, _, _ = unit.warnings[0]
-            return ErbTemplate(None, reason, line or 0)
-        names: dict[str, Any] = {**NAMES, "__builtins__": {}, MARK: source.file}
-        exec(unit.code(0, "body", source), names)  # noqa: S102 -- code that this compiler made of a template
-        return ErbTemplate(names["_body"])
+        return unit
+
+
+def _ready(unit: Unit, source: Source) -> ErbTemplate:
+    """Return a template whose code has been run."""
+    if not unit.parts:
+        _, reason, line, _, _ = unit.warnings[0]
+        return ErbTemplate(None, reason, line or 0)
+    names: dict[str, Any] = {**NAMES, "__builtins__": {}, TEMPLATE: source.file}
+    exec(unit.code(0, "body", source), names)  # noqa: S102 -- code that this compiler made of a template
+    return ErbTemplate(names["_body"])
 
 
 def _translated(source: Source) -> Unit:
@@ -80,7 +87,7 @@ def template_line(traceback: TracebackType | None) -> int:
     """Return the line of a template at which an exception was raised; 0 when it was not in a template."""
     line = 0
     while traceback is not None:
-        if MARK in traceback.tb_frame.f_globals:
+        if TEMPLATE in traceback.tb_frame.f_globals:
             line = traceback.tb_lineno
         traceback = traceback.tb_next
     return line

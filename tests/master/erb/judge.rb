@@ -5,6 +5,11 @@
 require 'erb'
 require 'json'
 
+module Puppet
+  class Error < RuntimeError; end
+  class ParseError < Error; end
+end
+
 # What templates may ask, answered from the variables of one case.
 class FakeScope
   def initialize(variables, values = {})

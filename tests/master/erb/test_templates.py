@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bunraku.catalogs.profiling import LineTimes
 from master.compiler.codegen.codecache import CodeCache
 from master.compiler.evaluation.compile import compile_catalog
 from master.compiler.evaluation.dependencies import NodeDependencies
@@ -20,6 +21,7 @@ from tests.master.ruby.site import compile_with, needs_ruby
 from tests.support.compiling import Compiled, compiled
 from tests.support.memory_files import MemoryFiles
 
+FILES = {"/env/t.erb": "<%= [2, 1].sort.inspect %>"}
 NO_PROGRAM = RubyProgram(RubySettings("/nowhere/ruby"))
 """A Ruby that fails when it is started."""
 
@@ -158,7 +160,7 @@ def test_native_templates_off_leaves_all_to_ruby() -> None:
 def test_code_and_refusals_are_read_from_disk_the_next_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     directory = tmp_path / "code"
     cache = CodeCache(directory)
-    manifest = "notice(inline_template('<%= [2, 1].sort.inspect %>'))"
+    manifest = "notice(template('/env/t.erb'))"
     assert _with_cache(cache, manifest) == ""
     cache.save()
     monkeypatch.setattr("master.compiler.erb.translation.read_template", _must_not_be_called)
@@ -171,7 +173,7 @@ def _must_not_be_called(template: str) -> None:
 
 def _with_cache(cache: CodeCache, manifest: str, facts: dict[str, str] | None = None) -> str:
     """Compile with a cache of code; return why the catalog may not be remembered."""
-    world = DirectoryEnvironment("production", "/env", MemoryFiles({}), modulepath=[], manifest=None, code=manifest, ruby=NO_PROGRAM)
+    world = DirectoryEnvironment("production", "/env", MemoryFiles(FILES), modulepath=[], manifest=None, code=manifest, ruby=NO_PROGRAM)
     loader = Loader(world, NAMES, cache, log=lambda level, finding: None, builtins=all_functions())
     dependencies = NodeDependencies()
     node = NodeInput("n1", facts=facts or {}, parameters=facts or {})
@@ -192,3 +194,12 @@ def test_a_catalog_depends_on_the_names_of_facts_that_a_template_may_see() -> No
     assert dependencies.values(one) != dependencies.values(two)
     dependencies.special_names = False
     assert dependencies.values(one) == dependencies.values(two)
+
+
+def test_the_lines_of_a_template_are_profiled_like_those_of_manifests() -> None:
+    text = "a\n<% [1, 2, 3].each do |x| -%>\n<%= x %>\n<% end -%>\n"
+    with LineTimes() as times:
+        without_ruby("notice(template('m/t.erb'))", t=text)
+    spent = {line: spent.times for (file, line), spent in times.lines.items() if file.endswith("t.erb")}
+    assert {1, 2, 3} <= set(spent) <= {0, 1, 2, 3, 4}
+    assert spent[3] >= 3

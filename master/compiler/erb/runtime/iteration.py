@@ -54,11 +54,11 @@ def times(value: Value) -> range:
     return range(value)
 
 
-def indexed(value: Value, begin: Value) -> list[Value]:
-    """Return pairs of item and index, from `begin` on."""
+def indexed(value: Value, begin: Value, name: str) -> list[Value]:
+    """Return pairs of item and index, from `begin` on, for the method of that name."""
     if begin.__class__ is not int:
         raise Doubt("the first index")
-    return [[item, index] for index, item in enumerate(walk("each_with_index", value), begin)]
+    return [[item, index] for index, item in enumerate(walk(name, value), begin)]
 
 
 def spread(value: Value, count: int) -> list[Value]:
