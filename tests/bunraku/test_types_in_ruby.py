@@ -387,3 +387,11 @@ def test_that_all_values_count_is_not_inherited(apply: Apply, tmp_path: Path) ->
 def test_an_automatic_relationship_to_a_type_replaces_the_one_before(apply: Apply, tmp_path: Path) -> None:
     said = apply(f"badge {{ 'a': ensure => present, folder => '{tmp_path}' }} notify {{ 'second': }} notify {{ 'first': }}")
     assert re.findall(r"(Badge|Notify)\[(\w+)\]/", said.out) == [("Notify", "second"), ("Badge", "a"), ("Notify", "first")]
+
+
+def test_a_provider_sets_an_attribute_of_another_resource(apply: Apply, tmp_path: Path) -> None:
+    path = tmp_path / "full"
+    said = apply(f"trunk {{ 'a': command => 'fill', folder => '{path}', told => 'x' }} -> file {{ '{path}': content => 'empty' }}")
+    assert (said.code, path.read_text()) == (0, "filled\n")
+    other = apply(f"trunk {{ 'a': command => 'fill', folder => '{path}', told => 'x' }}", "--detailed-exitcodes")
+    assert other.code == 4 and "Trunk[a]: Could not evaluate: undefined method" in other.err

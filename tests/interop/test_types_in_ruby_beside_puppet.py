@@ -80,6 +80,7 @@ trunk { 'heavy': heavy => true, told => 'x' }
 trunk { 'light': heavy => false, told => 'x' }
 trunk { 'piped': command => ['echo one | tr o O'], told => 'x' }
 trunk { 'service': command => 'service', told => 'x' }
+trunk { 'filling': command => 'fill', folder => '@shelf/full', told => 'x' } -> file { '@shelf/full': content => 'empty' }
 trunk { 'counted': command => 'count', told => 'x' }
 trunk { 'numbered': id => 'seven', told => 'x' }
 trunk { 'torn': lid => torn }

@@ -15,6 +15,7 @@ Puppet::Type.newtype(:trunk) do
   newproperty(:told) do
     def retrieve
       return count if resource[:command] == 'count'
+      return fill if resource[:command] == 'fill'
       return Puppet::Type.type(:service).new(name: 'no-such-service').provider.status.inspect if resource[:command] == 'service'
 
       return run(resource[:command]) if resource[:command]
@@ -29,6 +30,12 @@ Puppet::Type.newtype(:trunk) do
       end
       `exit 3`
       "#{counts.inspect} #{$CHILD_STATUS.exitstatus}"
+    end
+
+    def fill
+      other = resource.catalog.resource("File[#{resource[:folder]}]")
+      other[:content] = "filled\n"
+      "#{other.class} #{resource.catalog.resource('File[/nothing]').inspect}"
     end
 
     def run(command)
