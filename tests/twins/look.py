@@ -38,7 +38,7 @@ def main() -> None:
         for path in (Path(place, name) for name in folders + files):
             try:
                 info = path.lstat()
-                if info.st_ctime >= since or stat.S_ISDIR(info.st_mode):  # a folder's time says little
+                if info.st_ctime > since or stat.S_ISDIR(info.st_mode):  # a folder's time says little
                     told[str(path)] = entry(path, info)
             except FileNotFoundError:
                 continue  # a service has removed it in between
