@@ -389,6 +389,7 @@ def test_an_automatic_relationship_to_a_type_replaces_the_one_before(apply: Appl
     assert re.findall(r"(Badge|Notify)\[(\w+)\]/", said.out) == [("Notify", "second"), ("Badge", "a"), ("Notify", "first")]
 
 
+@needs_ruby
 def test_a_provider_sets_an_attribute_of_another_resource(apply: Apply, tmp_path: Path) -> None:
     path = tmp_path / "full"
     said = apply(f"trunk {{ 'a': command => 'fill', folder => '{path}', told => 'x' }} -> file {{ '{path}': content => 'empty' }}")

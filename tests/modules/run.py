@@ -331,6 +331,7 @@ def document(results: Sequence[Result], parse_line: str, dump_line: str) -> str:
         f"Functions in Ruby, and the ERB templates listed below, are run by the `ruby` of the host; {without} of those that are identical",
         "take none.",
         "",
+        *APPLIED,
         *section(*refused_templates(MODULES)),
         "## Modules",
         "",
@@ -339,6 +340,15 @@ def document(results: Sequence[Result], parse_line: str, dump_line: str) -> str:
         *(f"| {each.module} | {each.state} | {_applied(each.module)} | {_why(each)} | {_ruby(each)} |" for each in results),
     ]
     return "\n".join(lines) + "\n"
+
+
+APPLIED = (
+    "`make twins` applies uses of modules (`tests/twins/uses`) to two identical booted Debians, by Debian's `puppet apply` and by ours,",
+    'twice, and compares events, log, files, packages, units and what the servers answer. "Applied" names the uses of a module whose twins',
+    "are the same, and how many lines differ where they are not; what a use ignores is in its file, with the reason. Of OpenStack's modules",
+    "these are the types that write settings. A module without a use is not judged.",
+    "",
+)
 
 
 def _applied(module: str) -> str:
