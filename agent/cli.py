@@ -21,7 +21,7 @@ from shared.process import log as logs
 from shared.process.cli import DEBUGGING, CommandOptions, flag, optional_text, parse_options, run_main, text
 from shared.process.daemon import take_priority
 from shared.process.service import make_room
-from shared.settings import AgentSettings, Conf, load, path_names, read, unknown_settings
+from shared.settings import AgentSettings, Conf, MasterSettings, load, path_names, read, unknown_settings
 
 from .process import process_environment
 from .run.lock import DisabledLock
@@ -188,8 +188,6 @@ def load_settings(flags: dict[str, Any]) -> tuple[AgentSettings, Conf, list[str]
         return first, Conf(first.config), [f"{err}; the whole file is left out"]
     problems = unknown_settings(conf, AgentSettings)
     if problems:  # a master on the same host may have its settings in that file
-        from shared.settings import MasterSettings
-
         problems = unknown_settings(conf, AgentSettings, MasterSettings)
     return settings, conf, problems
 

@@ -126,8 +126,7 @@ HIDDEN = {
     "master/process.py": "the account is left and the pid file written before the server is loaded",
     "store/process/listeners.py": "a store without TLS does not load certificates and cryptography, which take 10 MB",
     "store/queries/service.py": "few stores are asked in PQL, or are on PostgreSQL: each takes 3 MB",
-    "shared/process/cli.py": "only one error message needs the settings of both programs",
-    "shared/settings/__init__.py": "an agent does not build the class of the master's settings, which takes 20 ms",
+    "shared/settings/declarations.py": "only a master that starts its store writes settings as JSON",
 }
 """The files and folders that import modules of ours inside functions, and why."""
 

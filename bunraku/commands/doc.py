@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic.fields import FieldInfo
-
 from master.compiler.functions.stdlib import stdlib_functions
 from master.compiler.loading.builtins import all_functions
 from shared.data.plainjson import dumps_pretty
@@ -61,17 +59,15 @@ def functions() -> Iterator[ReferenceEntry]:
 
 def settings() -> Iterator[ReferenceEntry]:
     """What can stand in puppet.conf."""
-    fields: dict[str, FieldInfo] = {}
-    for cls in (AgentSettings, MasterSettings):
-        fields |= cls.model_fields
+    fields = {**AgentSettings.model_fields, **MasterSettings.model_fields}
     for name in sorted({*fields, *IGNORED_SETTINGS}):
         if name in IGNORED_SETTINGS:
             ignored = IGNORED_SETTINGS[name]
             text = "Only the default is accepted" if ignored.refused else "Without effect here"
             yield ReferenceEntry(name, f"{text}: {ignored.why}", {"default": [ignored.default] if ignored.default else []})
             continue
-        default = setting_text(fields[name].get_default(call_default_factory=True))
-        yield ReferenceEntry(name, fields[name].description or "", {"default": [default] if default else []})
+        default = setting_text(fields[name].default)
+        yield ReferenceEntry(name, fields[name].description, {"default": [default] if default else []})
 
 
 def types() -> Iterator[ReferenceEntry]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
 from ..errors import ConfigError, PuppetError
-from ..settings import SettingOptions, Settings
+from ..settings import AgentSettings, MasterSettings, SettingOptions, Settings
 from ..suggestions import did_you_mean
 
 DEBUGGING: Mapping[str, str] = {"-v": "--verbose", "-d": "--debug"}  # the short forms of settings that every command has
@@ -164,8 +164,6 @@ def invalid_option(command: str, word: str, options: Iterable[str] = ()) -> Conf
     Args:
         options: names of the command's own options; one of them, or a setting, is suggested where it is close to `word`.
     """
-    from ..settings import AgentSettings, MasterSettings  # only for this error: building the master's class costs an agent 20 ms
-
     option = word.partition("=")[0]
     name, prefix = option.removeprefix("--"), "--"
     if name.startswith("no-"):

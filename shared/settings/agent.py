@@ -1,14 +1,10 @@
 """The agent's settings."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import model_validator
-
-from .base import setting
 from .common import CommonSettings
+from .declarations import setting
 from .values import ChecksumTypes, Ciphers, Duration, Flag, Headers, RubyFacts, Size, Ttl, Words
 
 
@@ -142,8 +138,9 @@ class AgentSettings(CommonSettings):
     external_fact_output: Size = setting("1MiB", gt=0, doc="Bytes that such a program may print, or facts in Ruby may log.")
     report_timeout: Duration = setting("2m", gt=0, doc="Seconds for sending a report after the run.")
 
-    @model_validator(mode="after")
-    def _one_name(self) -> AgentSettings:
-        if self.node_name_fact and self.node_name_value != self.certname:
+    @classmethod
+    def relate(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Return the values; ValueError when two of them name the node."""
+        if values["node_name_fact"] and values["node_name_value"] != values["certname"]:
             raise ValueError("node_name_fact and node_name_value cannot both be set")
-        return self
+        return values

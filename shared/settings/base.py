@@ -13,14 +13,13 @@ import socket
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
-
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
-from pydantic.fields import FieldInfo
+from types import MappingProxyType
+from typing import Any, Self, TypeVar
 
 from ..errors import ConfigError, Location
 from ..suggestions import did_you_mean
 from .conf import Conf, read
+from .declarations import DeclaredSettings, InvalidSetting, SettingField
 from .ignored import IGNORED_SETTINGS
 from .values import setting_text
 
@@ -36,11 +35,10 @@ class SettingSource:
     where: Location | None
 
 
-class Settings(BaseModel):
+class Settings(DeclaredSettings):
     """Frozen; a field is a setting. `name` of a field with an alias in Puppet is the older one (`masterport`)."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, validate_default=True, defer_build=True)
-    _sources: Mapping[str, SettingSource] = PrivateAttr(default_factory=dict)
+    _sources: Mapping[str, SettingSource] = MappingProxyType({})
 
     def given(self, name: str) -> Any:
         """Return the value of a setting that somebody has set, None where it is a default."""
@@ -50,10 +48,11 @@ class Settings(BaseModel):
         """Return what somebody has set a setting to, and where; None where it is a default."""
         return self._sources.get(name)
 
-
-def setting(default: Any, *, doc: str, **limits: Any) -> Any:
-    """Declare a setting: its default (text may name other settings as `$name`), what it is for, and the limits of its value."""
-    return Field(default, description=doc, **limits)
+    def model_copy(self, *, update: Mapping[str, Any]) -> Self:
+        """Return the same settings with other values, which are not checked."""
+        copy = type(self).__new__(type(self))
+        copy.__dict__.update(self.__dict__, **update)
+        return copy
 
 
 Texts = Mapping[str, Any]
@@ -66,7 +65,7 @@ def canonical(name: str) -> str:
     return _ALIASES.get(plain, plain)
 
 
-def is_flag(field: FieldInfo) -> bool:
+def is_flag(field: SettingField) -> bool:
     """Return whether a setting is a plain boolean, which the command line writes as --x and --no-x."""
     return field.annotation is bool
 
@@ -158,7 +157,7 @@ _ENVIRONMENTS_OWN = ("config_version", "manifest", "modulepath")
 
 
 def _defaults(cls: type[Settings]) -> dict[str, Any]:
-    return {name: field.get_default(call_default_factory=True) for name, field in cls.model_fields.items()}
+    return {name: field.default for name, field in cls.model_fields.items()}
 
 
 def load(
@@ -188,15 +187,12 @@ def load(
     values = {name: layers.value(name) for name in cls.model_fields}
     sources = _sources(conf, layers)
     try:
-        settings = cls.model_validate(values)
-    except ValidationError as err:
-        first_error = err.errors(include_url=False, include_input=False)[0]
-        message = first_error["msg"].removeprefix("Value error, ")
-        if not first_error["loc"]:  # it is about several
-            raise ConfigError(message) from err
-        name = str(first_error["loc"][0])
-        raise ConfigError(f"Could not set {name}: {message}{_place(sources, name)}") from err
-    settings._sources = sources
+        settings: S = cls.model_validate(values)
+    except InvalidSetting as err:
+        if not err.name:  # it is about several
+            raise ConfigError(err.message) from err
+        raise ConfigError(f"Could not set {err.name}: {err.message}{_place(sources, err.name)}") from err
+    settings.__dict__["_sources"] = sources
     return settings
 
 

@@ -1,11 +1,10 @@
 """The settings that master, agent and every other command have in common."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Literal
 
-from .base import Settings, setting
+from .base import Settings
+from .declarations import setting
 from .values import Duration, Flag, Paths, Priority, Revocation, Size, Timeout, WarningKinds, Words
 
 

@@ -1,14 +1,11 @@
 """The master's and the CA's settings."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import ValidationInfo, field_validator
-
-from .base import load, setting
+from .base import load
+from .declarations import setting
 from .store import SERVING_DEFAULTS, StoreSettings
 from .values import Autosign, Duration, Flag, Paths, Size, Words
 
@@ -154,17 +151,15 @@ class MasterSettings(StoreSettings):
     write_timeout: Duration = setting(60, gt=0, doc="Seconds that a client may not read its answer.")
     drain_timeout: Duration = setting(30, gt=0, doc="Seconds for requests under way when the master stops.")
 
-    @field_validator("storeconfigs")
     @classmethod
-    def _kept_in_store(cls, value: bool, fields: ValidationInfo) -> bool:
-        return value or fields.data.get("store", "none") != "none"
-
-    @field_validator("reports")
-    @classmethod
-    def _sent_to_store(cls, value: tuple[str, ...], fields: ValidationInfo) -> tuple[str, ...]:
-        if fields.data.get("store", "none") == "none" or "puppetdb" in value:
-            return value
-        return (*(name for name in value if name != "none"), "puppetdb")
+    def relate(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Return the values; a store gets facts and catalogs, and all reports."""
+        if values["store"] == "none":
+            return values
+        reports = values["reports"]
+        if "puppetdb" not in reports:
+            reports = (*(name for name in reports if name != "none"), "puppetdb")
+        return {**values, "storeconfigs": True, "reports": reports}
 
 
 def settings_beside_master(flags: Mapping[str, Any]) -> MasterSettings:

@@ -1,16 +1,12 @@
 """The settings of the store of facts, catalogs and reports."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, model_validator
-
-from .base import setting
 from .common import CommonSettings
+from .declarations import Reader, setting
 from .values import Duration, Size
 
 _KINDS = ("auto", "none", "sqlite", "puppetdb")
@@ -29,7 +25,7 @@ def store_kind(value: Any) -> str:
     return text
 
 
-StoreKind = Annotated[str, BeforeValidator(store_kind)]
+StoreKind = Annotated[str, Reader(store_kind)]
 
 
 class StoreSettings(CommonSettings):
@@ -91,9 +87,9 @@ class StoreSettings(CommonSettings):
         """Whether a master with these settings runs a store of its own."""
         return self.store not in ("none", "puppetdb")
 
-    @model_validator(mode="before")
     @classmethod
-    def _choose_store(cls, values: dict[str, Any]) -> dict[str, Any]:
+    def complete(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Return the texts, with the store that `auto` stands for."""
         if values.get("store") != "auto":
             return values
         return {**values, "store": "none" if other_place(values) else "sqlite"}

@@ -6,10 +6,9 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, PlainSerializer
-
 from ..data.durations import duration, ttl
 from ..filesystem.checksums import ALGORITHMS, is_algorithm
+from .declarations import Reader
 
 WARNING_KINDS = ("deprecations", "undefined_variables", "undefined_resources")
 _SIZES = {"": 1, "k": 2**10, "kib": 2**10, "m": 2**20, "mib": 2**20, "g": 2**30, "gib": 2**30}
@@ -145,21 +144,21 @@ def headers(value: Any) -> tuple[str, ...]:
     return lines
 
 
-Duration = Annotated[int, BeforeValidator(duration)]  # seconds
-Ttl = Annotated[int | None, BeforeValidator(ttl), PlainSerializer(_print_seconds)]  # seconds; None: unlimited
-Timeout = Annotated[str, AfterValidator(timeout)]  # as it was written; `ttl` gives its seconds
-Size = Annotated[int, BeforeValidator(size)]  # bytes
-Flag = Annotated[bool, BeforeValidator(boolean)]
-Words = Annotated[tuple[str, ...], BeforeValidator(words)]
-Headers = Annotated[tuple[str, ...], BeforeValidator(headers)]
-Ciphers = Annotated[str, BeforeValidator(ciphers)]
-ChecksumTypes = Annotated[tuple[str, ...], BeforeValidator(checksum_types)]
-Priority = Annotated[int | Literal[""], BeforeValidator(priority)]
-WarningKinds = Annotated[tuple[str, ...], BeforeValidator(warning_kinds)]
-Paths = Annotated[tuple[Path, ...], BeforeValidator(paths)]
-Revocation = Annotated[Literal["chain", "leaf", "false"], BeforeValidator(revocation)]
-RubyFacts = Annotated[Literal["true", "false", "facter"], BeforeValidator(ruby_facts)]
-Autosign = Annotated[bool | Path, BeforeValidator(autosign)]
+Duration = Annotated[int, Reader(duration)]  # seconds
+Ttl = Annotated[int | None, Reader(ttl, write=_print_seconds)]  # seconds; None: unlimited
+Timeout = Annotated[str, Reader(timeout, texts_only=True)]  # as it was written; `ttl` gives its seconds
+Size = Annotated[int, Reader(size)]  # bytes
+Flag = Annotated[bool, Reader(boolean)]
+Words = Annotated[tuple[str, ...], Reader(words)]
+Headers = Annotated[tuple[str, ...], Reader(headers)]
+Ciphers = Annotated[str, Reader(ciphers)]
+ChecksumTypes = Annotated[tuple[str, ...], Reader(checksum_types)]
+Priority = Annotated[int | Literal[""], Reader(priority)]
+WarningKinds = Annotated[tuple[str, ...], Reader(warning_kinds)]
+Paths = Annotated[tuple[Path, ...], Reader(paths)]
+Revocation = Annotated[Literal["chain", "leaf", "false"], Reader(revocation)]
+RubyFacts = Annotated[Literal["true", "false", "facter"], Reader(ruby_facts)]
+Autosign = Annotated[bool | Path, Reader(autosign)]
 
 
 def setting_text(value: Any) -> str:

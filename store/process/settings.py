@@ -18,7 +18,7 @@ class CheckedSettings:
     """
     The settings that a store reads, with their names, units and documentation.
 
-    The class MasterSettings has checked them in the process that started the store, which does not load it: with pydantic it takes 10 MB.
+    The class MasterSettings has checked them in the process that started the store, which does not load it.
 
     Attributes:
         limits: Those of its listeners.

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -303,3 +304,76 @@ def test_a_timeout_of_environments_that_is_none_is_named_with_its_place(value: s
     with pytest.raises(ConfigError, match=r"^Could not set environment_timeout: .*\(file: /etc/puppet/puppet.conf, line: 2\)$"):
         load(MasterSettings, section="master", conf=file)
     assert load(MasterSettings, section="master", conf=conf.parse("environment_timeout = unlimited")).environment_timeout == "unlimited"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("masterport", " 12 ", 12),
+        ("masterport", "+1_0", 10),
+        ("masterport", "012.0", 12),
+        ("masterport", 8.0, 8),
+        ("maxwaitforcert", "unlimited", None),
+        ("noop", "Yes", True),
+    ],
+)
+def test_a_value_is_read_from_each_of_its_forms(name: str, text: Any, value: Any) -> None:
+    assert getattr(load(AgentSettings, section="agent", flags={name: text}, conf=Conf()), name) == value
+
+
+_NO_INTEGER = "Input should be a valid integer, unable to parse string as an integer"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("masterport", "x", _NO_INTEGER),
+        ("masterport", "", _NO_INTEGER),
+        ("masterport", "1.5", _NO_INTEGER),
+        ("masterport", "1__0", _NO_INTEGER),
+        ("masterport", "0x5", _NO_INTEGER),
+        ("masterport", "٣", _NO_INTEGER),
+        ("masterport", None, "Input should be a valid integer"),
+        ("masterport", "9" * 5000, "Unable to parse input string as an integer, exceeded maximum size"),
+        ("masterport", "99999", "Input should be less than or equal to 65535"),
+        ("masterport", "-0", "Input should be greater than or equal to 1"),
+        ("max_catalog_body", "0", "Input should be greater than 0"),
+        ("server", 5, "Input should be a valid string"),
+        ("environment_timeout", 5, "Input should be a valid string"),
+        ("scheme", "c", "Input should be 'auto', 'a' or 'b'"),
+        ("confdir", 5, "Input is not a valid path for <class 'pathlib.Path'>"),
+        ("noop", "maybe", "Invalid value 'maybe' for a boolean; write true or false"),
+    ],
+)
+def test_a_value_that_is_none_is_refused_with_what_it_should_be(name: str, text: Any, message: str) -> None:
+    with pytest.raises(ConfigError) as failed:
+        load(AgentSettings, section="agent", flags={name: text}, conf=Conf())
+    assert str(failed.value) == f"Could not set {name}: {message}"
+
+
+def test_two_names_of_one_node_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"^node_name_fact and node_name_value cannot both be set$"):
+        load(AgentSettings, section="agent", flags={"node_name_fact": "fqdn", "node_name_value": "web1"}, conf=Conf())
+
+
+def test_settings_are_frozen_and_copies_differ_only_in_what_was_asked() -> None:
+    settings = load(AgentSettings, section="agent", flags={"server": "a"}, conf=Conf())
+    with pytest.raises(AttributeError, match="settings are frozen"):
+        settings.server = "b"
+    with pytest.raises(AttributeError, match="settings are frozen"):
+        del settings.server
+    copy = settings.model_copy(update={"server": "b"})
+    assert (copy.server, settings.server, copy.given("server")) == ("b", "a", "b")
+    assert copy != settings and copy.model_copy(update={"server": "a"}) == settings
+
+
+def test_settings_are_read_again_from_what_was_written_as_json() -> None:
+    settings = load(MasterSettings, section="master", conf=Conf())
+    assert MasterSettings.model_validate(json.loads(settings.model_dump_json())) == settings
+    with pytest.raises(ConfigError, match="Extra inputs are not permitted"):
+        MasterSettings.model_validate({**settings.model_dump(), "colour": "red"})
+
+
+def test_no_password_is_among_what_settings_print() -> None:
+    settings = load(MasterSettings, section="master", flags={"ldappassword": "hunter2"}, conf=Conf())
+    assert "hunter2" not in repr(settings)
