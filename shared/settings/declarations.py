@@ -166,6 +166,8 @@ def _plain(value: Any) -> Any:
 def _reader_of(annotation: Any) -> Callable[[Any], Any]:
     if get_origin(annotation) is Literal:
         return _choice(get_args(annotation))
+    if annotation not in _READERS:
+        raise TypeError(f"No setting is read as {annotation}; give it a type of shared/settings/values.py, such as Flag")
     return _READERS[annotation]
 
 

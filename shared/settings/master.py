@@ -116,7 +116,7 @@ class MasterSettings(StoreSettings):
         doc="The program for templates and functions of modules in Ruby; '' for none. auto: /usr/bin/ruby or /bin/ruby where there is one, "
         "but none where compile_programs or compile_read_roots narrow what manifests may do, as nothing narrows Ruby.",
     )
-    native_templates: bool = setting(
+    native_templates: Flag = setting(
         True, doc="Run ERB templates as Python where all of their Ruby can be translated exactly; false: Ruby renders all of them."
     )
     ruby_timeout: Duration = setting("1m", gt=0, doc="Seconds that Ruby may be silent while a template or function runs.")

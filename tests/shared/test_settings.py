@@ -21,6 +21,7 @@ from shared.settings import (
     setting_text,
     unknown_settings,
 )
+from shared.settings.declarations import DeclaredSettings, setting
 from shared.settings.store import SERVING_DEFAULTS
 from shared.settings.values import size
 
@@ -377,3 +378,9 @@ def test_settings_are_read_again_from_what_was_written_as_json() -> None:
 def test_no_password_is_among_what_settings_print() -> None:
     settings = load(MasterSettings, section="master", flags={"ldappassword": "hunter2"}, conf=Conf())
     assert "hunter2" not in repr(settings)
+
+
+def test_a_setting_of_a_type_that_nothing_reads_is_refused_where_it_is_declared() -> None:
+    body = {"__annotations__": {"colour": bool}, "colour": setting(False, doc="A plain boolean.")}
+    with pytest.raises(TypeError, match="No setting is read as <class 'bool'>"):
+        type("Painted", (DeclaredSettings,), body)
