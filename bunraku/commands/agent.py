@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent import cli
-from agent.run.deferred import Resolver
-from agent.state.runlog import RunLog
-from shared.settings import AgentSettings
+
+if TYPE_CHECKING:
+    from agent.run.deferred import Resolver
+    from agent.state.runlog import RunLog
+    from shared.settings import AgentSettings
 
 
 def main(argv: Sequence[str] | None = None) -> int:

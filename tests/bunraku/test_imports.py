@@ -1,0 +1,51 @@
+"""What each command imports: start-up is most of what a small command costs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.processes import clean_environment
+
+HEAVY = frozenset(
+    ("aiohttp", "alembic", "asyncio", "cryptography", "lark", "orjson", "pydantic", "regex", "sqlalchemy", "tree_sitter", "uvloop", "yaml")
+)
+"""Modules that take milliseconds or megabytes."""
+
+
+def modules_of(*words: str) -> set[str]:
+    """Return the modules that a command imports, Python's own among them; the command has to succeed."""
+    argv = [sys.executable, "-I", "-X", "importtime", "-m", "bunraku", *words]
+    done = subprocess.run(argv, env=clean_environment(), stdin=subprocess.DEVNULL, capture_output=True, timeout=120, check=False)
+    text = done.stderr.decode()
+    assert done.returncode == 0, "\n".join(line for line in text.splitlines() if not line.startswith("import time:"))
+    lines = [line for line in text.splitlines() if line.startswith("import time:")]
+    return {line.rpartition("|")[2].strip() for line in lines}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("command", "most", "heavy"),
+    [
+        ("--version", 100, set()),
+        ("--help", 100, set()),
+        ("config print certname", 250, {"asyncio", "orjson", "yaml"}),
+        ("agent --help", 240, {"asyncio"}),
+        ("cert --help", 420, {"asyncio", "cryptography", "orjson", "pydantic", "yaml"}),
+        ("apply", 950, set(HEAVY)),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_command_imports_little_that_it_does_not_need(tmp_path: Path, command: str, most: int, heavy: set[str]) -> None:
+    words = command.split()
+    if "--help" not in words and "--version" not in words:
+        places = {"confdir": "conf", "vardir": "var", "rundir": "run", "logdir": "log"}
+        words += [word for name, place in places.items() for word in (f"--{name}", str(tmp_path / place))]
+    if command == "apply":
+        (tmp_path / "empty.pp").write_text("")
+        words.append(str(tmp_path / "empty.pp"))
+    imported = modules_of(*words)
+    assert (len(imported) <= most, sorted(imported & HEAVY - heavy)) == (True, []), f"{len(imported)} modules"
