@@ -1,6 +1,20 @@
 # frozen_string_literal: true
 
+require 'resolv'
 require 'timeout'
+
+# No host has an address, so that answers depend neither on the network nor on its haste.
+class Resolv
+  def self.each_address(_name); end
+
+  def self.getaddresses(_name)
+    []
+  end
+
+  def self.getaddress(name)
+    raise ResolvError, "no address for #{name}"
+  end
+end
 
 # Questions that Puppet's own Ruby and the agent's are asked in the same words.
 module Probe
@@ -130,13 +144,13 @@ module Probe
     def all_values(type)
       base = @base.map { |name, value| [name.to_sym, value] }.to_h
       title = fitting_title(type, base)
-      { 'title' => title, 'values' => with_values(type, title, base), 'unchecked' => unchecked(type) { with_values(type, title, base) },
+      { 'title' => title, 'values' => with_values(type, title, base), 'unchecked' => check?(type) ? unchecked(type) { with_values(type, title, base) } : {},
         'compared' => unchecked(type) { compared(type, title, base) }, 'relations' => unchecked(type) { relations(type, title, base) } }
     end
 
     # Without the check of whole resources, which hides what became of a value.
     def unchecked(type)
-      return yield unless type.method_defined?(:validate, false)
+      return yield unless check?(type)
 
       check = type.instance_method(:validate)
       type.send(:define_method, :validate) { nil }
@@ -145,6 +159,11 @@ module Probe
       ensure
         type.send(:define_method, :validate, check)
       end
+    end
+
+    # Whether a type checks whole resources.
+    def check?(type)
+      type.method_defined?(:validate, false)
     end
 
     def values_for(declared)
