@@ -19,9 +19,9 @@ _LONGEST_INTEGER = 4300  # digits that Python reads
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class ValueReader:
     """
-    The part of a setting's type that reads its values: `Annotated[int, Reader(duration)]`.
+    The part of a setting's type that reads its values: `Annotated[int, ValueReader(duration)]`.
 
     Attributes:
         read: Returns the value of a text, or of a value; ValueError for anything else.
@@ -56,7 +56,7 @@ class SettingField:
 
     def bind(self, annotation: Any) -> None:
         """Take over the type that the class declares."""
-        reader = next((part for part in getattr(annotation, "__metadata__", ()) if isinstance(part, Reader)), None)
+        reader = next((part for part in getattr(annotation, "__metadata__", ()) if isinstance(part, ValueReader)), None)
         self.annotation = annotation if reader is None else annotation.__origin__
         if reader is None:
             self._read = _reader_of(annotation)

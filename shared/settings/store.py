@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from .common import CommonSettings
-from .declarations import Reader, setting
+from .declarations import ValueReader, setting
 from .values import Duration, Size
 
 _KINDS = ("auto", "none", "sqlite", "puppetdb")
@@ -25,7 +25,7 @@ def store_kind(value: Any) -> str:
     return text
 
 
-StoreKind = Annotated[str, Reader(store_kind)]
+StoreKind = Annotated[str, ValueReader(store_kind)]
 
 
 class StoreSettings(CommonSettings):

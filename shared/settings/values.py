@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from ..data.durations import duration, ttl
 from ..filesystem.checksums import ALGORITHMS, is_algorithm
-from .declarations import Reader
+from .declarations import ValueReader
 
 WARNING_KINDS = ("deprecations", "undefined_variables", "undefined_resources")
 _SIZES = {"": 1, "k": 2**10, "kib": 2**10, "m": 2**20, "mib": 2**20, "g": 2**30, "gib": 2**30}
@@ -144,21 +144,21 @@ def headers(value: Any) -> tuple[str, ...]:
     return lines
 
 
-Duration = Annotated[int, Reader(duration)]  # seconds
-Ttl = Annotated[int | None, Reader(ttl, write=_print_seconds)]  # seconds; None: unlimited
-Timeout = Annotated[str, Reader(timeout, texts_only=True)]  # as it was written; `ttl` gives its seconds
-Size = Annotated[int, Reader(size)]  # bytes
-Flag = Annotated[bool, Reader(boolean)]
-Words = Annotated[tuple[str, ...], Reader(words)]
-Headers = Annotated[tuple[str, ...], Reader(headers)]
-Ciphers = Annotated[str, Reader(ciphers)]
-ChecksumTypes = Annotated[tuple[str, ...], Reader(checksum_types)]
-Priority = Annotated[int | Literal[""], Reader(priority)]
-WarningKinds = Annotated[tuple[str, ...], Reader(warning_kinds)]
-Paths = Annotated[tuple[Path, ...], Reader(paths)]
-Revocation = Annotated[Literal["chain", "leaf", "false"], Reader(revocation)]
-RubyFacts = Annotated[Literal["true", "false", "facter"], Reader(ruby_facts)]
-Autosign = Annotated[bool | Path, Reader(autosign)]
+Duration = Annotated[int, ValueReader(duration)]  # seconds
+Ttl = Annotated[int | None, ValueReader(ttl, write=_print_seconds)]  # seconds; None: unlimited
+Timeout = Annotated[str, ValueReader(timeout, texts_only=True)]  # as it was written; `ttl` gives its seconds
+Size = Annotated[int, ValueReader(size)]  # bytes
+Flag = Annotated[bool, ValueReader(boolean)]
+Words = Annotated[tuple[str, ...], ValueReader(words)]
+Headers = Annotated[tuple[str, ...], ValueReader(headers)]
+Ciphers = Annotated[str, ValueReader(ciphers)]
+ChecksumTypes = Annotated[tuple[str, ...], ValueReader(checksum_types)]
+Priority = Annotated[int | Literal[""], ValueReader(priority)]
+WarningKinds = Annotated[tuple[str, ...], ValueReader(warning_kinds)]
+Paths = Annotated[tuple[Path, ...], ValueReader(paths)]
+Revocation = Annotated[Literal["chain", "leaf", "false"], ValueReader(revocation)]
+RubyFacts = Annotated[Literal["true", "false", "facter"], ValueReader(ruby_facts)]
+Autosign = Annotated[bool | Path, ValueReader(autosign)]
 
 
 def setting_text(value: Any) -> str:
