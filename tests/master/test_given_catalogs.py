@@ -21,6 +21,7 @@ from shared.models.catalog import CATALOG, Catalog
 from shared.models.facts import FACTS, Facts
 from shared.models.node import NODE, Node
 from shared.testing import Shelf
+from shared.wire.packed_catalogs import PackedCatalog
 from tests.support.fake_puppetdb import FakePuppetDb, body_of
 
 NOW = datetime(2026, 11, 20, 1, 2, 3, 4, tzinfo=UTC)
@@ -58,7 +59,7 @@ class Master:
             raise self.fail
         if heard is not None:
             heard.extend(SAID)
-        stored = b'{"certname":"%s"}' % job.certname.encode() if job.is_stored else b""
+        stored = PackedCatalog.of({"certname": job.certname, "resources": [], "edges": []}).pack() if job.is_stored else b""
         return CompiledCatalog(
             b'{"name":"%s","environment":"%s","resources":[]}' % (job.certname.encode(), job.environment.encode()), stored
         )
