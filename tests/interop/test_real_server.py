@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
+from shared.data import plainyaml
+from shared.ruby import find_ruby
 from tests.interop.expected import (
     a_file_goes_to_the_bucket_and_comes_back,
     environments_are_chosen,
@@ -23,6 +25,8 @@ from tests.interop.puppetserver import PUPPETSERVER_7, PUPPETSERVERS, RealServer
 from tests.interop.stage import SITE
 from tests.interop.test_real_agent_certificates import expire, serial_of, serials_in
 from tests.support.processes import OurAgent, master
+
+SHELF = Path(__file__).parents[1] / "bunraku" / "ruby_modules" / "shelf"
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -57,6 +61,24 @@ def test_a_first_run_changes_and_a_second_has_nothing_to_do(server: RealServer, 
     assert second.code == 0, second.text
     stored = report_of(server, agent)
     assert stored["host"] == "web1.example.com" and stored["report_format"] == 12 and stored["environment"] == "plain"
+
+
+def test_types_and_providers_that_a_module_has_in_ruby_are_applied(server: RealServer, tmp_path: Path) -> None:
+    if not find_ruby("auto"):
+        pytest.skip("no ruby is installed")
+    environment, shelf = server.root / "code/environments/with_ruby", tmp_path / "shelf"
+    shutil.copytree(SHELF, environment / "modules/shelf")
+    (environment / "manifests").mkdir()
+    (environment / "manifests/site.pp").write_text(
+        f"file {{ '{shelf}': ensure => directory }} jar {{ '{shelf}:plums': content => 'plums', colour => 'red', parts => ['b', 'a'] }}\n"
+    )
+    agent = server.agent(tmp_path, "ruby1")
+    agent.settings["environment"] = "with_ruby"
+    first = agent.test()
+    assert first.code == 2 and "Jar[" in first, first.text
+    assert plainyaml.loads((shelf / "plums").read_bytes()) == {"content": "PLUMS", "colour": "red", "parts": ["b", "a"]}
+    second = agent.test()
+    assert second.code == 0, second.text
 
 
 def test_a_static_catalogs_files_are_fetched_by_version_and_without_metadata(server: RealServer, tmp_path: Path) -> None:

@@ -26,6 +26,8 @@ RUN_SECONDS = 900.0  # the most that one run of a use may take: a server is inst
 OWN_FOLDER = "/srv/twins"
 REPORT = f"{OWN_FOLDER}/report.yaml"
 PROGRAMS = {"theirs": ("puppet",), "ours": (sys.executable, "-m", "bunraku.puppet")}
+_RUBY = "/usr/lib/ruby/vendor_ruby"
+THEIR_PROGRAMS = f"/usr/bin/puppet /usr/bin/facter {_RUBY}/facter* {_RUBY}/hiera* {_RUBY}/puppet*"  # ours has Ruby alone, none of these
 HOSTS = "127.0.0.1 localhost\n127.0.1.1 node1.example.com node1\n"
 # What a run says of the time of day, of its own duration and of processes is another in each run.
 VARYING = (
@@ -66,6 +68,8 @@ def answer(use: Use, who: str) -> dict[str, Any]:
         shutil.copy(Path(__file__).parent / "look.py", machine.path(f"{OWN_FOLDER}/look.py"))
         if use.before:
             machine.shell(use.before)
+        if who == "ours":
+            machine.shell(f"rm -r {THEIR_PROGRAMS}")
         machine.path(f"{OWN_FOLDER}/stamp").touch()
         runs = [applied(machine, PROGRAMS[who])]
         if use.between:
