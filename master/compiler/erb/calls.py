@@ -21,6 +21,8 @@ _PLAIN_ARGUMENT = re.compile(rb"""["'@A-Za-z_0-9]|:[A-Za-z_]|\[""")
 _FUNCTION_NAME = re.compile(r"(?:[a-z_]\w*::)*[a-z_]\w*", re.ASCII)
 _OPERATORS = frozenset(methods.METHODS) - frozenset(name for name in methods.METHODS if name[0].isalpha())
 MAX_PARAMETERS = 8
+MAX_BLOCKS = 15
+"""Blocks inside blocks; Python has at most 20 loops inside each other."""
 
 
 class CallReader:
@@ -269,6 +271,8 @@ class CallReader:
         read = self.reader
         if node.type not in ("block", "do_block"):
             raise read.refuse(node)
+        if read.block_depth >= MAX_BLOCKS:
+            raise read.refuse(node, "blocks that are nested too deeply")
         scope = read.variables.enter()
         read.block_depth += 1
         try:

@@ -51,9 +51,6 @@ class Reader:
     def at(self, node: Node) -> int:
         return self.program.offset(node.start_byte)
 
-    def end(self, node: Node) -> int:
-        return max(self.program.offset(node.end_byte), self.at(node))
-
     def place(self, node: Node) -> tuple[int, int]:
         at = self.at(node)
         return at, max(self.program.offset(node.end_byte), at)
@@ -334,6 +331,8 @@ class Reader:
             if name in self.assigned:
                 raise self.refuse(node)
             return n.Defined(at, end, name)
+        if operator == "not" and not self._may_begin_with_not(node, operand):
+            raise self.refuse(node, "not inside an expression")
         if operator in ("!", "not"):
             return n.RubyNot(at, end, self.statement(operand))
         if operator == "-" and operand.type in ("integer", "float"):
@@ -341,6 +340,19 @@ class Reader:
             assert isinstance(literal, n.Literal) and isinstance(literal.value, int | float)
             return n.Literal(at, end, -literal.value)
         raise self.refuse(node)
+
+    def _may_begin_with_not(self, node: Node, operand: Node) -> bool:
+        """Return whether Ruby reads `not` here as the grammar does: only where a whole statement, condition, or side of `and` stands."""
+        parent = node.parent
+        if parent is None or self.program.octets[operand.start_byte : operand.start_byte + 1] == b"{":
+            return False
+        if parent.type == "binary":
+            return self.text(self.node(parent, "operator")) in ("and", "or")
+        if parent.type == "unary":
+            return self.text(self.node(parent, "operator")) == "not"
+        if parent.type in ("if", "unless", "elsif", "if_modifier", "unless_modifier"):
+            return parent.child_by_field_name("condition") == node
+        return parent.type in ("program", "parenthesized_statements", "then", "else", "body_statement", "block_body")
 
     # --- literals ---
 

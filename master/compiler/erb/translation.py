@@ -23,7 +23,10 @@ def translate(source: Source) -> CodeType:
         Refusal: the template has a construct that is not translated.
     """
     tree, own = read_template(source.text)
-    return template_code(tree, source, own)
+    try:
+        return template_code(tree, source, own)
+    except RecursionError:
+        raise Refusal("expressions that are nested too deeply", 0) from None
 
 
 def read_template(template: str) -> tuple[n.Body, tuple[str, ...]]:

@@ -255,6 +255,8 @@ def method_call(writer: Writer, node: SyntaxNode) -> ast.expr:
         return writer.at(node, writer.runtime_call(function, *writer.operands([node.receiver, *node.arguments])))
     method = methods.BLOCK_METHODS[node.name]
     if method.loop and node.name.startswith(("each", "times")):
+        if any(isinstance(inner, n.RubyBreak) for inner in _walk(node.block.body)):
+            raise Refusal("break out of a method whose value is used", node.at)
         receiver = writer.name_for(writer.value(node.receiver), node.receiver)
         blocks.loop(writer, node, method.loop, receiver)
         return again(receiver)

@@ -61,3 +61,36 @@ def written(receiver: str, name: str, arguments: list[str]) -> str:
     if not name[0].isalpha():
         return f"({receiver} {name} {arguments[0]})"
     return f"{receiver}.{name}({', '.join(arguments)})" if arguments else f"{receiver}.{name}"
+
+
+CHAINED_OPERATORS = ["+", "-", "*", "/", "%", "==", "!=", "<", ">", "<=", ">=", "&&", "||", "and", "or", "<=>", "&", "|", "=~", "!~"]
+CHAINED_VALUES = (
+    "1",
+    "2",
+    "3.5",
+    "nil",
+    "false",
+    "true",
+    "[1]",
+    '"a"',
+    "x",
+    "@n",
+    "x.to_s",
+    "[1, 2].first",
+    "x.nil?",
+    "@n.is_a?(Integer)",
+    ":s",
+)
+
+
+def chained(number: int, *, seed: int) -> Iterator[str]:
+    """Yield chains of operators without parentheses, some with a ternary or a modifier behind them."""
+    chance = random.Random(seed)
+    for _ in range(number):
+        words: list[str] = []
+        for position in range(chance.randint(2, 4)):
+            if position:
+                words.append(chance.choice(CHAINED_OPERATORS))
+            words.append(chance.choice(("", "", "", "", "", "!", "not ", "-")) + chance.choice(CHAINED_VALUES))
+        end = chance.choice(("", "", "", f" ? {chance.choice(CHAINED_VALUES)} : 0", f" if {chance.choice(CHAINED_VALUES)}"))
+        yield " ".join(words) + end

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from master.compiler.erb import methods
 from master.compiler.erb.runtime import NAMES, lacking
 from tests.master.erb.judging import Judge, Outcome, Translator, difference
-from tests.master.erb.matrix import expressions
+from tests.master.erb.matrix import chained, expressions
 from tests.master.erb.scopes import Variables
 from tests.master.erb.written import templates
 from tests.master.ruby.site import PROGRAM, needs_ruby
@@ -96,6 +96,37 @@ def test_each_method_on_each_kind_of_value_gives_what_ruby_gives(judge: Judge, t
 def test_generated_templates_render_what_ruby_renders(judge: Judge, translator: Translator, template: str, seed: int) -> None:
     if translator.template(template).body is not None:
         judged(judge, translator, template, 3, seed)
+
+
+@pytest.mark.slow
+def test_operators_bind_as_in_ruby(judge: Judge, translator: Translator) -> None:
+    """Without parentheses; what Ruby does not parse is not translated."""
+    outcomes: Counter[str] = Counter()
+    for expression in chained(2500, seed=3):
+        template = f"<% x = 5 -%>\n<%= ({expression}).inspect %>"
+        ours = translator.template(template)
+        if ours.body is None:
+            continue
+        outcome = translator.render(template, {"n": 4})
+        if not outcome.doubt:
+            assert difference(template, outcome, judge.render(template, {"n": 4})) == "", expression
+            outcomes["text" if outcome.text is not None else "error"] += 1
+    assert outcomes["text"] > 200
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "<%= 1 if 'a' || not(nil) %>",
+        "<% if 1 == not(nil) %>x<% end %>",
+        "<%= [1, 2].each { |x| break } %>",
+        "<% [1].each do |a| -%>\n" * 25 + "x" + "<% end %>" * 25,
+        "<% if @a -%>\na\n" + "".join(f"<% elsif @a == {number} -%>\nb\n" for number in range(400)) + "<% end %>",
+    ],
+)
+def test_what_is_odd_or_too_deep_is_left_to_ruby_or_is_as_there(template: str, judge: Judge, translator: Translator) -> None:
+    if translator.template(template).body is not None:
+        assert translator.render(template, {}) == judge.render(template, {})
 
 
 @pytest.mark.parametrize(
