@@ -35,6 +35,10 @@ A provider's tests are **real** when they run it against the thing itself on a D
 makes, a systemd that it boots), mostly beside Debian's own puppet. They are by **recorded** output where Debian does not have the thing.
 
 All types also have the metaparameters: {meta}.
+
+Types and providers that modules have in Ruby are used beside these where a `ruby` is installed; Puppet and Facter are not needed.
+[extending.md](extending.md) says what they find, [modules.md](modules.md) which of Debian's modules were applied beside the real
+`puppet apply`, with which result. Without a ruby their resources fail, and one error names the types and what to install.
 """
 NOT_SUPPORTED = """
 ## Not supported
@@ -42,8 +46,8 @@ NOT_SUPPORTED = """
 A compiler knows these types and checks the manifests that use them; a resource of such a type fails when its turn comes, with
 `The type '…' is not supported by this agent yet`, and the rest of the catalog is applied: {names}.
 
-A provider that is not here is refused before anything is applied, with the names of those that are: `Invalid package provider
-'portage'`. Of Puppet's own these are missing, most of them for other systems than Linux:
+A resource that names a provider which is not here fails, with the names of those that are: `Invalid package provider 'portage'`.
+The rest of the catalog is applied. Of Puppet's own these are missing, most of them for other systems than Linux:
 
 {missing}
 """
