@@ -343,7 +343,8 @@ def document(results: Sequence[Result], parse_line: str, dump_line: str) -> str:
 
 
 APPLIED = (
-    "`make twins` applies uses of modules (`tests/twins/uses`) to two identical booted Debians, by Debian's `puppet apply` and by ours,",
+    "`make twins` applies uses of modules (`tests/twins/uses`) to two identical booted Debians, by Debian's `puppet apply` and, without",
+    "Puppet's and Facter's programs, by ours,",
     'twice, and compares events, log, files, packages, units and what the servers answer. "Applied" names the uses of a module whose twins',
     "are the same, and how many lines differ where they are not; what a use ignores is in its file, with the reason. Of OpenStack's",
     "modules these are the types that write settings. A module without a use is not judged.",
