@@ -1,4 +1,4 @@
-"""A machine that has a `ruby`, but neither Puppet nor Facter: our agent applies a site's roles, with modules' types in Ruby, from our master."""
+"""A machine with a `ruby` and neither Puppet nor Facter: our agent applies roles with types in Ruby from our master."""
 
 from __future__ import annotations
 
@@ -31,13 +31,18 @@ SITE = {
           class { 'apache': default_vhost => false, mpm_module => 'event' }
           apache::vhost { 'www.example.com': port => 8080, docroot => '/srv/www' }
           Package <| title == 'mime-support' |> { name => 'media-types' }
-          openssl::certificate::x509 { 'www': country => 'US', organization => 'Example', commonname => 'www.example.com', base_dir => '/srv' }
+          openssl::certificate::x509 { 'www':
+            country => 'US', organization => 'Example', commonname => 'www.example.com', base_dir => '/srv',
+          }
         }
     """,
     "modules/profile/manifests/database.pp": """
         class profile::database (String[1] $password) {
           class { 'mysql::server': package_name => 'mariadb-server', service_name => 'mariadb', root_password => $password }
-          mysql::db { 'app': user => 'app', password => $password, host => 'localhost', grant => ['SELECT'], charset => 'utf8mb3', collate => 'utf8mb3_general_ci' }
+          mysql::db { 'app':
+            user => 'app', password => $password, host => 'localhost', grant => ['SELECT'],
+            charset => 'utf8mb3', collate => 'utf8mb3_general_ci',
+          }
         }
     """,
 }
