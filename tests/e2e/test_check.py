@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import socket
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,9 +25,18 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MasterProcess]:
         process.write({"manifests/site.pp": "include m\n", "modules/m/manifests/init.pp": "class m { }\n"})
         process.start()
         assert process.puppet("cert", "generate", "agent1.test").code == 0
+        wait_for_worker(process)
         process.stop()
         process.port = 0
         yield process
+
+
+def wait_for_worker(process: MasterProcess, within: float = 60.0) -> None:
+    """Return when a compiling process has made the folder for compiled code; AssertionError when it has not within so many seconds."""
+    deadline = time.monotonic() + within
+    while not (process.root / "var" / "code_cache").is_dir():
+        assert time.monotonic() < deadline, process.log
+        time.sleep(0.05)
 
 
 @pytest.fixture
