@@ -244,7 +244,7 @@ def test_R_16_a_compile_that_does_not_end_does_not_hold_up_the_end(
         os.kill(site.pid, signal.SIGTERM)
         until(lambda number=number: site.log.count("Caught SIGTERM") == number + 1)
     assert site.wait() == 0
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
     assert waiting.exception() is not None
     assert not Path(f"/proc/{pid}").exists()
     started(site).kill()  # locks and the pid file are free

@@ -52,7 +52,7 @@ def gated(monkeypatch: pytest.MonkeyPatch) -> type[Gated]:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110  # what is waited for happens in threads
             await asyncio.sleep(0.005)
 

@@ -122,7 +122,7 @@ async def test_connections_beyond_the_bound_are_cut(path: Path) -> None:
         first = await at_socket(path)
         assert (await first.ask("GET", "/")).status == 200
         second = await at_socket(path)
-        assert await second.ended(2)
+        assert await second.ended()
         assert (await first.ask("GET", "/")).status == 200
         for client in (first, second):
             await client.close()

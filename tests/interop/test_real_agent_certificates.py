@@ -120,7 +120,7 @@ def test_an_expired_certificate_is_refused_by_both(running: MasterProcess, agent
     with pytest.raises(ssl.SSLError, match="alert certificate expired"), contextlib.closing(connection):
         connection.request("GET", "/puppet/v3/node/web1.example.com?environment=production")
         connection.getresponse()
-    for _ in range(100):
+    for _ in range(1200):
         if "Refused a TLS handshake of 127.0.0.1: certificate has expired" in running.log:
             break
         time.sleep(0.05)

@@ -516,16 +516,16 @@ async def _ended(argv: list[str], failpoints: str) -> tuple[int | None, str]:
 @pytest.mark.slow
 async def test_R_39_a_signal_in_a_run_ends_it_between_two_resources_with_a_report(tmp_path: Path) -> None:
     after = tmp_path / "after"
-    parameters = {"command": "/bin/sleep 2", "before": f"File[{after}]"}
+    begun = tmp_path / "begun"
+    parameters = {"command": f"/bin/sh -c 'touch {begun}; sleep 2'", "before": f"File[{after}]"}
     nap = {"type": "Exec", "title": "nap", "tags": ["exec"], "exported": False, "parameters": parameters}
     site = Scripted(tmp_path, {"/catalog/": reply(catalog(nap, file(after, "x")))})
     async with site.master.running():
         process = await started(site)
-        for _ in range(200):
-            if any("/catalog/" in line for line in site.asked()):
+        for _ in range(1200):
+            if begun.exists():
                 break
             await asyncio.sleep(0.05)
-        await asyncio.sleep(0.7)
         process.send_signal(signal.SIGTERM)
         async with asyncio.timeout(30):
             out, _ = await process.communicate()
@@ -547,13 +547,13 @@ async def test_R_39_a_signal_before_the_catalog_ends_the_run_at_once(tmp_path: P
     }
     async with site.master.running():
         process = await started(site, waitforcert=60)
-        for _ in range(200):
+        for _ in range(1200):
             if any(line.endswith(f"/certificate/{NAME}") for line in site.asked()):
                 break
             await asyncio.sleep(0.05)
         await asyncio.sleep(0.2)
         process.send_signal(signal.SIGINT)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             out, _ = await process.communicate()
     assert process.returncode == 1
     assert "Caught INT; exiting" in out.decode()

@@ -290,7 +290,7 @@ async def test_CA_24_the_policy_program_gets_name_and_request_in_a_clean_place_a
         assert not decision.sign, body
         assert time.monotonic() - started < 30
     child = int((tmp_path / "child").read_text())
-    for _ in range(100):
+    for _ in range(3000):
         if not Path(f"/proc/{child}").exists() or "Z" in Path(f"/proc/{child}/stat").read_text().split()[2]:
             break
         await asyncio.sleep(0.02)

@@ -42,7 +42,7 @@ def daemon(tmp_path: Path) -> Iterator[Path]:
 
 
 async def turns(condition: Callable[[], bool]) -> AsyncIterator[None]:
-    for _ in range(1500):
+    for _ in range(6000):
         if condition():
             return
         yield

@@ -51,10 +51,10 @@ class FakeWriter:
         """The certnames and numbers of the stored commands, in their order."""
         return [key for batch in self.batches for key in batch]
 
-    async def until_stored(self, count: int, within: float = 10.0) -> None:
+    async def until_stored(self, count: int, within: float = 60.0) -> None:
         await self.until(lambda: len(self.stored) >= count, within)
 
-    async def until(self, is_so, within: float = 10.0) -> None:
+    async def until(self, is_so, within: float = 60.0) -> None:
         """Return when something is so, which is looked at after each attempt to write."""
         async with asyncio.timeout(within):
             while not is_so():

@@ -202,7 +202,7 @@ class RawClient:
             return await self.reader.readexactly(int(headers["content-length"]))
         return await self.reader.read()
 
-    async def ended(self, within: float = 5.0) -> bool:
+    async def ended(self, within: float = 60.0) -> bool:
         """Whether the server ends the connection within so many seconds; what still comes is dropped."""
         try:
             async with asyncio.timeout(within):
@@ -217,7 +217,7 @@ class RawClient:
     async def close(self) -> None:
         self.writer.close()
         with contextlib.suppress(OSError, ssl.SSLError, TimeoutError):
-            async with asyncio.timeout(2):
+            async with asyncio.timeout(10):
                 await self.writer.wait_closed()
 
 

@@ -308,7 +308,7 @@ async def test_who_asks_for_the_end_of_the_connection_gets_it(master: RunningMas
     agent = await master.client("agent1")
     answer = await agent.ask("GET", target, Connection="close")
     assert answer.headers["connection"] == "close"
-    assert await agent.ended(1)
+    assert await agent.ended()
 
 
 async def test_what_belongs_to_the_ca_is_not_served_below_puppet_v3(master: RunningMaster) -> None:

@@ -44,7 +44,7 @@ async def process_of_ruby(workers: CompilePool, **facts: Any) -> int:
 
 
 async def ended(pid: int) -> bool:
-    for _ in range(100):
+    for _ in range(600):
         if not Path(f"/proc/{pid}").exists():
             return True
         await asyncio.sleep(0.1)

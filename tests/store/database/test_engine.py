@@ -68,7 +68,7 @@ async def test_a_statement_that_takes_too_long_is_ended(database: Database) -> N
     with pytest.raises(StatementTimeout):
         async with database.reading(seconds=0.05) as connection:
             await connection.execute(text(ENDLESS[database.dialect]))
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 60
     assert await names(database) == []
 
 

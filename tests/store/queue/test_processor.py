@@ -179,7 +179,7 @@ class Facts:
 
 async def emptied(spool: Spool) -> None:
     """Return when the queue is empty."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while spool.depth:  # noqa: ASYNC110  # nothing tells of it
             await asyncio.sleep(0.001)
 

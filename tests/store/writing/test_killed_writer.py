@@ -136,6 +136,6 @@ async def test_a_file_that_is_no_database_is_no_fault_of_the_command(tmp_path: P
         start = time.monotonic()
         with pytest.raises(DatabaseUnavailable, match="not a database"):
             await DatabaseWriter(database).write(received(*batch(1)))
-        assert time.monotonic() - start < 5
+        assert time.monotonic() - start < 60
     finally:
         await database.close()
