@@ -7,6 +7,7 @@ import logging
 import os
 import pwd
 import sys
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
@@ -16,6 +17,9 @@ from ..filesystem.files import make_directory, write_atomic
 from .processes import Process
 
 log = logging.getLogger("puppet")
+
+_AUTOGROUP = Path("/proc/self/autogroup")
+_ATTEMPTS, _PAUSE = 30, 0.1  # at setting its niceness, and seconds between them
 
 
 class PidFile:
@@ -59,6 +63,31 @@ def take_priority(priority: int | Literal[""]) -> None:
         os.setpriority(os.PRIO_PROCESS, 0, priority)
     except OSError:
         log.warning("Failed to set process priority to '%d'", priority)
+
+
+def give_way(niceness: int) -> None:
+    """
+    Let all other processes go before this one when the processors are busy, those of other sessions, too.
+
+    Linux shares the processors between sessions (sched_autogroup_enabled), and nice(2) counts only within one of them. A process that leads
+    a session therefore lowers the session's weight. Blocks for a moment where that has just been done for another one.
+    """
+    os.nice(niceness)
+    if os.getsid(0) != os.getpid():
+        return
+    for _ in range(_ATTEMPTS):
+        try:
+            _AUTOGROUP.write_text(f"{niceness}\n")
+        except FileNotFoundError:  # a kernel without such groups
+            return
+        except BlockingIOError:  # ten times a second for all processes that are not root's
+            time.sleep(_PAUSE)
+        except OSError as err:
+            log.warning("The niceness %d does not count beside other sessions: %s: %s", niceness, _AUTOGROUP, err.strerror)
+            return
+        else:
+            return
+    log.warning("The niceness %d does not count beside other sessions: others keep changing theirs", niceness)
 
 
 def to_background() -> None:

@@ -14,6 +14,7 @@ import os
 import sys
 
 from shared.process import log as logs
+from shared.process.daemon import give_way
 from shared.process.logqueue import queued
 from shared.process.memory import use_single_malloc_arena
 from shared.process.threads import PacedThreads
@@ -39,10 +40,10 @@ def main() -> int:
     if not line.endswith(b"\n"):
         return 1  # the master has ended already
     settings = CheckedSettings.of(json.loads(line))
-    os.nice(settings.store_niceness)
     ready = os.dup(1)
     os.dup2(2, 1)  # the console's log, which the master must not take for its answer
     logs.set_up_by(settings, foreground=not settings.daemonize, ident="puppet-store")
+    give_way(settings.store_niceness)
     setproctitle.setproctitle("puppet db: the store of a master")
     with queued(settings.log_queue) as queues:
         code = exit_code(lambda: uvloop.run(_serve(settings, ready)))

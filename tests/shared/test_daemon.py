@@ -4,12 +4,13 @@ import os
 import pwd
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from shared.errors import ConfigError
-from shared.process.daemon import PidFile, account, own, require_program, take_priority
+from shared.process.daemon import PidFile, account, give_way, own, require_program, take_priority
 
 
 @pytest.fixture
@@ -143,6 +144,55 @@ def test_a_priority_that_may_not_be_taken_is_said(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(os, "setpriority", refuse)
     take_priority(-10)
     assert "Failed to set process priority to '-10'" in caplog.text
+
+
+GIVE_WAY = """
+import os
+from pathlib import Path
+from shared.process.daemon import give_way
+give_way(7)
+print(os.getpriority(os.PRIO_PROCESS, 0), Path("/proc/self/autogroup").read_text().split()[-1])
+"""
+
+
+@pytest.mark.skipif(not os.access("/proc/self/autogroup", os.W_OK), reason="the kernel has no groups of sessions")
+def test_a_process_gives_way_to_other_sessions_where_it_leads_its_own() -> None:
+    mine = os.getpriority(os.PRIO_PROCESS, 0)
+    nice, of_session = subprocess.run(
+        [sys.executable, "-c", GIVE_WAY], check=True, capture_output=True, timeout=60, start_new_session=True
+    ).stdout.split()
+    assert (int(nice), int(of_session)) == (min(mine + 7, 19), 7)
+
+
+@pytest.mark.skipif(not os.access("/proc/self/autogroup", os.W_OK), reason="the kernel has no groups of sessions")
+def test_a_process_in_another_ones_session_gives_way_without_it() -> None:
+    mine = os.getpriority(os.PRIO_PROCESS, 0)
+    other = ["-c", f"import subprocess, sys; subprocess.run([sys.executable, '-c', {GIVE_WAY!r}], check=True)"]
+    nice, of_session = subprocess.run(
+        [sys.executable, *other], check=True, capture_output=True, timeout=60, start_new_session=True
+    ).stdout.split()
+    assert (int(nice), int(of_session)) == (min(mine + 7, 19), 0)
+
+
+@pytest.mark.parametrize(("failures", "warning"), [(2, ""), (1000, "others keep changing theirs")])
+def test_the_kernel_may_ask_to_set_the_niceness_of_a_session_later(
+    failures: int, warning: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    written, pauses = [], []
+
+    def write_text(path: Path, text: str) -> int:
+        if len(pauses) < failures:
+            raise BlockingIOError
+        written.append((str(path), text))
+        return len(text)
+
+    monkeypatch.setattr(Path, "write_text", write_text)
+    monkeypatch.setattr(time, "sleep", pauses.append)
+    monkeypatch.setattr(os, "nice", lambda niceness: niceness)
+    monkeypatch.setattr(os, "getsid", lambda pid: os.getpid())
+    give_way(7)
+    assert written == ([] if warning else [("/proc/self/autogroup", "7\n")])
+    assert warning in caplog.text
 
 
 def test_a_program_that_its_account_cannot_read_is_named_with_what_to_do(tmp_path: Path) -> None:
