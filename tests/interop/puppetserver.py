@@ -195,8 +195,15 @@ def started(root: Path, installed: Installed = PUPPETSERVER_7, *, jrubies: int =
 
 
 @contextmanager
-def running(root: Path, port: int, installed: Installed = PUPPETSERVER_7, *, heap: str = "1g") -> Iterator[RealServer]:
-    """A running puppetserver on what is configured below `root`; it is ended whatever happens."""
+def running(
+    root: Path, port: int, installed: Installed = PUPPETSERVER_7, *, heap: str = "1g", network_of: int | None = None
+) -> Iterator[RealServer]:
+    """
+    A running puppetserver on what is configured below `root`; it is ended whatever happens.
+
+    Args:
+        network_of: the id of a process in whose network it listens; None: this machine's.
+    """
     command = installed.as_its_user(
         root,
         "/usr/bin/java", "-Xms512m", f"-Xmx{heap}",
@@ -204,6 +211,8 @@ def running(root: Path, port: int, installed: Installed = PUPPETSERVER_7, *, hea
         "-Djruby.lib=/usr/share/jruby/lib", "-jar", JAR,
         "--config", str(root / "conf.d"), "--bootstrap-config", f"{CONF}/services.d",
     )  # fmt: skip
+    if network_of is not None:
+        command = ["nsenter", f"--target={network_of}", "--net", "--", *command]
     with (root / "output").open("wb") as output:
         process = subprocess.Popen(
             command, cwd="/", env=clean_environment(HOME=str(root)), stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,

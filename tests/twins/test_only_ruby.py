@@ -1,13 +1,24 @@
-"""A machine with a `ruby` and neither Puppet nor Facter: our agent applies roles with types in Ruby from our master."""
+"""
+A machine with a `ruby` and neither Puppet nor Facter: our agent applies roles with types in Ruby, from our master and from puppetservers.
+
+A puppetserver is on this machine and listens in the other's network. That one has no modules then: what roles need comes by plugin sync.
+"""
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
+from shared.data import plainyaml
 from tests.conformance.booted import OURS, Booted
+from tests.interop.puppetserver import PUPPETSERVERS, Installed, configured, running
 from tests.twins.twin import HOSTS, IMAGE, LAYER, THEIR_PROGRAMS, why_not
 
 pytestmark = [
@@ -18,14 +29,27 @@ pytestmark = [
     pytest.mark.skipif(bool(why_not()), reason=why_not()),
 ]
 
-PRODUCTION = "/etc/puppet/code/environments/production"
+CODE = "/etc/puppet/code"
+MODULES = "/usr/share/puppet/modules"
+NODE = "node1.example.com"
+USED = ("apache", "concat", "firewall", "inifile", "mysql", "openssl", "stdlib", "vcsrepo")  # modules of the roles
 SITE = {
-    "environment.conf": "modulepath = modules:/usr/share/puppet/modules\n",
     "manifests/site.pp": "node default { lookup('roles').each |$role| { include \"role::${role}\" } }\n",
     "hiera.yaml": "version: 5\nhierarchy: [{name: common, path: common.yaml}]\n",
-    "data/common.yaml": "roles: [web, database]\nprofile::database::password: secret\n",
+    "data/common.yaml": "roles: [base, web, database]\nprofile::database::password: secret\n",
+    "modules/role/manifests/base.pp": "class role::base { include profile::base }\n",
     "modules/role/manifests/web.pp": "class role::web { include profile::web }\n",
     "modules/role/manifests/database.pp": "class role::database { include profile::database }\n",
+    "modules/profile/manifests/base.pp": """
+        class profile::base {
+          package { ['git', 'iptables']: ensure => present }
+          firewall { '100 allow http and https':
+            dport => [80, 443], proto => 'tcp', action => 'accept', require => Package['iptables'],
+          }
+          vcsrepo { '/srv/code': ensure => present, provider => git, require => Package['git'] }
+          ini_setting { 'site': path => '/etc/site.ini', section => 'main', setting => 'colour', value => 'red' }
+        }
+    """,
     "modules/profile/manifests/web.pp": """
         class profile::web {
           class { 'apache': default_vhost => false, mpm_module => 'event' }
@@ -57,19 +81,64 @@ journalctl --unit=site-master --no-pager; exit 1
 """
 
 
-def test_roles_with_types_in_ruby_are_applied_from_our_master_and_the_second_run_changes_nothing() -> None:
+@pytest.fixture
+def machine() -> Iterator[Booted]:
     with Booted(LAYER, IMAGE) as machine:
         machine.path("/etc/hosts").write_text(HOSTS)
         machine.shell(f"rm -r {THEIR_PROGRAMS}; apt-get install -qq -y --no-install-recommends openssl > /dev/null 2>&1")
-        for name, text in SITE.items():
-            path = machine.path(f"{PRODUCTION}/{name}")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-        machine.shell(MASTER.format(path=OURS["PYTHONPATH"], python=sys.executable))
-        words = (sys.executable, "-m", "bunraku.puppet", "agent", "--test", "--server", "localhost", "--certname", "node1.example.com")
-        first = machine.run(*words, env=OURS, seconds=600)
-        assert first.returncode == 2, first.stdout[-4000:]
-        second = machine.run(*words, env=OURS, seconds=600)
-        assert second.returncode == 0, second.stdout[-4000:]
-        assert "app@localhost" in machine.shell("mysql -N -e \"select concat(user, '@', host) from mysql.user\"")
-        machine.shell("openssl x509 -in /srv/www.crt -noout && apache2ctl configtest 2>&1")
+        yield machine
+
+
+def write_site(code: Path) -> None:
+    """Write the environment production of a folder of code."""
+    for name, text in SITE.items():
+        path = code / "environments/production" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+@contextmanager
+def puppetserver(installed: Installed, machine: Booted) -> Iterator[Path]:
+    """A puppetserver in the machine's network, which gets the machine's modules that the roles use; returns its folder."""
+    root = Path(tempfile.mkdtemp(prefix="puppetserver-", dir="/var/tmp"))
+    try:
+        configured(installed, root, 8140, jrubies=1, programs=False)
+        shutil.rmtree(root / "code")
+        write_site(root / "code")
+        machine.shell(f"mkdir /srv/modules; for name in {' '.join(USED)}; do cp -rL {MODULES}/$name /srv/modules; done")
+        shutil.copytree(machine.path("/srv/modules"), root / "code/modules")
+        machine.shell(f"rm -r /srv/modules {MODULES} {MODULES}.available")
+        with running(root, 8140, installed, network_of=machine.processes()[0]):
+            yield root
+    finally:
+        shutil.rmtree(root)
+
+
+def apply_twice(machine: Booted) -> None:
+    """Run the agent until there is nothing to do: the first run changes things, the second none; then ask what the roles are for."""
+    words = (sys.executable, "-m", "bunraku.puppet", "agent", "--test", "--server", "localhost", "--certname", NODE)
+    first = machine.run(*words, env=OURS, seconds=900)
+    assert first.returncode == 2, first.stdout[-4000:]
+    second = machine.run(*words, env=OURS, seconds=900)
+    assert second.returncode == 0, second.stdout[-4000:]
+    assert "app@localhost" in machine.shell("mysql -N -e \"select concat(user, '@', host) from mysql.user\"")
+    assert "100 allow http and https" in machine.shell("iptables-save")
+    machine.shell("openssl x509 -in /srv/www.crt -noout && apache2ctl configtest 2>&1 && git -C /srv/code status && grep red /etc/site.ini")
+
+
+def test_roles_with_types_in_ruby_are_applied_from_our_master_and_the_second_run_changes_nothing(machine: Booted) -> None:
+    write_site(machine.path(CODE))
+    machine.path(f"{CODE}/environments/production/environment.conf").write_text(f"modulepath = modules:{MODULES}\n")
+    machine.shell(MASTER.format(path=OURS["PYTHONPATH"], python=sys.executable))
+    apply_twice(machine)
+
+
+@pytest.mark.parametrize("installed", PUPPETSERVERS, ids=lambda each: each.version)
+def test_the_same_roles_are_applied_from_a_puppetserver_which_gets_both_reports(machine: Booted, installed: Installed) -> None:
+    if reason := installed.why_not():
+        pytest.skip(reason)
+    with puppetserver(installed, machine) as root:
+        apply_twice(machine)
+        reports = [plainyaml.loads(path.read_bytes()) for path in sorted((root / "var/reports" / NODE).iterdir())]
+        assert [report["status"] for report in reports] == ["changed", "unchanged"]
+        assert all(report["resource_statuses"].keys() >= {"Mysql_user[app@localhost]", "Vcsrepo[/srv/code]"} for report in reports)
