@@ -39,7 +39,16 @@ from .endpoints.store import StoreProxy
 from .environments.directories import Environments
 from .environments.settings import environment_settings
 from .observability.health import Health
-from .observability.longtasks import REFRESH_CRL, REMOVE_LEFTOVERS, RENEW_CRL, RUN_STORE, WARN_OF_EXPIRIES, WATCH_HEALTH, master_supervisor
+from .observability.longtasks import (
+    RECORD_ORIGINS,
+    REFRESH_CRL,
+    REMOVE_LEFTOVERS,
+    RENEW_CRL,
+    RUN_STORE,
+    WARN_OF_EXPIRIES,
+    WATCH_HEALTH,
+    master_supervisor,
+)
 from .observability.metrics import Metrics
 from .observability.process_metrics import describe_process
 from .pools.compile_pool import CompilePool
@@ -52,6 +61,7 @@ from .service.conditions import conditions
 from .service.crl_refresh import CrlRefresh
 from .service.expiry import Expiries, agent_endings, server_endings
 from .service.folders import remove_leftovers
+from .service.origins_file import OriginsFile
 from .service.refusals import Refusals, queued_refusals
 from .service.store_process import StoreProcess
 
@@ -222,6 +232,9 @@ async def _serving(
         ends.push_async_callback(http.stop, 0)
         host, port = await http.start(settings.bindaddress, settings.masterport)
         ends.push_async_callback(supervisor.stop, *WATCHES)
+        record_file = OriginsFile.of(settings)
+        ends.push_async_callback(asyncio.to_thread, record_file.write, compile_pool.origins)
+        supervisor.start(RECORD_ORIGINS, partial(record_file.keep_written, compile_pool.origins))
         _start_watches(settings, ca, http, health, metrics, crl_refresh, supervisor)
         yield Master(http, indirector, environments, compile_pool, health, metrics, refusals, host, port)
 
@@ -254,7 +267,7 @@ async def _crl_refresh(settings: MasterSettings, metrics: Metrics) -> CrlRefresh
     return crl_refresh
 
 
-WATCHES = (WARN_OF_EXPIRIES, REFRESH_CRL, RENEW_CRL, WATCH_HEALTH, REMOVE_LEFTOVERS)
+WATCHES = (RECORD_ORIGINS, WARN_OF_EXPIRIES, REFRESH_CRL, RENEW_CRL, WATCH_HEALTH, REMOVE_LEFTOVERS)
 
 
 def _start_watches(

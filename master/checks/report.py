@@ -10,7 +10,7 @@ from typing import TextIO
 from shared.data.plainjson import dumps_pretty
 from shared.settings import MasterSettings
 
-from . import certificates, compiling, configuration, environments, permissions, ports, store
+from . import certificates, compiling, configuration, environments, permissions, ports, remembering, store
 from .findings import Finding, run_check
 
 _ORDER = ("error", "warning", "notice")
@@ -25,6 +25,7 @@ def check(settings: MasterSettings, now: datetime) -> list[Finding]:
         *run_check("permissions", lambda: permissions.check(settings)),
         *run_check("environments", lambda: environments.check(settings)),
         *run_check("compiling", lambda: compiling.check(settings)),
+        *run_check("compiling", lambda: remembering.check(settings)),
         *run_check("ports", lambda: ports.check(settings)),
     ]
     return list({(finding.severity, finding.message): finding for finding in findings}.values())

@@ -164,6 +164,10 @@ class DirectoryEnvironment:
                     return source
         return None
 
+    def own_roots(self) -> Sequence[str]:
+        """Return the folders that names of files are shortened by: those of modules, and the environment's own."""
+        return [f"{folder}/" for folder in (*self.modulepath, self.root)]
+
     def environment_file(self, path: str) -> Source | None:
         return self._source(f"{self.root}/{path}")
 

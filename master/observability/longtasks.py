@@ -18,6 +18,7 @@ COLLECT_GARBAGE = "collect garbage"
 NOTIFY_SYSTEMD = "tell systemd that all is well"
 RELOAD = "wait for HUP"
 RUN_STORE = "run the store"
+RECORD_ORIGINS = "record where catalogs come from"
 
 MASTER_TASKS = (
     *HTTP_TASKS,
@@ -29,6 +30,7 @@ MASTER_TASKS = (
     SupervisedTask(NOTIFY_SYSTEMD),
     SupervisedTask(RELOAD),
     SupervisedTask(RUN_STORE),
+    SupervisedTask(RECORD_ORIGINS),
     SupervisedTask(WATCH_HEALTH),
     SupervisedTask(CHANGE_CA, ends=True),
     SupervisedTask(DECIDE_AGAIN, ends=True),

@@ -15,11 +15,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..compiler.evaluation.dependencies import NodeDependencies
+from ..compiler.errors.locations import FINAL
+from ..compiler.evaluation.dependencies import NodeDependencies, UncacheableReason
 from ..compiler.host import NodeInput
 from ..compiler.log import LogEntry
 from ..environments.store_questions import AskedQuestion
 from ..files.code_files import are_unchanged
+from ..observability.catalog_origins import MEMORY, NEW
 from .compiled_catalog import CompiledCatalog
 
 Seen = Mapping[str, tuple[int, ...] | None]
@@ -53,17 +55,21 @@ class CachedCatalog:
     uuid: str
     logs: Sequence[LogEntry]
 
-    def is_valid_for(
+    def change_for(
         self, environment: object, node: NodeInput, code_id: str | None, are_answers_unchanged: Callable[[Sequence[AskedQuestion]], bool]
-    ) -> bool:
-        """Return whether a compilation would give this catalog again. What it asked is asked again only when all else is unchanged."""
-        return (
-            self.environment is environment
-            and self.code_id == code_id
-            and self.reads.values(node) == self.values
-            and are_unchanged(self.files)
-            and are_answers_unchanged(self.questions)
-        )
+    ) -> str:
+        """
+        Return what has changed, one of ORIGINS, so that a compilation may give another catalog; MEMORY when nothing has.
+
+        What it asked is asked again only when all else is unchanged.
+        """
+        if self.environment is not environment or self.code_id != code_id:
+            return "code"
+        if self.reads.values(node) != self.values:
+            return "node"
+        if not are_unchanged(self.files):
+            return "files"
+        return MEMORY if are_answers_unchanged(self.questions) else "answers"
 
     @property
     def size(self) -> int:
@@ -80,12 +86,16 @@ class CatalogCache:
     Attributes:
         limit: Octets for all; 0: no catalog is stored.
         hits: How many catalogs were answered from the cache.
+        origin: Where the last catalog came from, one of ORIGINS.
+        reasons: Why the last catalog, which has just been compiled, is not in the cache; none when it is.
     """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.size = 0
         self.hits = 0
+        self.origin = NEW
+        self.reasons: Sequence[UncacheableReason] = ()
         self._catalogs: OrderedDict[tuple[str, str, bool, bool], CachedCatalog] = OrderedDict()
 
     def get(
@@ -100,8 +110,10 @@ class CatalogCache:
     ) -> tuple[CompiledCatalog, Sequence[LogEntry]] | None:
         """Return the catalog under a new UUID and what its compilation logged; None when it has to be compiled."""
         key = node.environment, node.certname, exported, is_stored
+        self.reasons = ()
         cached = self._catalogs.get(key)
-        if cached is None or not cached.is_valid_for(environment, node, code_id, are_answers_unchanged):
+        self.origin = NEW if cached is None else cached.change_for(environment, node, code_id, are_answers_unchanged)
+        if cached is None or self.origin != MEMORY:
             return None
         self._catalogs.move_to_end(key)
         self.hits += 1
@@ -130,11 +142,15 @@ class CatalogCache:
         """
         key = node.environment, node.certname, exported, bool(compiled.stored)
         self._drop(key)
-        if reads.uncacheable_reason or questions is None or self.limit <= 0:
+        if questions is None:
+            reads.mark_uncacheable("asks a PuppetDB for too much, or what it did not answer", FINAL)
+        if reads.uncacheable_reasons or questions is None or self.limit <= 0:
+            self.reasons = reads.uncacheable_reasons
             return
         body = zlib.compress(compiled.body, _LEVEL)
         cached = CachedCatalog(environment, code_id, reads, reads.values(node), files, questions, body, compiled.stored, uuid, list(logs))
         if cached.size > self.limit:
+            self.reasons = [UncacheableReason(f"the catalog takes more than catalog_memo ({self.limit} octets)", FINAL)]
             return
         self._catalogs[key] = cached
         self.size += cached.size

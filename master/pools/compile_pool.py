@@ -27,6 +27,7 @@ from shared.process.supervision import Supervisor
 from shared.wire.packed import LayeredValues, PackedValues
 
 from ..environments.directories import Environments
+from ..observability.catalog_origins import MEMORY, CatalogOrigins
 from ..observability.longtasks import RETIRE_WORKER, master_supervisor
 from ..observability.metrics import Metrics
 from . import frames
@@ -125,6 +126,7 @@ class CompilePool:
         on_problem: Called with `problem` when it changes; by default it is logged.
         start_as: User and group of the processes, when they differ from the master's.
         on_question: Answers what a compilation asks a PuppetDB (see `puppetdb.queries`).
+        origins: Gets where each catalog came from.
     """
 
     CONDITION = "compiling"
@@ -146,7 +148,9 @@ class CompilePool:
         on_problem: Callable[[str], None] = log_problem,
         start_as: tuple[int, int] | None = None,
         on_question: OnQuestion = refuse_question,
+        origins: CatalogOrigins | None = None,
     ) -> None:
+        self.origins = origins or CatalogOrigins()
         self.on_question = on_question
         self.environments = environments
         self.size = size
@@ -201,6 +205,7 @@ class CompilePool:
             lambda: [((reason,), self.ended[reason]) for reason in REASONS],
             "reason",
         )
+        self.origins.describe(metrics)
 
     async def warm(self) -> None:
         """Have one process ready, unless all are at work; a failure is only logged, the first compile will say it again."""
@@ -384,7 +389,10 @@ class CompilePool:
             elif "done" in message:
                 stored = int(message["stored"])
                 answer = CompiledCatalog(body[:-stored], body[-stored:]) if stored else CompiledCatalog(body)
-                return answer, "memory" if message.get("memory") else "done"
+                origin = message.get("origin")
+                if origin is not None:
+                    self.origins.note(origin, [(place, text) for place, text in message["reasons"]])
+                return answer, "memory" if origin == MEMORY else "done"
             else:
                 worker.spent = bool(message.get("last"))
                 error = frames.error_of(message)

@@ -49,6 +49,7 @@ from .catalog_cache import CatalogCache
 from .compiled_catalog import CompiledCatalog
 
 NOWHERE = "/nonexistent"
+MAX_REASON = 120  # characters
 ATTEMPTS = 3  # to compile a catalog whose code changes in between
 
 
@@ -64,6 +65,7 @@ class CompileWorker:
         self.memo = CatalogCache(memo)
         self.generation = 0
         self.failed = False  # whether the last job failed
+        self.reasons: list[tuple[str, str]] = []  # places in code and texts: why the last catalog would not be the same again
 
     def _log_finding(self, level: str, finding: Finding | str) -> None:
         if isinstance(finding, str):
@@ -131,6 +133,7 @@ class CompileWorker:
         except Overtime as over:
             over.hint = "The PuppetDB did not answer again, in this time, what the catalog depends on."
             raise
+        self.reasons = []
         if cached is not None:
             compiled, logs = cached
             for entry in logs:
@@ -149,6 +152,9 @@ class CompileWorker:
             raise outcome
         compiled, remember = outcome
         remember()
+        if self.memo.reasons:
+            roots = loaded.host.own_roots()
+            self.reasons = [(_short_place(reason.where, roots), reason.text[:MAX_REASON]) for reason in self.memo.reasons]
         return compiled, ""
 
     def _compile_once(
@@ -196,6 +202,14 @@ class CompileWorker:
                 )
 
         return compiled, remember
+
+
+def _short_place(where: Location | None, roots: Sequence[str]) -> str:
+    """Return a place as `apache/templates/vhost.erb line 12`: a file in one of the folders is named as it is there."""
+    if where is None or where.file is None:
+        return ""
+    path = next((where.file[len(root) :] for root in roots if where.file.startswith(root)), where.file)
+    return f"{path[-MAX_REASON:]} line {where.line}" if where.line else path[-MAX_REASON:]
 
 
 def _stored(catalog: Mapping[str, Any], loaded: LoadedEnvironment) -> dict[str, Any]:
@@ -305,10 +319,11 @@ def answer(bench: CompileWorker, job: Mapping[str, Any], send: Callable[[bytes],
     try:
         with deadline(job["seconds"]):
             bench.failed = True
-            hits = bench.memo.hits
             compiled = bench.answer(job, log)
             bench.failed = False
-        done = {"done": True, "memory": bench.memo.hits > hits, "stored": len(compiled.stored)}
+        done: dict[str, Any] = {"done": True, "stored": len(compiled.stored)}
+        if job["ask"] == "catalog":
+            done |= {"origin": bench.memo.origin, "reasons": bench.reasons}
         return frames.pack(done, compiled.body + compiled.stored)
     except PuppetError as err:
         return frames.pack(frames.plain_error(err))

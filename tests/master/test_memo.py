@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from master.compiler.codegen.codecache import CodeCache
+from master.compiler.evaluation.dependencies import MAX_REASONS
 from master.compiler.log import LogEntry
 from master.environments.directories import EnvironmentSettings
 from master.pools.compile_worker import CompileWorker
@@ -252,6 +253,63 @@ def test_what_cannot_be_followed_is_compiled_each_time(tmp_path: Path, manifest:
     site.ask()
     site.ask()
     assert site.bench.memo.hits == 0
+
+
+@pytest.mark.parametrize(
+    ("changed", "origin"),
+    [
+        ({}, "memory"),
+        ({"facts": FACTS | {"colour": "blue"}}, "node"),
+        ({"classes": {"m": None}}, "node"),
+        ({"code_id": "2"}, "code"),
+        ({"certname": "other.test"}, "new"),
+        ({"modules/m/manifests/init.pp": "class m { notify { 'x': } }"}, "code"),
+        ({"data/common.yaml": "k: w\n"}, "files"),
+    ],
+)
+def test_it_is_known_what_a_catalog_was_compiled_for(tmp_path: Path, changed: dict[str, Any], origin: str) -> None:
+    site = Site(
+        tmp_path,
+        {
+            "manifests/site.pp": "include m\nnotify { \"${colour} ${lookup('k')}\": }",
+            "modules/m/manifests/init.pp": "class m { }",
+            "hiera.yaml": HIERA,
+            "data/common.yaml": "k: v\n",
+        },
+    )
+    site.ask()
+    assert (site.bench.memo.origin, site.bench.reasons) == ("new", [])
+    site.write({name: text for name, text in changed.items() if "/" in name})
+    site.ask(**{name: value for name, value in changed.items() if "/" not in name})
+    assert site.bench.memo.origin == origin
+
+
+def test_the_code_is_named_that_keeps_a_catalog_from_memory(tmp_path: Path) -> None:
+    files = {
+        "manifests/site.pp": "include m\n\n$x = time()\n",
+        "modules/m/manifests/init.pp": "class m {\n  [1, 2].each |$i| {\n    notify { \"${i} ${generate('/bin/echo', 'x')}\": }\n  }\n}\n",
+    }
+    site = Site(tmp_path, files)
+    site.ask()
+    assert site.bench.reasons == [
+        ("m/manifests/init.pp line 3", "generate() is called"),
+        ("manifests/site.pp line 3", "the time is asked for"),
+    ]
+    site.write({name: text.replace("time()", "1").replace("generate('/bin/echo', 'x')", "1") for name, text in files.items()})
+    site.ask()
+    assert site.bench.reasons == []
+
+
+def test_a_catalog_has_few_reasons_whatever_it_does(tmp_path: Path) -> None:
+    site = Site(tmp_path, {"manifests/site.pp": "".join(f"$x{number} = time()\n" for number in range(300))})
+    site.ask()
+    assert len(site.bench.reasons) == MAX_REASONS
+
+
+def test_a_catalog_that_is_too_large_says_so(tmp_path: Path) -> None:
+    site = Site(tmp_path, {"manifests/site.pp": "notify { 'a': }"}, memo=100)
+    site.ask()
+    assert site.bench.reasons == [("", "the catalog takes more than catalog_memo (100 octets)")]
 
 
 def test_a_failure_is_not_kept(tmp_path: Path) -> None:

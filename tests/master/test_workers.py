@@ -87,6 +87,16 @@ async def test_R_20_a_worker_that_dies_is_replaced_and_its_job_done_by_another(t
     assert answers == ["done"] * 3
 
 
+async def test_it_is_counted_where_catalogs_come_from_and_what_keeps_them_from_memory(tmp_path: Path) -> None:
+    manifest = "notify { $facts['a']: }\nif $facts['b'] { $now = time() }"
+    async with pool(tmp_path, manifest, memo=2**20) as workers:
+        for facts in ({"a": "x"}, {"a": "x"}, {"a": "y"}, {"a": "y", "b": 1}):
+            await workers(job(**facts))
+        last = workers.origins.last()
+    assert last.origins == {"new": 1, "memory": 1, "node": 2}
+    assert (last.uncacheable, last.reasons) == (1, [(("manifests/site.pp line 2", "the time is asked for"), 1)])
+
+
 DEADLY = """
 import os
 import signal

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from shared.errors import Location
+
 from ..host import CompilerHost, NodeInput
 from ..log import CompilationLog
 from ..values.core import Reporter
@@ -57,5 +59,5 @@ class CompilationView(Protocol):
     def add_override(self, override: Override) -> None:
         """Apply an override now, or keep it until its resource is declared."""
 
-    def mark_uncacheable(self, reason: str) -> None:
+    def mark_uncacheable(self, reason: str, where: Location | None = None) -> None:
         """Keep the catalog out of the cache of catalogs."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from shared.errors import CompileError, EvaluationError, PuppetError
+from shared.errors import CompileError, EvaluationError, Location, PuppetError
 
 from ..catalog.builder import CatalogBuilder
 from ..catalog.definitions import HostClass
@@ -275,7 +275,7 @@ class Compilation:
             self.dependencies.facts.add(name)
         return self.node.facts.get(name)
 
-    def mark_uncacheable(self, reason: str) -> None:
+    def mark_uncacheable(self, reason: str, where: Location | None = None) -> None:
         """Keep the catalog out of the cache: something was read that is another thing each time."""
         if self.dependencies is not None:
-            self.dependencies.uncacheable_reason = reason
+            self.dependencies.mark_uncacheable(reason, where)

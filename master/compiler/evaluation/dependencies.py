@@ -9,13 +9,31 @@ from __future__ import annotations
 
 from _collections_abc import dict_items, dict_keys, dict_values
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
+from shared.errors import Location
+
+from ..errors.locations import current_place
 from ..host import NodeInput
 from ..values.core import Value
 
 _GIVEN = frozenset(("facts", "trusted", "server_facts", "environment"))
 """Top variables that are not among the node's parameters."""
+
+
+MAX_REASONS = 8
+"""Different reasons that a compilation records why its catalog would not be the same again."""
+MAX_MARKS = 200
+"""How often the place of such a reason is looked for, which takes some time."""
+
+
+@dataclass(frozen=True, slots=True)
+class UncacheableReason:
+    """Why a catalog would not be the same again, and where the code is that makes it so."""
+
+    text: str
+    where: Location | None
 
 
 class NodeDependencies:
@@ -27,22 +45,32 @@ class NodeDependencies:
         facts: names of facts that were read as `$facts['name']` and the like.
         everything: all variables, or all facts, may have been read.
         special_names: the names of variables that the language cannot write were read, but not their values.
-        uncacheable_reason: why the catalog would not be the same again; '' when it would.
+        uncacheable_reasons: why the catalog would not be the same again, the first ones; none when it would.
     """
 
-    __slots__ = ("everything", "facts", "special_names", "uncacheable_reason", "variables")
+    __slots__ = ("everything", "facts", "marks", "special_names", "uncacheable_reasons", "variables")
 
     def __init__(self) -> None:
         self.variables: set[str] = set()
         self.facts: set[str] = set()
         self.everything = False
         self.special_names = False
-        self.uncacheable_reason = ""
+        self.uncacheable_reasons: list[UncacheableReason] = []
+        self.marks = 0
 
     def note_variable(self, name: str) -> None:
         if name == "facts":
             self.everything = True
         self.variables.add(name)
+
+    def mark_uncacheable(self, text: str, where: Location | None = None) -> None:
+        """Record that the catalog would not be the same again; `where` is by default the place in a manifest that is being evaluated."""
+        self.marks += 1
+        if self.marks > MAX_MARKS or len(self.uncacheable_reasons) >= MAX_REASONS:
+            return
+        reason = UncacheableReason(text, where or current_place())
+        if reason not in self.uncacheable_reasons:
+            self.uncacheable_reasons.append(reason)
 
     def values(self, node: NodeInput) -> str:
         """

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from shared.errors import EvaluationError
+from shared.errors import EvaluationError, Location
 from shared.regexps import Match
 from shared.suggestions import did_you_mean
 
@@ -282,8 +282,8 @@ class Scope:
         self.compilation.mark_uncacheable("the time is asked for")
         return self.compilation.host.now()
 
-    def mark_uncacheable(self, reason: str) -> None:
-        self.compilation.mark_uncacheable(reason)
+    def mark_uncacheable(self, reason: str, where: Location | None = None) -> None:
+        self.compilation.mark_uncacheable(reason, where)
 
     doubt = mark_uncacheable  # deprecated
 

@@ -20,7 +20,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from shared.errors import EvaluationError
+from shared.errors import EvaluationError, Location
 
 from ..callables.declarations import signature_of
 from ..callables.signatures import Closure, Parameter, Signature
@@ -70,8 +70,12 @@ class Context(Protocol):
     def now(self) -> int:
         """Return the time, in nanoseconds since 1970."""
 
-    def mark_uncacheable(self, reason: str) -> None:
-        """Mark the catalog as uncacheable: the function's value may differ the next time, though arguments, facts and data are the same."""
+    def mark_uncacheable(self, reason: str, where: Location | None = None) -> None:
+        """
+        Mark the catalog as uncacheable: the function's value may differ the next time, though arguments, facts and data are the same.
+
+        Metrics and `puppet master --check` show the reason with its place, by default that of the call in a manifest.
+        """
 
     def doubt(self, reason: str) -> None:
         """Do as `mark_uncacheable`, of which this is the deprecated name."""

@@ -18,7 +18,7 @@ from master.compiler.types.scalars import INTEGER, IntegerType
 from master.compiler.values.core import Binary, Iterator, Reporter, Sensitive, Value, key_of
 from master.compiler.values.times import Timespan, Timestamp
 from master.compiler.values.versions import SemVer
-from shared.errors import EvaluationError
+from shared.errors import EvaluationError, Location
 from shared.regexps import Regexp
 
 FUNCTIONS = builtin_functions()
@@ -61,7 +61,7 @@ class Place:
     def now(self) -> int:
         return 0
 
-    def mark_uncacheable(self, reason: str) -> None:
+    def mark_uncacheable(self, reason: str, where: Location | None = None) -> None:
         pass
 
 

@@ -178,7 +178,7 @@ def _with_cache(cache: CodeCache, manifest: str, facts: dict[str, str] | None = 
     dependencies = NodeDependencies()
     node = NodeInput("n1", facts=facts or {}, parameters=facts or {})
     compile_catalog(world, loader, node, version=1, log=lambda entry: None, dependencies=dependencies)
-    return dependencies.uncacheable_reason or ("everything" if dependencies.everything else "")
+    return "".join(each.text for each in dependencies.uncacheable_reasons) or ("everything" if dependencies.everything else "")
 
 
 def test_a_catalog_with_translated_templates_may_be_remembered() -> None:

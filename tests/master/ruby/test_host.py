@@ -174,7 +174,7 @@ def test_a_catalog_with_ruby_in_it_is_compiled_each_time() -> None:
     loader = Loader(environment, NAMES, CodeCache(), log=lambda level, found: None, builtins=all_functions())
     compile_catalog(environment, loader, NodeInput("n"), version=1, log=lambda entry: None, dependencies=reads)
     environment.close()
-    assert reads.uncacheable_reason == "a template in Ruby is rendered"
+    assert [reason.text for reason in reads.uncacheable_reasons] == ["a template in Ruby is rendered"]
 
 
 # --- on disk ---

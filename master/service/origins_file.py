@@ -1,0 +1,68 @@
+"""The file in which a running master says where its last catalogs came from, for `puppet master --check`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+
+from shared.data import plainjson
+from shared.errors import BadData
+from shared.filesystem.files import write_atomic
+from shared.settings import MasterSettings
+
+from ..observability.catalog_origins import CatalogOrigins, LastCatalogs
+
+log = logging.getLogger("puppet.master")
+
+WRITE_EVERY = 60.0  # seconds
+
+
+@dataclass(slots=True)
+class OriginsFile:
+    """The file; `written` is the total of catalogs when it was written last."""
+
+    path: Path
+    written: int = 0
+
+    @classmethod
+    def of(cls, settings: MasterSettings) -> OriginsFile:
+        return cls(settings.statedir / "catalog_origins.json")
+
+    async def keep_written(self, origins: CatalogOrigins, every: float = WRITE_EVERY) -> None:
+        """Run until cancelled: write the file when there were catalogs since the last time."""
+        while True:
+            await asyncio.sleep(every)
+            await asyncio.to_thread(self.write, origins)
+
+    def write(self, origins: CatalogOrigins) -> None:
+        """Write the file if there were catalogs since the last time. Blocks; a failure is logged, for nothing depends on the file."""
+        total, last = origins.total, origins.last()
+        if total == self.written:
+            return
+        data = {"origins": last.origins, "uncacheable": last.uncacheable, "reasons": [[*reason, count] for reason, count in last.reasons]}
+        try:
+            self.path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+            write_atomic(self.path, plainjson.dumps(data), mode=0o640, durable=False)
+        except OSError as err:
+            log.warning("%s, which says where catalogs come from, cannot be written: %s", self.path, err)
+        self.written = total
+
+    def read(self) -> LastCatalogs | None:
+        """
+        Return what the file says; None when there is none. Blocks.
+
+        Raises:
+            BadData: It cannot be read as what a master writes.
+        """
+        try:
+            text = self.path.read_bytes()
+        except FileNotFoundError:
+            return None
+        try:
+            data = plainjson.loads(text)
+            reasons = [((str(place), str(text)), int(count)) for place, text, count in data["reasons"]]
+            return LastCatalogs({str(name): int(count) for name, count in data["origins"].items()}, int(data["uncacheable"]), reasons)
+        except (BadData, KeyError, TypeError, ValueError, AttributeError) as err:
+            raise BadData(f"{self.path} is not what a master writes there", hint="It may be removed.") from err
