@@ -161,7 +161,9 @@ class CompilerTerminus(Terminus[Catalog]):
             offered = negotiate_checksum(request.option("checksum_type"))
             body = await asyncio.to_thread(self.static.add_metadata, body, environment, offered, request.client)
         kind = "catalog" if checksum is None else "static catalog"
-        log.log(NOTICE, "Compiled %s for %s in environment %s in %.2f seconds", kind, name, environment, time.monotonic() - started)
+        took, code_id = time.monotonic() - started, compiled.code_id
+        version = f", code {code_id}" if code_id else ""
+        log.log(NOTICE, "Compiled %s for %s in environment %s in %.2f seconds%s", kind, name, environment, took, version)
         return PreparedCatalog(name=name, environment=environment, body=body, stored=compiled.stored)
 
     async def _environment_for(self, request: Request[Catalog]) -> tuple[str, bool]:

@@ -143,7 +143,8 @@ class V4Catalogs:
         started = time.monotonic()
         compiled = await self.compile(job, log_entries)
         took = time.monotonic() - started
-        log.log(NOTICE, "Compiled catalog of given facts for %s in environment %s in %.2f seconds", node.name, environment, took)
+        version = f", code {compiled.code_id}" if compiled.code_id else ""
+        log.log(NOTICE, "Compiled catalog of given facts for %s in environment %s in %.2f seconds%s", node.name, environment, took, version)
         return compiled
 
 

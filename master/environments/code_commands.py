@@ -18,20 +18,20 @@ from shared.errors import BadRequest, ConfigError, Denied, PuppetError
 from shared.indirector.termini import emptied, kill_group, run_bounded
 from shared.names import quoted_for_log
 
+from .revisions import MAX_CODE_ID, is_code_id
+
 T = TypeVar("T")
 
-MAX_CODE_ID = 256
 MAX_PATH = 4096
 CHUNK = 64 * 1024
 ENVIRON = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
 
-_CODE_ID = re.compile(r"[-_:;A-Za-z0-9]+", re.ASCII)
 _PATH = re.compile(r"[^/]+/[^/]+/(?:files|tasks|scripts|lib)/.+")
 
 
 def check_code_id(text: str) -> str:
     """Return a code id; BadRequest when it is none."""
-    if len(text) > MAX_CODE_ID or not _CODE_ID.fullmatch(text):
+    if not is_code_id(text):
         raise BadRequest(f"Not a code id: {quoted_for_log(text)}", hint="Code ids are made of letters, digits and - _ : ;")
     return text
 

@@ -55,6 +55,7 @@ class EnvironmentSettings:
         variables: values for `$name` in environment.conf, beside `$environment` and `$basemodulepath`.
         compiler: settings that the compiler and `$settings::…` see.
         read_roots, hidden, programs: See ManifestAccess: what manifests may reach on this host.
+        revisions: whether the code's version is the revision that stands beside it; false: a program of the site says it.
         pattern_timeout: seconds of processor time for one match of a regular expression.
         ruby, ruby_timeout, ruby_answer: the program for what modules have in Ruby and its limits, see RubySettings.
     """
@@ -77,6 +78,7 @@ class EnvironmentSettings:
     ruby_timeout: float = 60.0
     ruby_answer: int = 64 << 20
     pattern_timeout: float = 5.0
+    revisions: bool = True
 
     @classmethod
     def of(cls, settings: MasterSettings, **more: Any) -> EnvironmentSettings:
@@ -90,6 +92,7 @@ class EnvironmentSettings:
             rich_data=settings.rich_data,
             data_provider=settings.environment_data_provider,
             pattern_timeout=settings.pattern_timeout,
+            revisions=not settings.code_id_command,
             variables={name: str(getattr(settings, name)) for name in ("codedir", "confdir", "vardir")},
             **more,
         )

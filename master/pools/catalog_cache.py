@@ -15,6 +15,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from shared.data import plainjson
+from shared.wire.packed_catalogs import PackedCatalog
+
 from ..compiler.errors.locations import FINAL
 from ..compiler.evaluation.dependencies import NodeDependencies, UncacheableReason
 from ..compiler.host import NodeInput
@@ -38,7 +41,7 @@ class CachedCatalog:
 
     Attributes:
         environment: The loaded environment; another object is another environment.
-        code_id: The version of the code that it was compiled from.
+        code_id: The version of the code, as it stands in the JSON. It only names the code: it is replaced by that of the next request.
         body: The catalog's JSON, compressed; `stored`: what a PuppetDB gets of it, packed, with the UUID as it is.
         uuid: The catalog's UUID, as it stands in the JSON.
         logs: What was logged while it was compiled.
@@ -55,15 +58,13 @@ class CachedCatalog:
     uuid: str
     logs: Sequence[LogEntry]
 
-    def change_for(
-        self, environment: object, node: NodeInput, code_id: str | None, are_answers_unchanged: Callable[[Sequence[AskedQuestion]], bool]
-    ) -> str:
+    def change_for(self, environment: object, node: NodeInput, are_answers_unchanged: Callable[[Sequence[AskedQuestion]], bool]) -> str:
         """
         Return what has changed, one of ORIGINS, so that a compilation may give another catalog; MEMORY when nothing has.
 
         What it asked is asked again only when all else is unchanged.
         """
-        if self.environment is not environment or self.code_id != code_id:
+        if self.environment is not environment:
             return "code"
         if self.reads.values(node) != self.values:
             return "node"
@@ -71,10 +72,20 @@ class CachedCatalog:
             return "files"
         return MEMORY if are_answers_unchanged(self.questions) else "answers"
 
+    def named_anew(self, text: bytes, uuid: str, code_id: str | None) -> bytes:
+        """Return the catalog's JSON, in which both stand before the resources, with another UUID and code id."""
+        text = text.replace(self.uuid.encode(), uuid.encode(), 1)
+        return text.replace(_code_id_member(self.code_id), _code_id_member(code_id), 1) if code_id != self.code_id else text
+
     @property
     def size(self) -> int:
         """About how many octets the entry takes."""
         return _ENTRY + len(self.body) + len(self.stored) + len(self.values) + _FILE * len(self.files) + _QUESTION * len(self.questions)
+
+
+def _code_id_member(code_id: str | None) -> bytes:
+    """Return the member in JSON. Within a text its quotes would be escaped, so it is found nowhere else before the resources."""
+    return b'"code_id":' + plainjson.dumps(code_id)
 
 
 class CatalogCache:
@@ -108,17 +119,20 @@ class CatalogCache:
         exported: bool = False,
         is_stored: bool = False,
     ) -> tuple[CompiledCatalog, Sequence[LogEntry]] | None:
-        """Return the catalog under a new UUID and what its compilation logged; None when it has to be compiled."""
+        """Return the catalog under a new UUID and a code id, and what its compilation logged; None when it has to be compiled."""
         key = node.environment, node.certname, exported, is_stored
         self.reasons = ()
         cached = self._catalogs.get(key)
-        self.origin = NEW if cached is None else cached.change_for(environment, node, code_id, are_answers_unchanged)
+        self.origin = NEW if cached is None else cached.change_for(environment, node, are_answers_unchanged)
         if cached is None or self.origin != MEMORY:
             return None
         self._catalogs.move_to_end(key)
         self.hits += 1
-        old, new = cached.uuid.encode(), str(uuids.uuid4()).encode()
-        return CompiledCatalog(zlib.decompress(cached.body).replace(old, new, 1), cached.stored.replace(old, new, 1)), cached.logs
+        uuid = str(uuids.uuid4())
+        body, stored = cached.named_anew(zlib.decompress(cached.body), uuid, code_id), cached.stored
+        if stored:
+            stored = PackedCatalog.unpack(stored).map_rest(lambda rest: cached.named_anew(rest, uuid, code_id)).pack()
+        return CompiledCatalog(body, stored, code_id), cached.logs
 
     def put(
         self,

@@ -388,7 +388,7 @@ class CompilePool:
                 await self._answer_questions(worker, message["questions"], until)
             elif "done" in message:
                 stored = int(message["stored"])
-                answer = CompiledCatalog(body[:-stored], body[-stored:]) if stored else CompiledCatalog(body)
+                answer = CompiledCatalog(body[: len(body) - stored], body[len(body) - stored :], message.get("code_id"))
                 origin = message.get("origin")
                 if origin is not None:
                     self.origins.note(origin, [(place, text) for place, text in message["reasons"]])

@@ -39,6 +39,7 @@ from ..compiler.syntax.checker import Diagnostic as Finding
 from ..environments.directories import EnvironmentSettings
 from ..environments.directory_environment import DirectoryEnvironment
 from ..environments.loaded import LoadedEnvironment, LoadedEnvironments
+from ..environments.revisions import Revisions
 from ..environments.store_questions import AskPuppetDb, Question
 from ..files.code_files import TrackedFiles
 from ..listings.environment import Listings
@@ -63,6 +64,7 @@ class CompileWorker:
         self.types = ResourceTypes(self.environments.directories, lambda level, text: self._log(LogEntry(level, text)))
         self.listings = Listings(self.environments.directories, self._log_finding)
         self.memo = CatalogCache(memo)
+        self.revisions = Revisions()
         self.generation = 0
         self.failed = False  # whether the last job failed
         self.reasons: list[tuple[str, str]] = []  # places in code and texts: why the last catalog would not be the same again
@@ -98,6 +100,7 @@ class CompileWorker:
         self.environments.forget()
         self.types.forget()
         self.listings.forget()
+        self.revisions.forget()
         self.memo.forget()
 
     def _compile(self, job: Mapping[str, Any], log: Callable[[LogEntry], None]) -> CompiledCatalog:
@@ -121,11 +124,12 @@ class CompileWorker:
     ) -> tuple[CompiledCatalog | None, str]:
         """Return a job's catalog, from memory if it would be the same; or None, and the file that changed in between."""
         node = _node_input(loaded, job)
+        code_id = self._code_id(loaded, job)
         try:
             cached = self.memo.get(
                 loaded,
                 node,
-                job["code_id"],
+                code_id,
                 are_answers_unchanged=loaded.host.questions.are_unchanged,
                 exported=job["exported"],
                 is_stored=job["is_stored"],
@@ -142,12 +146,14 @@ class CompileWorker:
         changed_meanwhile = loaded.begin()
         outcome: tuple[CompiledCatalog, Callable[[], None]] | PuppetError
         try:
-            outcome = self._compile_once(loaded, node, job, log)
+            outcome = self._compile_once(loaded, node, job, code_id, log)
         except PuppetError as err:
             outcome = err
         changed = changed_meanwhile()
         if changed:
             return None, changed
+        if self._code_id(loaded, job) != code_id:
+            return None, f"The revision of {loaded.environment.root}"
         if isinstance(outcome, PuppetError):
             raise outcome
         compiled, remember = outcome
@@ -157,8 +163,15 @@ class CompileWorker:
             self.reasons = [(_short_place(reason.where, roots), reason.text[:MAX_REASON]) for reason in self.memo.reasons]
         return compiled, ""
 
+    def _code_id(self, loaded: LoadedEnvironment, job: Mapping[str, Any]) -> str | None:
+        """Return the version of the code that a job is compiled from: what the site's program says, else what stands beside the code."""
+        code_id: str | None = job["code_id"]
+        if code_id is None and self.environments.settings.revisions:
+            return self.revisions.revision_of(loaded.environment.root)
+        return code_id
+
     def _compile_once(
-        self, loaded: LoadedEnvironment, node: NodeInput, job: Mapping[str, Any], log: Callable[[LogEntry], None]
+        self, loaded: LoadedEnvironment, node: NodeInput, job: Mapping[str, Any], code_id: str | None, log: Callable[[LogEntry], None]
     ) -> tuple[CompiledCatalog, Callable[[], None]]:
         """Compile a node's catalog from a loaded environment; return it with a function that keeps it for the next time."""
         log_entries: list[LogEntry] = []
@@ -168,7 +181,7 @@ class CompileWorker:
             log(entry)
 
         reads = NodeDependencies() if self.memo.limit else None
-        exported, is_stored, code_id = job["exported"], job["is_stored"], job["code_id"]
+        exported, is_stored = job["exported"], job["is_stored"]
         catalog = compile_catalog(
             loaded.host,
             loaded.loader,
@@ -184,7 +197,7 @@ class CompileWorker:
         stored = PackedCatalog.of(_stored(catalog, loaded)).pack() if is_stored else b""
         if exported or is_stored:
             catalog = catalog_for_agent(catalog, exported=exported)
-        compiled = CompiledCatalog(plainjson.dumps(catalog), stored)
+        compiled = CompiledCatalog(plainjson.dumps(catalog), stored, code_id)
 
         def remember() -> None:
             if reads is not None:
@@ -321,7 +334,7 @@ def answer(bench: CompileWorker, job: Mapping[str, Any], send: Callable[[bytes],
             bench.failed = True
             compiled = bench.answer(job, log)
             bench.failed = False
-        done: dict[str, Any] = {"done": True, "stored": len(compiled.stored)}
+        done: dict[str, Any] = {"done": True, "stored": len(compiled.stored), "code_id": compiled.code_id}
         if job["ask"] == "catalog":
             done |= {"origin": bench.memo.origin, "reasons": bench.reasons}
         return frames.pack(done, compiled.body + compiled.stored)

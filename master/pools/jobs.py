@@ -17,6 +17,7 @@ class CompileJob:
     Everything that a compile depends on besides the environment's files, as plain data for a worker process.
 
     Attributes:
+        code_id: The version of the code, when the listening process knows it; None: the worker reads it beside the code.
         exported: Whether exported resources stay in the catalog; agents get it without them.
         is_stored: Whether a PuppetDB gets the catalog, too.
     """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -55,6 +55,10 @@ class PackedCatalog:
     def with_members(self, members: Mapping[str, Any]) -> PackedCatalog:
         """Return the catalog with further members beside its resources and edges."""
         return PackedCatalog(self.rest[:-1] + b"," + plainjson.dumps(dict(members))[1:], self.content)
+
+    def map_rest(self, change: Callable[[bytes], bytes]) -> PackedCatalog:
+        """Return the catalog with the JSON of what differs in each run changed."""
+        return PackedCatalog(change(self.rest), self.content)
 
     def content_text(self, limit: int) -> bytes:
         """Return the JSON object with resources and edges; TooLarge beyond `limit` bytes, BadData where it is not whole. Blocks."""

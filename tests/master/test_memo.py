@@ -198,8 +198,27 @@ CHANGES: dict[str, tuple[dict[str, str], dict[str, Any] | dict[str, str]]] = {
     "trusted data": (_pure("notify { \"x${trusted['x']}\": }"), {"trusted": {"certname": "n.test", "x": 1}}),
     "a class of the ENC": (_pure("class c { notify { 'c': } }"), {"classes": {"c": None}}),
     "the server": (_pure("notify { $server_facts['servername']: }"), {"server_facts": {"servername": "o"}}),
-    "the code's version": (_pure("notify { 'a': }"), {"code_id": "2"}),
 }
+
+
+@pytest.mark.parametrize("new", [None, "3"])
+@pytest.mark.parametrize("old", [None, "2"])
+def test_a_new_version_of_the_code_is_put_into_a_catalog_from_memory(tmp_path: Path, old: str | None, new: str | None) -> None:
+    site = Site(tmp_path, {"manifests/site.pp": 'notify { \'"code_id":null\': message => \'"code_id":"2"\' }'})
+    before, after = site.ask(code_id=old), site.ask(code_id=new)
+    assert site.bench.memo.hits == 1
+    assert (before["code_id"], after["code_id"]) == (old, new)
+    assert before["resources"] == after["resources"]
+    assert before["catalog_uuid"] != after["catalog_uuid"]
+
+
+def test_a_new_revision_beside_the_code_is_put_into_a_catalog_from_memory(tmp_path: Path) -> None:
+    site = Site(tmp_path, {"manifests/site.pp": "notify { 'a': }"})
+    assert site.ask()["code_id"] is None
+    for revision in ("1" * 40, "2" * 40):
+        site.write({".git/HEAD": revision})
+        assert site.ask()["code_id"] == revision
+    assert site.bench.memo.hits == 2
 
 
 @pytest.mark.parametrize("what", CHANGES)
@@ -261,7 +280,7 @@ def test_what_cannot_be_followed_is_compiled_each_time(tmp_path: Path, manifest:
         ({}, "memory"),
         ({"facts": FACTS | {"colour": "blue"}}, "node"),
         ({"classes": {"m": None}}, "node"),
-        ({"code_id": "2"}, "code"),
+        ({"code_id": "2"}, "memory"),
         ({"certname": "other.test"}, "new"),
         ({"modules/m/manifests/init.pp": "class m { notify { 'x': } }"}, "code"),
         ({"data/common.yaml": "k: w\n"}, "files"),
