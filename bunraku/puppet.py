@@ -35,6 +35,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "node": ("Remove what is kept of nodes that are gone, show how one is classified", "bunraku.commands.node:main"),
     "parser": ("Check manifests", "bunraku.commands.parser:main"),
     "plugin": ("Bring the master's plugins to this machine", "bunraku.commands.plugin:main"),
+    "preview": ("Show what a change of code changes in the catalogs of many nodes", "bunraku.commands.preview:main"),
     "query": ("Ask a store or a PuppetDB, in PQL", "bunraku.commands.query:main"),
     "report": ("List the last runs of all nodes, send a stored report to the master", "bunraku.commands.report:main"),
     "resource": ("Print and change what is on this system", "bunraku.commands.resource:main"),

@@ -43,10 +43,18 @@ LAYERS = {
         "service termini",
         "catalogs",
         "bindings endpoints",
+        "preview",
         "wiring",
         "checks process",
         "cli",
         "__main__",
+    ),
+    "master/preview": (
+        "inputs result sources textdiffs",
+        "answers comparison",
+        "pool worker",
+        "nodes",
+        "run",
     ),
     "master/compiler": (
         "errors syntax",
@@ -77,7 +85,7 @@ LAYERS = {
         "cli",
         "__main__",
     ),
-    "bunraku": ("console faces peer progress puppet storeaccess", "__main__ catalogs storeservers", "commands"),
+    "bunraku": ("console faces peer progress puppet storeaccess", "__main__ catalogs previews storeservers", "commands"),
 }
 """
 The folders and files of each package, the lowest layer first. A layer imports only those below it, also inside functions and for type

@@ -112,8 +112,14 @@ class LoadedEnvironments:
                 dropped.host.close()
 
     def _load(self, name: str) -> LoadedEnvironment:
-        files, live = TrackedFiles(), TrackedFiles()
-        environment = self.directories.read(name, files)
+        files = TrackedFiles()
+        return self.load(self.directories.read(name, files), files)
+
+    def load(
+        self, environment: Environment, files: TrackedFiles, host_class: type[DirectoryEnvironment] = DirectoryEnvironment
+    ) -> LoadedEnvironment:
+        """Return an environment, whose configuration was read from `files`, ready to be compiled; it is not kept. ConfigError."""
+        live, name = TrackedFiles(), environment.name
         settings = {
             **self.settings.compiler,
             "environment": name,
@@ -121,7 +127,7 @@ class LoadedEnvironments:
             "modulepath": os.pathsep.join(environment.modulepath),
             "config_version": environment.config_version,
         }
-        host = DirectoryEnvironment(
+        host = host_class(
             name,
             environment.root,
             files,

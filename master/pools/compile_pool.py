@@ -45,7 +45,7 @@ MAX_SERVED = 20_000  # nodes whose last process is remembered
 REASONS = ("abandoned", "died", "hung", "jobs", "memory", "reload")  # why processes are replaced
 
 
-def _message_of(job: CompileJob | DefinitionsQuery) -> dict[str, Any]:
+def message_of(job: CompileJob | DefinitionsQuery) -> dict[str, Any]:
     """Return the fields of a job; `asdict` would copy all facts first. Packed facts stay bytes, which go behind the message."""
     message = {field.name: getattr(job, field.name) for field in fields(job)}
     packed, parameters = message.get("facts"), message.get("parameters")
@@ -72,7 +72,7 @@ def _above(facts: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str,
     return {name: value for name, value in parameters.items() if name not in facts or facts[name] is not value}
 
 
-def _packed_facts_of(job: CompileJob) -> bytes:
+def packed_facts_of(job: CompileJob) -> bytes:
     return job.facts.packed if isinstance(job.facts, PackedValues) else b""
 
 
@@ -130,6 +130,7 @@ class CompilePool:
     """
 
     CONDITION = "compiling"
+    COMMAND: tuple[str, ...] = ()  # of each process; (): that of a compiling one
 
     def __init__(
         self,
@@ -224,7 +225,7 @@ class CompilePool:
         Raises:
             CompileError and others: what is wrong, located. Unavailable: too many wait. PuppetError: the process died.
         """
-        return await self._ask({"ask": "catalog", **_message_of(job)}, f"The catalog of {job.certname}", log_entries, _packed_facts_of(job))
+        return await self.ask({"ask": "catalog", **message_of(job)}, f"The catalog of {job.certname}", log_entries, packed_facts_of(job))
 
     async def definitions(self, query: DefinitionsQuery) -> list[dict[str, Any]]:
         """
@@ -233,7 +234,7 @@ class CompilePool:
         Raises:
             BadRequest: a name, pattern or kind that cannot be. NotFound: no such environment. And as for a catalog.
         """
-        listing = await self._ask({"ask": "resource_types", **_message_of(query)}, f"The listing of {query.environment}'s resource types")
+        listing = await self.ask({"ask": "resource_types", **message_of(query)}, f"The listing of {query.environment}'s resource types")
         definitions: list[dict[str, Any]] = plainjson.loads(listing.body)
         return definitions
 
@@ -246,7 +247,7 @@ class CompilePool:
         """
         where = f"environment {environment}" if environment else "all environments"
         question = {"ask": "listing", "of": what, "environment": environment, "module": module, "name": name}
-        return (await self._ask(question, f"What is asked of the {what} of {where}")).body
+        return (await self.ask(question, f"What is asked of the {what} of {where}")).body
 
     async def self_test(self) -> None:
         """
@@ -300,7 +301,7 @@ class CompilePool:
             self.problem = problem
             self.on_problem(problem)
 
-    async def _ask(
+    async def ask(
         self, question: dict[str, Any], subject: str, log_entries: list[CompileLogEntry] | None = None, packed: bytes = b""
     ) -> CompiledCatalog:
         """Return the answer to a question; messages call what is asked for `subject`."""
@@ -454,7 +455,7 @@ class CompilePool:
             raise Unavailable("The master is stopping")
         started_in = self._round
         try:
-            worker = await Worker.start(self._setup, self.start_as)
+            worker = await Worker.start(self._setup, self.start_as, self.COMMAND)
         except (PuppetError, OSError, asyncio.IncompleteReadError) as err:
             retried = not isinstance(err, TimeoutError | PuppetError)  # after the other errors the next process would fail in the same way
             self._failed_starts += 1

@@ -289,7 +289,7 @@ def _node_input(loaded: LoadedEnvironment, job: Mapping[str, Any]) -> NodeInput:
     )
 
 
-def serve(stdin: BinaryIO, send: Callable[[bytes], None]) -> None:
+def serve(stdin: BinaryIO, send: Callable[[bytes], None], worker_class: type[CompileWorker] = CompileWorker) -> None:
     """Answer jobs until the input ends. The first message is the set-up."""
     setup = frames.read(stdin)
     if setup is None:
@@ -299,7 +299,7 @@ def serve(stdin: BinaryIO, send: Callable[[bytes], None]) -> None:
     PATTERN_TIMEOUT.set(settings.pattern_timeout)
     try:
         code, warning = CodeCache.at(Path(setup["cache"]) if setup["cache"] else None)
-        bench = CompileWorker(settings, code, memo=int(setup["memo"]), ask_puppetdb=PuppetDbQuestions(stdin, send).ask)
+        bench = worker_class(settings, code, memo=int(setup["memo"]), ask_puppetdb=PuppetDbQuestions(stdin, send).ask)
     except PuppetError as err:
         send(frames.pack(frames.plain_error(err)))
         return
@@ -399,7 +399,7 @@ def _limit_memory(memory: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (now + memory, hard))
 
 
-def main() -> int:
+def main(title: str = "compiling", worker_class: type[CompileWorker] = CompileWorker) -> int:
     """Run as a worker of the process that started this one, and end with it."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -412,8 +412,8 @@ def main() -> int:
     try:
         import setproctitle
 
-        setproctitle.setproctitle("puppet master: compiling")
-        serve(sys.stdin.buffer, send)
+        setproctitle.setproctitle(f"puppet master: {title}")
+        serve(sys.stdin.buffer, send, worker_class)
     except BrokenPipeError:
         return 0
     return 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -12,7 +12,8 @@ from shared.errors import PuppetError
 
 from . import frames
 
-COMMAND = (sys.executable, "-I", "-m", "master.pools.compile_worker")
+PYTHON = (sys.executable, "-I", "-m")
+COMMAND = (*PYTHON, "master.pools.compile_worker")
 START_TIMEOUT = 60.0  # seconds for a process to say that it is ready
 
 
@@ -27,10 +28,11 @@ class Worker:
         self.warning = ""  # about what it lacks
 
     @classmethod
-    async def start(cls, setup: Mapping[str, Any], start_as: tuple[int, int] | None = None) -> Worker:
+    async def start(cls, setup: Mapping[str, Any], start_as: tuple[int, int] | None = None, command: Sequence[str] = ()) -> Worker:
+        """Start a process, and wait until it is ready; raise what it reports, OSError, TimeoutError."""
         pipe = asyncio.subprocess.PIPE
         account: dict[str, Any] = {"user": start_as[0], "group": start_as[1], "extra_groups": []} if start_as is not None else {}
-        process = await asyncio.create_subprocess_exec(*COMMAND, stdin=pipe, stdout=pipe, limit=2**20, **account)
+        process = await asyncio.create_subprocess_exec(*(command or COMMAND), stdin=pipe, stdout=pipe, limit=2**20, **account)
         worker = cls(process)
         try:
             async with asyncio.timeout(START_TIMEOUT):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from master.pools import frames
-from master.pools.compile_pool import _message_of, _packed_facts_of
+from master.pools.compile_pool import message_of, packed_facts_of
 from master.pools.compile_worker import _read_job
 from master.pools.jobs import CompileJob
 from shared.data import plainjson
@@ -23,7 +23,7 @@ VALUES = st.dictionaries(NAMES, st.one_of(st.none(), st.integers(), st.text(max_
 
 def sent(job: CompileJob) -> tuple[bytes, dict[str, Any]]:
     """Return the frame of a job, and what a process reads of it."""
-    frame = frames.pack(_message_of(job), _packed_facts_of(job))
+    frame = frames.pack(message_of(job), packed_facts_of(job))
     read = _read_job(frames.read_with_body(io.BytesIO(frame)))
     assert read is not None
     return frame, read

@@ -71,7 +71,8 @@ class Compilation:
         if dependencies is not None:
             self.top.vars = TopVariables(dependencies)
         self.scopes = ScopeTable(self.top)
-        self.definitions = DefinitionLookup(host, loader, self.top, self.log)
+        names = set[str]() if dependencies is None else dependencies.definitions
+        self.definitions = DefinitionLookup(host, loader, self.top, self.log, names)
         self.data = SiteData(self)
         self.pending = PendingWork()
         self.template_values: dict[int, tuple[Value, Any]] = {}

@@ -32,18 +32,21 @@ class DefinitionLookup:
     Attributes:
         top: the scope in which the types of definitions are evaluated.
         settings: the class `settings`, which every catalog has; manifests may include it as any other.
+        names: of the classes and defined types that were looked for, also in vain.
     """
 
-    def __init__(self, host: CompilerHost, loader: Loader, top: Scope, log: CompilationLog) -> None:
+    def __init__(self, host: CompilerHost, loader: Loader, top: Scope, log: CompilationLog, names: set[str]) -> None:
         self.host = host
         self.loader = loader
         self.top = top
         self.log = log
         self.settings = HostClass("settings", (), None)
+        self.names = names
 
     def find_class(self, name: str) -> HostClass | None:
         """Return the class of that name, in any case and with or without `::` in front; None when there is none."""
         plain = name.removeprefix("::").lower()
+        self.names.add(plain)
         host_class = self.loader.find_class(plain)
         self.check_parameter_types()
         return host_class or (self.settings if plain == self.settings.name else None)
@@ -57,6 +60,7 @@ class DefinitionLookup:
 
     def find_define(self, name: str) -> Define | None:
         """Return the defined type of that lower-case name; None when there is none."""
+        self.names.add(name)
         define = self.loader.find_define(name)
         self.check_parameter_types()
         return define
@@ -85,6 +89,7 @@ class DefinitionLookup:
         builtin = BUILTIN_TYPES.get(lower)
         if builtin is not None and (builtin is not ANNOTATION or self.find_define(lower) is None):  # that name is free for defines
             return builtin
+        self.loader.type_names.add(lower)
         if "::" not in lower and self.host.types.find(lower) is not None:
             return ResourceEntryType(name)
         if lower not in self.loader.aliases and self.find_define(lower) is not None:

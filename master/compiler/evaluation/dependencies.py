@@ -46,13 +46,15 @@ class NodeDependencies:
         everything: all variables, or all facts, may have been read.
         special_names: the names of variables that the language cannot write were read, but not their values.
         uncacheable_reasons: why the catalog would not be the same again, the first ones; none when it would.
+        definitions: names of classes and defined types that were looked for, also in vain.
     """
 
-    __slots__ = ("everything", "facts", "marks", "special_names", "uncacheable_reasons", "variables")
+    __slots__ = ("definitions", "everything", "facts", "marks", "special_names", "uncacheable_reasons", "variables")
 
     def __init__(self) -> None:
         self.variables: set[str] = set()
         self.facts: set[str] = set()
+        self.definitions: set[str] = set()
         self.everything = False
         self.special_names = False
         self.uncacheable_reasons: list[UncacheableReason] = []

@@ -43,6 +43,8 @@ class Loader:
     Args:
         runtime: what generated code calls, by name.
         log: gets the warnings of the files that are read.
+    Attributes:
+        type_names: names that were looked up as types, in lower case. Definitions keep the types that they have found.
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class Loader:
         self.templates: dict[str, tuple[Template, Unit]] = {}
         self.erb_templates = ErbTemplates(cache)
         self.places: dict[tuple[str, str], Location] = {}
+        self.type_names: set[str] = set()
         self.unchecked: list[Definition] = []  # their parameters' types were not evaluated yet
         self._tried: set[tuple[str, str]] = set()
         self._missing: set[tuple[str, str]] = set()

@@ -1,0 +1,203 @@
+"""`puppet preview`: what a change of code changes in the catalogs of many nodes, before it is deployed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shared.data import plainjson
+from shared.errors import ConfigError
+from shared.process.cli import CommandOptions, flag, maybe_text, parse_options, text, texts
+from shared.regexps import PATTERN_TIMEOUT
+from shared.settings import MasterSettings
+from shared.settings.master import settings_beside_master
+
+from ..catalogs.nodes import given_facts
+from ..console import say
+from ..previews.progress import PreviewProgress
+from ..previews.request import NodeSelection, SideNames, notes_about
+from ..previews.text import markdown, text_lines
+from ..progress import ProgressLine
+
+HELP = """Usage: puppet preview --from SIDE --to SIDE --all | --nodes NAME,… | --file FILE | --query PQL
+       puppet preview --repo URL_OR_PATH --from REVISION --to REVISION --all | …
+
+Compiles the catalogs of nodes from two states of the code, on a master, and prints what differs. Nothing is deployed. A node of which
+nothing differs that its catalog depends on is compiled from one side only.
+
+  --from, --to SIDE       a deployed environment, or a folder (with a slash in its name); with --repo a branch, tag or commit
+  --repo URL_OR_PATH      a control repository, of which git exports both revisions to a temporary folder
+  --modules FOLDER        where further modules are found by both sides, as those that a Puppetfile names; may be repeated
+  --environment NAME      how the environment is called in both compilations: as --from by default, or production
+
+  --nodes NAME,…          which nodes: these certnames
+  --file FILE             those in a file, one a line
+  --query PQL             those that a query to the store or PuppetDB finds: 'nodes[certname] { facts { … } }'
+  --all                   all whose facts are stored
+  --facts FILE            JSON or YAML: these facts go over those of every node; 'stored', the default, for none
+
+  --format FORMAT         text (the default), json or markdown; --json is the same as --format json
+  --workers NUMBER        processes that compile; by default as many as there are processors
+  --fail-on WHAT          only this makes the exit code differ from 0: new-errors, or changes
+
+Facts are those that a node sent last, trusted data those of its certificate, classes and parameters what the classifier says now. Exported
+resources come from the store as it is.
+
+Exit codes: 0 no difference, 2 differences, 4 nodes cannot be compiled from --to, 6 both; 1 when there is no preview. With --fail-on
+new-errors 4 when nodes fail that did not; with --fail-on changes 2 when catalogs differ."""
+
+FORMATS = ("text", "json", "markdown")
+FAIL_ON = ("", "new-errors", "changes")
+DIFFERENT, FAILED = 2, 4
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewOptions(CommandOptions):
+    """The command line of `puppet preview` without settings."""
+
+    before: str = text("--from")
+    after: str = text("--to")
+    repo: str = text()
+    modules: tuple[str, ...] = texts()
+    nodes: tuple[str, ...] = texts()
+    file: str | None = maybe_text()
+    query: str | None = maybe_text()
+    all: bool = flag()
+    facts: str = text(default="stored")
+    json: bool = flag()
+    format: str = text(default="text")
+    workers: str = text(default="0")
+    fail_on: str = text()
+
+    def check(self) -> None:
+        """Raise ConfigError for a command line that says too little, or what cannot be."""
+        if self.arguments:
+            raise ConfigError(
+                f"puppet preview takes no arguments, but you gave {' '.join(self.arguments)}", hint="See puppet preview --help."
+            )
+        if not self.before or not self.after:
+            raise ConfigError("Say what is compared", hint="Give --from and --to.")
+        self.selection.check()
+        if self.format not in FORMATS:
+            raise ConfigError(f"There is no format '{self.format}'", hint=f"There are {', '.join(FORMATS)}.")
+        if self.fail_on not in FAIL_ON:
+            raise ConfigError(f"Nothing called '{self.fail_on}' makes a preview fail", hint="There are new-errors and changes.")
+        if not self.workers.isdecimal() or int(self.workers) > 256:
+            raise ConfigError(f"'{self.workers}' is no number of processes", hint="Give one from 1 to 256.")
+
+    @property
+    def selection(self) -> NodeSelection:
+        names = tuple(name for word in self.nodes for name in word.split(",") if name)
+        return NodeSelection(names, self.file, self.query, self.all)
+
+    @property
+    def form(self) -> str:
+        return "json" if self.json else self.format
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run `puppet preview …`; the exit code."""
+    options, flags = parse_options(PreviewOptions, "preview", argv, MasterSettings)
+    if options.help:
+        print(HELP)
+        return 0
+    options.check()
+    environment = str(flags.get("environment", ""))
+    settings = settings_beside_master(flags)
+    PATTERN_TIMEOUT.set(settings.pattern_timeout)
+    logging.getLogger("puppet").setLevel(logging.ERROR)
+    return PreviewCommand(options, settings, environment).run()
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewCommand:
+    """One call of `puppet preview`; `environment` is the one on its command line, '' for none."""
+
+    options: PreviewOptions
+    settings: MasterSettings
+    environment: str
+
+    def run(self) -> int:
+        """Compile, print, and return the exit code."""
+        from dataclasses import replace
+
+        from master.environments.directories import Environments
+        from master.environments.settings import environment_settings
+
+        limits = environment_settings(self.settings)
+        modules = tuple(str(Path(folder).resolve()) for folder in self.options.modules)
+        environments = Environments(replace(limits, basemodulepath=(*limits.basemodulepath, *modules)))
+        names = SideNames(self.options.before, self.options.after, self.options.repo)
+        with names.opened(environments, self.environment, self.settings.command_timeout) as sides:
+            for note in notes_about(sides):
+                say("warning", note)
+            result = asyncio.run(self._result(environments, sides))
+        self._print(result.data())
+        return self._code(result)
+
+    async def _result(self, environments: Any, sides: Any) -> Any:
+        from master.bindings import bind
+        from master.preview.nodes import PreviewNodes
+        from master.preview.pool import PreviewPool
+        from master.preview.run import run_preview
+        from master.puppetdb.configured import puppetdb_client
+        from master.puppetdb.queries import PuppetDbQueries
+
+        client = await asyncio.to_thread(puppetdb_client, self.settings)
+        pool = PreviewPool.of(self.settings, environments, size=int(self.options.workers), on_question=PuppetDbQueries(client))
+        try:
+            indirector = await asyncio.to_thread(bind, self.settings, environments, pool, None, client=client)
+            nodes = PreviewNodes(
+                settings=self.settings,
+                facts=indirector.facts,
+                nodes=indirector.node,
+                client=client,
+                environment=sides.environment,
+                given_facts={} if self.options.facts == "stored" else given_facts(Path(self.options.facts)),
+            )
+            certnames = await self.options.selection.certnames(nodes)
+            elsewhere: list[str] = []
+            with _progress(len(certnames)) as progress:
+                result = await run_preview(
+                    pool,
+                    sides,
+                    nodes,
+                    certnames,
+                    on_outcome=lambda node, outcome: progress.count(outcome["state"]),
+                    on_elsewhere=elsewhere.append,
+                )
+        finally:
+            await pool.close()
+            await client.close()
+        if elsewhere:
+            say("notice", f"{len(elsewhere)} nodes are left out, which the classifier has in another environment than {sides.environment}")
+        return result
+
+    def _print(self, result: dict[str, Any]) -> None:
+        if self.options.form == "json":
+            sys.stdout.buffer.write(plainjson.dumps(result) + b"\n")
+        elif self.options.form == "markdown":
+            sys.stdout.write(markdown(result))
+        else:
+            for line in text_lines(result, colored=sys.stdout.isatty()):
+                print(line)
+
+    def _code(self, result: Any) -> int:
+        if self.options.fail_on == "new-errors":
+            return FAILED if result.has_new_errors else 0
+        different = DIFFERENT if result.changes else 0
+        if self.options.fail_on == "changes":
+            return different
+        return different + (FAILED if result.has_failures else 0)
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[PreviewProgress]:
+    with ProgressLine() as line:
+        yield PreviewProgress(line, total)

@@ -1,0 +1,1 @@
+"""The command `puppet preview`: its sides, what it prints."""

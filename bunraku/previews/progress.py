@@ -1,0 +1,41 @@
+"""How far a preview has come: a bar, the rate and the time that is left."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ..progress import ProgressLine
+
+_WIDTH = 24
+
+
+@dataclass(slots=True)
+class PreviewProgress:
+    """Counts the nodes that are done and shows how far the preview is."""
+
+    line: ProgressLine
+    total: int
+    clock: Callable[[], float] = time.monotonic
+    states: Counter[str] = field(default_factory=Counter)
+    began: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.began = self.clock()
+
+    def count(self, state: str) -> None:
+        """Count a node that is done."""
+        self.states[state] += 1
+        self.line.show(self.text())
+
+    def text(self) -> str:
+        """Return the bar with its numbers."""
+        done = self.states.total()
+        seconds = max(self.clock() - self.began, 1e-9)
+        share = done / self.total if self.total else 1.0
+        bar = "#" * int(share * _WIDTH)
+        left = (self.total - done) * seconds / done if done else 0.0
+        counted = ", ".join(f"{count} {state}" for state, count in sorted(self.states.items()))
+        return f"[{bar:<{_WIDTH}}] {done}/{self.total} nodes, {done / seconds:.0f} a second, {left:.0f} s left ({counted})"

@@ -1,0 +1,140 @@
+"""The nodes of a preview, with facts, trusted data and classification as their last run had them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote_plus
+
+from cryptography import x509
+
+from certs import certificates
+from certs.oids import OidNames
+from shared.client import Client
+from shared.errors import BadData, BadName, NotFound, PuppetError
+from shared.indirector import Binding, Request
+from shared.indirector.termini import FilePerKey
+from shared.models.facts import Facts
+from shared.models.node import Node
+from shared.names import valid_certname
+from shared.settings import MasterSettings
+
+from ..authorization.trusted import trusted_data
+from ..bindings import server_facts
+from ..ca.storage.store import CaFiles
+from ..pools.jobs import CompileJob
+from ..puppetdb.client import QUERY_PATH, PuppetDbClient, rows_of
+from ..puppetdb.termini import PuppetDbFacts
+from ..termini.facts import StoredFacts
+from ..termini.node import with_facts_in_hand
+from ..termini.trusted_external import TrustedExternal
+
+
+@dataclass(kw_only=True)
+class PreviewNodes:
+    """
+    What a master knows of its nodes.
+
+    Args:
+        client: asks the site's PuppetDB or store.
+        environment: how the environment is called in which nodes are compiled.
+        given_facts: are laid over those of each node.
+    """
+
+    settings: MasterSettings
+    facts: Binding[Facts]
+    nodes: Binding[Node]
+    client: PuppetDbClient
+    environment: str
+    given_facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._server_facts = server_facts(self.settings)
+        self._external = TrustedExternal.of(self.settings).about
+        self._signed = CaFiles.at(self.settings.cadir).signeddir
+        self._oid_names = OidNames.load(self.settings.trusted_oid_mapping_file)
+
+    async def all(self) -> list[str]:
+        """Return the certnames of all nodes whose facts are stored, sorted; those of the PuppetDB where one is in use."""
+        terminus = self.facts.terminus
+        if isinstance(terminus, StoredFacts) and not isinstance(self.facts.cache, PuppetDbFacts):
+            return await asyncio.to_thread(_names_of_files, terminus.files)
+        return await self.matching("nodes[certname]{}")
+
+    async def matching(self, query: str) -> list[str]:
+        """Return the certnames that a query in PQL finds, sorted; raise BadData when it finds something else, PuppetError."""
+        answer = await self.client.get(f"{QUERY_PATH}?query={quote_plus(query)}")
+        if not answer.is_success:
+            raise PuppetError(f"The query for nodes failed: {answer.problem}")
+        rows = await asyncio.to_thread(lambda: list(rows_of(answer)))
+        try:
+            return sorted({valid_certname(str(row["certname"])) for row in rows})
+        except (KeyError, TypeError) as err:
+            raise BadData("The query for nodes finds rows without a certname", hint="Write: nodes[certname] { … }") from err
+
+    async def job(self, name: str) -> CompileJob | None:
+        """
+        Return what the compilation of a node needs; None when the classifier has the node in another environment.
+
+        Raises:
+            NotFound: The node's facts are not stored. PuppetError: It cannot be classified.
+        """
+        valid_certname(name)
+        facts = await self._facts(name)
+        values = {**(facts.values if facts is not None else {}), **self.given_facts}
+        if facts is None and not self.given_facts:
+            raise NotFound(
+                f"No facts available for target node: {name}",
+                hint="It has not sent any to this master. Give them with --facts FILE (JSON or YAML).",
+            )
+        merged = Facts(name=name, values=values)
+        node = await with_facts_in_hand(self.nodes, merged).find(
+            name, environment=self.environment, ignore_cache=True, ignore_cache_save=True
+        )
+        if node is None:
+            raise PuppetError(f"Could not find node '{name}'; cannot compile", hint="The node terminus does not know it.")
+        if node.environment not in (None, self.environment):
+            return None
+        trusted = await self._trusted(name, facts)
+        return CompileJob.of(name, node, self.environment, merged, trusted, self._server_facts, code_id=None)
+
+    async def _facts(self, name: str) -> Facts | None:
+        request: Request[Facts] = Request(name, self.environment)
+        facts = await self.facts.terminus.find(request)
+        return await self.facts.cache.find(request) if facts is None and self.facts.cache is not None else facts
+
+    async def _trusted(self, name: str, facts: Facts | None) -> Mapping[str, Any]:
+        """
+        Return what is trusted of a node: its certificate where this host is the CA, else what the PuppetDB has of its last run.
+
+        Never a fact in a file, which the node says of itself.
+        """
+        client = await asyncio.to_thread(self._client_of, name)
+        stored = facts.values.get("trusted") if facts is not None and isinstance(self.facts.terminus, PuppetDbFacts) else None
+        if client is None and isinstance(stored, Mapping):
+            return stored
+        return trusted_data(name, client or Client(name, "", authenticated=True), await self._external(name))
+
+    def _client_of(self, name: str) -> Client | None:
+        """Return a node as the client that it is with its certificate; None when this host has none of it. Blocks."""
+        try:
+            certificate = x509.load_pem_x509_certificate(Path(self._signed, f"{name}.pem").read_bytes())
+        except (OSError, ValueError):
+            return None
+        return Client(name, "", authenticated=True, extensions=certificates.trusted_extensions(certificate, self._oid_names))
+
+
+def _names_of_files(files: FilePerKey[Facts]) -> list[str]:
+    keys = files.keys()
+    return [key for key in keys if _is_certname(key)]
+
+
+def _is_certname(text: str) -> bool:
+    try:
+        valid_certname(text)
+    except BadName:
+        return False
+    return True

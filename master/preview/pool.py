@@ -1,0 +1,69 @@
+"""The pool of the processes that compile for one preview; agents' catalogs have a pool and a priority of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from shared.data import plainjson
+from shared.errors import PuppetError
+from shared.settings import MasterSettings
+
+from ..environments.directories import Environments
+from ..pools.compile_pool import CompilePool, OnQuestion, message_of, packed_facts_of, processors, refuse_question
+from ..pools.jobs import CompileJob
+from ..pools.worker_process import PYTHON
+from .result import PreviewSide
+
+COMPILATIONS = 4
+"""Of one node at most: twice from each side."""
+
+
+class PreviewPool(CompilePool):
+    """Up to `size` processes that compile nodes from two sides of the code."""
+
+    COMMAND = (*PYTHON, "master.preview.worker")
+
+    @classmethod
+    def of(
+        cls, settings: MasterSettings, environments: Environments, *, size: int = 0, on_question: OnQuestion = refuse_question
+    ) -> PreviewPool:
+        """Return a pool as the settings describe the master's; `size` 0: as many processes as there are processors."""
+        workers = size or processors()
+        return cls(
+            environments,
+            size=workers,
+            timeout=settings.compile_timeout * COMPILATIONS,
+            memory=settings.compile_memory,
+            queue=4 * workers,
+            cache=settings.code_cache,
+            jobs=0,
+            on_question=on_question,
+        )
+
+    async def preview(self, job: CompileJob, sides: Sides) -> Mapping[str, Any]:
+        """
+        Return what differs for a node (see `PreviewResult.add`).
+
+        Raises:
+            PuppetError: The code changed in between, or the process failed.
+        """
+        question = {"ask": "preview", **message_of(job), "sides": sides.data(), "each": self.timeout / COMPILATIONS}
+        answer = await self.ask(question, f"The preview of {job.certname}", None, packed_facts_of(job))
+        outcome: Mapping[str, Any] = plainjson.loads(answer.body)
+        if "aborted" in outcome:
+            raise PuppetError(outcome["aborted"], hint="Preview again, when nothing is deployed at the same time.")
+        return outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """The two states of the code, and how the environment is called in both."""
+
+    environment: str
+    before: PreviewSide
+    after: PreviewSide
+
+    def data(self) -> dict[str, Any]:
+        return {"environment": self.environment, "roots": [self.before.root, self.after.root]}

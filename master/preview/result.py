@@ -1,0 +1,223 @@
+"""The result of a preview, as `docs/preview.md` describes it: the same change on several nodes is one entry."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+FORMAT = 1
+"""Of the result as data: raised when a field is renamed or removed."""
+STATES = ("unaffected", "unchanged", "changed", "failed", "fixed")
+MESSAGE_STATES = ("new", "old", "fixed")
+Finding = tuple[str, str | None, int | None, str]
+"""What is wrong with a file: message, file, line, hint."""
+MAX_DETAILED = 20_000
+"""Changes with their values; those that are found later have none, so that the memory of a preview is bounded."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewSide:
+    """One of the two states of the code: `name` as it was given, the folder, and the commit where it is one of a repository."""
+
+    name: str
+    root: str
+    revision: str | None = None
+
+    def data(self) -> dict[str, Any]:
+        return {"name": self.name, "root": self.root, "revision": self.revision}
+
+
+@dataclass(slots=True)
+class PreviewChange:
+    """
+    A change and its nodes.
+
+    Attributes:
+        kind, action, subject, parameter, container, old, new, diff, lines, secret, parameters, truncated, places: see docs/preview.md.
+        values: a digest of what the first node has; other nodes may have other values, and then it `varies`.
+    """
+
+    kind: str
+    action: str
+    subject: str
+    parameter: str | None = None
+    container: str | None = None
+    old: Any = None
+    new: Any = None
+    diff: Sequence[str] | None = None
+    lines: int = 0
+    secret: bool = False
+    parameters: Mapping[str, Any] | None = None
+    truncated: bool = False
+    places: Mapping[str, str | None] = field(default_factory=lambda: {"old": None, "new": None})
+    values: str = ""
+    varies: bool = False
+    nodes: list[str] = field(default_factory=list)
+
+    def data(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "action": self.action,
+            "subject": self.subject,
+            "parameter": self.parameter,
+            "container": self.container,
+            "old": self.old,
+            "new": self.new,
+            "diff": None if self.diff is None else list(self.diff),
+            "lines": self.lines,
+            "secret": self.secret,
+            "parameters": self.parameters,
+            "varies": self.varies,
+            "truncated": self.truncated,
+            "places": dict(self.places),
+            "nodes": sorted(self.nodes),
+        }
+
+
+@dataclass(slots=True)
+class PreviewMessage:
+    """An error or warning of compilations and its nodes; `state` is new, old or fixed."""
+
+    message: str
+    file: str | None
+    line: int | None
+    hint: str
+    state: str
+    nodes: list[str] = field(default_factory=list)
+
+    def data(self) -> dict[str, Any]:
+        return {
+            "message": self.message,
+            "file": self.file,
+            "line": self.line,
+            "hint": self.hint,
+            "state": self.state,
+            "nodes": sorted(self.nodes),
+        }
+
+
+@dataclass(slots=True)
+class UnstableValue:
+    """A value that differs from one compilation to the next of the same code; `parameter` is None for a whole resource."""
+
+    subject: str
+    parameter: str | None
+    reason: str
+    nodes: list[str] = field(default_factory=list)
+
+    def data(self) -> dict[str, Any]:
+        return {"subject": self.subject, "parameter": self.parameter, "reason": self.reason, "nodes": sorted(self.nodes)}
+
+
+@dataclass(slots=True)
+class PreviewResult:
+    """
+    What a preview has found so far.
+
+    Attributes:
+        findings: what is wrong with files of either side, with the nodes for which these were read first; they end as warnings.
+        compilations: how many catalogs were compiled; compiled: how many nodes from both sides.
+    """
+
+    before: PreviewSide
+    after: PreviewSide
+    environment: str
+    states: dict[str, str] = field(default_factory=dict)
+    changes: dict[str, PreviewChange] = field(default_factory=dict)
+    errors: dict[tuple[Any, ...], PreviewMessage] = field(default_factory=dict)
+    warnings: dict[tuple[Any, ...], PreviewMessage] = field(default_factory=dict)
+    unstable: dict[tuple[Any, ...], UnstableValue] = field(default_factory=dict)
+    findings: tuple[dict[Finding, list[str]], dict[Finding, list[str]]] = field(default_factory=lambda: ({}, {}))
+    compiled: int = 0
+    compilations: int = 0
+    seconds: float = 0.0
+
+    def add(self, node: str, outcome: Mapping[str, Any]) -> None:
+        """Add what a worker found about a node (see `worker.PreviewWorker`)."""
+        self.states[node] = outcome["state"]
+        self.compiled += bool(outcome["compiled"])
+        self.compilations += outcome["compilations"]
+        for key, values, change in outcome["changes"]:
+            if change is not None and key not in self.changes:
+                self.changes[key] = _change_of(change, values, detailed=len(self.changes) < MAX_DETAILED)
+            entry = self.changes[key]
+            entry.varies = entry.varies or entry.values != values
+            entry.nodes.append(node)
+        for name, table in (("errors", self.errors), ("warnings", self.warnings)):
+            for message in outcome[name]:
+                identity = (message["state"], message["file"], message["line"], message["message"])
+                table.setdefault(identity, PreviewMessage(**message)).nodes.append(node)
+        for number, message in outcome["findings"]:
+            finding = (message["message"], message["file"], message["line"], message["hint"])
+            self.findings[number].setdefault(finding, []).append(node)
+        for value in outcome["unstable"]:
+            self.unstable.setdefault((value["subject"], value["parameter"], value["reason"]), UnstableValue(**value)).nodes.append(node)
+
+    def sorted_changes(self) -> list[PreviewChange]:
+        """Return the changes, those that touch most nodes first."""
+
+        def rank(change: PreviewChange) -> tuple[int, int, str, str, str]:
+            return -len(change.nodes), -change.lines, change.subject, change.kind, change.parameter or ""
+
+        return sorted(self.changes.values(), key=rank)
+
+    def sorted_errors(self) -> list[PreviewMessage]:
+        """Return the errors: the new ones first, then those of most nodes."""
+        return sorted(self.errors.values(), key=_message_order)
+
+    def sorted_warnings(self) -> list[PreviewMessage]:
+        """Return the warnings in the same order. A file that only nodes read that were not compiled from `after` is the same there."""
+        old, new = self.findings
+        known = {(message, file) for message, file, _, _ in old}
+        found = [PreviewMessage(*finding, "old", nodes) for finding, nodes in old.items()]
+        found += [PreviewMessage(*finding, "new", nodes) for finding, nodes in new.items() if finding[:2] not in known]
+        return sorted([*self.warnings.values(), *found], key=_message_order)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many nodes there are, how many in each state, how many were compiled from both sides, and how many catalogs."""
+        states = Counter(self.states.values())
+        numbers = {state: states[state] for state in STATES}
+        return {"nodes": len(self.states), **numbers, "compiled": self.compiled, "compilations": self.compilations}
+
+    @property
+    def has_new_errors(self) -> bool:
+        return any(error.state == "new" for error in self.errors.values())
+
+    @property
+    def has_failures(self) -> bool:
+        """Whether a node cannot be compiled from `after`."""
+        return "failed" in self.states.values()
+
+    def pieces(self) -> Iterator[tuple[str, Any]]:
+        """Yield the fields of the result as data; the long ones are iterators of plain data."""
+        yield "format", FORMAT
+        yield "from", self.before.data()
+        yield "to", self.after.data()
+        yield "environment", self.environment
+        yield "seconds", round(self.seconds, 3)
+        yield "counts", self.counts
+        yield "nodes", dict(sorted(self.states.items()))
+        yield "changes", (change.data() for change in self.sorted_changes())
+        yield "errors", (message.data() for message in self.sorted_errors())
+        yield "warnings", (message.data() for message in self.sorted_warnings())
+        ordered = sorted(self.unstable.values(), key=lambda value: (-len(value.nodes), value.subject, value.parameter or ""))
+        yield "unstable", (value.data() for value in ordered)
+
+    def data(self) -> dict[str, Any]:
+        """Return the result as plain data."""
+        return {name: list(value) if isinstance(value, Iterator) else value for name, value in self.pieces()}
+
+
+def _message_order(message: PreviewMessage) -> tuple[int, int, str]:
+    return MESSAGE_STATES.index(message.state), -len(message.nodes), message.message
+
+
+def _change_of(data: Mapping[str, Any], values: str, *, detailed: bool) -> PreviewChange:
+    """Return a change without nodes; without its values when it is not `detailed`."""
+    if detailed:
+        return PreviewChange(**data, values=values)
+    bare = {name: value for name, value in data.items() if name not in ("old", "new", "diff", "parameters")}
+    return PreviewChange(**bare | {"truncated": True}, values=values)

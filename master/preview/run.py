@@ -1,0 +1,65 @@
+"""One preview: all nodes through the processes, what they find into the result."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ..pools.jobs import CompileJob
+from .nodes import PreviewNodes
+from .pool import PreviewPool, Sides
+from .result import PreviewResult
+
+OnOutcome = Callable[[str, Mapping[str, Any]], None]
+
+
+async def run_preview(
+    pool: PreviewPool,
+    sides: Sides,
+    nodes: PreviewNodes,
+    names: Sequence[str],
+    *,
+    on_outcome: OnOutcome = lambda node, outcome: None,
+    on_elsewhere: Callable[[str], None] = lambda node: None,
+) -> PreviewResult:
+    """
+    Compile nodes from both sides and return what differs.
+
+    Args:
+        on_outcome: called with each node when it is done, and what was found of it.
+        on_elsewhere: called with each node that the classifier has in another environment, which is left out.
+    Raises:
+        NotFound: The facts of a node are not known. PuppetError: A process failed, or the code changed in between.
+    """
+    result = PreviewResult(sides.before, sides.after, sides.environment)
+    began = time.monotonic()
+    waiting: Iterator[str] = iter(names)
+
+    async def work() -> None:
+        for name in waiting:
+            job: CompileJob | None = await nodes.job(name)
+            if job is None:
+                on_elsewhere(name)
+                continue
+            outcome = await pool.preview(job, sides)
+            result.add(name, outcome)
+            on_outcome(name, outcome)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(2 * pool.size, len(names))):
+                group.create_task(work())
+    except* Exception as errors:
+        raise first_error(errors) from errors
+    result.seconds = time.monotonic() - began
+    return result
+
+
+def first_error(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return the first error of a group."""
+    error: BaseException = errors
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

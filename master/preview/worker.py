@@ -1,0 +1,315 @@
+"""
+The process that compiles for previews: `python -I -m master.preview.worker`, with the lowest priority.
+
+It gets one node after another, compiles its catalog from one side, and from the other one as well unless nothing differs that the
+catalog depends on. Only differences leave the process.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from shared.data import plainjson
+from shared.errors import PuppetError
+
+from ..compiler.evaluation.compile import compile_catalog
+from ..compiler.evaluation.dependencies import NodeDependencies
+from ..compiler.host import NodeInput
+from ..compiler.log import LogEntry
+from ..compiler.syntax.checker import Diagnostic as Finding
+from ..environments.directories import read_environment
+from ..environments.directory_environment import DirectoryEnvironment
+from ..environments.loaded import LoadedEnvironment
+from ..environments.store_questions import AskPuppetDb, Question
+from ..files.code_files import DiskFiles, TrackedFiles
+from ..pools.compile_worker import CompileWorker, Overtime, deadline, main
+from ..pools.compiled_catalog import CompiledCatalog
+from .answers import SideAnswers, are_equal, configuration
+from .comparison import CatalogComparison, Diff, NodeWords, Place
+from .inputs import RecordedEnvironment
+from .sources import module_sources
+
+NICE = 10
+"""How far below agents' catalogs the priority of these processes is."""
+FROM, TO = 0, 1
+MAX_KNOWN = 50_000
+"""Changes that the other process is known to have; then all are sent again."""
+_WARNINGS = frozenset(("warning", "err", "alert", "crit", "emerg"))
+
+
+@dataclass(frozen=True, slots=True)
+class SideOutcome:
+    """
+    What a compilation from one side came to.
+
+    Attributes:
+        catalog, error: one of them.
+        warnings: messages that it logged.
+        unstable: why the next compilation may give another catalog; '' when it cannot.
+    """
+
+    catalog: dict[str, Any] | None
+    error: dict[str, Any] | None
+    warnings: Sequence[Mapping[str, Any]]
+    unstable: str = ""
+
+
+@dataclass(slots=True)
+class CodeSide:
+    """One side as it is loaded in this process."""
+
+    loaded: LoadedEnvironment
+    host: RecordedEnvironment
+    answers: SideAnswers
+    configuration: Any
+    has_changed: Callable[[], str | None] = field(default=lambda: None)
+
+
+class PreviewWorker(CompileWorker):
+    """The worker that compiles nodes from both sides and answers what differs."""
+
+    def __init__(self, *args: Any, ask_puppetdb: AskPuppetDb | None = None, **options: Any) -> None:
+        self._ask = ask_puppetdb
+        self._answers: dict[bytes, bytes | PuppetError] = {}
+        super().__init__(*args, ask_puppetdb=self._ask_once if ask_puppetdb is not None else None, **options)
+        self._sides: list[CodeSide] = []
+        self._job: Mapping[str, Any] = {}
+        self._known: set[str] = set()
+        self._comparison: CatalogComparison | None = None
+        self._is_comparable = False
+        self._number = FROM  # the side that is compiled from
+        self._findings: list[tuple[int, dict[str, Any]]] = []  # in files that were read for this node first
+
+    def answer(self, job: Mapping[str, Any], log: Callable[[LogEntry], None]) -> CompiledCatalog:
+        """Return what differs for the node of a job, as JSON (see `PreviewResult.add`)."""
+        if job["ask"] != "preview":
+            return super().answer(job, log)
+        self._answers = {}
+        self._findings = []
+        if not self._sides or self._job.get("sides") != job["sides"]:
+            self._job = job
+            self._load(job["sides"])
+        self._job = job
+        return CompiledCatalog(plainjson.dumps(self._preview(job)))
+
+    def forget(self) -> None:
+        super().forget()
+        for side in self._sides:
+            side.loaded.host.close()
+        self._sides = []
+
+    def _log_finding(self, level: str, finding: Finding | str) -> None:
+        """Note what is wrong with a file, which is found once, when it is read first."""
+        if level in _WARNINGS and self._sides:
+            text, place = (finding, None) if isinstance(finding, str) else (finding.message, finding.where)
+            message = self._message(self._number, text, place.file if place else None, place.line if place else None)
+            self._findings.append((self._number, message))
+
+    # --- the sides ---
+
+    def _load(self, sides: Mapping[str, Any]) -> None:
+        self._sides = [self._side(sides["environment"], sides["roots"][number]) for number in (FROM, TO)]
+        before, after = self._sides
+        self._is_comparable = before.configuration == after.configuration
+        self._comparison = CatalogComparison((before.host.root, after.host.root), (before.answers.sources, after.answers.sources))
+        self._known = set()
+
+    def _side(self, name: str, root: str) -> CodeSide:
+        files = TrackedFiles()
+        settings = self.environments.directories.settings
+        environment = read_environment(name, root, files, settings)
+        loaded = self.environments.load(environment, files, RecordedEnvironment)
+        host = loaded.host
+        assert isinstance(host, RecordedEnvironment)
+        plain = DirectoryEnvironment(
+            name,
+            root,
+            DiskFiles(),
+            modulepath=environment.modulepath,
+            manifest=environment.manifest,
+            settings=host.settings(),
+            access=host.access,
+        )
+        return CodeSide(loaded, host, SideAnswers(plain), configuration(environment, host.settings()))
+
+    # --- one node ---
+
+    def _preview(self, job: Mapping[str, Any]) -> dict[str, Any]:
+        assert self._comparison is not None
+        before = self._compile_side(FROM)
+        if self._cannot_differ(before):
+            return self._result("unaffected", before, before, {}, compilations=1)
+        after = self._compile_side(TO)
+        changed = next((path for side in self._sides if (path := side.has_changed())), None)
+        if changed is not None:
+            return {"aborted": f"{changed} changed while nodes were compiled from it"}
+        if before.catalog is None or after.catalog is None:
+            state = "failed" if after.catalog is None else "fixed"
+            return self._result(state, before, after, {}, compilations=2)
+        words = NodeWords.of(job["certname"], job["facts"])
+        differences = self._comparison.differences(before.catalog, after.catalog, words)
+        unstable: dict[Place, str] = {}
+        compilations = 2
+        reason = before.unstable or after.unstable
+        if differences and reason:
+            for number, outcome in ((FROM, before), (TO, after)):
+                again = self._compile_side(number)
+                compilations += 1
+                if again.catalog is not None and outcome.catalog is not None:
+                    unstable |= dict.fromkeys(self._repeated(number, outcome.catalog, again.catalog, words), reason)
+        stable = {place: difference for place, difference in differences.items() if not _is_unstable(place, unstable)}
+        return self._result("changed" if stable else "unchanged", before, after, stable, compilations, unstable)
+
+    def _repeated(self, number: int, catalog: Mapping[str, Any], again: Mapping[str, Any], words: NodeWords) -> dict[Place, Diff]:
+        """Return what differs between two compilations from the same side."""
+        side = self._sides[number]
+        comparison = CatalogComparison((side.host.root, side.host.root), (side.answers.sources, side.answers.sources))
+        return comparison.differences(catalog, again, words)
+
+    def _cannot_differ(self, before: SideOutcome) -> bool:
+        """Return whether the other side gives the same catalog, and the same files to it, since it answers all inputs alike."""
+        if before.catalog is None or before.unstable or not self._is_comparable:
+            return False
+        inputs = self._sides[FROM].host.inputs
+        for resource in before.catalog["resources"]:
+            if resource["type"] == "File":
+                for key in module_sources(resource.get("parameters", {})):
+                    inputs.note("source", key)
+        answers = [side.answers for side in self._sides]
+        return are_equal(answers[FROM], answers[TO], inputs.own) and are_equal(answers[FROM], answers[TO], inputs.shared)
+
+    def _compile_side(self, number: int) -> SideOutcome:
+        """Return what the job's node comes to from one side; once more with all read anew when another node's failure may be the cause."""
+        outcome = self._compile_side_once(number)
+        side = self._sides[number]
+        if outcome.catalog is None and side.loaded.loader.unchecked:
+            self._reload(number)
+            outcome = self._compile_side_once(number)
+        return outcome
+
+    def _compile_side_once(self, number: int) -> SideOutcome:
+        job, side = self._job, self._sides[number]
+        self._number = number
+        host, loaded = side.host, side.loaded
+        warnings: list[dict[str, Any]] = []
+
+        def record(entry: LogEntry) -> None:
+            if entry.level in _WARNINGS:
+                file, line = (entry.where.file, entry.where.line) if entry.where else (None, None)
+                warnings.append(self._message(number, entry.message, file, line))
+
+        reads = NodeDependencies()
+        host.inputs.begin()
+        side.has_changed = loaded.begin()
+        try:
+            with loaded.host.questions.record(), deadline(job["each"]):
+                catalog = compile_catalog(
+                    host,
+                    loaded.loader,
+                    _node_input(job, loaded.environment.name),
+                    version=0,
+                    log=record,
+                    rich=loaded.environment.rich_data,
+                    dependencies=reads,
+                )
+        except PuppetError as err:
+            file, line = (err.where.file, err.where.line) if err.where else (None, None)
+            return SideOutcome(None, self._message(number, err.message, file, line, err.hint), warnings)
+        except Overtime as over:
+            file, line = (over.where.file, over.where.line) if over.where else (None, None)
+            text = f"The catalog took longer than compile_timeout ({job['each']:g} seconds)"
+            self._reload(number)
+            return SideOutcome(None, self._message(number, text, file, line), warnings)
+        host.inputs.finish(loaded.loader, reads.definitions)
+        return SideOutcome(catalog, None, warnings, "; ".join(reason.text for reason in reads.uncacheable_reasons))
+
+    def _reload(self, number: int) -> None:
+        """Load a side anew: it may have been in the middle of reading a file."""
+        side = self._sides[number]
+        side.loaded.host.close()
+        self._sides[number] = self._side(side.loaded.environment.name, side.host.root)
+
+    # --- what is answered ---
+
+    def _message(self, number: int, text: str, file: str | None, line: int | None, hint: str = "") -> dict[str, Any]:
+        """Return a message in a form in which it is the same for other nodes and from the other side."""
+        root, certname = self._sides[number].host.root, self._job["certname"]
+        texts = [part.replace(f"{root}/", "").replace(certname, "<node>") for part in (text, hint)]
+        short = file.removeprefix(f"{root}/") if file else None
+        return {"message": texts[0], "file": short, "line": line, "hint": texts[1]}
+
+    def _result(
+        self,
+        state: str,
+        before: SideOutcome,
+        after: SideOutcome,
+        differences: Mapping[Place, Diff],
+        compilations: int,
+        unstable: Mapping[Place, str] | None = None,
+    ) -> dict[str, Any]:
+        if len(self._known) > MAX_KNOWN:
+            self._known.clear()
+        changes = [(key, values, change if key not in self._known else None) for key, values, change in differences.values()]
+        self._known.update(key for key, _, _ in changes)
+        errors = ([before.error] if before.error else [], [after.error] if after.error else [])
+        return {
+            "state": state,
+            "compiled": after is not before,
+            "compilations": compilations,
+            "changes": changes,
+            "errors": _with_states(*errors),
+            "warnings": _with_states(before.warnings, after.warnings),
+            "findings": self._findings,
+            "unstable": [
+                {"subject": subject, "parameter": parameter, "reason": reason}
+                for (_, subject, parameter), reason in (unstable or {}).items()
+            ],
+        }
+
+    def _ask_once(self, questions: Sequence[Question]) -> Sequence[bytes | PuppetError]:
+        """Return the answers of a PuppetDB, which are the same for all compilations of a node."""
+        assert self._ask is not None
+        keys = [plainjson.dumps_pson(dict(question)) for question in questions]
+        missing = {key: question for key, question in zip(keys, questions, strict=True) if key not in self._answers}
+        if missing:
+            self._answers |= dict(zip(missing, self._ask(list(missing.values())), strict=True))
+        return [self._answers[key] for key in keys]
+
+
+def _node_input(job: Mapping[str, Any], environment: str) -> NodeInput:
+    return NodeInput.for_node(
+        job["certname"],
+        environment,
+        facts=job["facts"],
+        parameters=job["parameters"],
+        classes=job["classes"],
+        trusted=job["trusted"],
+        server_facts=job["server_facts"],
+    )
+
+
+def _is_unstable(place: Place, unstable: Mapping[Place, str]) -> bool:
+    """Return whether what differs at a place differs from one compilation to the next, too."""
+    return place in unstable or ("resource", place[1], None) in unstable
+
+
+def _with_states(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return messages of both sides, each once, with what they are; lines of code move, so that they do not count."""
+
+    def identities(messages: Sequence[Mapping[str, Any]]) -> dict[tuple[Any, Any], Mapping[str, Any]]:
+        return {(message["message"], message["file"]): message for message in messages}
+
+    old, new = identities(before), identities(after)
+    return [
+        *({**message, "state": "old" if identity in old else "new"} for identity, message in new.items()),
+        *({**message, "state": "fixed"} for identity, message in old.items() if identity not in new),
+    ]
+
+
+if __name__ == "__main__":
+    os.nice(NICE)
+    sys.exit(main("compiling for a preview", PreviewWorker))
