@@ -1,0 +1,197 @@
+"""Who can be affected by a change of code: a node that is called unaffected never has another catalog."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from master.compiler.codegen.codecache import CodeCache
+from master.compiler.evaluation.compile import compile_catalog
+from master.compiler.evaluation.runtime import NAMES
+from master.compiler.host import NodeInput
+from master.compiler.loading.builtins import all_functions
+from master.compiler.loading.loader import Loader
+from master.environments.directories import EnvironmentSettings, read_environment
+from master.environments.directory_environment import DirectoryEnvironment
+from master.files.code_files import DiskFiles
+from master.preview.sources import ModuleSources, module_sources
+from master.preview.worker import PreviewWorker
+from shared.errors import PuppetError
+
+BASE: Mapping[str, str] = {
+    "environment.conf": "modulepath = site:modules\n",
+    "manifests/site.pp": """
+node default {
+  include profile::base
+  case $facts['role'] {
+    'web': { include profile::web }
+    'db': { include profile::db }
+    default: { }
+  }
+}
+""",
+    "hiera.yaml": "version: 5\nhierarchy:\n  - name: all\n    paths: ['nodes/%{trusted.certname}.yaml', 'roles/%{facts.role}.yaml', 'common.yaml']\n",
+    "data/common.yaml": "profile::base::text: common\nport: 1\n",
+    "data/roles/web.yaml": "port: 80\n",
+    "site/profile/manifests/base.pp": "class profile::base(String $text) {\n  notify { \"base ${text}\": }\n}\n",
+    "site/profile/manifests/web.pp": """
+class profile::web inherits profile::params {
+  web::vhost { 'main': port => lookup('port'), mode => $profile::params::mode }
+  file { '/page': source => 'puppet:///modules/web/page' }
+  notify { web::name('x'): }
+}
+""",
+    "site/profile/manifests/params.pp": "class profile::params { $mode = 'a' }\n",
+    "site/profile/manifests/db.pp": "class profile::db {\n  notify { template('profile/db.erb'): }\n  if defined('extra') { include extra }\n}\n",
+    "site/profile/templates/db.erb": "db <%= @facts['role'] %>\n",
+    "modules/web/manifests/vhost.pp": "define web::vhost(Web::Port $port, String $mode) {\n  notify { epp('web/vhost.epp', { 'port' => $port }): message => $mode }\n}\n",
+    "modules/web/templates/vhost.epp": "<%- | $port | -%>\nport <%= $port %>\n",
+    "modules/web/types/port.pp": "type Web::Port = Integer[1, 1000]\n",
+    "modules/web/functions/name.pp": "function web::name(String $text) { \"named ${text}\" }\n",
+    "modules/web/files/page": "page\n",
+}
+EDITS: tuple[tuple[str, str | None], ...] = (
+    ("environment.conf", "modulepath = modules:site\n"),
+    ("environment.conf", None),
+    ("manifests/site.pp", "include profile::base\n"),
+    ("manifests/other.pp", "notify { 'from another manifest': }\n"),
+    ("hiera.yaml", "version: 5\nhierarchy:\n  - name: one\n    path: 'common.yaml'\n"),
+    ("hiera.yaml", "version: 5\nhierarchy:\n  - name: globs\n    globs: ['more/*.yaml', 'common.yaml']\n"),
+    ("data/common.yaml", "profile::base::text: changed\nport: 2\n"),
+    ("data/common.yaml", "# only a comment\nprofile::base::text: common\nport: 1\n"),
+    ("data/nodes/web1.yaml", "port: 8080\n"),
+    ("data/roles/db.yaml", "profile::base::text: of databases\n"),
+    ("data/roles/web.yaml", None),
+    ("data/more/x.yaml", "port: 5\n"),
+    ("site/profile/manifests/base.pp", "class profile::base(String $text) {\n  notify { \"other ${text}\": }\n}\n"),
+    ("site/profile/manifests/params.pp", "class profile::params { $mode = 'b' }\n"),
+    ("site/profile/manifests/web.pp", "class profile::web { notify { 'no vhosts': } }\n"),
+    ("site/profile/manifests/web.pp", None),
+    ("site/profile/manifests/init.pp", "class profile { }\n"),
+    ("site/profile/templates/db.erb", "database\n"),
+    ("site/profile/data/common.yaml", "port: 7\n"),
+    ("site/profile/hiera.yaml", "version: 5\nhierarchy:\n  - name: module\n    path: 'common.yaml'\n"),
+    ("site/web/manifests/vhost.pp", "define web::vhost(Integer $port, String $mode) { notify { 'shadowed': } }\n"),
+    ("site/web/files/page", "another page\n"),
+    ("modules/web/files/page", "changed page\n"),
+    ("modules/web/templates/vhost.epp", "<%- | $port | -%>\nat <%= $port %>\n"),
+    ("modules/web/types/port.pp", "type Web::Port = Integer[1, 50]\n"),
+    ("modules/web/manifests/port.pp", "define web::port { }\n"),
+    ("modules/web/functions/name.pp", "function web::name(String $text) { \"called ${text}\" }\n"),
+    ("modules/web/lib/puppet/functions/web/name.rb", "Puppet::Functions.create_function(:'web::name') { }\n"),
+    ("modules/web/manifests/name.pp", "class web::name { }\n"),
+    ("modules/extra/manifests/init.pp", "class extra { notify { 'extra': } }\n"),
+    ("modules/extra/README", "a module\n"),
+    ("modules/unused/manifests/init.pp", "class unused { }\n"),
+    ("modules/unused/lib/puppet/type/notify.rb", "Puppet::Type.newtype(:notify) { newparam(:name) }\n"),
+    ("functions/template.pp", "function template(String $x) { 'own' }\n"),
+    ("functions/environment_own.pp", "function environment_own() { 1 }\n"),
+    (".resource_types/notify.pp", "# generated\n"),
+    ("types/port.pp", "type Port = Integer\n"),
+    ("modules/web/metadata.json", '{"name": "x-web", "version": "1.0.0", "dependencies": [], "data_provider": "none"}\n'),
+)
+NODES = (("web1", "web"), ("web2", "web"), ("db1", "db"), ("plain1", "plain"))
+
+
+def write(root: Path, files: Iterable[tuple[str, str | None]]) -> None:
+    for name, content in files:
+        path = root / name
+        if content is None:
+            path.unlink(missing_ok=True)
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content)
+
+
+def node(name: str, role: str) -> dict[str, Any]:
+    facts = {"role": role, "hostname": name}
+    return {"certname": name, "facts": facts, "parameters": facts, "classes": {}, "trusted": {"certname": name}, "server_facts": {}}
+
+
+def previewed(worker: PreviewWorker, roots: tuple[Path, Path], name: str, role: str) -> dict[str, Any]:
+    sides = {"environment": "production", "roots": [str(root) for root in roots]}
+    job = {"ask": "preview", "sides": sides, "each": 60, **node(name, role)}
+    outcome: dict[str, Any] = json.loads(worker.answer(job, lambda entry: None).body)
+    return outcome
+
+
+def compiled_afresh(root: Path, name: str, role: str) -> Any:
+    """What the code in a folder comes to for a node when nothing was read before: the catalog and what sources hold; or the error."""
+    environment = read_environment("production", str(root), DiskFiles(), EnvironmentSettings((str(root.parent),)))
+    host = DirectoryEnvironment(
+        "production", str(root), DiskFiles(), modulepath=environment.modulepath, manifest=environment.manifest, settings={}
+    )
+    loader = Loader(host, NAMES, CodeCache(), log=lambda level, finding: None, builtins=all_functions())
+    input_ = NodeInput.for_node(environment=environment.name, **node(name, role))
+    try:
+        catalog = compile_catalog(host, loader, input_, version=0, log=lambda entry: None)
+    except PuppetError as error:
+        return str(error).replace(str(root), "ROOT")
+    del catalog["catalog_uuid"]
+    sources = ModuleSources(host)
+    keys = [key for resource in catalog["resources"] for key in module_sources(resource.get("parameters", {}))]
+    return json.loads(json.dumps(catalog).replace(str(root), "ROOT")), [sources.text(key) for key in keys]
+
+
+def new_worker() -> PreviewWorker:
+    return PreviewWorker(EnvironmentSettings(("/nonexistent",)), CodeCache())
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(st.sampled_from(EDITS), max_size=3),
+    st.lists(st.sampled_from(EDITS), max_size=2),
+    st.permutations(NODES),
+)
+@example([EDITS[0]], [], list(NODES))
+@example([], [("modules/web/manifests/port.pp", "define web::port { }\n")], list(NODES))
+def test_a_node_that_is_called_unaffected_has_the_same_catalog(
+    before: list[tuple[str, str | None]], edits: list[tuple[str, str | None]], nodes: list[tuple[str, str]]
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        roots = Path(folder, "first"), Path(folder, "second")
+        write(roots[0], [*BASE.items(), *before])
+        shutil.copytree(roots[0], roots[1])
+        write(roots[1], edits)
+        worker = new_worker()
+        for name, role in nodes:
+            outcome = previewed(worker, roots, name, role)
+            first, second = (compiled_afresh(root, name, role) for root in roots)
+            if outcome["state"] == "unaffected":
+                assert first == second, (name, edits)
+            if not edits and not isinstance(first, str):
+                assert outcome["state"] == "unaffected"
+
+
+WHO = {
+    "site/profile/manifests/web.pp": {"web1", "web2"},
+    "site/profile/manifests/params.pp": {"web1", "web2"},
+    "site/profile/templates/db.erb": {"db1"},
+    "modules/web/files/page": {"web1", "web2"},
+    "data/nodes/web1.yaml": {"web1"},
+    "data/roles/db.yaml": {"db1"},
+    "modules/extra/manifests/init.pp": {"db1"},
+    "modules/unused/manifests/init.pp": set[str](),
+    "functions/environment_own.pp": set[str](),
+    "data/more/x.yaml": set[str](),
+}
+
+
+@pytest.mark.parametrize(("path", "affected"), WHO.items(), ids=list(WHO))
+def test_only_nodes_whose_catalogs_read_what_changed_are_compiled_twice(tmp_path: Path, path: str, affected: set[str]) -> None:
+    roots = tmp_path / "first", tmp_path / "second"
+    write(roots[0], BASE.items())
+    shutil.copytree(roots[0], roots[1])
+    write(roots[1], [(path, next(content for name, content in EDITS if name == path))])
+    worker = new_worker()
+    states = {name: previewed(worker, roots, name, role)["state"] for name, role in NODES}
+    assert {name for name, state in states.items() if state != "unaffected"} == affected
