@@ -1,0 +1,222 @@
+
+"use strict";
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const byId = (id) => document.getElementById(id);
+  const AT_ONCE = 100;  // entries that are built before "show more"
+  const STATES = {unaffected: "cannot be affected", unchanged: "unchanged", changed: "changed", failed: "fail to compile", fixed: "compile again"};
+  const KINDS = {resource: "resources", parameter: "parameters", class: "classes", containment: "containment", order: "order"};
+
+  // Builds an element; whatever comes from the data becomes text and nothing else.
+  const make = (tag, attributes, ...children) => {
+    const element = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes || {})) {
+      if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+      else element.setAttribute(name, value);
+    }
+    element.append(...children.filter((child) => child !== null && child !== undefined));
+    return element;
+  };
+  const count = (number, one, many) => `${number.toLocaleString("en")} ${number === 1 ? one : many || one + "s"}`;
+  const names = data.nodes.map(([name]) => name);
+  const members = (runs) => {
+    const numbers = [];
+    for (let at = 0; at < runs.length; at += 2) for (let number = runs[at]; number <= runs[at + 1]; number += 1) numbers.push(number);
+    return numbers;
+  };
+  const size = (runs) => {
+    let total = 0;
+    for (let at = 0; at < runs.length; at += 2) total += runs[at + 1] - runs[at] + 1;
+    return total;
+  };
+  const has = (runs, number) => {
+    for (let at = 0; at < runs.length; at += 2) if (runs[at] <= number && number <= runs[at + 1]) return true;
+    return false;
+  };
+  const shown = (value) => (typeof value === "string" ? value : JSON.stringify(value, null, 2));
+
+  // What is searched, made once for each entry.
+  const texts = new Map();
+  const textOf = (entry) => {
+    if (!texts.has(entry)) {
+      const {nodes, ...rest} = entry;
+      texts.set(entry, JSON.stringify(Object.values(rest)).replaceAll("\\\"", "\"").toLowerCase());
+    }
+    return texts.get(entry);
+  };
+  // A search finds an entry by its own words, or by the name of a node that it touches.
+  let found = null;
+  const prepare = (words) => {
+    found = words.length === 1 ? names.flatMap((name, number) => (name.toLowerCase().includes(words[0]) ? [number] : [])) : [];
+  };
+  const matches = (entry, words) =>
+    words.every((word) => textOf(entry).includes(word)) || found.some((number) => has(entry.nodes, number));
+
+  const diffOf = (lines) => make("pre", {class: "diff"}, ...lines.map((line) => {
+    const kind = {"+": "plus", "-": "minus", "@": "at"}[line[0]] || "same";
+    return make("span", {class: kind}, line || " ");
+  }));
+  const valueOf = (sign, value) => make("span", {class: sign === "+" ? "plus" : "minus"}, `${sign} ${shown(value)}`);
+
+  const nodesOf = (runs) => {
+    const all = members(runs);
+    const place = make("div", {class: "nodes"});
+    const add = (from, to) => {
+      for (const number of all.slice(from, to)) {
+        place.append(make("button", {type: "button", title: "Show what changes on this node", onclick: () => open_(names[number])}, names[number]));
+      }
+      if (to < all.length) {
+        const more = make("button", {type: "button", class: "more", onclick: () => { more.remove(); add(to, to + 1000); }}, `${count(all.length - to, "more node")} …`);
+        place.append(more);
+      }
+    };
+    add(0, 40);
+    return place;
+  };
+
+  const changeBody = (change) => {
+    const body = [];
+    if (change.secret) body.push(make("p", {}, "The values are sensitive: they differ, and are not in this page."));
+    else if (change.diff) body.push(diffOf(change.diff));
+    else if (change.old !== null || change.new !== null) {
+      const values = [];
+      if (change.old !== null) values.push(valueOf("-", change.old));
+      if (change.new !== null) values.push(valueOf("+", change.new));
+      body.push(make("pre", {}, ...values));
+    }
+    if (change.parameters) {
+      const sign = change.action === "removed" ? "minus" : "plus";
+      const width = Math.max(0, ...Object.keys(change.parameters).map((name) => name.length));
+      body.push(make("pre", {}, ...Object.entries(change.parameters).map(([name, value]) =>
+        make("span", {class: sign}, `${name.padEnd(width)} => ${shown(value)}`))));
+    }
+    if (change.container) body.push(make("p", {}, change.kind === "order" ? "Comes after " : "Contained in ", make("code", {}, change.container)));
+    const places = change.places || {};
+    for (const [side, label] of [["old", data.from.name], ["new", data.to.name]]) {
+      if (places[side]) body.push(make("p", {}, `Declared in ${label}: `, make("code", {}, places[side])));
+    }
+    if (change.varies) body.push(make("p", {}, `Values differ from node to node; these are of ${names[change.nodes[0]]}.`));
+    if (change.truncated) body.push(make("p", {}, "Only the beginning is shown."));
+    return body;
+  };
+
+  const entryOf = (action, subject, runs, body, open) => {
+    const counted = runs === null ? null : make("span", {class: "count"}, count(size(runs), "node"));
+    const summary = make("summary", {}, make("span", {class: `action ${action}`}, action), subject, counted);
+    const details = make("details", {class: "entry"}, summary);
+    // The body is built when it is first opened: a page of 2,000 nodes opens at once.
+    const build = () => {
+      if (details.children.length > 1) return;
+      details.append(make("div", {class: "body"}, ...body(), runs === null ? null : nodesOf(runs)));
+    };
+    details.addEventListener("toggle", () => { if (details.open) build(); });
+    if (open) { build(); details.open = true; }
+    return details;
+  };
+  const changeSubject = (change) => {
+    const subject = make("span", {class: "subject"}, change.kind === "class" ? `class ${change.subject}` : change.subject);
+    if (change.parameter) subject.append(" ", make("span", {class: "parameter"}, change.parameter));
+    const note = change.lines ? count(change.lines, "line") : {containment: "containment", order: `after ${change.container}`}[change.kind] || "";
+    if (note) subject.append(" ", make("span", {class: "note"}, note));
+    if (change.secret) subject.append(" ", make("span", {class: "note"}, "(sensitive)"));
+    return subject;
+  };
+  const changeEntry = (change, alone) => entryOf(change.action, changeSubject(change), alone ? null : change.nodes, () => changeBody(change), false);
+  const messageEntry = (message) => entryOf(message.state, make("span", {class: "subject"}, message.message), message.nodes, () => [
+    message.file ? make("p", {}, make("code", {}, message.line ? `${message.file}:${message.line}` : message.file)) : null,
+    message.hint ? make("p", {}, message.hint) : null,
+    make("p", {}, {new: `Only ${data.to.name} says it.`, old: "Both sides say it.", fixed: `Only ${data.from.name} says it.`}[message.state]),
+  ], false);
+  const unstableEntry = (value) => entryOf("unstable", make("span", {class: "subject"}, value.subject, value.parameter ? " " : "",
+    make("span", {class: "parameter"}, value.parameter || "")), value.nodes, () => [make("p", {}, value.reason)], false);
+
+  const nodeEntry = ([name, state], number, open) => entryOf(state, make("span", {class: "subject"}, name), null, () => {
+    const touching = data.changes.filter((change) => has(change.nodes, number));
+    const said = [...data.errors, ...data.warnings].filter((message) => has(message.nodes, number));
+    const unstable = data.unstable.filter((value) => has(value.nodes, number));
+    const rest = [...said.map(messageEntry), ...touching.map((change) => changeEntry(change, true)), ...unstable.map(unstableEntry)];
+    const nothing = {unaffected: "All that its catalog depends on is the same on both sides.", unchanged: "Both catalogs are the same."}[state];
+    return rest.length ? rest : [make("p", {}, nothing || "Nothing else is known of it.")];
+  }, open);
+
+  const selected = (id) => byId(id).value;
+  const VIEWS = {
+    changes: {
+      label: "By change", selects: ["action", "kind"], total: data.changes.length, noun: "change",
+      entries: (words) => data.changes.filter((change) =>
+        (!selected("action") || change.action === selected("action")) && (!selected("kind") || change.kind === selected("kind")) && matches(change, words)),
+      build: (change) => changeEntry(change, false),
+    },
+    nodes: {
+      label: "By node", selects: ["state"], total: data.nodes.length, noun: "node",
+      entries: (words) => data.nodes.map((node, number) => ({node, number})).filter(({node: [name, state]}) =>
+        (!selected("state") || state === selected("state")) && words.every((word) => name.toLowerCase().includes(word))),
+      build: ({node, number}, only) => nodeEntry(node, number, only),
+    },
+    messages: {
+      label: "Errors and warnings", selects: [], total: data.errors.length + data.warnings.length, noun: "message",
+      entries: (words) => [...data.errors, ...data.warnings].filter((message) => matches(message, words)), build: messageEntry,
+    },
+    unstable: {
+      label: "Unstable values", selects: [], total: data.unstable.length, noun: "value",
+      entries: (words) => data.unstable.filter((value) => matches(value, words)), build: unstableEntry,
+    },
+  };
+
+  let view = "changes";
+  const draw = () => {
+    const {selects, entries, build, noun, total} = VIEWS[view];
+    for (const id of ["action", "kind", "state"]) byId(id).hidden = !selects.includes(id);
+    for (const tab of byId("tabs").children) tab.setAttribute("aria-selected", String(tab.dataset.view === view));
+    const words = byId("search").value.toLowerCase().split(/\s+/).filter((word) => word);
+    prepare(words);
+    const list = entries(words);
+    byId("matches").textContent = list.length === total ? count(total, noun) : `${list.length.toLocaleString("en")} of ${count(total, noun)}`;
+    const place = byId("list");
+    place.replaceChildren();
+    const add = (from) => {
+      place.append(...list.slice(from, from + AT_ONCE).map((entry) => build(entry, list.length === 1)));
+      if (from + AT_ONCE < list.length) {
+        const more = make("button", {type: "button", class: "more", onclick: () => { more.remove(); add(from + AT_ONCE); }}, `Show more (${count(list.length - from - AT_ONCE, noun)} left)`);
+        place.append(more);
+      }
+    };
+    add(0);
+    if (!list.length) place.append(make("p", {class: "nothing"}, total ? "Nothing matches." : "There is nothing here."));
+  };
+  const open_ = (name) => {
+    view = "nodes";
+    byId("search").value = name;
+    byId("state").value = "";
+    draw();
+    window.scrollTo(0, 0);
+  };
+
+  const options = (id, all, choices) => byId(id).append(make("option", {value: ""}, all),
+    ...Object.entries(choices).map(([value, label]) => make("option", {value}, label)));
+  const revision = (side) => (side.revision ? `${side.name} (${side.revision.slice(0, 12)})` : side.name);
+  byId("sides").textContent = `${revision(data.from)} → ${revision(data.to)}`;
+  const {counts} = data;
+  byId("summary").textContent = `${count(counts.unaffected, "node")} cannot be affected, ${count(counts.compiled, "node")} ${counts.compiled === 1 ? "was" : "were"} compiled; `
+    + `environment ${data.environment}; ${data.seconds.toFixed(1)} seconds`;
+  let left = 0;
+  for (const [state, label] of Object.entries(STATES)) {
+    const number = counts[state];
+    const width = counts.nodes ? 1000 * number / counts.nodes : 0;
+    const part = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+    for (const [name, value] of Object.entries({x: left, y: 0, width, height: 14, class: state})) part.setAttribute(name, value);
+    byId("bar").append(part);
+    left += width;
+    byId("states").append(make("li", {}, make("span", {class: `dot ${state}`}), make("b", {}, number.toLocaleString("en")), ` ${label}`));
+  }
+  options("action", "added, removed, changed", {added: "added", removed: "removed", changed: "changed"});
+  options("kind", "of everything", KINDS);
+  options("state", "in all states", STATES);
+  for (const [name, {label, total}] of Object.entries(VIEWS)) {
+    byId("tabs").append(make("button", {type: "button", role: "tab", "data-view": name, onclick: () => { view = name; draw(); }}, `${label} (${total.toLocaleString("en")})`));
+  }
+  byId("filter").addEventListener("submit", (event) => event.preventDefault());
+  byId("search").addEventListener("input", draw);
+  for (const id of ["action", "kind", "state"]) byId(id).addEventListener("change", draw);
+  draw();
+})();

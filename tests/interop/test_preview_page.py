@@ -1,0 +1,154 @@
+"""
+The page of a preview of 2,000 nodes in a real browser: it shows what a preview found, and lets a person look for it.
+
+The screenshots are in the folder `preview*/pages` of pytest's base folder: `--basetemp` says where.
+"""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from master.preview.page import render_html
+from tests.interop.clients import answers_of, why_no_clients
+from tests.support.preview_results import change, message, result
+
+CHROMIUM = "/usr/bin/chromium"
+
+pytestmark = [
+    pytest.mark.interop,
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(why_no_clients()), reason=why_no_clients()),
+    pytest.mark.skipif(shutil.which(CHROMIUM) is None, reason="Chromium is not installed (Debian: chromium)"),
+]
+
+NODES = [f"web{number:04}.example.com" for number in range(2000)]
+MARKUP = "</script><script>document.title = 'taken'</script><img src=x onerror=\"document.title='taken'\">"
+
+
+def found() -> dict[str, Any]:
+    """A change of all sorts among many, on some of 2,000 nodes."""
+    affected = NODES[:700]
+    states = dict.fromkeys(NODES, "unaffected") | dict.fromkeys(affected, "changed")
+    states |= {NODES[700]: "failed", NODES[701]: "fixed", NODES[702]: "unchanged"}
+    diff = ["@@ -1,3 +1,3 @@", " driftfile /var/lib/ntp/drift", "-server 0.pool.ntp.org", f"+server ntp1.example.com {MARKUP}"]
+    place = {"old": "modules/ntp/manifests/init.pp:12", "new": "modules/ntp/manifests/init.pp:14"}
+    changes = [
+        change("File[/etc/ntp.conf]", affected[:412], parameter="content", diff=diff, lines=2, places=place, varies=True),
+        change("Package[chrony]", affected[100:400], kind="resource", action="added", parameters={"ensure": "installed", "tag": ["time"]}),
+        change("File[/etc/ntp.keys]", affected[:40], parameter="content", secret=True),
+        change("ntp::legacy", affected[:12], kind="class", action="removed"),
+        change("Service[ntp]", affected[:7], parameter="ensure", old="running", new="stopped"),
+        change("Service[ntp]", affected[:7], kind="order", action="removed", container="File[/etc/ntp.conf]"),
+        *(change(f"File[/srv/{number}]", affected[number::50], kind="resource", action="removed") for number in range(300)),
+    ]
+    error = message("Could not find class ::ntp::server", [NODES[700]], file="manifests/site.pp", line=4, hint="Is the module there?")
+    unstable = [{"subject": "File[/etc/motd]", "parameter": "content", "reason": "generate() is called", "nodes": NODES[:3]}]
+    return result(states, changes, errors=[error], unstable=unstable)
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is done on the page, and what it must then show and not show."""
+
+    texts: tuple[str, ...]
+    fill: dict[str, str] = field(default_factory=dict)
+    click: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+
+
+FIRST = "details.entry:first-of-type > summary"
+LOOKS = {
+    "start": Look(
+        (
+            "Preview main (aaaaaaaaaaaa) → my-branch (bbbbbbbbbbbb)", "1,297 nodes cannot be affected, 703 nodes were compiled",
+            "700 changed 1 fail to compile 1 compile again", "By change (306)", "By node (2,000)", "Errors and warnings (1)",
+            "changed File[/etc/ntp.conf] content 2 lines 412 nodes", "changed File[/etc/ntp.keys] content (sensitive) 40 nodes",
+            "removed class ntp::legacy 12 nodes", "Show more (206 changes left)",
+        ),
+        hidden=("server ntp1.example.com",),
+    ),
+    "diff": Look(
+        (f"-server 0.pool.ntp.org +server ntp1.example.com {MARKUP}", "Declared in main: modules/ntp/manifests/init.pp:12",
+         "Values differ from node to node; these are of web0000.example.com.", "372 more nodes …"),
+        click=(FIRST,),
+    ),
+    "all-nodes-of-a-change": Look(("web0411.example.com",), click=(FIRST, ".nodes .more"), hidden=("more nodes …",)),
+    "searched-text": Look(
+        ("1 of 306 changes", "File[/etc/ntp.conf] content"), fill={"#search": "pool.ntp.org driftfile"}, hidden=("/srv/",)
+    ),
+    "added-only": Look(("1 of 306 changes", "added Package[chrony]"), fill={"select#action": "added"}, hidden=("/etc/ntp",)),
+    "added-resource": Look(('ensure => installed', '"time"'), fill={"select#action": "added"}, click=(FIRST,)),
+    "classes-only": Look(("1 of 306 changes", "class ntp::legacy"), fill={"select#kind": "class"}),
+    "values": Look(("- running + stopped",), fill={"#search": "service[ntp] ensure"}, click=(FIRST,)),
+    "sensitive": Look(("The values are sensitive: they differ, and are not in this page.",), fill={"#search": "ntp.keys"}, click=(FIRST,)),
+    "searched-node": Look(("added Package[chrony]", "8 of 306 changes"), fill={"#search": "web0399"}, hidden=("/etc/ntp.keys",)),
+    "more": Look(("Show more (106 changes left)", "File[/srv/150]"), click=(".more",)),
+    "nodes": Look(("changed web0000.example.com", "2,000 nodes", "Show more (1,900 nodes left)"), click=("[data-view=nodes]",)),
+    "node": Look(
+        ("1 of 2,000 nodes", "changed web0000.example.com", "File[/etc/ntp.conf] content", "File[/srv/0]", "generate() is called"),
+        click=(FIRST, ".nodes button", "details.entry details.entry:last-of-type > summary"),
+    ),
+    "unaffected-node": Look(
+        ("All that its catalog depends on is the same on both sides.",), fill={"#search": "web1999"}, click=("[data-view=nodes]",)
+    ),
+    "failed-node": Look(
+        ("1 of 2,000 nodes", "failed web0700", "Could not find class ::ntp::server"),
+        fill={"#search": "web0700"}, click=("[data-view=nodes]",),
+    ),
+    "errors": Look(
+        ("new Could not find class ::ntp::server 1 node", "manifests/site.pp:4", "Is the module there?", "Only my-branch says it."),
+        click=("[data-view=messages]", FIRST),
+    ),
+    "unstable": Look(("unstable File[/etc/motd] content 3 nodes",), click=("[data-view=unstable]",)),
+    "nothing-matches": Look(("0 of 306 changes", "Nothing matches."), fill={"#search": "no such text"}),
+}  # fmt: skip
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """The address at which the files of a folder are served."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder))) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What a browser saw, by the names of the looks."""
+    folder = tmp_path_factory.mktemp("preview")
+    (folder / "pages").mkdir()
+    (folder / "preview.html").write_text(render_html(found()), "utf-8")
+    visits = [
+        {"name": name, "path": "/preview.html", "until": look.texts, "fill": look.fill, "click": look.click} for name, look in LOOKS.items()
+    ]
+    with served(folder) as base:
+        asked = {"chromium": CHROMIUM, "folder": str(folder / "pages"), "base": base, "visits": visits}
+        answer: dict[str, Any] = answers_of("browser.py", asked)
+    return answer
+
+
+@pytest.mark.parametrize("name", LOOKS)
+def test_a_page_of_2000_nodes_shows_what_is_looked_for(seen: dict[str, Any], name: str) -> None:
+    assert seen[name]["complaints"] == [], seen[name]["text"]
+    assert [text for text in LOOKS[name].texts if text not in seen[name]["text"]] == []
+    assert [text for text in LOOKS[name].hidden if text in seen[name]["text"]] == []
