@@ -12,7 +12,7 @@ PARALLEL := -n $(WORKERS) --dist loadfile
   sbom bench chart fleet soak fuzz wheel deb package-image test-packages clean
 
 help:
-	@echo "make demo    a master and two agent runs on this machine, in a temporary directory"
+	@echo "make demo    a master, two agent runs and a preview of a change on a hundred machines, in temporary directories"
 	@echo "make compose-demo  the same in containers: a master, two agents, Puppetboard; needs docker and Compose, 1.29 or 2"
 	@echo "make compose-base  a base image for it where no registry is reachable (needs root and debootstrap)"
 	@echo "make test    unit, end-to-end and conformance tests"
@@ -50,7 +50,7 @@ $(VENV)/.installed: pyproject.toml
 	@touch $@
 
 demo: $(VENV)/.installed
-	@$(BIN)/python demo/run.py
+	@$(BIN)/python demo/run.py && $(BIN)/python demo/fleet.py
 
 compose-demo: $(VENV)/.installed
 	@$(BIN)/python demo/compose.py $(COMPOSE)

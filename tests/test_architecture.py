@@ -50,7 +50,7 @@ LAYERS = {
         "__main__",
     ),
     "master/preview": (
-        "inputs result sources textdiffs",
+        "inputs page result sources textdiffs",
         "answers comparison",
         "pool worker",
         "nodes",

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from shared.data import plainjson
-from shared.errors import ConfigError
+from shared.errors import ConfigError, PuppetError
+from shared.filesystem.files import write_atomic
 from shared.process.cli import CommandOptions, flag, maybe_text, parse_options, text, texts
 from shared.regexps import PATTERN_TIMEOUT
 from shared.settings import MasterSettings
@@ -43,6 +44,7 @@ nothing differs that its catalog depends on is compiled from one side only.
   --facts FILE            JSON or YAML: these facts go over those of every node; 'stored', the default, for none
 
   --format FORMAT         text (the default), json or markdown; --json is the same as --format json
+  --html FILE             writes a page as well, to search and filter in a browser; it needs no network
   --workers NUMBER        processes that compile; by default as many as there are processors
   --fail-on WHAT          only this makes the exit code differ from 0: new-errors, or changes
 
@@ -72,6 +74,7 @@ class PreviewOptions(CommandOptions):
     facts: str = text(default="stored")
     json: bool = flag()
     format: str = text(default="text")
+    html: str | None = maybe_text()
     workers: str = text(default="0")
     fail_on: str = text()
 
@@ -90,6 +93,9 @@ class PreviewOptions(CommandOptions):
             raise ConfigError(f"Nothing called '{self.fail_on}' makes a preview fail", hint="There are new-errors and changes.")
         if not self.workers.isdecimal() or int(self.workers) > 256:
             raise ConfigError(f"'{self.workers}' is no number of processes", hint="Give one from 1 to 256.")
+
+        if self.html is not None and not Path(self.html).absolute().parent.is_dir():
+            raise ConfigError(f"There is no folder for {self.html}", hint="Make it first; --html names a file.")
 
     @property
     def selection(self) -> NodeSelection:
@@ -138,7 +144,10 @@ class PreviewCommand:
             for note in notes_about(sides):
                 say("warning", note)
             result = asyncio.run(self._result(environments, sides))
-        self._print(result.data())
+        data = result.data()
+        if self.options.html is not None:
+            _write_page(Path(self.options.html), data)
+        self._print(data)
         return self._code(result)
 
     async def _result(self, environments: Any, sides: Any) -> Any:
@@ -195,6 +204,17 @@ class PreviewCommand:
         if self.options.fail_on == "changes":
             return different
         return different + (FAILED if result.has_failures else 0)
+
+
+def _write_page(path: Path, data: dict[str, Any]) -> None:
+    """Write the page of a result; only its owner may read it, for diffs show what is in files."""
+    from master.preview.page import render_html
+
+    try:
+        write_atomic(path, render_html(data).encode(), mode=0o600)
+    except OSError as err:
+        raise PuppetError(f"The page could not be written to {path}: {err.strerror}") from err
+    say("notice", f"The page is {path}")
 
 
 @contextmanager

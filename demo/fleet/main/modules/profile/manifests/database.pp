@@ -1,0 +1,6 @@
+class profile::database (String $listen, Sensitive[String] $password) {
+  package { 'postgresql': ensure => installed }
+  -> file { '/etc/postgresql/main.conf': content => "listen_addresses = '${listen}'\nmax_connections = 100\n" }
+  -> file { '/root/.pgpass': content => Sensitive("*:*:*:app:${password.unwrap}\n"), mode => '0600' }
+  ~> service { 'postgresql': ensure => running, enable => true }
+}

@@ -1,0 +1,4 @@
+class role::build {
+  include profile::base
+  include profile::build
+}
