@@ -42,15 +42,15 @@ def freeze_loaded_objects() -> None:
     gc.set_threshold(50_000, 20, 100)
 
 
-async def collect_garbage_forever(deserted: Callable[[], bool], idle: Callable[[], bool]) -> None:
+async def collect_garbage_forever(deserted: Callable[[], bool], idle: Callable[[], bool], young: int = _YOUNG) -> None:
     """
-    Runs until cancelled, beside an event loop that must not be held up: few objects are looked at at a time.
+    Runs until cancelled, beside an event loop that must not be held up: few objects are looked at at a time, `young` new ones.
 
     All that have been made since the start are looked at when it is `deserted` after somebody was there, now and then when it
     is `idle`, and at last whatever it does. What is free then goes back to the system.
     """
     trim = _of_glibc("malloc_trim")  # takes a millisecond
-    gc.set_threshold(_YOUNG, 20, 1_000_000)
+    gc.set_threshold(young, 20, 1_000_000)
     used, seconds = False, 0
     while True:
         await asyncio.sleep(_SECOND)

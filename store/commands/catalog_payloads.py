@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import TypedDict, cast
 
 from shared.wire.packed_catalogs import PackedCatalog
@@ -25,6 +25,7 @@ _REQUIRED = {6: _VERSION_6, 7: _VERSION_7, 8: _VERSION_8, 9: _VERSION_9}
 
 _TAG = re.compile(r"\w[\w:.-]*")
 _TAGS = re.compile(r"(?:\w[\w:.-]*\0)*")  # all tags of a resource at once
+_USUAL_TAGS = 1000  # characters of a resource's tags that are remembered
 
 _CONTENT = frozenset({"resources", "edges"})
 
@@ -163,7 +164,7 @@ def _sound_resource(value: _Resource) -> ResourceEntry | None:
     try:
         type_name, title, exported, parameters = value["type"], value["title"], value["exported"], value["parameters"]
         file, line, tags = value["file"], value["line"], value["tags"]
-        joined = "\0".join(tags) + "\0"
+        joined = "\0".join(tags)
     except (LookupError, TypeError):
         return None
     if (
@@ -174,10 +175,17 @@ def _sound_resource(value: _Resource) -> ResourceEntry | None:
         and type(tags) is list
         and (file is None or type(file) is str)
         and (line is None or (type(line) is int and 0 <= line < 2**31))
-        and _TAGS.fullmatch(joined)
-        and joined == joined.lower()
+        and (sorted_tags := _sorted_tags(joined) if len(joined) <= _USUAL_TAGS else _sorted_tags.__wrapped__(joined)) is not None
     ):
-        return ResourceEntry(type_name, title, exported, tuple(sorted(set(tags))), parameters, file, line)
+        return ResourceEntry(type_name, title, exported, sorted_tags, parameters, file, line)
+    return None
+
+
+@lru_cache(4096)
+def _sorted_tags(joined: str) -> tuple[str, ...] | None:
+    """Return tags that are joined by NULs, sorted, each once; None where one of them is invalid. Many resources have the same ones."""
+    if _TAGS.fullmatch(joined + "\0") and joined == joined.lower():
+        return tuple(sorted(set(joined.split("\0"))))
     return None
 
 

@@ -47,6 +47,8 @@ _CHANGED_RESOURCES = BulkUpdate(
     [resources.c.id], [column for column in resources.c if column.name not in ("id", "node_id", "type", "title")]
 )
 
+_CHANGED_PARAMETERS = BulkUpdate([resources.c.id], [resources.c.parameter_set_id])
+
 _REMOVE_RESOURCE = delete(resources).where(resources.c.id == bindparam("resource"))
 
 _STORED_EDGES = (
@@ -86,6 +88,8 @@ class CatalogChange:
         self.edges_hash = node.edges_hash
         self.changed: list[tuple[ResourceEntry, str, _StoredResource | None]] = []
         """Resources to be written, with their hashes and what is stored of them."""
+        self.changed_parameters: list[tuple[int, str]] = []
+        """The ids of resources of which nothing but the parameters has changed, with their hashes."""
         self.ids: dict[ResourceName, int] = {}
         self.removed: list[int] = []
         shared.need_names(command.environment, command.producer)
@@ -103,15 +107,18 @@ class CatalogChange:
             before = stored.pop((resource.type, resource.title), None)
             if (
                 before is None
-                or before.hash != digest
                 or before.exported != resource.exported
                 or before.line != resource.line
                 or before.file != resource.file
                 or before.tags != _tags_text(resource.tags)
             ):
                 self.changed.append((resource, digest, before))
-                if digest not in known:
-                    shared.parameters[digest] = resource.parameters
+            elif before.hash != digest:
+                self.changed_parameters.append((before.id, digest))
+            else:
+                continue
+            if digest not in known:
+                shared.parameters[digest] = resource.parameters
         self.removed = [resource.id for resource in stored.values()]
 
     def row(self, shared: SharedRows) -> dict[str, object]:
@@ -179,6 +186,8 @@ def write_catalogs(connection: Connection, changes: Sequence[CatalogChange], sha
     for change in changes:
         changed, added = change.changed_rows(shared)
         _CHANGED_RESOURCES.update(connection, changed)
+        ids = shared.parameter_ids
+        _CHANGED_PARAMETERS.update(connection, [{"id": id, "parameter_set_id": ids[digest]} for id, digest in change.changed_parameters])
         _NEW_RESOURCES.insert(connection, added)
         change.write_edges(connection)
 
