@@ -2,22 +2,10 @@
 
 # The part of Puppet's Ruby that templates and functions of modules usually need. Anything else raises an error that names it.
 
-# Raises an error for constants that Puppet has and this program does not.
+require_relative '../../shared/ruby/puppet'
+require_relative '../../shared/ruby/sensitive'
+
 module Bunraku
-  module Lacks
-    def const_missing(name)
-      raise Lacking, "#{self}::#{name}"
-    end
-
-    def method_missing(name, *)
-      raise Lacking, "#{self}.#{name}"
-    end
-
-    def respond_to_missing?(*)
-      false
-    end
-  end
-
   # Puppet's log levels as methods.
   module Logging
     %w[debug info notice warning err alert emerg crit].each do |level|
@@ -27,31 +15,7 @@ module Bunraku
 end
 
 module Puppet
-  extend Bunraku::Lacks
   extend Bunraku::Logging
-
-  # The errors that code raises and rescues by name.
-  class Error < RuntimeError
-    attr_reader :original
-
-    def initialize(message = nil, original = nil)
-      super(message)
-      @original = original
-    end
-  end
-
-  class DevError < Error; end
-
-  class ParseError < Error
-    attr_accessor :file, :line, :pos
-
-    def initialize(message = nil, file = nil, line = nil, pos = nil, original = nil)
-      super(message, original)
-      @file, @line, @pos = file, line, pos
-    end
-  end
-
-  class ResourceError < Error; end
 
   class << self
     def [](name)
@@ -79,41 +43,6 @@ module Puppet
 
       def self.versioncmp(one, two)
         Bunraku.ask('call', 'versioncmp', [one, two], nil)
-      end
-    end
-  end
-
-  module Pops
-    extend Bunraku::Lacks
-
-    module Types
-      extend Bunraku::Lacks
-
-      module PSensitiveType
-        extend Bunraku::Lacks
-
-        # A value that is not displayed.
-        class Sensitive
-          def initialize(value)
-            @value = value
-          end
-
-          def unwrap
-            @value
-          end
-
-          def to_s
-            'Sensitive [value redacted]'
-          end
-
-          def inspect
-            "#<#{self}>"
-          end
-
-          def ==(other)
-            other.is_a?(Sensitive) && other.unwrap == unwrap
-          end
-        end
       end
     end
   end
@@ -342,24 +271,4 @@ end
 
 module Hiera
   extend Bunraku::Lacks
-end
-
-# Puppet's translations; here all texts are English.
-module Kernel
-  private
-
-  def _(text)
-    text
-  end
-
-  def n_(one, many, count)
-    count == 1 ? one : many
-  end
-
-  # Puppet's own files are never read, wherever they are installed: a part of Puppet either exists here or does not.
-  alias bunraku_require require
-  def require(name)
-    own = name.to_s.match?(%r{\A(puppet|facter|hiera)(/|\z)}) && !Bunraku.desk&.library?(name.to_s.delete_suffix('.rb'))
-    own ? false : bunraku_require(name)
-  end
 end

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative '../../shared/ruby/wire'
+
 module Bunraku
   # A value that stays with the compiler: it can be displayed, compared and passed on.
   class Opaque
@@ -69,26 +71,15 @@ module Bunraku
     end
   end
 
-  # Values as JSON; a value that JSON does not have is an object with the key `$`.
+  # The values of the language; see shared/ruby/wire.rb.
   module Wire
     module_function
 
-    def load(data)
-      case data
-      when Array then data.map { |each| load(each) }
-      when Hash then data.key?('$') ? special(data) : data.transform_values { |each| load(each) }
-      else data
-      end
-    end
-
     def special(data)
       case data['$']
-      when 'hash' then data['v'].to_h { |key, value| [load(key), load(value)] }
-      when 'bytes' then data['v'].unpack1('m').force_encoding(Encoding::UTF_8)
       when 'default' then :default
-      when 'symbol' then data['v'].to_sym
       when 'float' then { 'nan' => Float::NAN, 'inf' => Float::INFINITY, '-inf' => -Float::INFINITY }.fetch(data['v'])
-      when 'sensitive' then Puppet::Pops::Types::PSensitiveType::Sensitive.new(load(data['v']))
+      when 'sensitive' then Sensitive.new(load(data['v']))
       when 'regexp' then Regexp.new(data['v'])
       when 'binary' then Binary.new(data['v'].unpack1('m'))
       when 'held' then Bunraku.desk.held(data['id'])
@@ -119,23 +110,10 @@ module Bunraku
       raise Puppet::Error, format("Use of a Ruby Integer outside of Puppet Integer %s range, got '0x%x'", limit, value)
     end
 
-    def string(value)
-      return value if value.encoding == Encoding::UTF_8 && value.valid_encoding?
-
-      text = [Encoding::UTF_8, Encoding::BINARY].include?(value.encoding) ? value.dup.force_encoding(Encoding::UTF_8) : value.encode('UTF-8')
-      text.valid_encoding? ? text : { '$' => 'bytes', 'v' => [value].pack('m0') }
-    end
-
-    def hash(value)
-      return value.transform_values { |each| dump(each) } if value.each_key.all? { |key| key.is_a?(String) && key != '$' && string(key).equal?(key) }
-
-      { '$' => 'hash', 'v' => value.map { |key, each| [dump(key), dump(each)] } }
-    end
-
     def other(value)
       case value
       when Opaque then { '$' => 'kept', 'id' => value.id }
-      when Puppet::Pops::Types::PSensitiveType::Sensitive then { '$' => 'sensitive', 'v' => dump(value.unwrap) }
+      when Sensitive then { '$' => 'sensitive', 'v' => dump(value.unwrap) }
       when Regexp then { '$' => 'regexp', 'v' => value.source, 'flags' => value.options & 7 }
       when Binary then { '$' => 'binary', 'v' => value.to_s }
       when Proc then block(value)
@@ -147,11 +125,6 @@ module Bunraku
       kinds = value.parameters.map(&:first)
       { '$' => 'proc', 'id' => Bunraku.desk.keep(value), 'parameters' => kinds.count { |kind| %i[req opt].include?(kind) },
         'rest' => kinds.include?(:rest) }
-    end
-
-    # Returns a text for messages, as valid UTF-8 in any case.
-    def text(value)
-      value.dup.force_encoding(Encoding::UTF_8).scrub('?')
     end
   end
 end

@@ -3,6 +3,7 @@
 module Bunraku
   # The operations that the agent may ask for.
   class Desk
+    include DeskBasics
     include BuiltinOperations
 
     def initialize
@@ -24,22 +25,6 @@ module Bunraku
 
     # --- for the rest of this program
 
-    def raised(message)
-      Puppet::Error.new(message)
-    end
-
-    def new_libraries
-      []
-    end
-
-    def forget_blocks; end
-
-    def first?(key)
-      return false if @once[key]
-
-      @once[key] = true
-    end
-
     def fact(name)
       @facts.fetch(name) { @facts[name] = Bunraku.ask('fact', name) }
     end
@@ -49,18 +34,6 @@ module Bunraku
       return $stderr.puts("#{level}: #{entry[1]}") if Bunraku.channel.forked?
 
       @collected ? @collected << entry : Bunraku.ask('log', *entry)
-    end
-
-    def library?(name)
-      @libraries&.any? { |each| File.file?("#{each}/#{name.chomp('.rb')}.rb") }
-    end
-
-    # Reads a file of the libraries by its name; whether there is one. Parts of names come from catalogs: none of them leads elsewhere.
-    def require_library(name)
-      return false unless name.split('/').all? { |part| part.match?(/\A\w[\w.+-]*\z/) } && library?(name)
-
-      require name
-      true
     end
 
     def load_providers(type)

@@ -18,6 +18,7 @@ require_relative 'facts/fact'
 require_relative 'facts/collection'
 require_relative 'facts/facter'
 require_relative 'facts/required'
+require_relative 'desk_basics'
 require_relative 'facts/desk'
 
 Bunraku.run(ARGV.shift.to_i, Bunraku::FactDesk.new) if $PROGRAM_NAME == __FILE__

@@ -325,7 +325,7 @@ module Bunraku
       when Array then array(value, depth)
       when Hash then hash(value, depth)
       when Regexp then depth.positive? ? value.inspect : pattern(value)
-      when Pcore::Sensitive then depth.zero? ? value.to_s : value.inspect
+      when Sensitive then depth.zero? ? value.to_s : value.inspect
       else quoted(value.to_s)
       end
     end

@@ -7,7 +7,7 @@
 require_relative 'surroundings'
 require_relative 'wire'
 require_relative 'puppet'
-require_relative 'sensitive'
+require_relative '../../../shared/ruby/sensitive'
 require_relative 'util'
 require_relative 'accounts'
 require_relative 'execution'
@@ -26,6 +26,7 @@ require_relative 'libraries'
 require_relative 'services'
 require_relative 'builtin'
 require_relative 'snapshot'
+require_relative 'desk_basics'
 require_relative 'desk'
 
 Bunraku.run(ARGV.shift.to_i, Bunraku::Desk.new) if $PROGRAM_NAME == __FILE__

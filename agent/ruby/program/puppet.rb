@@ -1,21 +1,8 @@
 # frozen_string_literal: true
 
+require_relative '../../../shared/ruby/puppet'
+
 module Bunraku
-  # Raises an error for what Puppet has and this program does not.
-  module Lacks
-    def const_missing(name)
-      raise Lacking, "#{self}::#{name}"
-    end
-
-    def method_missing(name, *)
-      raise Lacking, "#{self}.#{name}"
-    end
-
-    def respond_to_missing?(*)
-      false
-    end
-  end
-
   # Puppet's log levels as methods. Who logs is `log_source`: '' is Puppet itself.
   module Logging
     LEVELS = %i[debug info notice warning err alert emerg crit].freeze
@@ -56,27 +43,11 @@ module Bunraku
 end
 
 module Puppet
-  extend Bunraku::Lacks
   extend Bunraku::Logging
 
   PUPPETVERSION = '7.23.0' # the version that modules see
 
-  # The errors that code raises and rescues by name.
-  class Error < RuntimeError
-    attr_accessor :original, :file, :line
-
-    def initialize(message = nil, original = nil)
-      super(message)
-      @original = original
-    end
-  end
-
-  class DevError < Error; end
-
-  class ResourceError < Error; end
-
-  class ParseError < Error; end
-
+  # The errors that code raises and rescues by name, beside those that all programs have.
   class ExecutionFailure < Error; end
 
   class MissingCommand < Error; end
@@ -233,25 +204,5 @@ module Puppet
   # Modules ask whether they run on Windows.
   module Pops
     extend Bunraku::Lacks
-  end
-end
-
-# Puppet's translations; here all texts are English.
-module Kernel
-  private
-
-  def _(text)
-    text
-  end
-
-  def n_(one, many, count)
-    count == 1 ? one : many
-  end
-
-  # Puppet's own files are never read, wherever they are installed: a part of Puppet either exists here or does not.
-  alias bunraku_require require
-  def require(name)
-    own = name.to_s.match?(%r{\A(puppet|facter|hiera)(/|\z)}) && !Bunraku.desk&.library?(name.to_s)
-    own ? Bunraku.offer(name.to_s) : bunraku_require(name)
   end
 end

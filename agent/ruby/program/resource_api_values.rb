@@ -35,8 +35,8 @@ module Bunraku
       # Returns a value of an attribute that is Sensitive with the secrets where the type has them, else as one secret.
       def seal(type, value)
         case value
-        when Pcore::Sensitive, nil then value
-        else secret_in?(type) ? seal_parts(type, value) : Pcore::Sensitive.new(value)
+        when Sensitive, nil then value
+        else secret_in?(type) ? seal_parts(type, value) : Sensitive.new(value)
         end
       end
 
@@ -46,7 +46,7 @@ module Bunraku
 
       def seal_parts(type, value)
         case type
-        when Pcore::SensitiveType then value.is_a?(Pcore::Sensitive) ? value : Pcore::Sensitive.new(value)
+        when Pcore::SensitiveType then value.is_a?(Sensitive) ? value : Sensitive.new(value)
         when Pcore::Wrapper then seal_parts(type.type, value)
         when Pcore::VariantType
           sealed = type.types.select { |each| secret_in?(each) }.map { |each| seal_parts(each, value) }

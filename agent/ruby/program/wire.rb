@@ -1,25 +1,14 @@
 # frozen_string_literal: true
 
+require_relative '../../../shared/ruby/wire'
+
 module Bunraku
-  # Values as JSON; a value that JSON does not have is an object with the key `$`.
+  # Values of resources and facts; see shared/ruby/wire.rb.
   module Wire
     module_function
 
-    def load(data)
-      case data
-      when Array then data.map { |each| load(each) }
-      when Hash then data.key?('$') ? special(data) : data.transform_values { |each| load(each) }
-      else data
-      end
-    end
-
     def special(data)
-      case data['$']
-      when 'hash' then data['v'].map { |key, value| [load(key), load(value)] }.to_h
-      when 'bytes' then data['v'].unpack1('m').force_encoding(Encoding::UTF_8)
-      when 'symbol' then data['v'].to_sym
-      else raise ArgumentError, "There are no values of the kind #{data['$']}"
-      end
+      raise ArgumentError, "There are no values of the kind #{data['$']}"
     end
 
     # What the agent shows, compares and writes into reports: symbols become text, objects what they print.
@@ -34,33 +23,6 @@ module Bunraku
       when Regexp then string(value.inspect)
       else string(value.to_s)
       end
-    end
-
-    def string(value)
-      text = in_utf8(value)
-      text.valid_encoding? ? text : { '$' => 'bytes', 'v' => [value].pack('m0') }
-    end
-
-    # Bytes of no or the usual encoding count as UTF-8; other encodings are converted.
-    def in_utf8(value)
-      return value if value.encoding == Encoding::UTF_8
-      return value.dup.force_encoding(Encoding::UTF_8) if [Encoding::BINARY, Encoding::US_ASCII].include?(value.encoding)
-
-      value.encode(Encoding::UTF_8)
-    rescue EncodingError
-      value.dup.force_encoding(Encoding::UTF_8)
-    end
-
-    def hash(value)
-      pairs = value.map { |key, each| [dump(key), dump(each)] }
-      return pairs.to_h if pairs.all? { |key, _| key.is_a?(String) && key != '$' }
-
-      { '$' => 'hash', 'v' => pairs }
-    end
-
-    # Returns a text for messages, as valid UTF-8 in any case.
-    def text(value)
-      in_utf8(value.to_s).scrub('?')
     end
   end
 end

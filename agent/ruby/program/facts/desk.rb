@@ -19,6 +19,8 @@ module Bunraku
 
   # The operations that the agent may ask for.
   class FactDesk
+    include DeskBasics
+
     attr_reader :facts, :resolved, :facter_version
 
     def initialize
@@ -117,33 +119,6 @@ module Bunraku
     def forget_messages
       @once.clear
     end
-
-    def first?(key)
-      return false if @once[key]
-
-      @once[key] = true
-    end
-
-    def library?(name)
-      @libraries&.any? { |each| File.file?("#{each}/#{name.chomp('.rb')}.rb") }
-    end
-
-    def require_library(name)
-      return false unless library?(name)
-
-      require name
-      true
-    end
-
-    def raised(message)
-      Puppet::Error.new(message)
-    end
-
-    def new_libraries
-      []
-    end
-
-    def forget_blocks; end
 
     private
 
