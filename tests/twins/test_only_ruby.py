@@ -18,7 +18,7 @@ import pytest
 
 from shared.data import plainyaml
 from tests.conformance.booted import OURS, Booted
-from tests.interop.puppetserver import PUPPETSERVERS, Installed, configured, running
+from tests.interop.puppetserver import PUPPETSERVER_7, PUPPETSERVER_8, Installed, configured, running
 from tests.twins.twin import HOSTS, IMAGE, LAYER, THEIR_PROGRAMS, why_not
 
 pytestmark = [
@@ -36,7 +36,6 @@ USED = ("apache", "concat", "firewall", "inifile", "mysql", "openssl", "stdlib",
 SITE = {
     "manifests/site.pp": "node default { lookup('roles').each |$role| { include \"role::${role}\" } }\n",
     "hiera.yaml": "version: 5\nhierarchy: [{name: common, path: common.yaml}]\n",
-    "data/common.yaml": "roles: [base, web, database]\nprofile::database::password: secret\n",
     "modules/role/manifests/base.pp": "class role::base { include profile::base }\n",
     "modules/role/manifests/web.pp": "class role::web { include profile::web }\n",
     "modules/role/manifests/database.pp": "class role::database { include profile::database }\n",
@@ -89,22 +88,25 @@ def machine() -> Iterator[Booted]:
         yield machine
 
 
-def write_site(code: Path) -> None:
+ROLES = ("base", "database", "web")
+
+
+def write_site(code: Path, roles: tuple[str, ...] = ROLES) -> None:
     """Write the environment production of a folder of code."""
-    for name, text in SITE.items():
+    for name, text in (SITE | {"data/common.yaml": f"roles: [{', '.join(roles)}]\nprofile::database::password: secret\n"}).items():
         path = code / "environments/production" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
 
 @contextmanager
-def puppetserver(installed: Installed, machine: Booted) -> Iterator[Path]:
+def puppetserver(installed: Installed, machine: Booted, roles: tuple[str, ...]) -> Iterator[Path]:
     """A puppetserver in the machine's network, which gets the machine's modules that the roles use; returns its folder."""
     root = Path(tempfile.mkdtemp(prefix="puppetserver-", dir="/var/tmp"))
     try:
         configured(installed, root, 8140, jrubies=1, programs=False)
         shutil.rmtree(root / "code")
-        write_site(root / "code")
+        write_site(root / "code", roles)
         machine.shell(f"mkdir /srv/modules; for name in {' '.join(USED)}; do cp -rL {MODULES}/$name /srv/modules; done")
         shutil.copytree(machine.path("/srv/modules"), root / "code/modules")
         machine.shell(f"rm -r /srv/modules {MODULES} {MODULES}.available")
@@ -114,7 +116,7 @@ def puppetserver(installed: Installed, machine: Booted) -> Iterator[Path]:
         shutil.rmtree(root)
 
 
-def apply_twice(machine: Booted) -> None:
+def apply_twice(machine: Booted, roles: tuple[str, ...] = ROLES) -> None:
     """Run the agent until there is nothing to do: the first run changes things, the second none; then ask what the roles are for."""
     words = (sys.executable, "-m", "bunraku.puppet", "agent", "--test", "--server", "localhost", "--certname", NODE)
     first = machine.run(*words, env=OURS, seconds=900)
@@ -123,7 +125,9 @@ def apply_twice(machine: Booted) -> None:
     assert second.returncode == 0, second.stdout[-4000:]
     assert "app@localhost" in machine.shell("mysql -N -e \"select concat(user, '@', host) from mysql.user\"")
     assert "100 allow http and https" in machine.shell("iptables-save")
-    machine.shell("openssl x509 -in /srv/www.crt -noout && apache2ctl configtest 2>&1 && git -C /srv/code status && grep red /etc/site.ini")
+    machine.shell("git -C /srv/code status && grep red /etc/site.ini")
+    if "web" in roles:
+        machine.shell("openssl x509 -in /srv/www.crt -noout && apache2ctl configtest 2>&1")
 
 
 def test_roles_with_types_in_ruby_are_applied_from_our_master_and_the_second_run_changes_nothing(machine: Booted) -> None:
@@ -133,12 +137,18 @@ def test_roles_with_types_in_ruby_are_applied_from_our_master_and_the_second_run
     apply_twice(machine)
 
 
-@pytest.mark.parametrize("installed", PUPPETSERVERS, ids=lambda each: each.version)
-def test_the_same_roles_are_applied_from_a_puppetserver_which_gets_both_reports(machine: Booted, installed: Installed) -> None:
+# Debian's module apache, whose role is `web`, is not for Puppet 8: the server refuses a type of it.
+@pytest.mark.parametrize(
+    ("installed", "roles"),
+    [pytest.param(PUPPETSERVER_7, ROLES, id="7.9.5"), pytest.param(PUPPETSERVER_8, ("base", "database"), id="8.7")],
+)
+def test_the_same_roles_are_applied_from_a_puppetserver_which_gets_both_reports(
+    machine: Booted, installed: Installed, roles: tuple[str, ...]
+) -> None:
     if reason := installed.why_not():
         pytest.skip(reason)
-    with puppetserver(installed, machine) as root:
-        apply_twice(machine)
+    with puppetserver(installed, machine, roles) as root:
+        apply_twice(machine, roles)
         reports = [plainyaml.loads(path.read_bytes()) for path in sorted((root / "var/reports" / NODE).iterdir())]
         assert [report["status"] for report in reports] == ["changed", "unchanged"]
         assert all(report["resource_statuses"].keys() >= {"Mysql_user[app@localhost]", "Vcsrepo[/srv/code]"} for report in reports)

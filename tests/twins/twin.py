@@ -8,6 +8,8 @@ import os
 import re
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,10 @@ RUN_SECONDS = 900.0  # the most that one run of a use may take: a server is inst
 OWN_FOLDER = "/srv/twins"
 REPORT = f"{OWN_FOLDER}/report.yaml"
 PROGRAMS = {"theirs": ("puppet",), "ours": (sys.executable, "-m", "bunraku.puppet")}
+WORDS = (
+    *("apply", "--modulepath=/usr/share/puppet/modules", "--detailed-exitcodes", "--color=false", f"--lastrunreport={REPORT}"),
+    f"{OWN_FOLDER}/use.pp",
+)
 _RUBY = "/usr/lib/ruby/vendor_ruby"
 THEIR_PROGRAMS = f"/usr/bin/puppet /usr/bin/facter {_RUBY}/facter* {_RUBY}/hiera* {_RUBY}/puppet*"  # ours has Ruby alone, none of these
 HOSTS = "127.0.0.1 localhost\n127.0.1.1 node1.example.com node1\n"
@@ -58,8 +64,9 @@ def scrub(value: Any) -> Any:
     return value
 
 
-def answer(use: Use, who: str) -> dict[str, Any]:
-    """Boot a twin, apply the use to it twice and return all that is compared: the runs, files, packages, units and answers."""
+@contextmanager
+def twin(use: Use, who: str) -> Iterator[Booted]:
+    """A booted twin on which everything is as it has to be before the first run of a use."""
     with Booted(LAYER, IMAGE) as machine:
         machine.path("/etc/hosts").write_text(HOSTS)
         machine.path("/etc/hostname").write_text("node1\n")
@@ -71,6 +78,12 @@ def answer(use: Use, who: str) -> dict[str, Any]:
         if who == "ours":
             machine.shell(f"rm -r {THEIR_PROGRAMS}")
         machine.path(f"{OWN_FOLDER}/stamp").touch()
+        yield machine
+
+
+def answer(use: Use, who: str) -> dict[str, Any]:
+    """Boot a twin, apply the use to it twice and return all that is compared: the runs, files, packages, units and answers."""
+    with twin(use, who) as machine:
         runs = [applied(machine, PROGRAMS[who])]
         if use.between:
             machine.shell(use.between)
@@ -82,8 +95,7 @@ def applied(machine: Booted, program: tuple[str, ...]) -> dict[str, Any]:
     """Apply the use once and return what the report says of it, or what was printed when there is none."""
     report = machine.path(REPORT)
     report.unlink(missing_ok=True)
-    words = ("apply", "--modulepath=/usr/share/puppet/modules", "--detailed-exitcodes", "--color=false", f"--lastrunreport={REPORT}")
-    done = machine.run(*program, *words, f"{OWN_FOLDER}/use.pp", env=OURS if program != PROGRAMS["theirs"] else None, seconds=RUN_SECONDS)
+    done = machine.run(*program, *WORDS, env=OURS if program != PROGRAMS["theirs"] else None, seconds=RUN_SECONDS)
     if not report.exists():
         return {"exit": done.returncode, "printed": done.stdout}
     return {"exit": done.returncode} | told(Report.from_data(plainyaml.loads(report.read_bytes()))) | {"printed": done.stdout}
