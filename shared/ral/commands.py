@@ -87,6 +87,7 @@ async def execute(
     seconds: float | None = None,
     fail: bool = True,
     shown: str = "",
+    program: str = "",
 ) -> Output:
     """
     Run a program to its end.
@@ -95,6 +96,7 @@ async def execute(
         seconds: the most it may take; None: no limit (package managers take as long as they take). Then its whole process group is killed.
         fail: a non-zero exit raises.
         shown: the command as messages show it; give it when arguments are secret.
+        program: the path of what is run, where `argv[0]` is only what it is called.
     Raises:
         ResourceError: not found, not executable, timed out, or `Execution of 'cmd' returned N: output`.
     """
@@ -106,7 +108,7 @@ async def execute(
     try:
         os.pwrite(input_fd, stdin, 0)
         started = log_start(command)
-        code = await _run_to_end(argv, env, input_fd, output, seconds, command)
+        code = await _run_to_end(argv, program or argv[0], env, input_fd, output, seconds, command)
         log_end(command, code, started)
         result = Output(output.content.decode("utf-8", "replace"), code)
     finally:
@@ -118,12 +120,12 @@ async def execute(
 
 
 async def _run_to_end(
-    argv: Sequence[str], env: Mapping[str, str], input_fd: int, output: OutputPipe, seconds: float | None, command: str
+    argv: Sequence[str], program: str, env: Mapping[str, str], input_fd: int, output: OutputPipe, seconds: float | None, command: str
 ) -> int:
     """Return the exit code of a program, run to its end; its process group does not outlive the deadline, nor our being cancelled."""
     try:
         process = await asyncio.create_subprocess_exec(
-            *argv, stdin=input_fd, stdout=output.writer, stderr=output.writer, env=env, start_new_session=True
+            *argv, executable=program, stdin=input_fd, stdout=output.writer, stderr=output.writer, env=env, start_new_session=True
         )
     except OSError as err:
         raise ResourceError(f"Could not execute '{command}': {err.strerror}") from err

@@ -19,7 +19,7 @@ from shared.ral.commands import which_in, without_secrets
 from shared.types.exec import Exec, Words, program_of
 
 from ...state.runlog import RunLog
-from ..commands import SHELL, argv_of
+from ..commands import SHELL, argv_of, needs_shell
 from .running import ChildOptions, CommandResult, CommandTimeout, run
 
 _SETTING: Final = re.compile(r"(\w+)=(.*)", re.DOTALL)
@@ -156,6 +156,8 @@ class PosixExec(Provider[Exec], type=Exec, name="posix", default_for=[{"feature"
         """Return arguments and absolute program of a command; ResourceError says why the program cannot be run. Blocking."""
         _check_program(program_of(command), resource.path or ())
         argv = argv_of(command)
+        if needs_shell(command):
+            return argv, SHELL
         return argv, argv[0] if argv[0].startswith("/") else which_in((path or os.defpath).split(":"), argv[0]) or argv[0]
 
     def _environment(self, resource: Exec) -> dict[str, str]:

@@ -14,10 +14,10 @@ from typing import Any
 from shared.errors import PuppetError, ResourceError
 from shared.filesystem import checksums, modes
 from shared.filesystem.checksums import Checksum
-from shared.ral import Provider, State, Type, execute
+from shared.ral import Provider, State, Type
 from shared.types.file import File
 
-from ..commands import argv_of
+from ..commands import execute_command
 from .backup import back_up, bucket_of, uses_bucket
 from .context import FileContext
 from .differences import TOO_LARGE, SpooledContent, difference, too_large
@@ -365,7 +365,7 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
     async def _validate(self, resource: File, path: str) -> None:
         command = str(resource.validate_cmd).replace(resource.validate_replacement, shlex.quote(path))
         try:
-            result = await execute(argv_of(command), seconds=self.context.validation_seconds, fail=False, shown=command)
+            result = await execute_command(command, seconds=self.context.validation_seconds, fail=False)
         except ResourceError as err:
             raise ResourceError(err.message) from None  # one line of the log is enough
         output = result.text.rstrip("\n")

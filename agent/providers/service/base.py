@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Sequence
 from typing import Any
 
 from shared.errors import EvaluationError, ResourceError
 from shared.ral import Output, Provider, State, execute
 from shared.regexps import Regexp
+from shared.types.exec import Words
 from shared.types.service import Service
 
-from ..commands import argv_of
+from ..commands import execute_command
 
-Words = Sequence[str]
 STATUS_SECONDS = 120.0  # the time limit of queries
 
 
@@ -49,7 +48,7 @@ class ServiceProvider(Provider[Service], type=Service, name="base", features=("r
         if action == "start":
             if not resource.binary:
                 raise ResourceError("Services must specify a start command or a binary")
-            return argv_of(resource.binary)
+            return resource.binary
         return None
 
     # --- reading
@@ -66,7 +65,7 @@ class ServiceProvider(Provider[Service], type=Service, name="base", features=("r
         """Return `running` or `stopped`."""
         words = await self._words(resource, "status")
         if words:
-            output = await execute(words, seconds=STATUS_SECONDS, fail=False)
+            output = await execute_command(words, seconds=STATUS_SECONDS, fail=False)
             return "stopped" if output.code else "running"
         return "running" if await self._pid(resource) else "stopped"
 
@@ -84,8 +83,8 @@ class ServiceProvider(Provider[Service], type=Service, name="base", features=("r
             raise ResourceError(str(err)) from err
 
     async def _words(self, resource: Service, action: str) -> Words | None:
-        own = resource.value_of(action)
-        return argv_of(own) if own else await self.command(resource, action)
+        own: Words | None = resource.value_of(action)
+        return own if own else await self.command(resource, action)
 
     # --- changing
 
@@ -142,6 +141,6 @@ class ServiceProvider(Provider[Service], type=Service, name="base", features=("r
         words = await self._words(resource, action)
         assert words is not None
         try:
-            return await execute(words)
+            return await execute_command(words)
         except ResourceError as err:
             raise ResourceError(f"Could not {action} {resource.ref}: {err.message}") from err

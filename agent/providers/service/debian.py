@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from shared.ral import Command, Confine, State
+from shared.types.exec import Words
 from shared.types.service import Service
 
-from .base import STATUS_SECONDS, Words
+from .base import STATUS_SECONDS
 from .init import Scripts
 from .systemd import OLD_DEBIAN, is_systemd
 

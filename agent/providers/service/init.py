@@ -9,9 +9,10 @@ from pathlib import Path
 
 from shared.errors import ResourceError
 from shared.ral import Confine, Platform, State, execute
+from shared.types.exec import Words
 from shared.types.service import Service
 
-from .base import STATUS_SECONDS, ServiceProvider, Words, script_has
+from .base import STATUS_SECONDS, ServiceProvider, script_has
 
 FOLDERS = ("/etc/init.d",)
 NOT_SERVICES = frozenset(

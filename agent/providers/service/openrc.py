@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from shared.ral import Command, State
+from shared.types.exec import Words
 from shared.types.service import Service
 
-from .base import STATUS_SECONDS, ServiceProvider, Words, script_has
+from .base import STATUS_SECONDS, ServiceProvider, script_has
 
 _LINE = re.compile(r"\s+(.*?)\s*\[\s*(.*)\s*\]")
 

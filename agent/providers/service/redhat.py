@@ -7,9 +7,10 @@ from typing import Any
 
 from shared.errors import ResourceError
 from shared.ral import Command, State
+from shared.types.exec import Words
 from shared.types.service import Service
 
-from .base import STATUS_SECONDS, Words, script_has
+from .base import STATUS_SECONDS, script_has
 from .init import Scripts
 
 

@@ -11,9 +11,10 @@ from typing import Any
 
 from shared.errors import ResourceError
 from shared.ral import Command, Confine, Output, State, execute
+from shared.types.exec import Words
 from shared.types.service import Service
 
-from .base import STATUS_SECONDS, ServiceProvider, Words
+from .base import STATUS_SECONDS, ServiceProvider
 
 _UNIT = re.compile(r"^(\S+)[ \t]+(?:disabled|enabled|masked|indirect|bad|static)(?:[ \t]+\S+)?[ \t]*$", re.IGNORECASE | re.MULTILINE)
 _MANY = 8  # queries to systemd at the same time

@@ -11,9 +11,10 @@ from typing import Any
 from shared.errors import ResourceError
 from shared.filesystem.files import write_atomic
 from shared.ral import Command, State, fact
+from shared.types.exec import Words
 from shared.types.service import Service
 
-from .base import STATUS_SECONDS, Words
+from .base import STATUS_SECONDS
 from .debian import Debian
 from .systemd import OLD_MINT, OLD_UBUNTU
 

@@ -14,6 +14,7 @@ from agent.providers.exec import running
 from agent.providers.exec.running import ChildOptions, CommandTimeout, run
 from shared.ral import Origin
 from shared.types.exec import Exec
+from shared.types.service import Service
 from tests.support.fake_commands import apply
 
 
@@ -40,11 +41,11 @@ def sh(script):
     ("command", "argv"),
     [
         ("/bin/echo a  b", ["/bin/echo", "a", "b"]),
-        ("/bin/echo 'a b'", ["/bin/sh", "-c", "/bin/echo 'a b'"]),
-        ("/bin/echo $HOME", ["/bin/sh", "-c", "/bin/echo $HOME"]),
-        ("A=1 /bin/true", ["/bin/sh", "-c", "A=1 /bin/true"]),
+        ("/bin/echo 'a b'", ["sh", "-c", "/bin/echo 'a b'"]),
+        ("/bin/echo $HOME", ["sh", "-c", "/bin/echo $HOME"]),
+        ("A=1 /bin/true", ["sh", "-c", "A=1 /bin/true"]),
         ("/bin/test a=b", ["/bin/test", "a=b"]),
-        ("exit 3", ["/bin/sh", "-c", "exit 3"]),
+        ("exit 3", ["sh", "-c", "exit 3"]),
         (["/bin/echo", "$HOME; ls"], ["/bin/echo", "$HOME; ls"]),
     ],
 )
@@ -166,3 +167,23 @@ async def test_the_refresh_command_runs_in_place_of_the_command(tmp_path):
         Exec("x", {"command": f"/bin/sh -c 'echo command >> {log}'", "refresh": f"/bin/sh -c 'echo refresh >> {log}'"}),
     )
     assert log.read_text() == "command\nrefresh\n"
+
+
+@pytest.mark.parametrize(
+    ("attributes", "name"),
+    [
+        ({"command": "/bin/echo $0"}, "sh"),
+        ({"command": "echo $0", "provider": "shell"}, "/bin/sh"),
+        ({"command": ["/bin/sh", "-c", "echo $0"]}, "/bin/sh"),
+    ],
+)
+async def test_a_shell_is_called_what_the_reference_calls_it(attributes, name):
+    done = await apply(Exec("x", attributes | {"logoutput": "true"}))
+    assert name in done.messages
+
+
+async def test_the_error_of_a_services_command_shows_the_line_as_it_was_written():
+    line = "echo $0; exit 3"
+    given = {"ensure": "running", "provider": "base", "hasstatus": True, "status": "exit 1", "start": line}
+    done = await apply(Service("web", given))
+    assert f"Could not start Service[web]: Execution of '{line}' returned 3: sh" in done.messages
