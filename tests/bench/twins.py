@@ -53,10 +53,9 @@ def run(repeat: int, names: Sequence[str] = ()) -> dict[str, object]:
 def timed(use: Use, repeat: int) -> dict[str, list[Cost]]:
     """Return what each run of a use costs on each twin, the first run first."""
     with ExitStack() as stack:
-        twins = {who: twin(use, who) for who in COMMANDS}
-        with ThreadPoolExecutor(len(twins)) as boots:
-            boot = {who: boots.submit(stack.enter_context, each) for who, each in twins.items()}
-        machines = {who: each.result() for who, each in boot.items()}
+        pool = stack.enter_context(ThreadPoolExecutor(len(COMMANDS)))  # a machine ends with the thread that started it
+        boots = {who: pool.submit(stack.enter_context, twin(use, who)) for who in COMMANDS}
+        machines = {who: boot.result() for who, boot in boots.items()}
         costs: dict[str, list[Cost]] = {who: [cost_on(machine, who)] for who, machine in machines.items()}
         if costs["ours"][0].code != costs["theirs"][0].code:
             raise RuntimeError(f"{use.name}: ours ends with {costs['ours'][0].code}, puppet with {costs['theirs'][0].code}")
