@@ -130,6 +130,7 @@ HIDDEN = {
     "master/compiler/functions/__init__.py": "module authors import the API of functions from here, without the functions themselves",
     "master/compiler/functions/stdlib/": "the functions of stdlib are loaded when a manifest first calls one",
     "master/compiler/loading/erb_templates.py": "a process that finds its templates in the cache does not load what translates them",
+    "master/compiler/loading/ruby_functions.py": "the same for functions in Ruby",
     "master/pools/parse_worker.py": "few sites ask for catalogs of facts in the request",
     "master/process.py": "the account is left and the pid file written before the server is loaded",
     "store/process/listeners.py": "a store without TLS does not load certificates and cryptography, which take 10 MB",

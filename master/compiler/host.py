@@ -229,8 +229,16 @@ class RubyRuntime(Protocol):
     def has_set(self, value: Any) -> bool:
         """Return whether a value of a variable was set by Ruby, which has an object of its own for it."""
 
-    def function(self, name: str, source: Source) -> Any:
-        """Return the Function of that name that a file defines."""
+    def function(self, name: str, source: Source, reason: str = "", line: int = 0) -> Any:
+        """Return the Function of that name that a file defines, which runs in Ruby; `reason` and `line` say why."""
+
+    def call(self, name: str, source: Source, scope: Any, index: int, args: Sequence[Any], answers: Sequence[tuple[str, Any]]) -> Any:
+        """
+        Return what the dispatch `index` of the function of that name that a file defines returns.
+
+        Args:
+            answers: what the first functions that it calls return; they have been called already.
+        """
 
 
 class CompilerHost(Protocol):

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shared.errors import EvaluationError, PuppetError, Unsupported
+from shared.errors import EvaluationError, Location, PuppetError, Unsupported
 from shared.ral import Platform
 from shared.ruby import RubyChild, RubyProgram
 
@@ -19,9 +19,10 @@ from ..compiler.catalog.resources import capitalized_type
 from ..compiler.erb.runtime.session import instance_variables
 from ..compiler.evaluation.runtime import call_method
 from ..compiler.functions.api import Closure, Context, Dispatch, Function, LegacyFunction
+from ..compiler.functions.old_api import OldApiReference, old_api_value
 from ..compiler.syntax.source import Source
 from ..compiler.values.core import MISSING, Value
-from .wire import OldApiReference, dump_value, load_value, old_api_value
+from .wire import dump_value, load_value
 
 if TYPE_CHECKING:
     from ..compiler.catalog.resources import DeclaredResource
@@ -69,6 +70,7 @@ class RubyHost:
         self.note = note
         self._child: RubyChild | None = None
         self._templates: dict[tuple[str | None, str], _Template] = {}
+        self._functions: dict[tuple[str, str | None, str], int] = {}
         self._loaded: set[int] = set()  # numbers of the templates and functions that the child has
         self._numbers = 0
         self._answers: deque[tuple[str, Any]] = deque()  # of functions that the template has called before Ruby renders it
@@ -131,29 +133,65 @@ class RubyHost:
 
     # --- functions ---
 
-    def function(self, name: str, source: Source) -> Function:
+    def call(
+        self, name: str, source: Source, scope: Any, index: int, args: Sequence[Any], answers: Sequence[tuple[str, Any]] = ()
+    ) -> Value:
+        """
+        Return what the dispatch `index` of a function that a file defines returns.
+
+        Args:
+            answers: what the first functions that it calls return; they have been called already.
+        """
+        return self._call(self._function_number(name, source), name, source, scope, index, args, None, answers)
+
+    def _function_number(self, name: str, source: Source) -> int:
+        number = self._functions.get((name, source.file, source.text))
+        if number is None:
+            self._numbers += 1
+            number = self._functions[name, source.file, source.text] = self._numbers
+        return number
+
+    def _call(
+        self,
+        number: int,
+        name: str,
+        source: Source,
+        scope: Any,
+        index: int,
+        args: Sequence[Value | OldApiReference],
+        block: Closure | None,
+        answers: Sequence[tuple[str, Any]] = (),
+    ) -> Value:
+        try:
+            self._load(scope, number, "load", name, source.text, source.file)
+            self._answers = deque(answers)
+            value: Value = self._ask(scope, "call", number, index, list(args), block)
+            return value
+        except _RubyError as error:
+            self._refuse_lacking(error, f"The function '{name}'")
+            raise EvaluationError(error.message, hint=f"Raised in Ruby: {error.location}") from error
+
+    def function(self, name: str, source: Source, reason: str = "", line: int = 0) -> Function:
         """
         Return the function that a file defines.
+
+        Args:
+            reason: why it runs in Ruby; `line`: where that stands in the file.
 
         Raises:
             EvaluationError: it defines none, or cannot be read.
         """
-        self._numbers += 1
-        number = self._numbers
-        arguments = (name, source.text, source.file)
+        number = self._function_number(name, source)
+        where = Location(source.file, line or 1)
+        text = f"{name}() runs in Ruby" + (f": {reason}" if reason else "")
 
         def call(context: Context, index: int, args: Sequence[Value | OldApiReference], block: Closure | None) -> Value:
-            scope: Any = context
-            try:
-                self._load(scope, number, "load", *arguments)
-                value: Value = self._ask(scope, "call", number, index, list(args), block)
-                return value
-            except _RubyError as error:
-                self._refuse_lacking(error, f"The function '{name}'")
-                raise EvaluationError(error.message, hint=f"Raised in Ruby: {error.location}") from error
+            context.mark_uncacheable(text, where)
+            return self._call(number, name, source, context, index, args, block)
 
         try:
-            definition = self._load(None, number, "load", *arguments)
+            self._loaded.discard(number)
+            definition = self._load(None, number, "load", name, source.text, source.file)
         except _RubyError as error:
             self._refuse_lacking(error, f"The function '{name}'")
             raise EvaluationError(f"Could not load the function '{name}': {error.message}", hint=f"It is at {error.location}") from error
@@ -165,9 +203,9 @@ class RubyHost:
                 definition["arity"],
                 lambda context, *args: call(context, 0, [old_api_value(arg) for arg in args], None),
                 statement=definition["statement"],
-                pure=False,
+                pure=True,
             )
-        function = Function(name, pure=False, aliases=definition["aliases"])
+        function = Function(name, pure=True, aliases=definition["aliases"])
 
         def call_dispatch(index: int, method: str, context: Context, *args: Value, block: Closure | None = None) -> Value:
             value = call(context, index, args, block)
@@ -340,8 +378,7 @@ class RubyHost:
             self._compilation = weakref.ref(scope.compilation)
 
     def _on_defaults(self, scope: Scope, type_name: str) -> Value:
-        defaults = scope.default_attributes(capitalized_type(type_name)) or {}
-        return {name: attribute.value for name, attribute in defaults.items()}
+        return scope.defaults_of(type_name)
 
     def _on_find(self, scope: Scope, name: str, kind: str) -> str | None:
         return scope.compilation.host.find_file(name, kind)
@@ -358,6 +395,8 @@ class RubyHost:
     def _on_call(self, scope: Scope, name: str, args: list[Value], block: Closure | None) -> Value:
         if self._answers:
             value: Value = self._answers.popleft()[1]
+            if isinstance(value, PuppetError):
+                raise value
             return value
         return scope.call_function(name, args, block)
 
@@ -372,7 +411,10 @@ class RubyHost:
         return value
 
     def _on_log(self, scope: Scope, level: str, text: str) -> None:
-        scope.log(level, text)
+        if self._answers:  # a translated function has logged it
+            self._answers.popleft()
+        else:
+            scope.log(level, text)
 
     def _on_warn_once(self, scope: Scope, kind: str, key: str, text: str) -> None:
         scope.warn_once(kind, key, text)

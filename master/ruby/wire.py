@@ -11,8 +11,8 @@ from shared.errors import EvaluationError
 from shared.regexps import Regexp
 
 from ..compiler.callables.signatures import Closure
-from ..compiler.catalog.resources import capitalized_type
 from ..compiler.erb.runtime.values import RubySymbol
+from ..compiler.functions.old_api import OldApiReference
 from ..compiler.types.references import ClassType, ResourceEntryType
 from ..compiler.values.core import DEFAULT, Binary, Instance, Iterator, Sensitive, Value, entries, key_of
 from ..compiler.values.puppet_type import PuppetType
@@ -123,34 +123,3 @@ _loaders: dict[str, Callable[[Any, Callable[[int], Any]], Value]] = {
     "kept": lambda data, registered: registered(data["id"]),
     "proc": lambda data, registered: registered(-data["id"])(data["parameters"], data["rest"]),
 }
-
-
-class OldApiReference:
-    """A reference to a resource as functions of the 3.x API get it."""
-
-    __slots__ = ("text", "title", "type", "value")
-
-    def __init__(self, value: ResourceEntryType | ClassType) -> None:
-        self.value = value
-        if isinstance(value, ClassType):
-            self.type, self.title = "Class", capitalized_type(value.class_name or "")
-        else:
-            self.type, self.title = str(value.type_name), value.title or ""
-        self.text = f"{self.type}[{self.title}]"
-
-
-def old_api_value(value: Value, *, inner: bool = False) -> Value | OldApiReference:
-    """Return an argument as functions of the 3.x API get it: a value of a newer type becomes text, undef outside of collections ''."""
-    if isinstance(value, ResourceEntryType | ClassType) and str(value).endswith("]"):
-        return OldApiReference(value)
-    if isinstance(value, list):
-        return [old_api_value(item, inner=True) for item in value]
-    if isinstance(value, dict):
-        return {key: old_api_value(item, inner=True) for key, item in value.items()}
-    if value is None:
-        return None if inner else ""
-    if isinstance(value, Iterator):
-        raise EvaluationError("Use of an Iterator is not supported here")
-    if value is DEFAULT or isinstance(value, str | int | float | PuppetType | Sensitive | Closure):
-        return value
-    return to_s(value)

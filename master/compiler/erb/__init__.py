@@ -8,7 +8,7 @@ Doubt where we are not certain.
 
 from .errors import Doubt, Refusal, RubyError, RubyStop
 
-ERB_VERSION = 2
+ERB_VERSION = 3
 """Raise this whenever the same template gives other code, or is refused for another reason."""
 
 __all__ = ["ERB_VERSION", "Doubt", "Refusal", "RubyError", "RubyStop"]

@@ -27,9 +27,9 @@ def loop(writer: Writer, node: n.RubyMethodCall, function: str, receiver: ast.ex
         items = writer.runtime_call("_spread_all", writer.at(node, items), constant_of(len(names)))
     with writer.block() as statements:
         _enter(writer, block, destructured)
-        _loops(writer).append("loop")
+        loops_of(writer).append("loop")
         writer.effect(block.body)
-        _loops(writer).pop()
+        loops_of(writer).pop()
     writer.emit(ast.For(target, writer.at(node, items), statements or [ast.Pass()], []), node)
 
 
@@ -44,15 +44,15 @@ def block_function(writer: Writer, block: n.Block, values: int) -> ast.expr:
         if outer:
             writer.emit(ast.Nonlocal(outer), block)
         _enter(writer, block, destructured)
-        _loops(writer).append("block")
+        loops_of(writer).append("block")
         value = writer.value(block.body)
-        _loops(writer).pop()
+        loops_of(writer).pop()
         writer.emit(ast.Return(value), block)
     writer.emit(writer.function(name, arguments, frame, block), block)
     return writer.at(block, load(name))
 
 
-def _loops(writer: Writer) -> list[str]:
+def loops_of(writer: Writer) -> list[str]:
     loops: list[str] = writer.loops  # type: ignore[attr-defined]
     return loops
 
@@ -90,7 +90,7 @@ def _enter(writer: Writer, block: n.Block, destructured: list[n.RubyParameter]) 
 
 def next_effect(writer: Writer, node: SyntaxNode) -> None:
     assert isinstance(node, n.RubyNext)
-    if _loops(writer)[-1] == "loop":
+    if loops_of(writer)[-1] == "loop":
         writer.effect(node.value)
         writer.emit(ast.Continue(), node)
     else:
@@ -98,7 +98,7 @@ def next_effect(writer: Writer, node: SyntaxNode) -> None:
 
 
 def break_effect(writer: Writer, node: SyntaxNode) -> None:
-    if _loops(writer)[-1] != "loop":
+    if loops_of(writer)[-1] != "loop":
         raise Refusal("break out of a method whose value is used", node.at)
     writer.emit(ast.Break(), node)
 

@@ -56,8 +56,8 @@ def _name(word: str) -> str:
 
 
 _PLAIN = {
-    0: "abs any? capitalize chars chomp chop compact downcase dup empty? flatten inspect invert keys length "
-    "lines lstrip max min nil? none? reverse rstrip size sort strip sum swapcase to_a to_f to_h to_hash to_i to_s to_sym "
+    0: "abs any? capitalize chars chomp chop class compact downcase dup empty? flatten inspect invert keys length "
+    "lines lstrip max min nil? none? reverse rstrip size sort strip sum swapcase to_a to_f to_h to_hash to_i to_json to_s to_sym "
     "transpose uniq upcase values",
     1: "delete_prefix delete_suffix drop eql? has_key? has_value? include? index key? match match? member? merge scan take value? zip",
 }
@@ -103,6 +103,7 @@ METHODS: dict[str, Method] = {
     "push": Method("_push", 1, 8, mutates=True),
     "rjust": Method("_rjust", 1, 2),
     "round": Method("_round", 0, 0),
+    "shift": Method("_shift", mutates=True),
     "sort!": Method("_sort_x", mutates=True),
     "split": Method("_split", 0, 1),
     "start_with?": Method("_start_with_p", 1, 8),
@@ -139,6 +140,7 @@ BLOCK_METHODS: dict[str, BlockMethod] = {
     "partition": BlockMethod("_partition"),
     "reduce": BlockMethod("_reduce", values=2, most=1),
     "reject": BlockMethod("_reject"),
+    "reject!": BlockMethod("_reject_x", mutates=True),
     "select": BlockMethod("_select"),
     "filter": BlockMethod("_filter"),
     "sort": BlockMethod("_sort_block", values=2),

@@ -91,6 +91,14 @@ class Assignment(SyntaxNode):
 
 
 @construct
+class SeveralAssignments(SyntaxNode):
+    """`a, b = value`"""
+
+    targets: tuple[SyntaxNode, ...]
+    value: SyntaxNode
+
+
+@construct
 class ConditionalAssignment(SyntaxNode):
     """`||=` and `&&=`"""
 
@@ -280,6 +288,101 @@ class MatchData(SyntaxNode):
 
     receiver: SyntaxNode
     argument: SyntaxNode
+
+
+@construct
+class RubyReturn(SyntaxNode):
+    value: SyntaxNode
+
+
+@construct
+class RubyWhile(SyntaxNode):
+    """`while`, and `until` when it is negated."""
+
+    test: SyntaxNode
+    body: SyntaxNode
+    negated: bool
+
+
+@construct
+class Rescued(SyntaxNode):
+    """`begin … rescue … end`: of each handler the classes of errors, each a value or a RubySplat, and what it does."""
+
+    body: SyntaxNode
+    classes: tuple[SyntaxNode, ...]  # of each handler an array
+    handlers: tuple[SyntaxNode, ...]
+
+
+@construct
+class RubyClassName(SyntaxNode):
+    """A class as a value."""
+
+    name: str
+
+
+@construct
+class RubySplat(SyntaxNode):
+    """`*values` among arguments."""
+
+    value: SyntaxNode
+
+
+@construct
+class ResourceDefaults(SyntaxNode):
+    """`lookupdefaults(type)`"""
+
+    type_name: SyntaxNode
+
+
+@construct
+class LogCall(SyntaxNode):
+    """`Puppet.debug(text)`"""
+
+    level: str
+    text: SyntaxNode
+
+
+@construct
+class RegexpInterpolation(SyntaxNode):
+    """A regular expression with expressions in it."""
+
+    text: SyntaxNode
+
+
+@construct
+class LibraryCall(SyntaxNode):
+    """`Digest::MD5.hexdigest(text)` and other functions of Ruby's library, by the name in the runtime."""
+
+    function: str
+    arguments: tuple[SyntaxNode, ...]
+
+
+@construct
+class RubyMethodParameter(SyntaxNode):
+    """A parameter of a method of a function; `default` is None when it has to be given."""
+
+    python_name: str
+    default: SyntaxNode | None
+    is_rest: bool
+
+
+@construct
+class FunctionMethod(SyntaxNode):
+    """A method of a function: `own` are its variables."""
+
+    python_name: str
+    parameters: tuple[RubyMethodParameter, ...]
+    body: SyntaxNode
+    own: tuple[str, ...]
+
+    @property
+    def least(self) -> int:
+        return sum(parameter.default is None and not parameter.is_rest for parameter in self.parameters)
+
+    @property
+    def most(self) -> int | None:
+        """The greatest number of arguments; None: any."""
+        return None if any(parameter.is_rest for parameter in self.parameters) else len(self.parameters)
 
 
 @construct

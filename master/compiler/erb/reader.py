@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ..syntax.nodes import SyntaxNode
-from . import literals, methods
+from . import literal_reader, methods
 from . import nodes as n
 from .calls import CallReader
 from .errors import Refusal
+from .literal_reader import named
 from .scanner import TemplateProgram
 from .variables import Variables
 
@@ -21,16 +22,18 @@ MAX_DEPTH = 60
 _SPACED = frozenset(("+", "-", "*", "/", "%", "<<", "&", "["))
 _OPERATORS = frozenset(("+", "-", "*", "/", "%", "<<", "==", "!=", "<", "<=", ">", ">=", "<=>", "=~", "!~", "&", "|"))
 _UNCHAINED = frozenset(("==", "!=", "=~", "!~", "<=>"))
-_IGNORED = frozenset(("comment", "empty_statement"))
-
-
-def named(node: Node | None) -> list[Node]:
-    """Return the parts of a node without comments."""
-    return [] if node is None else [child for child in node.named_children if child.type not in _IGNORED]
 
 
 class Reader:
-    """One template; `uses_groups` when it reads `$1` and the like."""
+    """
+    One template.
+
+    Attributes:
+        rules: what reads each type of node of the grammar.
+        uses_groups: whether it reads `$1` and the like.
+    """
+
+    rules: Mapping[str, Callable[[Any, Node], SyntaxNode]]
 
     def __init__(self, program: TemplateProgram, size: int) -> None:
         self.program = program
@@ -102,7 +105,7 @@ class Reader:
         try:
             if node.is_error or node.is_missing:
                 raise self.refuse(node, "what the grammar of Ruby does not know")
-            rule = _RULES.get(node.type)
+            rule = self.rules.get(node.type)
             if rule is None:
                 raise self.refuse(node, f"{node.type.replace('_', ' ')}: {self.text(node).splitlines()[0][:60]}")
             return rule(self, node)
@@ -246,6 +249,8 @@ class Reader:
         left, right = self.node(node, "left"), self.node(node, "right")
         if right.type == "right_assignment_list" or right.type.startswith("rescue"):
             raise self.refuse(node)
+        if left.type == "left_assignment_list":
+            return self._several(node, left, right)
         if left.type == "element_reference":
             receiver, *keys = [self.statement(child) for child in named(left)]
             if len(keys) != 1:
@@ -253,6 +258,17 @@ class Reader:
             return n.RubyMethodCall(at, end, receiver, "[]=", (keys[0], self.statement(right)), None)
         target = self.target(left)
         return n.Assignment(at, end, target, self.statement(right))
+
+    def _several(self, node: Node, left: Node, right: Node) -> SyntaxNode:
+        """Read `a, b = value`, a statement by itself."""
+        names = named(left)
+        parent = node.parent
+        if any(name.type != "identifier" for name in names) or len(names) < 2 or len({self.text(name) for name in names}) < len(names):
+            raise self.refuse(node)
+        if parent is None or parent.type not in ("body_statement", "block_body", "then", "else", "do") or node.next_named_sibling is None:
+            raise self.refuse(node)
+        targets = [self.target(name) for name in names]
+        return n.SeveralAssignments(*self.place(node), tuple(targets), self.statement(right))
 
     def operator_assignment(self, node: Node) -> SyntaxNode:
         at, end = self.place(node)
@@ -269,13 +285,17 @@ class Reader:
         return n.Assignment(at, end, target, n.RubyMethodCall(at, end, target, name, (value,), None))
 
     def _element_assignment(self, node: Node, left: Node, operator: str) -> SyntaxNode:
-        """Read `x[y] ||= value` where both can be evaluated twice."""
+        """Read `x[y] ||= value`, `x[y] += value` and so on where both can be evaluated twice."""
         at, end = self.place(node)
         parts = [self.statement(child) for child in named(left)]
         simple = (n.LocalVariable, n.InstanceVariable, n.Literal, n.SymbolLiteral)
-        if operator != "||=" or len(parts) != 2 or not all(isinstance(part, simple) for part in parts):
+        name = operator.removesuffix("=")
+        if (operator != "||=" and name not in _OPERATORS) or len(parts) != 2 or not all(isinstance(part, simple) for part in parts):
             raise self.refuse(node)
         element = n.RubyMethodCall(at, end, parts[0], "[]", (parts[1],), None)
+        if operator != "||=":
+            value = n.RubyMethodCall(at, end, element, name, (self.field(node, "right"),), None)
+            return n.RubyMethodCall(at, end, parts[0], "[]=", (parts[1], value), None)
         return n.Or(at, end, element, n.RubyMethodCall(at, end, parts[0], "[]=", (parts[1], self.field(node, "right")), None))
 
     def global_variable(self, node: Node) -> SyntaxNode:
@@ -354,106 +374,6 @@ class Reader:
             return parent.child_by_field_name("condition") == node
         return parent.type in ("program", "parenthesized_statements", "then", "else", "body_statement", "block_body")
 
-    # --- literals ---
-
-    def simple(self, node: Node) -> SyntaxNode:
-        return n.Literal(*self.place(node), {"nil": None, "true": True, "false": False}[node.type])
-
-    def integer(self, node: Node) -> SyntaxNode:
-        at, end = self.place(node)
-        return n.Literal(at, end, literals.integer(self.text(node), at))
-
-    def float_(self, node: Node) -> SyntaxNode:
-        at, end = self.place(node)
-        return n.Literal(at, end, literals.floating(self.text(node), at))
-
-    def symbol(self, node: Node) -> SyntaxNode:
-        at, end = self.place(node)
-        return n.SymbolLiteral(at, end, self.text(node).removeprefix(":"))
-
-    def string(self, node: Node) -> SyntaxNode:
-        at, end = self.place(node)
-        opening = self.text(node.children[0]) if node.children else ""
-        parts = self._string_parts(node, opening)
-        if all(isinstance(part, n.Literal) for part in parts):
-            return n.Literal(at, end, "".join([str(part.value) for part in parts if isinstance(part, n.Literal)]))
-        return n.Interpolation(at, end, tuple(parts))
-
-    def _string_parts(self, node: Node, opening: str) -> list[SyntaxNode]:
-        parts: list[SyntaxNode] = []
-        raw = opening == "'" or opening.startswith(("%q", "%w", "%i"))
-        for child in named(node):
-            at, end = self.place(child)
-            text = self.text(child)
-            if "\r" in text:
-                raise self.refuse(child, "a line end of Windows in a string")
-            if child.type == "string_content":
-                if not raw and ("#@" in text or "#$" in text or "\\" in text):
-                    raise self.refuse(child)
-                parts.append(n.Literal(at, end, literals.single_quoted(text, opening, at) if raw else text))
-            elif child.type == "escape_sequence":
-                parts.append(n.Literal(at, end, literals.single_quoted(text, opening, at) if raw else literals.escape(text, at)))
-            elif child.type == "interpolation" and not raw:
-                parts.append(self.body(named(child), at, end))
-            else:
-                raise self.refuse(child)
-        return parts
-
-    def chained_string(self, node: Node) -> SyntaxNode:
-        parts: list[SyntaxNode] = []
-        for child in named(node):
-            string = self.statement(child)
-            parts += string.parts if isinstance(string, n.Interpolation) else [string]
-        return n.Interpolation(*self.place(node), tuple(parts))
-
-    def word_array(self, node: Node) -> SyntaxNode:
-        opening = self.text(node.children[0])
-        if opening[:2] != "%w":
-            raise self.refuse(node)
-        items: list[SyntaxNode] = []
-        for child in named(node):
-            at, end = self.place(child)
-            items.append(n.Literal(at, end, literals.single_quoted(self.text(child), opening, at)))
-        return n.RubyArrayLiteral(*self.place(node), tuple(items))
-
-    def array(self, node: Node) -> SyntaxNode:
-        return n.RubyArrayLiteral(*self.place(node), tuple([self.statement(child) for child in named(node)]))
-
-    def hash_(self, node: Node) -> SyntaxNode:
-        pairs: list[tuple[SyntaxNode, SyntaxNode]] = []
-        for child in named(node):
-            if child.type != "pair":
-                raise self.refuse(child)
-            key = self.node(child, "key")
-            if key.type == "hash_key_symbol":
-                at, end = self.place(key)
-                key_value: SyntaxNode = n.SymbolLiteral(at, end, self.text(key))
-            else:
-                if self.octet_behind(key) == b":":
-                    raise self.refuse(key)
-                key_value = self.statement(key)
-            pairs.append((key_value, self.field(child, "value")))
-        return n.RubyHashLiteral(*self.place(node), tuple(pairs), tuple([part for pair in pairs for part in pair]))
-
-    def octet_behind(self, node: Node) -> bytes:
-        return self.program.octets[node.end_byte : node.end_byte + 1]
-
-    def range_(self, node: Node) -> SyntaxNode:
-        return n.RangeLiteral(
-            *self.place(node), self.field(node, "begin"), self.field(node, "end"), self.text(self.node(node, "operator")) == "..."
-        )
-
-    def regexp(self, node: Node) -> SyntaxNode:
-        at, end = self.place(node)
-        inner = node.children[1:-1]
-        if any(child.type not in ("string_content", "escape_sequence") for child in inner) or self.text(node.children[0]) not in (
-            "/",
-            "%r{",
-        ):
-            raise self.refuse(node, "a regular expression with expressions in it")
-        source = "".join([self.text(child) for child in inner])
-        return n.RubyRegexpLiteral(at, end, literals.regexp(source, self.text(node.children[-1]), at))
-
     def call(self, node: Node) -> SyntaxNode:
         return self.calls.call(node)
 
@@ -461,37 +381,37 @@ class Reader:
         return self.calls.element(node)
 
 
-_RULES: dict[str, Callable[[Reader, Node], SyntaxNode]] = {
-    "array": Reader.array,
+Reader.rules = {
+    "array": literal_reader.array,
     "assignment": Reader.assignment,
     "begin": Reader.parentheses,
     "binary": Reader.binary,
     "break": Reader.break_,
     "call": Reader.call,
     "case": Reader.case,
-    "chained_string": Reader.chained_string,
+    "chained_string": literal_reader.chained_string,
     "conditional": Reader.if_,
     "element_reference": Reader.element,
-    "false": Reader.simple,
-    "float": Reader.float_,
+    "false": literal_reader.simple,
+    "float": literal_reader.float_,
     "global_variable": Reader.global_variable,
-    "hash": Reader.hash_,
+    "hash": literal_reader.hash_,
     "identifier": Reader.identifier,
     "if": Reader.if_,
     "if_modifier": Reader.modifier,
     "instance_variable": Reader.instance_variable,
-    "integer": Reader.integer,
+    "integer": literal_reader.integer,
     "method": Reader.method,
     "next": Reader.next_,
-    "nil": Reader.simple,
+    "nil": literal_reader.simple,
     "operator_assignment": Reader.operator_assignment,
     "parenthesized_statements": Reader.parentheses,
-    "range": Reader.range_,
-    "regex": Reader.regexp,
-    "simple_symbol": Reader.symbol,
-    "string": Reader.string,
-    "string_array": Reader.word_array,
-    "true": Reader.simple,
+    "range": literal_reader.range_,
+    "regex": literal_reader.regexp,
+    "simple_symbol": literal_reader.symbol,
+    "string": literal_reader.string,
+    "string_array": literal_reader.word_array,
+    "true": literal_reader.simple,
     "unary": Reader.unary,
     "unless": Reader.if_,
     "unless_modifier": Reader.modifier,

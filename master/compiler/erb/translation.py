@@ -10,7 +10,10 @@ from tree_sitter import Language, Parser
 from ..syntax.source import Source
 from . import nodes as n
 from .errors import Refusal
-from .reader import Reader, named
+from .function_reader import read_function
+from .function_writing import function_code
+from .literal_reader import named
+from .reader import Reader
 from .scanner import scan
 from .writing import template_code
 
@@ -46,3 +49,17 @@ def read_template(template: str) -> tuple[n.Body, tuple[str, ...]]:
     if root.has_error:
         raise Refusal("what the grammar of Ruby does not know", reader.error_offset(root))
     return body, tuple(reader.variables.current.own)
+
+
+def translate_function(name: str, source: Source) -> CodeType:
+    """
+    Return the code of the function `name` that a file defines; see `function_code`.
+
+    Raises:
+        Refusal: the file has a construct that is not translated.
+    """
+    tree = read_function(name, source.text)
+    try:
+        return function_code(tree, source)
+    except RecursionError:
+        raise Refusal("expressions that are nested too deeply", 0) from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import CodeType
 
 from ..codegen.frames import Frame, children
@@ -16,7 +16,7 @@ from .conditions import again
 from .errors import Refusal
 
 SESSION = "session"
-_ASSIGNING = (n.Assignment, n.ConditionalAssignment, n.MatchTest, n.MatchData, n.OwnCall, n.Block)
+_ASSIGNING = (n.Assignment, n.SeveralAssignments, n.ConditionalAssignment, n.MatchTest, n.MatchData, n.OwnCall, n.Block)
 
 
 class TemplateWriter(Writer):
@@ -28,14 +28,20 @@ class TemplateWriter(Writer):
         mutates: whether the template changes values; then it gets copies of those of the scope.
     """
 
-    def __init__(self, source: Source, tree: n.Body) -> None:
-        super().__init__(source, RULES, EFFECTS)
+    def __init__(
+        self,
+        source: Source,
+        trees: Sequence[SyntaxNode],
+        rules: Mapping[type[SyntaxNode], Rule] | None = None,
+        effects: Mapping[type[SyntaxNode], Effect] | None = None,
+    ) -> None:
+        super().__init__(source, rules or RULES, effects or EFFECTS)
         self.loops: list[str] = []
-        self.mutates = _mutates(tree)
+        self.mutates = any(_mutates(tree) for tree in trees)
 
     def operands(self, parts: Sequence[SyntaxNode]) -> list[ast.expr]:
         """Return the values of `parts`, evaluated left to right; a variable is read in its turn even if a later operand assigns it."""
-        if not any(isinstance(node, _ASSIGNING) for part in parts[1:] for node in _walk(part)):
+        if not any(isinstance(node, _ASSIGNING) for part in parts[1:] for node in walk(part)):
             return super().operands(parts)
         values: list[ast.expr] = []
         for part in parts:
@@ -57,7 +63,7 @@ def template_code(tree: n.Body, source: Source, own: tuple[str, ...]) -> CodeTyp
     Raises:
         Refusal: a construct that stands where it cannot be translated.
     """
-    writer = TemplateWriter(source, tree)
+    writer = TemplateWriter(source, [tree])
     frame = Frame("template", scope=SESSION)
     with writer.within(frame):
         _begin(writer, tree, own)
@@ -73,17 +79,17 @@ def template_code(tree: n.Body, source: Source, own: tuple[str, ...]) -> CodeTyp
 
 def _begin(writer: TemplateWriter, tree: n.Body, own: tuple[str, ...]) -> None:
     """Write what a template begins with: the list of its text, the instance variables, and its own variables."""
-    names = list(dict.fromkeys([node.name for node in _walk(tree) if isinstance(node, n.InstanceVariable | n.Defined)]))
+    names = list(dict.fromkeys([node.name for node in walk(tree) if isinstance(node, n.InstanceVariable | n.Defined)]))
     writer.emit(ast.Assign([ast.Name("out", STORE)], ast.List([], LOAD)), tree)
     writer.emit(ast.Assign([ast.Name("put", STORE)], ast.Attribute(load("out"), "append", LOAD)), tree)
     if names:
         values = writer.scope_call("read", constant_of(tuple(names)), constant_of(writer.mutates))
         writer.emit(ast.Assign([ast.Tuple([ast.Name(f"i_{name}", STORE) for name in names], STORE)], values), tree)
-    for name in [*own, "groups"] if any(isinstance(node, n.MatchGroup | n.MatchTest | n.MatchData) for node in _walk(tree)) else own:
+    for name in [*own, "groups"] if any(isinstance(node, n.MatchGroup | n.MatchTest | n.MatchData) for node in walk(tree)) else own:
         writer.emit(ast.Assign([ast.Name(name, STORE)], constant_of(None)), tree)
 
 
-def _walk(tree: SyntaxNode) -> list[SyntaxNode]:
+def walk(tree: SyntaxNode) -> list[SyntaxNode]:
     """Return all nodes of a tree."""
     nodes = [tree]
     for node in nodes:
@@ -94,9 +100,9 @@ def _walk(tree: SyntaxNode) -> list[SyntaxNode]:
     return nodes
 
 
-def _mutates(tree: n.Body) -> bool:
+def _mutates(tree: SyntaxNode) -> bool:
     """Return whether a template changes arrays or hashes."""
-    for node in _walk(tree):
+    for node in walk(tree):
         if isinstance(node, n.RubyMethodCall):
             table = methods.METHODS if node.block is None else methods.BLOCK_METHODS
             method = table.get(node.name)
@@ -216,6 +222,17 @@ def assignment_effect(writer: Writer, node: SyntaxNode) -> None:
     writer.emit(ast.Assign([ast.Name(variable_name(node.target), STORE)], writer.value(node.value)), node)
 
 
+def several_effect(writer: Writer, node: SyntaxNode) -> None:
+    assert isinstance(node, n.SeveralAssignments)
+    values = writer.runtime_call("_spread", writer.value(node.value), constant_of(len(node.targets)))
+    targets: list[ast.expr] = [ast.Name(variable_name(target), STORE) for target in node.targets]
+    writer.emit(ast.Assign([ast.Tuple(targets, STORE)], writer.at(node, values)), node)
+
+
+def no_values(writer: Writer, node: SyntaxNode) -> ast.expr:
+    raise Refusal("several assignments whose value is used", node.at)
+
+
 def conditional_assignment_effect(writer: Writer, node: SyntaxNode) -> None:
     assert isinstance(node, n.ConditionalAssignment)
     test = conditions.truth_of(writer, variable(writer, node.target), node)
@@ -255,7 +272,7 @@ def method_call(writer: Writer, node: SyntaxNode) -> ast.expr:
         return writer.at(node, writer.runtime_call(function, *writer.operands([node.receiver, *node.arguments])))
     method = methods.BLOCK_METHODS[node.name]
     if method.loop and node.name.startswith(("each", "times")):
-        if any(isinstance(inner, n.RubyBreak) for inner in _walk(node.block.body)):
+        if any(isinstance(inner, n.RubyBreak) for inner in walk(node.block.body)):
             raise Refusal("break out of a method whose value is used", node.at)
         receiver = writer.name_for(writer.value(node.receiver), node.receiver)
         blocks.loop(writer, node, method.loop, receiver)
@@ -395,6 +412,7 @@ RULES: dict[type[SyntaxNode], Rule] = {
     n.RangeLiteral: range_literal,
     n.RubyRegexpLiteral: regexp,
     n.ScopeAssignment: scope_assignment,
+    n.SeveralAssignments: no_values,
     n.ScopeHash: scope_hash,
     n.ScopeVariable: scope_variable,
     n.SymbolLiteral: symbol,
@@ -411,5 +429,6 @@ EFFECTS: dict[type[SyntaxNode], Effect] = {
     n.MethodDefinition: blocks.method_definition,
     n.RubyNext: blocks.next_effect,
     n.RubyOutput: output,
+    n.SeveralAssignments: several_effect,
     n.Text: text,
 }

@@ -12,7 +12,7 @@ from shared.suggestions import did_you_mean
 
 from ..catalog.collectors import Realizer
 from ..catalog.definitions import Definition
-from ..catalog.resources import DeclaredResource, ResourceAttribute
+from ..catalog.resources import DeclaredResource, ResourceAttribute, capitalized_type
 from ..errors.issues import LanguageError, UnsetParameter
 from ..functions.api import Closure, Types
 from ..functions.catalog_context import CatalogContext
@@ -286,6 +286,11 @@ class Scope:
         self.compilation.mark_uncacheable(reason, where)
 
     doubt = mark_uncacheable  # deprecated
+
+    def defaults_of(self, type_name: str) -> dict[str, Value]:
+        """Return the defaults of a type's attributes that are in force here."""
+        defaults = self.default_attributes(capitalized_type(type_name)) or {}
+        return {name: attribute.value for name, attribute in defaults.items()}
 
     def include(self, names: Sequence[str]) -> list[DeclaredResource]:
         return self.compilation.include(names, self)

@@ -32,6 +32,7 @@ from ..values.puppet_type import PuppetType
 from .erb_templates import ErbTemplates
 from .file_reader import DiagnosticLog, FileReader
 from .loaded_files import AliasCode, FileDefinitions, Template, check_metaparameters, definitions_of
+from .ruby_functions import native_function, translated_function
 
 _NAME = re.compile(r"[a-z]\w*(?:::[a-z]\w*)*", re.ASCII)
 
@@ -305,15 +306,8 @@ class Loader:
         if source is None:
             return
         if not (source.file or "").endswith(".py"):
-            if name in self.library.functions:
-                return
-            if self.host.ruby is None:
-                raise Unsupported(
-                    f"The function '{name}' is written in Ruby ({source.file})",
-                    hint="A master with Ruby calls it (the setting ruby says which is used, and when none is). Without, it has to be there "
-                    f"in Python, too: lib/puppet/functions/{name.replace('::', '/')}.py.",
-                )
-            self.functions[name] = self.host.ruby.function(name, source)
+            if name not in self.library.functions:
+                self.functions[name] = self._function_in_ruby(name, source)
             return
         module = ModuleType(f"puppet_function_{name.replace('::', '_')}")
         try:
@@ -326,6 +320,23 @@ class Loader:
         if functions[name].pure is None:
             functions[name].pure = False  # nobody knows what it reads
         self.functions[name] = functions[name]
+
+    def _function_in_ruby(self, name: str, source: Source) -> Function:
+        reason, line = "native_templates is off", 0
+        if self.host.setting("native_templates") is not False:
+            translated = translated_function(name, source, self.reader.cache)
+            if translated.methods:
+                return native_function(name, source, translated, self.host.ruby)
+            reason, line = translated.reason, translated.line
+        if self.host.ruby is None:
+            place = f", line {line}: {reason}" if line else ""
+            raise Unsupported(
+                f"The function '{name}' is written in Ruby ({source.file}{place})",
+                hint="A master with Ruby calls it (the setting ruby says which is used, and when none is). Without, it has to be there "
+                f"in Python, too: lib/puppet/functions/{name.replace('::', '/')}.py.",
+            )
+        function: Function = self.host.ruby.function(name, source, reason, line)
+        return function
 
     def find_alias(self, name: str, scope: CatalogContext) -> PuppetType | None:
         """Return the type alias of that name in any case, its definition resolved."""

@@ -181,9 +181,9 @@ def test_the_methods_that_classes_lack_are_those_that_ruby_says() -> None:
     values = {"Array": "[]", "Float": "1.5", "Hash": "{}", "Integer": "1", "String": "''", "Symbol": ":a", "Range": "(1..2)"}
     for kind, value in values.items():
         code = f"puts ARGV.reject {{ |name| {value}.respond_to?(name) }}"
-        answer = subprocess.run([PROGRAM, "-e", code, "--", *names], capture_output=True, text=True, check=True, timeout=60)
+        answer = subprocess.run([PROGRAM, "-rjson", "-e", code, "--", *names], capture_output=True, text=True, check=True, timeout=60)
         assert set(answer.stdout.split()) == lacking.LACKING[kind]
     for value, those in (("nil", lacking.OF_NIL), ("true", lacking.OF_BOOLEANS)):
         code = f"puts ARGV.select {{ |name| {value}.respond_to?(name) }}"
-        answer = subprocess.run([PROGRAM, "-e", code, "--", *names], capture_output=True, text=True, check=True, timeout=60)
+        answer = subprocess.run([PROGRAM, "-rjson", "-e", code, "--", *names], capture_output=True, text=True, check=True, timeout=60)
         assert set(answer.stdout.split()) == those

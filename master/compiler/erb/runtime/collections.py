@@ -82,9 +82,18 @@ def length(value: Value, name: str = "length") -> int:
     raise missing_method(name, value)
 
 
+def shift(value: Value) -> Value:
+    if value.__class__ is dict:
+        raise Doubt("Hash#shift")
+    values = array("shift", value)
+    return values.pop(0) if values else None
+
+
 def count(value: Value, *sought: Value) -> int:
     if value.__class__ is str:
-        raise Doubt("String#count")
+        if len(sought) != 1 or sought[0].__class__ is not str or len(sought[0]) != 1 or sought[0] in "^-\\":
+            raise Doubt("String#count")
+        return texts.string("count", value).count(texts.text_argument(sought[0]))
     values = items("count", value)
     return len([item for item in values if equal(item, sought[0])]) if sought else len(values)
 
@@ -146,8 +155,10 @@ def element(value: Value, index: Value, size: Value = NO_SIZE) -> Value:
         return value.get(key_for(index))
     if value.__class__ in (list, str):
         return _element_of_sequence(value, index, size)
-    if isinstance(value, regex.Match) and index.__class__ is int and size is None and index >= 0:
-        return texts.group(value, index)
+    if isinstance(value, regex.Match) and index.__class__ is int and size is None:
+        if index < 0:
+            index += value.re.groups + 1
+        return texts.group(value, index) if index >= 0 else None
     if value is None or value.__class__ is bool:
         raise missing_method("[]", value)
     raise Doubt(f"{class_name(value)}#[]")

@@ -9,7 +9,7 @@ from functools import cmp_to_key
 from ..errors import Doubt
 from . import texts
 from .collections import array, dictionary, walk
-from .values import SORT_KEY, Pattern, Value, compare, eql, from_key, to_s
+from .values import SORT_KEY, Pattern, Value, compare, eql, from_key, missing_method, to_s
 
 Block = Callable[..., Value]
 
@@ -113,11 +113,25 @@ def select(value: Value, block: Block, parameters: int) -> Value:
     return [item for item in walk("select", value) if _holds(block(item))]
 
 
-def reject(value: Value, block: Block, parameters: int) -> Value:
+def reject(value: Value, block: Block, parameters: int) -> list[Value] | dict[Value, Value]:
     if value.__class__ is dict:
         _pairs("reject", value, parameters)
         return {key: item for key, item in list(value.items()) if not _holds(block([from_key(key), item]))}
     return [item for item in walk("reject", value) if not _holds(block(item))]
+
+
+def reject_in_place(value: Value, block: Block, parameters: int) -> Value:
+    """Return the value; nil when nothing was removed."""
+    if value.__class__ not in (list, dict):
+        raise missing_method("reject!", value)
+    changed: Value = value
+    remaining = reject(value, block, parameters)
+    if len(remaining) == len(changed):
+        return None
+    changed.clear()
+    add: Callable[[Value], None] = changed.update if isinstance(remaining, dict) else changed.extend
+    add(remaining)
+    return changed
 
 
 def find(value: Value, block: Block, parameters: int) -> Value:

@@ -19,6 +19,7 @@ LACKING: dict[str, frozenset[str]] = {
             "match match? max member? merge merge! min none? partition push reduce reject reverse rjust rstrip scan select "
             "size sort sort! sort_by split start_with? store strip sub sum swapcase take times to_a to_h to_hash "
             "to_sym tr transpose uniq uniq! unshift upcase update value? values values_at zip | "
+            "reject! shift "
         ),
         "Hash": (
             "% & * + - / << abs capitalize center chars chomp chop collect! concat delete_prefix delete_suffix downcase "
@@ -34,6 +35,7 @@ LACKING: dict[str, frozenset[str]] = {
             "match match? max member? merge merge! min none? partition push reduce reject reverse rjust rstrip scan select "
             "sort sort! sort_by split start_with? store strip sub sum swapcase take to_a to_h to_hash to_sym tr "
             "transpose uniq uniq! unshift upcase update value? values values_at zip "
+            "reject! shift "
         ),
         "String": (
             "& - / abs all? any? collect collect! compact compact! detect dig drop each each_index each_key each_pair "
@@ -41,6 +43,7 @@ LACKING: dict[str, frozenset[str]] = {
             "has_value? inject invert is_a join key? keys last map map! max member? merge merge! min none? push reduce "
             "reject round select sort sort! sort_by store take times to_a to_h to_hash transpose uniq uniq! unshift update "
             "value? values values_at zip | "
+            "reject! shift "
         ),
         "Symbol": (
             "% & * + - / << []= abs all? any? center chars chomp chop collect collect! compact compact! concat count delete "
@@ -50,6 +53,7 @@ LACKING: dict[str, frozenset[str]] = {
             "partition push reduce reject reverse rjust round rstrip scan select sort sort! sort_by split store strip sub "
             "sum take times to_a to_f to_h to_hash to_i tr transpose uniq uniq! unshift update value? values values_at zip "
             "| "
+            "reject! shift "
         ),
         "Range": (
             "& * + - / < << <= > >= [] []= abs capitalize center chars chomp chop collect! compact! concat delete "
@@ -57,10 +61,11 @@ LACKING: dict[str, frozenset[str]] = {
             "flatten flatten! gsub has_key? has_value? index invert is_a join key? keys length lines ljust lstrip map! "
             "match match? merge merge! push reverse rjust round rstrip scan sort! split start_with? store strip sub "
             "swapcase times to_f to_hash to_i to_sym tr transpose uniq! unshift upcase update value? values values_at | "
+            "reject! shift "
         ),
     }.items()
 }
 """By the name of the class; nil, true and false have next to none."""
 
-OF_NIL = frozenset(("&", "|", "<=>", "==", "dup", "eql?", "inspect", "nil?", "to_a", "to_f", "to_h", "to_i", "to_s"))
-OF_BOOLEANS = frozenset(("&", "|", "<=>", "==", "dup", "eql?", "inspect", "nil?", "to_s"))
+OF_NIL = frozenset(("&", "|", "<=>", "==", "class", "dup", "eql?", "inspect", "nil?", "to_a", "to_f", "to_h", "to_i", "to_json", "to_s"))
+OF_BOOLEANS = frozenset(("&", "|", "<=>", "==", "class", "dup", "eql?", "inspect", "nil?", "to_json", "to_s"))

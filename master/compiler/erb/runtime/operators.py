@@ -7,6 +7,7 @@ from . import texts
 from .collections import MAX_SIZE, join, unique
 from .values import (
     Pattern,
+    RubyClass,
     RubyRange,
     RubySymbol,
     Value,
@@ -144,6 +145,8 @@ def union(left: Value, right: Value) -> Value:
 
 def case_equal(pattern: Value, value: Value) -> bool:
     """`===` of a value that is no class."""
+    if pattern.__class__ is RubyClass:
+        raise Doubt("a class as a value in a case")
     if pattern.__class__ is Pattern:
         if value.__class__ is RubySymbol:
             value = value.name

@@ -7,13 +7,15 @@ import re
 from shared.regexps import Match, quoted
 
 from ..errors import Doubt, RubyError
-from .values import Pattern, RubySymbol, Value, check_text, class_name, inspect, missing_method, pattern, to_s
+from .values import Pattern, RubySymbol, Value, check_text, class_name, inspect, missing_method, pattern, symbol, to_s
 
+_WITHOUT_MATCH = frozenset((bool, int, float, list, dict))
 _BLANK = "\0\t\n\v\f\r "
 _INTEGER = re.compile(r"[ \t\n\v\f\r]*([+-]?)(\d+(?:_\d+)*)", re.ASCII)
 _STRICT_INTEGER = re.compile(r"[+-]?(?:0|[1-9][0-9]*)")
 _STRICT_FLOAT = re.compile(r"[+-]?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
 _FORMAT = re.compile(r"%(-?)(0?)([1-9][0-9]*)?(\.[0-9]+)?([sdf%])|%")
+_NAMED = re.compile(r"%\{(\w+)\}", re.ASCII)
 _REPLACEMENT = re.compile(r"\\(.?)", re.DOTALL)
 
 
@@ -29,7 +31,7 @@ def text_argument(value: Value) -> str:
     if value.__class__ is not str:
         if value is None or value.__class__ in (int, bool, list, dict):
             what = "nil" if value is None else str(value).lower() if value.__class__ is bool else class_name(value)
-            raise RubyError(f"no implicit conversion of {what} into String")
+            raise RubyError(f"no implicit conversion of {what} into String", "TypeError")
         raise Doubt(f"{class_name(value)} in place of a string")
     return check_text(value)
 
@@ -183,7 +185,13 @@ def tr(value: Value, old: Value, new: Value) -> str:
 
 
 def match_data(left: Value, right: Value) -> Match | None:
-    """Return the match that `=~` finds, whichever side the expression is on."""
+    """
+    Return the match that `=~` finds, whichever side the expression is on.
+
+    A value that is no string matches nothing: so it is in every Ruby that Puppet's servers have; Ruby 3.2 has no such method any more.
+    """
+    if left.__class__ in _WITHOUT_MATCH and right.__class__ is Pattern:
+        return None
     if left.__class__ is Pattern:
         left, right = right, left
     if right.__class__ is not Pattern:
@@ -330,8 +338,25 @@ def strict_float(value: Value) -> float:
     return float(value)
 
 
+def _format_named(template: str, values: dict[Value, Value]) -> str:
+    """`%` with a hash, and `%{name}` only."""
+    if "%" in _NAMED.sub("", template):
+        raise Doubt("a format")
+    parts: list[str] = []
+    at = 0
+    for match in _NAMED.finditer(template):
+        name = symbol(match[1])
+        if name not in values:
+            raise Doubt("a name that a format's hash does not have")
+        parts += [template[at : match.start()], check_text(to_s(values[name]))]
+        at = match.end()
+    return "".join([*parts, template[at:]])
+
+
 def format_text(template: Value, *arguments: Value) -> str:
     """`format(…)` and `%`, with `%s`, `%d`, `%f`, `%%` and widths."""
+    if len(arguments) == 1 and arguments[0].__class__ is dict and "%{" in string("%", template):
+        return _format_named(template, arguments[0])
     pending = list(arguments)
 
     def converted(match: re.Match[str]) -> str:

@@ -42,6 +42,21 @@ def symbol(name: str) -> RubySymbol:
     return RubySymbol(name)
 
 
+class RubyClass:
+    """One of Ruby's classes as a value; two with one name are the same object."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+@cache
+def ruby_class(name: str) -> RubyClass:
+    """Return the class of a name; names come from the text of templates and functions, or from `_CLASSES`."""
+    return RubyClass(name)
+
+
 UNDEF, DEFAULT_SYMBOL = symbol("undef"), symbol("default")
 
 
@@ -105,6 +120,7 @@ _CLASSES = {
     RubySymbol: "Symbol",
     RubyRange: "Range",
     Pattern: "Regexp",
+    RubyClass: "Class",
 }
 
 
@@ -123,6 +139,11 @@ def is_a(value: Value, name: str) -> bool:
     return actual == name or (name == "Numeric" and actual in ("Integer", "Float"))
 
 
+def class_of(value: Value) -> RubyClass:
+    """Return what `class` returns."""
+    return ruby_class(class_name(value))
+
+
 def lacks(name: str, value: Value) -> bool:
     """Return whether the class of a value does not have a method."""
     if value is None:
@@ -135,7 +156,11 @@ def lacks(name: str, value: Value) -> bool:
 def missing_method(name: str, value: Value) -> Exception:
     """Return the error for a method that a value does not have; a Doubt when it may have it."""
     kind = class_name(value)
-    return RubyError(f"undefined method `{name}' for {_shown(value)}:{kind}") if lacks(name, value) else Doubt(f"{kind}#{name}")
+    return (
+        RubyError(f"undefined method `{name}' for {_shown(value)}:{kind}", "NoMethodError")
+        if lacks(name, value)
+        else Doubt(f"{kind}#{name}")
+    )
 
 
 def _shown(value: Value) -> str:
@@ -162,7 +187,7 @@ def to_s(value: Value) -> str:
         return float_text(value)
     if value.__class__ is list or value.__class__ is dict:
         return inspect(value)
-    if value.__class__ is RubySymbol:
+    if value.__class__ is RubySymbol or value.__class__ is RubyClass:
         return value.name
     raise Doubt(f"the text of a {value.__class__.__name__}")
 
@@ -247,7 +272,7 @@ def equal(left: Value, right: Value) -> bool:
         if len(left) != len(right):
             return False
         return all(key in right and equal(item, right[key]) for key, item in left.items())
-    if kind is RubySymbol:
+    if kind is RubySymbol or kind is RubyClass:
         return left is right
     raise Doubt(f"equality of {class_name(left)}")
 

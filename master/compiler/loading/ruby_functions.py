@@ -1,0 +1,133 @@
+"""Functions that modules have in Ruby, as functions of the language whose code is Python where all of their Ruby can be translated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from types import TracebackType
+from typing import Any
+
+from shared.errors import EvaluationError, Unsupported
+
+from ..codegen.codecache import CodeCache
+from ..codegen.units import Unit
+from ..erb import ERB_VERSION, Doubt, Refusal, RubyStop
+from ..erb.runtime import FUNCTION_NAMES
+from ..erb.runtime.session import FunctionSession
+from ..functions import Function
+from ..functions.api import Context, Dispatch, LegacyFunction
+from ..functions.old_api import old_api_value
+from ..host import RubyRuntime
+from ..syntax.source import Source
+from ..values.core import Value
+
+FUNCTION = "__function__"
+"""The global of a function's code that is its file."""
+
+
+@dataclass(frozen=True, slots=True)
+class TranslatedFunction:
+    """
+    A function in Ruby.
+
+    Attributes:
+        methods: its Python functions by their names in Ruby; none when it is left to Ruby.
+        definition: see `erb.function_writing.function_code`.
+        reason: why it is left to Ruby; `line`: where.
+    """
+
+    methods: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    definition: Any = None
+    reason: str = ""
+    line: int = 0
+
+
+def translated_function(name: str, source: Source, cache: CodeCache) -> TranslatedFunction:
+    """Return the translation of a file that defines a function; code and refusals are cached as those of templates are."""
+    key = cache.key(source.text, f"ruby function|{name}|{ERB_VERSION}")
+    unit = cache.get(key)
+    if unit is None:
+        unit = _translated(name, source)
+        cache.put(key, unit)
+    if not unit.parts:
+        _, reason, line, _, _ = unit.warnings[0]
+        return TranslatedFunction(reason=reason, line=line or 0)
+    names: dict[str, Any] = {**FUNCTION_NAMES, "__builtins__": {"list": list}, FUNCTION: source.file}
+    exec(unit.code(0, "body", source), names)  # noqa: S102 -- code that this compiler made of a function
+    return TranslatedFunction(names["_methods"], names["_definition"])
+
+
+def _translated(name: str, source: Source) -> Unit:
+    # Imported here so that a process which finds its functions in the cache does not load the grammar of Ruby.
+    from ..erb.translation import translate_function
+
+    try:
+        return Unit([], parts={(0, "body"): translate_function(name, source)})
+    except Refusal as refusal:
+        return Unit([], warnings=(("warning", refusal.reason, source.line(refusal.at), None, False),))
+
+
+def native_function(name: str, source: Source, translated: TranslatedFunction, ruby: RubyRuntime | None) -> Function:
+    """
+    Return a function of the language that runs the translation.
+
+    A call that stops, because Ruby would raise an error or because we are not certain what Ruby does with its values, is made again by
+    Ruby from its beginning; functions that were called are not called again.
+    """
+    arity, details, changes_arguments = translated.definition
+
+    def run(method: str, index: int, context: Context, *args: Value) -> Value:
+        scope: Any = context
+        session = FunctionSession(scope if arity is not None else scope.global_scope())
+        try:
+            passed = [session.argument(arg, changes_arguments) for arg in args]
+            result: Value = session.result(translated.methods[method](session, *passed))
+            return result
+        except (RubyStop, RecursionError) as stop:
+            if ruby is not None:
+                value: Value = ruby.call(name, source, scope, index, args, session.answers)
+                return value
+            raise _failure(name, source, stop) from stop
+
+    if arity is not None:
+        return LegacyFunction(
+            name,
+            arity,
+            lambda context, *args: run("", 0, context, [old_api_value(arg) for arg in args]),
+            statement=details,
+            pure=True,
+        )
+    function = Function(name, pure=True, aliases={})
+
+    def run_dispatch(index: int, method: str, context: Context, *args: Value) -> Value:
+        value = run(method, index, context, *args)
+        function.dispatches[index].signature(context.types).check_return(f"function '{method}'", value)
+        return value
+
+    for index, (method, parameters, returns, is_mismatch) in enumerate(details):
+        function.dispatches.append(
+            Dispatch(parameters, partial(run_dispatch, index, method), returns, mismatch=is_mismatch, aliases=function.aliases)
+        )
+    return function
+
+
+def _failure(name: str, source: Source, stop: Exception) -> Exception:
+    """Return the error for a call that stopped where there is no Ruby."""
+    line = _line(stop.__traceback__)
+    if isinstance(stop, RubyStop) and not isinstance(stop, Doubt):
+        return EvaluationError(str(stop), hint=f"Raised in Ruby: {source.file}:{line}")
+    return Unsupported(
+        f"The function '{name}' is written in Ruby ({source.file}), and line {line} needs it for these arguments: {stop}",
+        hint="A master with Ruby calls it (the setting ruby says which is used, and when none is).",
+    )
+
+
+def _line(traceback: TracebackType | None) -> int:
+    """Return the line of a function at which an exception was raised; 0 when it was not in one."""
+    line = 0
+    while traceback is not None:
+        if FUNCTION in traceback.tb_frame.f_globals:
+            line = traceback.tb_lineno
+        traceback = traceback.tb_next
+    return line
