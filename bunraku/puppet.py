@@ -7,12 +7,14 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from typing import Any, TypeVar
 
 from shared import __version__
 from shared.errors import PuppetError
 from shared.suggestions import did_you_mean
 
 Command = Callable[[Sequence[str]], int]
+Code = TypeVar("Code", int, int | None)
 
 # name: (what it is for, where its main function is). Modules are imported when their command runs.
 COMMANDS: Mapping[str, tuple[str, str]] = {
@@ -88,7 +90,8 @@ def dispatch(arguments: Sequence[str]) -> int:
         print(__version__)
         return 0
     if name in ("help", "--help", "-h"):
-        return run([*arguments[1:2], "--help"]) if len(arguments) > 1 else show_help()
+        about = arguments[1:]
+        return run([*about, "--help"]) if about and not about[0].startswith("-") else show_help(about)
     if name.startswith("-") or name.endswith(".pp"):
         return complain(f"Could not parse application options: invalid option: {name}", "Puppet wants a subcommand first.")
     return run(arguments)
@@ -98,6 +101,9 @@ def run(arguments: Sequence[str]) -> int:
     """Run the subcommand that `arguments` begin with."""
     name, rest = arguments[0], list(arguments[1:])
     if name not in COMMANDS:
+        code = run_face(name, rest)
+        if code is not None:
+            return code
         program = shutil.which(f"puppet-{name}") if name.replace("-", "").replace("_", "").isalnum() else None
         if program:
             os.execv(program, [program, *rest])  # noqa: S606
@@ -110,20 +116,45 @@ def run(arguments: Sequence[str]) -> int:
         return 0
     module, _, function = COMMANDS[name][1].partition(":")
     command: Command = getattr(import_module(module), function)
+    return finished(lambda: command(rest), is_face=name in FACES)
+
+
+def finished(command: Callable[[], Code], *, is_face: bool) -> Code | int:
+    """Run a command; the exit code, after an error or an interruption is printed."""
     try:
-        return command(rest)
+        return command()
     except PuppetError as err:
         return complain(str(err), err.hint)
     except KeyboardInterrupt:
-        print("Cancelling Face" if name in FACES else "Cancelling", file=sys.stderr)
-        return 0 if name in FACES else 1
+        print("Cancelling Face" if is_face else "Cancelling", file=sys.stderr)
+        return 0 if is_face else 1
 
 
-def show_help() -> int:
-    """Print the subcommands, one a line; return 0."""
-    width = max(map(len, COMMANDS))
+def run_face(name: str, arguments: Sequence[str]) -> int | None:
+    """Run the face of that name, if a module has one; the exit code, None when there is none. Only here, so that no other command waits."""
+    if not (name.isidentifier() and name.isascii()):
+        return None
+
+    def called() -> int | None:
+        face: Command | None = module_faces().command_of(name, arguments)
+        return None if face is None else face(arguments)
+
+    return finished(called, is_face=True)
+
+
+def module_faces() -> Any:
+    """Return what looks for faces of modules, which needs settings and environments."""
+    return import_module("bunraku.modulefaces.lookup")
+
+
+def show_help(settings: Sequence[str] = ()) -> int:
+    """Print the subcommands, one a line; return 0. `settings`: options that say where the modules are, such as --environment."""
+    faces: Mapping[str, str] = module_faces().help_lines({*COMMANDS, "help", "version"}, settings)
+    width = max(map(len, [*COMMANDS, *faces]))
     lines = [f"  {name:<{width}}  {doc}" for name, (doc, _) in sorted(COMMANDS.items())]
     print("Usage: puppet <subcommand> [options] [arguments]\n\nAvailable subcommands:\n" + "\n".join(lines))
+    if faces:
+        print("\nSubcommands of modules:\n" + "\n".join(f"  {name:<{width}}  {doc}".rstrip() for name, doc in faces.items()))
     print("\nSee 'puppet <subcommand> --help' for its options. Every setting of puppet.conf is an option too.")
     return 0
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -22,6 +23,27 @@ class _FromSource(SourceFileLoader):
         path = self.get_filename(fullname)
         code: CodeType = self.source_to_code(self.get_data(path), path)
         return code
+
+
+class PluginFinder(MetaPathFinder):
+    """Lets files of modules import each other, by names that begin with one of `prefixes`."""
+
+    def __init__(self, files: Mapping[str, Path], prefixes: tuple[str, ...]) -> None:
+        self.files = files
+        self.prefixes = prefixes
+
+    def install(self) -> None:
+        """Forget what an earlier run loaded, and resolve imports from now on. The interpreter's own tables are the only place for both."""
+        for name in [module for module in sys.modules if module.startswith(self.prefixes)]:
+            del sys.modules[name]
+        sys.meta_path[:] = [
+            finder for finder in sys.meta_path if not (isinstance(finder, PluginFinder) and finder.prefixes == self.prefixes)
+        ]
+        sys.meta_path.append(self)
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        file = self.files.get(fullname)
+        return None if file is None else spec(file, fullname)
 
 
 def spec(path: Path, name: str) -> ModuleSpec | None:

@@ -24,13 +24,13 @@ MAX_LINES = 500
 
 LAYERS = {
     "shared": (
-        "client clock errors regexp_syntax suggestions webtrust",
+        "client clock docstrings errors regexp_syntax suggestions webtrust",
         "failpoints names pluginfiles regexps",
         "data filesystem",
         "settings wire",
         "indirector process ruby",
         "models testing",
-        "file_serving ral",
+        "faces file_serving ral",
         "types",
     ),
     "master": (
@@ -85,7 +85,7 @@ LAYERS = {
         "cli",
         "__main__",
     ),
-    "bunraku": ("console faces peer progress puppet storeaccess", "__main__ catalogs previews storeservers", "commands"),
+    "bunraku": ("console faces peer progress puppet storeaccess", "__main__ catalogs modulefaces previews storeservers", "commands"),
 }
 """
 The folders and files of each package, the lowest layer first. A layer imports only those below it, also inside functions and for type

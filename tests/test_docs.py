@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import io
 import re
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
 
+from bunraku.puppet import main
 from master.observability.metrics import Metrics
 from master.process import describe_logs
 from master.service.crl_refresh import CrlRefresh
@@ -27,7 +31,7 @@ def blocks(text: str) -> dict[str, str]:
 def test_every_place_of_the_table_has_an_example() -> None:
     places = re.findall(r"^\| `(lib/[^`]*)`", EXTENDING, re.M)
     files = [name.removeprefix("modules/lights/") for name in blocks(EXTENDING) if name.endswith(".py")]
-    assert len(places) == len(files) == 5
+    assert len(places) == len(files) == 6
     for place, file in zip(places, files, strict=True):
         assert re.fullmatch(re.sub(r"<\w+>", r"\\w+", place.replace(".", r"\.")), file)
 
@@ -50,6 +54,23 @@ async def test_the_module_of_extending_does_what_the_page_says(tmp_path: Path, m
         assert line in said
     assert {path.name: path.read_text() for path in (tmp_path / "panel").iterdir()} == {"ground_door": "80\n", "ground_stairs": "42\n"}
     assert (first.code, second.code) == (2, 0)
+    await asyncio.to_thread(assert_console_says, blocks(EXTENDING)["console"], pair)
+
+
+def assert_console_says(transcript: str, pair: Pair) -> None:
+    """Call the commands of a transcript, beside the pair's agent; each must print what the transcript has."""
+    agent, capture = pair.root / "agent", io.TextIOWrapper(io.BytesIO(), "utf-8")
+    folders = [f"--{name}={agent / place}" for name, place in (("confdir", ""), ("vardir", "var"), ("logdir", "log"), ("rundir", "run"))]
+    expected = []
+    with redirect_stdout(capture):
+        for line in transcript.splitlines():
+            expected.append(line)
+            if line.startswith("$ puppet "):
+                print(line)
+                words = line.removeprefix("$ puppet ").split()
+                assert main([words[0], *folders, "--panel", str(pair.root / "panel"), *words[1:]]) == 0
+    capture.flush()
+    assert capture.buffer.getvalue().decode().splitlines() == expected  # type: ignore[attr-defined]
 
 
 PLACES = re.compile(r"`((?:shared|certs|master|agent|bunraku|tests|docs|packaging|examples)/[\w./-]*)`")

@@ -160,7 +160,7 @@ class Wiring:
     def _factories(self, indirection: Indirection[Any]) -> dict[str, Callable[[], Terminus[Any]]]:
         settings, name = self.settings, indirection.name
         factories: dict[str, Callable[[], Terminus[Any]]] = {
-            "rest": lambda: self._rest(indirection),
+            "rest": lambda: self.rest(indirection),
             "memory": MemoryTerminus,
             "json": lambda: Json(indirection, settings.client_datadir / name, mode=CATALOG_MODE if indirection is CATALOG else 0o640),
             "yaml": lambda: Yaml(indirection, settings.clientyamldir / name),
@@ -181,7 +181,8 @@ class Wiring:
             factories["file"] = lambda: FilePerKey(indirection, folders[indirection], suffix=".pem", mode=0o644, folder_mode=0o755)
         return factories
 
-    def _rest(self, indirection: Indirection[Any]) -> Terminus[Any]:
+    def rest(self, indirection: Indirection[Any]) -> Terminus[Any]:
+        """Return the terminus that asks the server of an indirection."""
         if indirection is REPORT:
             return _Reports(self.report_server, self.settings.report_serialization_format)
         if indirection in (CERTIFICATE, CERTIFICATE_REQUEST, CERTIFICATE_REVOCATION_LIST):

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -88,6 +86,11 @@ def plugin_providers(
     return {**builtin, **{name: maker(name, paths) for name, paths in files.items() if name in types}}
 
 
+def make_importable(folders: Sequence[Path]) -> None:
+    """Let the code of modules import the types and providers below `folders`; what was loaded before is forgotten."""
+    _PluginFiles.of(folders).install_finder()
+
+
 def _load_type(name: str, path: Path) -> type[Type]:
     cls = pluginfiles.only(_load(path, f"{_TYPE}{name}", f"the type {name}"), Type, lambda cls: "declaration" in vars(cls))
     if cls.declaration.name != name:
@@ -118,15 +121,12 @@ def _unusable(serves: type[Type], name: str, err: ConfigError) -> Provider[Any]:
     return stand_in
 
 
-class _PluginFiles(MetaPathFinder):
-    """The files of types and providers by name; as a finder of imports it lets them name each other."""
+class _PluginFiles:
+    """The files of types and providers by name."""
 
     def __init__(self, types: Mapping[str, Path], providers: Mapping[str, Mapping[str, Path]]) -> None:
         self.types = types
         self.providers = providers
-        self.modules = {f"{_TYPE}{name}": path for name, path in types.items()} | {
-            f"{_PROVIDER}{type_name}_{name}": path for type_name, paths in providers.items() for name, path in paths.items()
-        }
 
     @classmethod
     def of(cls, folders: Sequence[Path]) -> _PluginFiles:
@@ -140,15 +140,11 @@ class _PluginFiles(MetaPathFinder):
         return cls(types, providers)
 
     def install_finder(self) -> None:
-        """Forget what an earlier run loaded, and resolve imports from now on. The interpreter's own tables are the only place for both."""
-        for name in [module for module in sys.modules if module.startswith((_TYPE, _PROVIDER))]:
-            del sys.modules[name]
-        sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _PluginFiles)]
-        sys.meta_path.append(self)
-
-    def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        file = self.modules.get(fullname)
-        return None if file is None else pluginfiles.spec(file, fullname)
+        """Let them import each other; what an earlier run loaded is forgotten."""
+        files = {f"{_TYPE}{name}": path for name, path in self.types.items()} | {
+            f"{_PROVIDER}{type_name}_{name}": path for type_name, paths in self.providers.items() for name, path in paths.items()
+        }
+        pluginfiles.PluginFinder(files, (_TYPE, _PROVIDER)).install()
 
 
 def _python_files(folder: Path, pattern: str) -> Iterator[Path]:

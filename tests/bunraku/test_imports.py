@@ -31,7 +31,7 @@ def modules_of(*words: str) -> set[str]:
     ("command", "most", "heavy"),
     [
         ("--version", 100, set()),
-        ("--help", 100, set()),
+        ("--help", 250, {"asyncio", "orjson", "yaml"}),  # it looks for faces of modules, in the environment
         ("config print certname", 250, {"asyncio", "orjson", "yaml"}),
         ("agent --help", 240, {"asyncio"}),
         ("cert --help", 420, {"asyncio", "cryptography", "orjson", "pydantic", "yaml"}),

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from bunraku.puppet import main
 from tests.support.pair import Pair
 
 ROOT = Path(__file__).parent.parent.parent
@@ -77,6 +78,24 @@ async def test_the_first_run_creates_the_zone_and_the_second_has_nothing_to_do(p
         status = third.report.resource_statuses["Dnszone[example.com]"]
         assert [event.message for event in status.events] == ["email changed 'somebody@else' to 'hostmaster@example.com' (corrective)"]
         assert hoster.changes[3:] == ["PUT /zones/example.com"]
+
+
+async def test_an_agent_has_the_subcommand_of_the_module(pair: Pair, hoster: Hoster, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    async with pair.mastered():
+        await pair.run()
+    agent = pair.root / "agent"
+    words = ["--confdir", str(agent), "--vardir", str(agent / "var"), "--credentials", str(pair.root / "dns.json")]
+    hoster.zones["example.org"] = {"email": "somebody@else"}
+
+    async def printed(*more: str) -> tuple[int, list[str]]:
+        code = await asyncio.to_thread(main, ["dns", *words, *more])
+        return code, capfdbinary.readouterr().out.decode().splitlines()
+
+    assert await printed() == (0, ["example.com  hostmaster@example.com", "example.org  somebody@else"])
+    assert await printed("zones", "--email", "somebody@else", "--json") == (0, ["{", '  "example.org": "somebody@else"', "}"])
+    lines = ["mail.example.com MX 10 mx.example.net.", "www.example.com A 192.0.2.1 192.0.2.2"]
+    assert await printed("records", "example.com") == (0, lines)
+    assert await printed("records", "example.net") == (1, [])
 
 
 async def test_a_broken_type_fails_its_resources_alone_and_names_file_and_line(pair: Pair, caplog: pytest.LogCaptureFixture) -> None:

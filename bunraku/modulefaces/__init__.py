@@ -1,0 +1,1 @@
+"""Faces that modules bring: found, described without being run, loaded, called."""

@@ -1,0 +1,169 @@
+"""`puppet FACE ACTION`, for a face of a module: its command line, its hooks, its result."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import make_dataclass
+from pathlib import Path
+from typing import Any
+
+from shared import pluginfiles
+from shared.errors import ConfigError, PuppetError
+from shared.faces import Face, FaceAction, FaceCall
+from shared.faces.parameters import FaceParameter
+from shared.process import log as logs
+from shared.process.cli import CommandOptions, flag, maybe_flag, maybe_text, parse_options, text, texts
+from shared.settings import AgentSettings, MasterSettings, load
+
+from ..faces import unknown_action
+from .rendering import FORMS, rendered, write_output
+from .usage import action_usage, face_usage
+
+log = logging.getLogger("puppet.face")
+
+Given = dict[str, Any]
+
+
+class FaceCommand:
+    """The command of one face; `path` is its file, `folders` are those of all modules' plugins."""
+
+    def __init__(self, face: type[Face], path: Path | None = None, folders: Sequence[Path] = ()) -> None:
+        self.face = face
+        self.path = path
+        self.folders = folders
+        self.name = face.declaration.name
+
+    def run(self, argv: Sequence[str]) -> int:
+        """Run `puppet FACE …`; the exit code. ConfigError: the command line is wrong. PuppetError: the action failed."""
+        options, flags = parse_options(self._options_class(), self.name, argv, AgentSettings, MasterSettings)
+        given: Given = {each: value for each in self._parameters() if (value := getattr(options, each)) not in (None, ())}
+        action, words = self._action(options.arguments)
+        if options.help:
+            named = len(words) < len(options.arguments)  # and not the default one
+            print(action_usage(self.face, action) if action is not None and named else face_usage(self.face))
+            return 0
+        if action is None:
+            if options.arguments:
+                raise unknown_action(self.name, options.arguments[0], self.face.declaration.actions)
+            raise ConfigError(f"'{self.name}' has no default action.  See `puppet help {self.name}`.")
+        form = _form(options, action)
+        call = FaceCall(action.name, self._values(action, words, given), form)
+        settings = load(AgentSettings, section=self.face.declaration.section, flags=flags)
+        logs.set_up(level=logs.level_of(settings), colour=settings.color)
+        own = {each.name: _converted(each, given[each.name]) for each in self.face.declaration.options.values() if each.name in given}
+        return asyncio.run(self._called(action, call, settings, own, flags))
+
+    def _action(self, arguments: Sequence[str]) -> tuple[FaceAction[..., Any] | None, Sequence[str]]:
+        """Return the action that the first argument names, or the default one, and its arguments."""
+        actions, default = self.face.declaration.actions, self.face.declaration.default_action
+        named = arguments[0].replace("-", "_") if arguments else ""
+        if named in actions:
+            return actions[named], arguments[1:]
+        return (actions[default], arguments) if default else (None, arguments)
+
+    def _parameters(self) -> dict[str, FaceParameter]:
+        """Return the options of the face and of all its actions, by name."""
+        declaration = self.face.declaration
+        own = {each.name: each for action in declaration.actions.values() for each in action.parameters() if each.is_option}
+        return {**own, **declaration.options}
+
+    def _options_class(self) -> type[CommandOptions]:
+        """Return the command line of all actions: which of them has an option is known when the action is."""
+        fields: list[Any] = [("render_as", str | None, maybe_text()), ("modulepath", str, text())]
+        fields += [("json", bool, flag()), ("yaml", bool, flag())]
+        for each in self._parameters().values():
+            declared = maybe_flag() if each.is_flag else texts() if each.repeated else maybe_text()
+            fields.append((each.name, Any, declared))
+        return make_dataclass("FaceOptionsOfModule", fields, bases=(CommandOptions,), frozen=True)
+
+    def _values(self, action: FaceAction[..., Any], words: Sequence[str], given: Given) -> dict[str, Any]:
+        """Return the values of an action's parameters; ConfigError when the command line does not fit it."""
+        parameters = action.parameters()
+        arguments = [each for each in parameters if not each.is_option]
+        least, most = sum(each.is_required for each in arguments), None if any(each.repeated for each in arguments) else len(arguments)
+        if len(words) < least or (most is not None and len(words) > most):
+            raise ConfigError(
+                f"puppet {self.name} {action.name} takes {_count(least, most)}, but you gave {len(words)}", hint=self._try(action)
+            )
+        values: dict[str, Any] = {}
+        for index, each in enumerate(arguments):
+            own = words[index:] if each.repeated else words[index : index + 1]
+            values[each.name] = each.converted(own) if own else each.default
+        options = {each.name: each for each in parameters if each.is_option}
+        for name in given:
+            if name not in options and name not in self.face.declaration.options:
+                word = self._parameters()[name].word
+                raise ConfigError(f"--{word} is no option of puppet {self.name} {action.name}", hint=self._try(action))
+        for name, each in options.items():
+            if name not in given and each.is_required:
+                raise ConfigError(f"puppet {self.name} {action.name} needs --{each.word}", hint=self._try(action))
+            values[name] = _converted(each, given[name]) if name in given else each.default
+        return values
+
+    def _try(self, action: FaceAction[..., Any]) -> str:
+        return f"Try 'puppet help {self.name} {action.name}' for usage"
+
+    async def _called(
+        self, action: FaceAction[..., Any], call: FaceCall, settings: AgentSettings, own: Mapping[str, Any], flags: dict[str, Any]
+    ) -> int:
+        """Run hooks and action, print the result; the exit code."""
+        from .services import Services  # all that a master keeps and a server answers, which many faces do not ask
+
+        async with AsyncExitStack() as stack:
+            face = self.face.made(settings, Services(settings, flags, self.folders, stack), own)
+            try:
+                for before in (type(face).before, *action.hooks_before):
+                    await _finished(before(face, call))
+                result = await _finished(_apply(action.function, face, call.parameters, action.parameters()))
+                for after in (*action.hooks_after, type(face).after):
+                    await _finished(after(face, call, result))
+                renderer = action.renderers.get(call.render_as)
+                output = rendered(result, call.render_as) if renderer is None else renderer(face, result)
+            except PuppetError as err:
+                err.hint = err.hint or self._try(action)
+                raise
+            except (asyncio.CancelledError, BrokenPipeError):
+                raise
+            except Exception as err:
+                log.debug("The face %s failed", self.name, exc_info=True)
+                where = pluginfiles.place(err, self.path) if self.path is not None else None
+                problem = f"The action {action.name} of the face {self.name} failed: {type(err).__name__}: {err}"
+                raise PuppetError(problem, where=where, hint="--debug prints more.") from err
+        write_output(output)
+        return face.exit_code
+
+
+def _form(options: Any, action: FaceAction[..., Any]) -> str:
+    form = options.render_as or ("json" if options.json else "yaml" if options.yaml else action.render_as)
+    known = dict.fromkeys([*FORMS, *action.renderers])
+    if form not in known:
+        raise ConfigError(f"I don't know how to render '{form}'", hint=f"There are {', '.join(known)}.")
+    return str(form)
+
+
+def _converted(parameter: FaceParameter, value: Any) -> Any:
+    if parameter.is_flag:
+        return value
+    return parameter.converted(value if parameter.repeated else (value,))
+
+
+def _count(least: int, most: int | None) -> str:
+    number = f"at least {least}" if most is None else str(least) if least == most else f"{least} to {most}"
+    return f"{number} argument{'' if (least if most is None else most) == 1 else 's'}"
+
+
+def _apply(function: Callable[..., Any], face: Face, values: Mapping[str, Any], parameters: Sequence[FaceParameter]) -> Any:
+    """Call the method with the values of its parameters."""
+    words: list[Any] = []
+    for each in parameters:
+        if not each.is_option:
+            words += values[each.name] if each.repeated else [values[each.name]]
+    return function(face, *words, **{each.name: values[each.name] for each in parameters if each.is_option})
+
+
+async def _finished(value: Any) -> Any:
+    return await value if inspect.isawaitable(value) else value

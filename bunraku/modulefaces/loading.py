@@ -1,0 +1,64 @@
+"""A face's class, out of the file of a module."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from shared import pluginfiles
+from shared.errors import ConfigError, Location
+from shared.faces import Face
+from shared.indirector.plugins import find_models
+from shared.ral.plugins import make_importable
+from shared.settings import IGNORED_SETTINGS, AgentSettings, MasterSettings
+
+from .files import FaceFile
+
+OWN_WORDS = frozenset({"help", "version", "render-as", "json", "yaml", "modulepath"})
+"""Options that every face has."""
+
+
+def load_face(file: FaceFile, folders: Sequence[Path] = ()) -> type[Face]:
+    """
+    Return the class in a file, which is run as a module of its own. Blocks.
+
+    Args:
+        folders: those of all modules' plugins, whose models, types and providers it may import.
+    Raises:
+        ConfigError: others may write to it, it cannot be loaded, it is not the face that its name says, or an option of it is taken.
+    """
+    file.check()
+    find_models(folders)
+    make_importable(folders)
+    name = f"puppet_face_{file.name}"
+    module = pluginfiles.load(file.path, name, f"the face {file.name}", beside=file.folder)
+    cls = pluginfiles.only(module, Face, lambda cls: "declaration" in vars(cls))
+    if cls.declaration.name != file.name:
+        raise ConfigError(f"{file.path} defines the face {cls.declaration.name}, not {file.name}")
+    try:
+        _check_options(cls)
+    except ConfigError as err:
+        raise ConfigError(f"Could not load the face {file.name}: {err.message}", where=Location(str(file.path)), hint=err.hint) from err
+    return cls
+
+
+def _check_options(cls: type[Face]) -> None:
+    """Raise ConfigError when an option has the name of a setting, of one that all faces have, or two kinds in two actions."""
+    settings = {*AgentSettings.model_fields, *MasterSettings.model_fields, *IGNORED_SETTINGS, "serverport"}
+    kinds: dict[str, bool] = {}
+    declaration = cls.declaration
+    for owner, parameters in (
+        ("", declaration.options.values()),
+        *((name, each.parameters()) for name, each in declaration.actions.items()),
+    ):
+        for parameter in parameters:
+            if not parameter.is_option:
+                continue
+            if parameter.word in OWN_WORDS:
+                raise ConfigError(f"--{parameter.word} is an option of every face")
+            if parameter.word.replace("-", "_") in settings:
+                raise ConfigError(f"--{parameter.word} is a setting", hint=f"Read self.settings.{parameter.word.replace('-', '_')}.")
+            if owner and parameter.name in declaration.options:
+                raise ConfigError(f"--{parameter.word} is an option of all actions, and of {owner}")
+            if kinds.setdefault(parameter.word, parameter.is_flag) is not parameter.is_flag:
+                raise ConfigError(f"--{parameter.word} takes a value in one action, and none in another")

@@ -1,0 +1,151 @@
+"""Arguments and options of an action, read off its signature."""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Union, get_args, get_origin
+
+from ..docstrings import Docstring
+from ..errors import ConfigError
+
+REQUIRED: Any = inspect.Parameter.empty
+_KINDS: dict[Any, str] = {str: "text", int: "a whole number", float: "a number", bool: "true or false", Path: "a path"}
+
+
+@dataclass(frozen=True, slots=True)
+class FaceParameter:
+    """
+    An argument (a word by its place) or an option (`--name`) of an action.
+
+    Attributes:
+        name: As in Python; a last `_` does not count on the command line.
+        kind: The type of one value: str, int, float, bool or Path.
+        choices: The values that it may have; empty: any.
+        repeated: It takes any number of values, and is a tuple of them.
+    """
+
+    name: str
+    is_option: bool
+    kind: type
+    choices: tuple[str, ...] = ()
+    repeated: bool = False
+    default: Any = REQUIRED
+    doc: str = ""
+
+    @property
+    def word(self) -> str:
+        """The name on the command line, of an option without its `--`."""
+        return self.name.rstrip("_").replace("_", "-")
+
+    @property
+    def is_flag(self) -> bool:
+        """Whether it is an option without a value."""
+        return self.is_option and self.kind is bool
+
+    @property
+    def is_required(self) -> bool:
+        return self.default is REQUIRED and not self.repeated
+
+    @property
+    def spelling(self) -> str:
+        """How a usage line shows it, without brackets."""
+        if self.is_flag:
+            return f"--no-{self.word}" if self.default is True else f"--{self.word}"
+        value = "|".join(self.choices) or self.word.upper()
+        return f"--{self.word} {value}" if self.is_option else value
+
+    @property
+    def usage(self) -> str:
+        """How a usage line shows it."""
+        shown = f"{self.spelling}..." if self.repeated and not self.is_option else self.spelling
+        return shown if self.is_required else f"[{shown}]"
+
+    def converted(self, words: Sequence[str]) -> Any:
+        """Return the value of the words of a command line: one, or as many as there are when it is repeated; ConfigError."""
+        return tuple(self._value(word) for word in words) if self.repeated else self._value(words[0])
+
+    def _value(self, word: str) -> Any:
+        if self.choices and word not in self.choices:
+            raise ConfigError(f"{self._shown} cannot be '{word}'", hint=f"It is one of {', '.join(self.choices)}.")
+        if self.kind is bool:
+            if word not in ("true", "false"):
+                raise ConfigError(f"{self._shown} must be true or false, not '{word}'")
+            return word == "true"
+        try:
+            return self.kind(word)
+        except ValueError:
+            raise ConfigError(f"{self._shown} must be {_KINDS[self.kind]}, not '{word}'") from None
+
+    @property
+    def _shown(self) -> str:
+        return f"--{self.word}" if self.is_option else self.word.upper()
+
+
+def parameter_of(name: str, annotation: Any, default: Any, doc: str, *, is_option: bool, repeated: bool = False) -> FaceParameter:
+    """
+    Return the parameter that a name with its type declares.
+
+    Raises:
+        ConfigError: the type is none that a command line can have.
+    """
+    if repeated:  # *args: the annotation is that of one
+        kind, choices = _kind_of(name, annotation)
+        return FaceParameter(name, is_option, kind, choices, repeated=True, default=(), doc=doc)
+    arguments = [each for each in get_args(annotation) if each is not type(None)]
+    if get_origin(annotation) in (Union, types.UnionType) and len(arguments) == 1:
+        return parameter_of(name, arguments[0], None if default is REQUIRED else default, doc, is_option=is_option)
+    if get_origin(annotation) is tuple and len(arguments) == 2 and arguments[1] is Ellipsis:
+        kind, choices = _kind_of(name, arguments[0])
+        if kind is bool:
+            raise ConfigError(f"The option {name} is true or false, and cannot be given several times")
+        return FaceParameter(name, is_option, kind, choices, repeated=True, default=() if default is REQUIRED else default, doc=doc)
+    kind, choices = _kind_of(name, annotation)
+    if is_option and kind is bool and default is REQUIRED:
+        default = False
+    return FaceParameter(name, is_option, kind, choices, default=default, doc=doc)
+
+
+def _kind_of(name: str, annotation: Any) -> tuple[type, tuple[str, ...]]:
+    if get_origin(annotation) is Literal and all(isinstance(choice, str) for choice in get_args(annotation)):
+        return str, get_args(annotation)
+    if annotation is REQUIRED:
+        return str, ()
+    if annotation not in _KINDS:
+        text = annotation.__name__ if isinstance(annotation, type) else str(annotation)
+        raise ConfigError(
+            f"The parameter {name} cannot be a {text}",
+            hint="There are str, int, float, bool, Path and Literal of texts, each also as X | None, or as tuple[X, ...].",
+        )
+    return annotation, ()
+
+
+def parameters_of(function: Callable[..., Any], doc: Docstring) -> tuple[FaceParameter, ...]:
+    """
+    Return the parameters of a method but for its first: by place they are arguments, by keyword only they are options.
+
+    Raises:
+        ConfigError: one has a type that a command line cannot have, or takes keywords of any name.
+    """
+    try:
+        signature = inspect.signature(function, eval_str=True)
+    except (NameError, SyntaxError, TypeError, AttributeError) as err:
+        raise ConfigError(f"The signature of {function.__name__} has a type that cannot be found: {err}") from err
+    parameters = []
+    for each in list(signature.parameters.values())[1:]:
+        if each.kind is each.VAR_KEYWORD:
+            raise ConfigError(f"{function.__name__} takes **{each.name}: a command line has no options of any name")
+        parameters.append(
+            parameter_of(
+                each.name,
+                each.annotation,
+                each.default,
+                doc.parameters.get(each.name, ""),
+                is_option=each.kind is each.KEYWORD_ONLY,
+                repeated=each.kind is each.VAR_POSITIONAL,
+            )
+        )
+    return tuple(parameters)
