@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import re
+import shlex
 from contextlib import redirect_stdout
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from master.process import describe_logs
 from master.service.crl_refresh import CrlRefresh
 from master.wiring import running
 from shared.process.logqueue import LogQueues
-from tests.support.pair import Pair
+from tests.support.pair import NAME, Pair
 
 ROOT = Path(__file__).parent.parent
 EXTENDING = (ROOT / "docs" / "extending.md").read_text()
@@ -25,15 +26,20 @@ ENVIRONMENT = "code/environments/production"
 
 def blocks(text: str) -> dict[str, str]:
     """The fenced blocks by what stands behind the fence's language, else by the language."""
-    return {(name or language): body for language, name, body in re.findall(r"^```(\w+) ?(\S*)\n(.*?)^```$", text, re.M | re.S)}
+    found: dict[str, str] = {}
+    for language, name, body in re.findall(r"^```(\w+) ?(\S*)\n(.*?)^```$", text, re.M | re.S):
+        found[name or language] = found.get(name or language, "") + body
+    return found
 
 
 def test_every_place_of_the_table_has_an_example() -> None:
     places = re.findall(r"^\| `(lib/[^`]*)`", EXTENDING, re.M)
     files = [name.removeprefix("modules/lights/") for name in blocks(EXTENDING) if name.endswith(".py")]
-    assert len(places) == len(files) == 6
-    for place, file in zip(places, files, strict=True):
-        assert re.fullmatch(re.sub(r"<\w+>", r"\\w+", place.replace(".", r"\.")), file)
+    patterns = {place: re.sub(r"<\w+>", r"\\w+", place.replace(".", r"\.")) for place in places}
+    of_places = {place: [file for file in files if re.fullmatch(pattern, file)] for place, pattern in patterns.items()}
+    assert len(places) == 7
+    assert [place for place, examples in of_places.items() if not examples] == []
+    assert sorted(file for examples in of_places.values() for file in examples) == sorted(files)
 
 
 @pytest.mark.slow
@@ -44,31 +50,34 @@ async def test_the_module_of_extending_does_what_the_page_says(tmp_path: Path, m
     for name, body in blocks(EXTENDING).items():
         if "/" in name:
             pair.write(f"{ENVIRONMENT}/{name}", body)
+    pair.write("auth.conf", blocks(EXTENDING)["auth.conf"])
     async with pair.mastered(node_terminus="hallway"):
         first, second = await pair.run(), await pair.run()
+        await asyncio.to_thread(assert_console_says, blocks(EXTENDING)["console"], pair)
     assert first.report is not None
     assert second.report is not None
     assert [line.message for line in first.report.logs if line.level in ("err", "warning")] == []
     said = [f"{line.level.capitalize()}: {line.source}: {line.message}" for line in first.report.logs]
     for line in blocks(EXTENDING)["text"].splitlines():
         assert line in said
-    assert {path.name: path.read_text() for path in (tmp_path / "panel").iterdir()} == {"ground_door": "80\n", "ground_stairs": "42\n"}
+    assert {path.name: path.read_text() for path in (tmp_path / "panel").iterdir()} == {"ground_door": "20\n", "ground_stairs": "42\n"}
     assert (first.code, second.code) == (2, 0)
-    await asyncio.to_thread(assert_console_says, blocks(EXTENDING)["console"], pair)
 
 
 def assert_console_says(transcript: str, pair: Pair) -> None:
     """Call the commands of a transcript, beside the pair's agent; each must print what the transcript has."""
     agent, capture = pair.root / "agent", io.TextIOWrapper(io.BytesIO(), "utf-8")
     folders = [f"--{name}={agent / place}" for name, place in (("confdir", ""), ("vardir", "var"), ("logdir", "log"), ("rundir", "run"))]
+    server = ["--server=localhost", f"--masterport={pair.port}", f"--certname={NAME}"]
+    own = {"lamps": ["--panel", str(pair.root / "panel")], "fuse": server}
     expected = []
     with redirect_stdout(capture):
         for line in transcript.splitlines():
             expected.append(line)
             if line.startswith("$ puppet "):
                 print(line)
-                words = line.removeprefix("$ puppet ").split()
-                assert main([words[0], *folders, "--panel", str(pair.root / "panel"), *words[1:]]) == 0
+                words = shlex.split(line.removeprefix("$ puppet "))
+                assert main([words[0], *folders, *own[words[0]], *words[1:]]) == 0
     capture.flush()
     assert capture.buffer.getvalue().decode().splitlines() == expected  # type: ignore[attr-defined]
 

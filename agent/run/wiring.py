@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 from shared.errors import ConfigError, NotFound, PeerAnswered
 from shared.indirector.core import Binding, Indirection, Indirector, Request, Terminus
 from shared.indirector.paths import Outgoing
-from shared.indirector.plugins import PluginContext, find_plugins, terminus_of
+from shared.indirector.plugins import PluginContext, find_models, find_plugins, terminus_of
 from shared.indirector.rest import Rest
 from shared.indirector.routes import Route
 from shared.indirector.termini import FilePerKey, Json, MemoryTerminus, WriteOnlyYaml, Yaml
@@ -155,6 +155,7 @@ class Wiring:
                 f"Could not find terminus {name} for indirection {indirection.name}",
                 hint=did_you_mean(name, factories, otherwise=f"There are {', '.join(sorted(factories))}."),
             )
+        find_models([self.settings.plugindest])
         return terminus_of(plugin, PluginContext(self.settings.model_dump(), self.server, indirection))
 
     def _factories(self, indirection: Indirection[Any]) -> dict[str, Callable[[], Terminus[Any]]]:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
-from shared.errors import ConfigError
+from shared.errors import ConfigError, text_with_hint
 from shared.indirector import Binding, Indirection, Terminus
-from shared.indirector.plugins import PluginContext, find_plugins, indirection_of, terminus_of
+from shared.indirector.plugins import Plugin, PluginContext, find_models, find_plugins, indirection_in, indirection_of, terminus_of
 from shared.indirector.routes import read_routes
 from shared.settings import MasterSettings
 
 from ..environments.directories import Environments
+
+log = logging.getLogger("puppet.indirector")
+
+ENDPOINTS = frozenset(
+    {"compile", "environment_class", "environment_classe", "environment_module", "environment_transport", "environment", "plan", "task"}
+)
+"""Names that no indirection may have: its URL, or that of a search, would be an endpoint of the master's."""
 
 Factories = Mapping[str, Callable[[], Terminus[Any]]]
 
@@ -32,6 +41,7 @@ class TerminusRegistry:
         modules = environments.modulepath(settings.environment) if environments.has(settings.environment) else []
         libs = [lib for base in modules if base.is_dir() for lib in sorted(base.glob("*/lib"))]
         self.plugins = find_plugins([*libs, settings.libdir])
+        self.models = find_models([*libs, settings.libdir])
 
     def terminus(self, indirection: Indirection[Any], factories: Factories, name: str) -> Terminus[Any]:
         """Return the terminus that answers."""
@@ -52,14 +62,55 @@ class TerminusRegistry:
         return terminus_of(plugin, PluginContext(self.settings.model_dump(), indirection=indirection))
 
     def own_indirections(self, bound_names: set[str]) -> list[Binding[Any]]:
-        """Return bindings of the indirections that modules declare; a route names the terminus when there are several."""
+        """
+        Return bindings of the indirections that modules declare.
+
+        A route names the terminus; otherwise it is the first that is not `rest`, which is for agents. One that cannot be served is one
+        error in the log.
+
+        Args:
+            bound_names: indirections that are built in, which nothing replaces.
+        """
         bindings: dict[str, Binding[Any]] = {}
-        for (name, terminus), plugin in self.plugins.items():
-            route = self.routes.get(name)
-            if name in bound_names or (route is not None and route.terminus not in (None, terminus)):
+        for name in dict.fromkeys([*self.models, *(of for of, _ in self.plugins)]):
+            if name in bound_names and name not in self.models:
+                continue  # a terminus of a built-in one
+            try:
+                binding = self._own_binding(name, built_in=name in bound_names or name in ENDPOINTS)
+            except ConfigError as err:
+                log.error("The indirection %s of a module is not served: %s", name, text_with_hint(err))
                 continue
-            declared = indirection_of(plugin)
-            if declared is not None:
-                context = PluginContext(self.settings.model_dump(), indirection=declared)
-                bindings.setdefault(name, Binding(declared, terminus_of(plugin, context)))
+            if binding is not None:
+                bindings[name] = binding
         return list(bindings.values())
+
+    def _own_binding(self, name: str, *, built_in: bool) -> Binding[Any] | None:
+        """Return the binding of an indirection of a module; None when no file declares one of that name. ConfigError."""
+        route = self.routes.get(name)
+        plugins = {terminus: plugin for (of, terminus), plugin in self.plugins.items() if of == name}
+        if name in self.models:
+            declared: Indirection[Any] | None = indirection_in(self.models[name])
+        else:
+            declared = self._declared_beside_terminus(plugins)
+        if declared is None:
+            return None
+        if built_in:
+            raise ConfigError(f"that name is the master's own (file: {self._file(name, plugins)})", hint="Give it another name.")
+        terminus = (route.terminus if route else None) or next((each for each in plugins if each != "rest"), "")
+        if terminus not in plugins:
+            known = f"there is no terminus {terminus}" if terminus else "it has no terminus for a master"
+            raise ConfigError(f"{known} (file: {self._file(name, plugins)})", hint=f"One would be lib/puppet/indirector/{name}/NAME.py.")
+        cache = route.cache if route else ""
+        context = PluginContext(self.settings.model_dump(), indirection=declared)
+        return Binding(
+            declared,
+            terminus_of(plugins[terminus], context),
+            cache=terminus_of(plugins[cache], context) if cache and cache in plugins else None,
+        )
+
+    @staticmethod
+    def _declared_beside_terminus(plugins: Mapping[str, Plugin]) -> Indirection[Any] | None:
+        return next((declared for plugin in plugins.values() if (declared := indirection_of(plugin)) is not None), None)
+
+    def _file(self, name: str, plugins: Mapping[str, Plugin]) -> Path:
+        return self.models[name] if name in self.models else next(plugin.path for plugin in plugins.values())
