@@ -26,6 +26,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "certificate": ("Find, sign and destroy certificates, here or on the CA", "bunraku.commands.certificates:certificate"),
     "config": ("Print and change settings", "bunraku.commands.config:main"),
     "db": ("Export, import and move all that a store or a PuppetDB holds, show how it is", "bunraku.commands.db:main"),
+    "deploy": ("Let an environment become a commit of the control repository, in one step", "bunraku.commands.deploy:main"),
     "describe": ("Print what resource types have", "bunraku.commands.describe:main"),
     "doc": ("Print references of types, functions and settings", "bunraku.commands.doc:main"),
     "epp": ("Check, render and dump EPP templates", "bunraku.commands.epp:main"),
@@ -47,7 +48,23 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
 
 # These take an interruption for an orderly end, as Puppet's do.
 FACES = frozenset(
-    {"ca", "catalog", "certificate", "config", "db", "epp", "facts", "generate", "lookup", "node", "parser", "plugin", "query", "report"}
+    {
+        "ca",
+        "catalog",
+        "certificate",
+        "config",
+        "db",
+        "deploy",
+        "epp",
+        "facts",
+        "generate",
+        "lookup",
+        "node",
+        "parser",
+        "plugin",
+        "query",
+        "report",
+    }
 )
 # Those of Puppet that are not here, and what does the same.
 ELSEWHERE: Mapping[str, str] = {

@@ -46,6 +46,7 @@ LAYERS = {
         "preview",
         "wiring",
         "checks process",
+        "deploy",
         "cli",
         "__main__",
     ),

@@ -7,18 +7,20 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from shared.errors import PuppetError
+from shared.errors import BadData, PuppetError
 from shared.names import FIRST_SEGMENTS
 from shared.settings import MasterSettings
 
-from ..environments.directories import Environments
+from ..environments.directories import Environment, Environments
 from ..environments.first import is_untouched
 from ..environments.settings import environment_settings
 from ..hiera.data.config_reader import read_config
+from ..hiera.data.files import parse_json, parse_yaml
 from ..listings.manifests import manifests_below, problems, source_of
 from .findings import Finding, run_check
 
 AREA: Final = "environments"
+DATA_FOLDERS: Final = ("data", "hieradata")  # where data is by default, and by habit
 
 
 def check(settings: MasterSettings) -> list[Finding]:
@@ -49,7 +51,11 @@ def _folders(settings: MasterSettings) -> Iterator[Finding]:
 
 
 def _environment(settings: MasterSettings, environments: Environments, name: str) -> Iterator[Finding]:
-    environment = environments.read(name)
+    yield from check_code(settings, environments.read(name))
+
+
+def check_code(settings: MasterSettings, environment: Environment) -> Iterator[Finding]:
+    """Yield what does not parse in an environment, and what it names that is not there."""
     manifest = Path(environment.manifest) if environment.manifest else None
     if manifest is not None and not manifest.exists():
         hint = "Nodes then have only the classes that the node terminus names."
@@ -71,6 +77,21 @@ def _environment(settings: MasterSettings, environments: Environments, name: str
     hiera_file = Path(environment.root) / "hiera.yaml"
     if hiera_file.exists():
         yield from _hiera(hiera_file, "environment", settings)
+    for name in DATA_FOLDERS:
+        yield from _data_problems(Path(environment.root) / name)
+
+
+def _data_problems(folder: Path) -> Iterator[Finding]:
+    """Yield the files of data below a folder that do not parse."""
+    for path in sorted(folder.rglob("*")):
+        parse = {".yaml": parse_yaml, ".yml": parse_yaml, ".eyaml": parse_yaml, ".json": parse_json}.get(path.suffix)
+        if parse is None or not path.is_file():
+            continue
+        try:
+            parse(path.read_bytes())
+        except (BadData, OSError) as err:
+            reason = err.message if isinstance(err, BadData) else err.strerror
+            yield Finding(AREA, "error", f"Unable to parse ({path}): {reason}")
 
 
 def _check_manifests(files: list[Path], settings: MasterSettings, *, epp: bool = False) -> Iterator[Finding]:

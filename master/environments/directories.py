@@ -114,8 +114,13 @@ class Environment:
     data_provider: str = ""  # where data is looked up without a hiera.yaml; deprecated
 
 
-def read_environment(name: str, root: str, files: CodeFiles, settings: EnvironmentSettings) -> Environment:
-    """Return the environment in the folder `root`, as its environment.conf says; the defaults where there is none."""
+def read_environment(name: str, root: str, files: CodeFiles, settings: EnvironmentSettings, version: str = "") -> Environment:
+    """
+    Return the environment in the folder `root`, as its environment.conf says; the defaults where there is none.
+
+    `version` is the folder of a version of it: all paths below `root` become such below that one.
+    """
+    named, root = root, version or root
     conf, warnings = _read_conf(f"{root}/environment.conf", files)
     base = list(settings.basemodulepath)
     variables = {**settings.variables, "environment": name, "basemodulepath": os.pathsep.join(base)}
@@ -124,7 +129,8 @@ def read_environment(name: str, root: str, files: CodeFiles, settings: Environme
         return _VARIABLE.sub(lambda match: str(variables.get(match[1] or match[2], match[0])), text)
 
     def absolute(path: str) -> str:
-        return os.path.normpath(path if path.startswith("/") else f"{root}/{path}")
+        path = os.path.normpath(path if path.startswith("/") else f"{root}/{path}")
+        return f"{root}{path.removeprefix(named)}" if path.startswith(f"{named}/") else path
 
     modulepath = expanded(conf.get("modulepath", f"modules{os.pathsep}{os.pathsep.join(base)}"))
     folders = [folder for entry in modulepath.split(os.pathsep) if entry for folder in _expand_glob(absolute(entry))]

@@ -253,21 +253,35 @@ class ExecTerminus(Terminus[M]):
 
 
 async def run_bounded(
-    argv: Sequence[str], *, timeout: float, most: int, environ: Mapping[str, str], what: str, stdin: bytes | None = None
+    argv: Sequence[str],
+    *,
+    timeout: float,
+    most: int,
+    environ: Mapping[str, str],
+    what: str,
+    stdin: bytes | None = None,
+    folder: str = "/",
 ) -> bytes:
     """
     Return the standard output of a program that ends with 0 within `timeout` seconds and `most` bytes.
 
-    It runs in a process group of its own, which is killed whole on any way out. Raises PuppetError `Failed to <what>: …`.
+    It runs in `folder`, and in a process group of its own, which is killed whole on any way out. Raises PuppetError `Failed to <what>: …`.
     """
-    code, output, text = await run_output(argv, timeout=timeout, most=most, environ=environ, what=what, stdin=stdin)
+    code, output, text = await run_output(argv, timeout=timeout, most=most, environ=environ, what=what, stdin=stdin, folder=folder)
     if code != 0:
         raise PuppetError(f"Failed to {what}: Execution of '{' '.join(argv)}' returned {code}: {text[:500]}")
     return output
 
 
 async def run_output(
-    argv: Sequence[str], *, timeout: float, most: int, environ: Mapping[str, str], what: str, stdin: bytes | None = None
+    argv: Sequence[str],
+    *,
+    timeout: float,
+    most: int,
+    environ: Mapping[str, str],
+    what: str,
+    stdin: bytes | None = None,
+    folder: str = "/",
 ) -> tuple[int, bytes, str]:
     """As run_bounded, but whatever the exit code: it, the standard output, and the beginning of what was printed on standard error."""
     try:
@@ -277,7 +291,7 @@ async def run_output(
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             env=dict(environ),
-            cwd="/",
+            cwd=folder,
             start_new_session=True,
             limit=2**16,
         )

@@ -83,6 +83,15 @@ class MasterSettings(StoreSettings):
     code_id_command: str = setting("", doc="A program that prints the version of an environment's code.")
     code_content_command: str = setting("", doc="A program that prints a file of a version of an environment's code.")
     max_code_content: Size = setting("1GiB", gt=0, doc="Bytes of one file that code_content_command may print.")
+    deploy_repository: str = setting("", doc="The control repository of puppet deploy: a path, or an address of https or ssh.")
+    deploy_keep: int = setting(5, ge=1, doc="Versions of an environment that puppet deploy keeps.")
+    deploy_keep_time: Duration = setting(
+        "1h", ge=0, doc="Seconds that further versions are kept after they were replaced, for runs that began with them."
+    )
+    deploy_path: str = setting(
+        "/usr/local/bin:/opt/puppetlabs/puppet/bin:/opt/puppetlabs/bin:/usr/bin:/bin", doc="Where puppet deploy finds git, r10k and g10k."
+    )
+    deploy_timeout: Duration = setting("10m", gt=0, doc="Seconds for each program that puppet deploy starts.")
     trusted_external_command: str = setting("", doc="A program that prints JSON for $trusted['external'] of a node, or a folder of them.")
     ldapserver: str = setting("ldap", doc="The LDAP server of the ldap node terminus.")
     ldapport: int = setting(389, ge=1, le=65535, doc="Its port.")

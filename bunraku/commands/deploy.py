@@ -1,0 +1,117 @@
+"""`puppet deploy`: an environment becomes a ref of the control repository, in one step."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+from master.checks.findings import Finding
+from master.deploy.deployment import ChecksFailed, DeploymentOptions, DeploymentResult, Deployments
+from shared.data.plainjson import dumps_pretty
+from shared.errors import ConfigError, PuppetError
+from shared.process.cli import flag, optional_text, text
+from shared.settings import MasterSettings, load
+
+from ..faces import FaceOptions, face_command
+
+HELP = """Usage: puppet deploy ENVIRONMENT [--repo ADDRESS] [--ref BRANCH|TAG|COMMIT] [--no-checks] [--adopt] [--json]
+       puppet deploy ENVIRONMENT --rollback [VERSION] [--json]
+       puppet deploy [ENVIRONMENT] --list [--json]
+
+Fetches a ref of the control repository (the setting deploy_repository; without --ref the branch that is called as the environment) into
+a folder of its own, brings the modules of its Puppetfile by r10k or g10k, checks that manifests, EPP templates, hiera.yaml and data
+parse, and then lets the environment become that folder in one step, by a link. Agents see all of it or nothing. The last versions are
+kept (deploy_keep): --rollback returns to the one before, or to the one named; --list shows them.
+
+--adopt keeps a folder that is in the link's place as a version. Exit codes: 0 it is deployed (or was already); 1 it is not, and nothing
+has changed. Deployed files belong to who runs this."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeployOptions(FaceOptions):
+    """The command line of `puppet deploy`."""
+
+    face = "deploy"
+
+    repo: str = text()
+    ref: str = text()
+    checks: bool = flag(default=True, negatable=True)
+    adopt: bool = flag()
+    rollback: str | None = optional_text()
+    list: bool = flag()
+
+
+@face_command(DeployOptions, HELP, MasterSettings)
+def main(options: DeployOptions, flags: dict[str, Any]) -> int:
+    """Run `puppet deploy …`; the exit code."""
+    settings = load(MasterSettings, section="master", flags=flags)
+    quiet = options.as_json
+    deployments = Deployments(settings, (lambda text: None) if quiet else (lambda text: print(f"Notice: {text}")))
+    if options.list:
+        return show_versions(deployments, options)
+    if len(options.arguments) != 1:
+        raise ConfigError("puppet deploy takes the name of one environment", hint="See 'puppet help deploy'.")
+    if options.rollback is not None and (options.repo or options.ref or options.adopt):
+        raise ConfigError("--rollback returns to a version that is kept: it takes neither --repo, --ref nor --adopt")
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        if options.rollback is not None:
+            result = deployments.roll_back(options.arguments[0], options.rollback)
+        else:
+            wanted = DeploymentOptions(options.repo, options.ref, options.checks, options.adopt)
+            result = deployments.deploy(options.arguments[0], wanted)
+    except ChecksFailed as err:
+        _print_findings(err.findings)
+        raise
+    except OSError as err:
+        raise PuppetError(f"The deployment failed: {err}") from err
+    except KeyboardInterrupt as err:
+        hint = "What is half done is removed; 'puppet deploy --list' shows what is current."
+        raise PuppetError("The deployment was interrupted", hint=hint) from err
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    if options.as_json:
+        sys.stdout.buffer.write(dumps_pretty(result.to_data()))
+    else:
+        _print_result(result)
+    return 0
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def _print_findings(findings: list[Finding]) -> None:
+    for finding in findings:
+        print(f"{finding.severity.capitalize()}: {finding.message}", file=sys.stderr)
+
+
+def _print_result(result: DeploymentResult) -> None:
+    _print_findings(result.findings)
+    if result.version == result.before:
+        print(f"{result.environment} is {result.version} already")
+        return
+    before = f", before it was {result.before}" if result.before else ""
+    print(f"{result.environment} is {result.version} now{before}")
+    for version in result.removed:
+        print(f"Removed the old version {version}")
+
+
+def show_versions(deployments: Deployments, options: DeployOptions) -> int:
+    """Print the versions of one environment or of all."""
+    names = options.arguments or tuple(deployments.environments())
+    versions = {name: deployments.archive(name).versions() for name in names}
+    if options.as_json:
+        data = {name: [version.to_data() for version in reversed(found)] for name, found in versions.items()}
+        sys.stdout.buffer.write(dumps_pretty(data))
+        return 0
+    for name, found in versions.items():
+        print(f"{name}:" if found else f"{name}: puppet deploy has made no version of it")
+        for version in reversed(found):
+            details = [str(version.record[key]) for key in ("ref", "deployed_at") if version.record.get(key)]
+            print(f"  {'*' if version.current else ' '} {version.code_id}  {', '.join(details)}".rstrip())
+    return 0

@@ -1,0 +1,278 @@
+"""The versions of one environment on disk: which are kept, which is current, how another one becomes current."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import secrets
+import shutil
+import stat
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from shared.data import plainjson
+from shared.errors import BadData, Conflict, Denied, NotFound, PuppetError, Unavailable
+from shared.filesystem.files import FileLock, make_directory, sync_directory, write_atomic
+
+from ..environments.revisions import DEPLOYMENT, is_code_id
+from ..environments.versions import versions_folder
+
+HISTORY: Final = "history.json"
+ADOPTED: Final = "adopted-"
+_LOCK: Final = ".lock"
+_HALF: Final = (".new-", ".old-", ".link-")  # what begins so belongs to a deployment under way, or to one that was killed
+_MAX_RECORD = 1 << 20
+_AT_FDCWD: Final = -100
+_RENAME_EXCHANGE: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """
+    One version of an environment.
+
+    Attributes:
+        code_id: Its name, and the code id of its catalogs.
+        record: What was written down when it was deployed; empty for a folder that was there before.
+        replaced: When it was last replaced, in seconds since the epoch; None when it never was.
+        current: Whether the environment is this version now.
+    """
+
+    code_id: str
+    record: dict[str, Any]
+    replaced: float | None
+    current: bool
+
+    def to_data(self) -> dict[str, Any]:
+        """Return the version as `--json` prints it."""
+        return {
+            "version": self.code_id,
+            "current": self.current,
+            **{name: self.record.get(name) for name in ("commit", "ref", "repository", "deployed_at")},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class VersionArchive:
+    """The versions of the environment at `root`, which is a link, or nothing yet; `clock` gives seconds since the epoch."""
+
+    root: Path
+    clock: Callable[[], float] = time.time
+
+    @property
+    def folder(self) -> Path:
+        return versions_folder(self.root)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other deployments of the environment out; Unavailable when one is under way, Denied when a folder is somebody else's."""
+        _check_owner(self.root.parent, may_be_root=True)
+        make_directory(self.folder)
+        for folder in (self.folder.parent, self.folder):
+            _check_owner(folder, may_be_root=False)
+        lock = FileLock(self.folder / _LOCK)
+        try:
+            lock.acquire()
+        except Unavailable as err:
+            message = f"Another deployment of {self.root.name} is under way, by process {lock.holder() or 'unknown'}"
+            raise Unavailable(message, hint="Try again when it has ended.") from err
+        try:
+            self._sweep()
+            yield
+        finally:
+            lock.release()
+
+    def _sweep(self) -> None:
+        """Remove what deployments left that were killed."""
+        for path in self.folder.iterdir():
+            if path.name.startswith(_HALF):
+                _remove(path)
+
+    @contextmanager
+    def staging(self) -> Iterator[Path]:
+        """A new folder for the files of a version; it is removed at the end unless `add` has taken it."""
+        folder = self.folder / f".new-{secrets.token_hex(8)}"
+        folder.mkdir(mode=0o755)
+        try:
+            yield folder
+        finally:
+            _remove(folder)
+
+    def add(self, staging: Path, code_id: str) -> None:
+        """Make a complete folder a version; Conflict when there is one of that name."""
+        target = self.folder / code_id
+        if target.exists():
+            raise Conflict(f"There is already a version {code_id} of {self.root.name}")
+        staging.rename(target)
+        sync_directory(self.folder)
+
+    def current(self) -> str | None:
+        """Return the current version's name; None when the environment is none of them."""
+        try:
+            target = self.root.readlink()
+        except OSError:
+            return None
+        return target.name if Path(os.path.normpath(self.root.parent / target)) == self.folder else self._name_behind()
+
+    def _name_behind(self) -> str | None:
+        path = Path(os.path.realpath(self.root))
+        return path.name if path.parent == Path(os.path.realpath(self.folder)) else None
+
+    def versions(self) -> list[Version]:
+        """Return all versions, the one that was deployed first at the beginning. PuppetError: the history cannot be read."""
+        try:
+            names = {path.name for path in self.folder.iterdir() if path.is_dir() and is_code_id(path.name)}
+        except FileNotFoundError:
+            return []
+        history, current = self._history(), self.current()
+        unknown = sorted(names - set(history), key=lambda name: (self.folder / name).stat().st_mtime)
+        ordered = [*unknown, *(name for name in history if name in names)]
+        return [Version(name, self.record(name), history.get(name), name == current) for name in ordered]
+
+    def record(self, code_id: str) -> dict[str, Any]:
+        """Return what was written down about a version; nothing when there is no record."""
+        try:
+            with (self.folder / code_id / DEPLOYMENT).open("rb") as file:
+                record = plainjson.loads(file.read(_MAX_RECORD))
+        except (OSError, BadData):
+            return {}
+        return record if isinstance(record, dict) else {}
+
+    def _history(self) -> dict[str, float | None]:
+        """Return the names in the order of their deployment, with when they were replaced."""
+        path = self.folder / HISTORY
+        try:
+            entries: Any = plainjson.loads(path.read_bytes())
+            return {str(entry["version"]): entry["replaced"] for entry in entries}
+        except FileNotFoundError:
+            return {}
+        except (BadData, KeyError, TypeError) as err:
+            raise PuppetError(f"The history of deployments {path} cannot be read: {err}", hint="Remove it: the versions stay.") from err
+
+    def switch(self, code_id: str, *, is_new: bool, adopt: bool = False) -> str | None:
+        """
+        Let the environment be a version from now on, in one step; return the one that it was before.
+
+        Args:
+            is_new: Whether it was just deployed; else the order of versions stays.
+            adopt: Whether a folder that is in the link's place becomes a version.
+        Raises:
+            Conflict: A folder is in the link's place, or a link to elsewhere.
+        """
+        before, in_the_way = self.current(), self._in_the_way()
+        if in_the_way and not adopt:
+            hint = "--adopt keeps it as a version, to which --rollback returns, and puts a link in its place."
+            raise Conflict(f"{self.root} {in_the_way}", hint=hint)
+        target = f"{self.folder.parent.name}/{self.root.name}/{code_id}"  # as it leads there from the environment's place
+        if in_the_way and self.root.is_dir() and not self.root.is_symlink():
+            before = f"{ADOPTED}{int(self.clock())}"
+            (self.folder / before).symlink_to(target)
+            try:
+                _exchange(self.folder / before, self.root)
+            except OSError:
+                (self.folder / before).unlink()
+                raise
+        else:
+            link = self.folder / f".link-{secrets.token_hex(8)}"
+            link.symlink_to(target)
+            try:
+                link.rename(self.root)
+            except OSError:
+                link.unlink()
+                raise
+        sync_directory(self.root.parent)
+        self._remember(code_id, before, is_new=is_new)
+        return before
+
+    def _in_the_way(self) -> str:
+        """Return what stands at the environment's place but is no link to a version; '' for nothing."""
+        if self.root.is_symlink():
+            return "" if self.current() is not None else f"is a link to {self.root.readlink()}, which puppet deploy did not make"
+        return "is a folder that puppet deploy did not make" if self.root.exists() else ""
+
+    def _remember(self, code_id: str, before: str | None, *, is_new: bool) -> None:
+        history = self._history()
+        if before is not None and before != code_id:
+            history[before] = self.clock()
+        if is_new:
+            history.pop(code_id, None)
+        history[code_id] = None
+        entries = [{"version": name, "replaced": replaced} for name, replaced in history.items() if (self.folder / name).is_dir()]
+        write_atomic(self.folder / HISTORY, plainjson.dumps_pretty(entries))
+
+    def before_current(self) -> str:
+        """Return the version that was deployed before the current one; NotFound when none is kept."""
+        names = [version.code_id for version in self.versions()]
+        current = self.current()
+        place = names.index(current) if current in names else 0
+        if place == 0:
+            raise NotFound(f"No version of {self.root.name} before the current one is kept", hint="See puppet deploy --list.")
+        return names[place - 1]
+
+    def require(self, code_id: str) -> str:
+        """Return the name of a version that is kept, of which the beginning may be given; NotFound."""
+        names = [version.code_id for version in self.versions()]
+        matching = [code_id] if code_id in names else [name for name in names if name.startswith(code_id)]
+        if len(matching) != 1 or not code_id:
+            what = "No version" if not matching else "More than one version"
+            raise NotFound(f"{what} of {self.root.name} that is kept begins with {code_id[:80]!r}", hint="See puppet deploy --list.")
+        return matching[0]
+
+    def expire(self, *, keep: int, for_seconds: float) -> list[str]:
+        """
+        Remove old versions; return their names.
+
+        Args:
+            keep: How many of the last ones stay.
+            for_seconds: How long others stay after they were replaced, for runs that began with them.
+        """
+        versions, now = self.versions(), self.clock()
+        removed = []
+        for version in versions[:-keep]:
+            if version.code_id.startswith(ADOPTED):
+                continue  # it is the only copy of something that was not deployed
+            is_in_use = version.replaced is not None and now - version.replaced < for_seconds
+            if not version.current and not is_in_use:
+                away = self.folder / f".old-{secrets.token_hex(8)}"
+                (self.folder / version.code_id).rename(away)
+                _remove(away)
+                removed.append(version.code_id)
+        return removed
+
+
+def _check_owner(folder: Path, *, may_be_root: bool) -> None:
+    """Raise Denied for a folder in which another account could change what this one deploys."""
+    status = folder.stat()
+    if status.st_uid != os.geteuid() and not (may_be_root and status.st_uid == 0):
+        message = f"{folder} belongs to the user {status.st_uid}, not to {os.geteuid()}, as whom this deployment runs"
+        raise Denied(message, hint="Deployed files belong to who deploys: run puppet deploy as that user.")
+    if status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:
+        raise Denied(f"Everybody may write into {folder}", hint=f"chmod o-w {folder}")
+
+
+def _remove(path: Path) -> None:
+    """Remove a folder or file, if it is there; folders that may not be written are made so, as modules from archives have some."""
+
+    if path.is_symlink() or path.is_file():
+        path.unlink()
+        return
+    try:
+        shutil.rmtree(path)
+    except FileNotFoundError:
+        return
+    except PermissionError:
+        for folder, _, _ in os.walk(path):
+            Path(folder).chmod(0o700)
+        shutil.rmtree(path)
+
+
+def _exchange(first: Path, second: Path) -> None:
+    """Let two paths change places in one step."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.renameat2(_AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second), _RENAME_EXCHANGE) != 0:
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error), str(second))

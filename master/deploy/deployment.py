@@ -1,0 +1,206 @@
+"""A deployment from its ref to the switch of the link, and the way back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from shared.data import plainjson
+from shared.errors import ConfigError, PuppetError
+from shared.filesystem.files import write_atomic
+from shared.names import valid_environment
+from shared.settings import MasterSettings
+
+from ..checks.environments import check_code
+from ..checks.findings import Finding, run_check
+from ..environments.directories import Environments, read_environment
+from ..environments.revisions import DEPLOYMENT
+from ..environments.settings import environment_settings
+from ..files.code_files import DiskFiles
+from .archive import VersionArchive
+from .git import Repository, check_ref
+from .modules import install_modules
+from .programs import Programs
+from .tree import digest_of, flush
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentOptions:
+    """
+    What is to be deployed.
+
+    Attributes:
+        repository: The control repository's address; '' for that of the settings.
+        ref: A branch, tag or whole commit id; '' for the branch that is called as the environment.
+        checks: Whether manifests, templates and data have to parse.
+        adopt: Whether a folder that is in the link's place becomes a version.
+    """
+
+    repository: str = ""
+    ref: str = ""
+    checks: bool = True
+    adopt: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentResult:
+    """
+    What a deployment or a rollback did.
+
+    Attributes:
+        before: The version that was current before; None: none was.
+        removed: Versions that were removed because they are old.
+        findings: What the checks found, warnings only unless the deployment failed.
+    """
+
+    environment: str
+    version: str
+    before: str | None
+    commit: str | None = None
+    ref: str | None = None
+    removed: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+
+    def to_data(self) -> dict[str, Any]:
+        """Return the result as `--json` prints it."""
+        return {
+            "environment": self.environment,
+            "version": self.version,
+            "before": self.before,
+            "changed": self.version != self.before,
+            "commit": self.commit,
+            "ref": self.ref,
+            "removed": self.removed,
+            "findings": [{"severity": each.severity, "message": each.message, "hint": each.hint} for each in self.findings],
+        }
+
+
+class ChecksFailed(PuppetError):
+    """The code has errors: nothing was deployed."""
+
+    def __init__(self, environment: str, ref: str, findings: list[Finding]) -> None:
+        errors = sum(1 for finding in findings if finding.severity == "error")
+        super().__init__(
+            f"{ref} was not deployed to {environment}: the checks found {errors} error{'s' if errors != 1 else ''}",
+            hint="Nothing has changed. --no-checks deploys it nevertheless.",
+        )
+        self.findings = findings
+
+
+@dataclass(frozen=True, slots=True)
+class Deployments:
+    """Deploys to the environments of a master; `say` is told of each step."""
+
+    settings: MasterSettings
+    say: Callable[[str], None] = lambda text: None
+
+    def archive(self, environment: str) -> VersionArchive:
+        """Return the versions of an environment; ConfigError when its name is not one."""
+        name = valid_environment(environment)
+        paths = self.settings.environmentpath
+        if not paths:
+            raise ConfigError("There is no folder of environments", hint="The setting is environmentpath.")
+        root = next((path / name for path in paths if os.path.lexists(path / name)), paths[0] / name)
+        if not root.parent.is_dir():
+            raise ConfigError(f"There is no folder of environments {root.parent}", hint="Make it, or set environmentpath.")
+        return VersionArchive(root)
+
+    def deploy(self, environment: str, options: DeploymentOptions) -> DeploymentResult:
+        """
+        Let an environment become a ref of the control repository; until the last step nothing of it changes. Blocks.
+
+        Raises:
+            ChecksFailed: The code does not parse.
+            PuppetError: It cannot be brought here, or another deployment is under way.
+        """
+        archive, ref = self.archive(environment), check_ref(options.ref or environment)
+        programs = Programs(self.settings.deploy_timeout, self.settings.deploy_path)
+        repository = Repository.at(options.repository or self.settings.deploy_repository, programs)
+        with _plain_umask(), archive.locked():
+            commit = repository.commit_of(ref)
+            self.say(f"{ref} of {repository.name} is {commit}")
+            findings: list[Finding] = []
+            kept = archive.record(commit)
+            if kept and not kept.get("modules"):
+                version = commit  # without a Puppetfile the commit is all of the version
+            else:
+                with archive.staging() as staging:
+                    repository.export(commit, staging)
+                    version, findings = self._complete(archive, staging, commit, ref, repository, options)
+            before = archive.switch(version, is_new=True, adopt=options.adopt)
+            removed = archive.expire(keep=self.settings.deploy_keep, for_seconds=self.settings.deploy_keep_time)
+        return DeploymentResult(environment, version, before, commit, ref, removed, findings)
+
+    def _complete(
+        self, archive: VersionArchive, staging: Path, commit: str, ref: str, repository: Repository, options: DeploymentOptions
+    ) -> tuple[str, list[Finding]]:
+        """Make a version of the files of a commit; return its name and what the checks found."""
+        environment = archive.root.name
+        (staging / DEPLOYMENT).unlink(missing_ok=True)  # a commit may hold one, from whoever
+        modules = install_modules(staging, repository.programs, cache=archive.folder / "g10k")
+        if modules:
+            self.say(f"{modules} has brought the modules of the Puppetfile")
+        # The modules of one commit may differ from day to day.
+        version = f"{commit}-{digest_of(staging)[:16]}" if modules else commit
+        findings = self._findings(environment, staging, archive) if options.checks else []
+        if any(finding.severity == "error" for finding in findings):
+            raise ChecksFailed(environment, ref, findings)
+        if archive.record(version):
+            return version, findings
+        record = {
+            "format": FORMAT,
+            "environment": environment,
+            "signature": version,
+            "commit": commit,
+            "ref": ref,
+            "repository": repository.name,
+            "modules": modules,
+            "deployed_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        write_atomic(staging / DEPLOYMENT, plainjson.dumps_pretty(record))
+        flush(staging)
+        archive.add(staging, version)
+        return version, findings
+
+    def _findings(self, environment: str, staging: Path, archive: VersionArchive) -> list[Finding]:
+        """Return what the checks find in files that are to become a version, which they name as they will be called."""
+        settings = environment_settings(self.settings)
+
+        def check() -> Iterator[Finding]:
+            yield from check_code(
+                self.settings, read_environment(environment, str(archive.root), DiskFiles(), settings, version=str(staging))
+            )
+
+        findings = run_check("environments", check)
+        place = str(staging)
+        return [Finding(each.area, each.severity, each.message.replace(place, environment), each.hint) for each in findings]
+
+    def roll_back(self, environment: str, version: str = "") -> DeploymentResult:
+        """Let an environment become a version that is kept: the one before the current one, or that of a name. Blocks; PuppetError."""
+        archive = self.archive(environment)
+        with _plain_umask(), archive.locked():
+            target = archive.require(version) if version else archive.before_current()
+            before = archive.switch(target, is_new=False)
+            record = archive.record(target)
+        return DeploymentResult(environment, target, before, record.get("commit"), record.get("ref"))
+
+    def environments(self) -> list[str]:
+        """Return the names of the environments of which there are versions."""
+        names = Environments(environment_settings(self.settings)).names()
+        return [name for name in names if self.archive(name).versions()]
+
+
+class _plain_umask:
+    """Files that a master of another account can read, whatever the caller's umask is."""
+
+    def __enter__(self) -> None:
+        self._before = os.umask(0o022)
+
+    def __exit__(self, *error: object) -> None:
+        os.umask(self._before)

@@ -1,0 +1,45 @@
+"""The modules that a Puppetfile names, which r10k or g10k brings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from shared.errors import PuppetError
+
+from .git import without_credentials
+from .programs import Programs
+
+PUPPETFILE: Final = "Puppetfile"
+
+
+def install_modules(root: Path, programs: Programs, *, cache: Path) -> str:
+    """
+    Bring the modules of the Puppetfile in `root` into it; return the name of the program that did it, '' without a Puppetfile. Blocks.
+
+    Args:
+        cache: A folder that only this user writes to, for g10k.
+    Raises:
+        PuppetError: The program failed, or there is none.
+    """
+    if not (root / PUPPETFILE).is_file():
+        return ""
+    if r10k := programs.find("r10k"):
+        words = [r10k, "puppetfile", "install", f"--puppetfile={root / PUPPETFILE}", f"--moduledir={root / 'modules'}"]
+        _run(words, "r10k", root, programs)
+        return "r10k"
+    if g10k := programs.find("g10k"):
+        cache.mkdir(mode=0o700, exist_ok=True)
+        words = [g10k, "-puppetfile", "-puppetfilelocation", str(root / PUPPETFILE), "-moduledir", str(root / "modules"), "-usemove"]
+        _run([*words, "-cachedir", str(cache)], "g10k", root, programs)
+        return "g10k"
+    raise PuppetError(
+        "A Puppetfile needs r10k or g10k", hint=f"Install one of them into {programs.path}, or put the modules into the repository."
+    )
+
+
+def _run(words: list[str], name: str, root: Path, programs: Programs) -> None:
+    try:
+        programs.run(words, f"install the modules of the Puppetfile by {name}", folder=root)
+    except PuppetError as err:
+        raise PuppetError(without_credentials(err.message), hint=err.hint) from None
