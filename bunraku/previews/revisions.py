@@ -17,7 +17,7 @@ from shared.names import quoted_for_log
 from shared.process.log import escape_controls
 
 _REVISION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./@{}~^+-]{0,249}", re.ASCII)
-_URL = re.compile(r"(?:https?|ssh|git|file)://[^\s-][^\s]*|(?:[\w.-]+@)?[A-Za-z0-9][\w.-]*:[^\s:-][^\s]*", re.ASCII)
+_URL = re.compile(r"(?:https?|ssh|git|file)://[^\s-][^\s]*|(?:[\w.-]+@)?[A-Za-z0-9][\w.-]*:(?!//)[^\s:-][^\s]*", re.ASCII)
 _VARIABLES: Mapping[str, str] = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
     "LANG": "C.UTF-8",

@@ -142,11 +142,13 @@ class CatalogComparison:
         new: Any,
         words: NodeWords,
         present: tuple[bool, bool] = (True, True),
+        *,
+        as_text: bool = False,
     ) -> tuple[Place, Diff]:
-        """Return the entry of a parameter whose values may be shown."""
+        """Return the entry of a parameter whose values may be shown; texts of several lines, or `as_text`, as a diff."""
         action = "changed" if all(present) else "added" if present[1] else "removed"
         change = _change("parameter", action, ref, parameter=name, places=self._places(resources))
-        if isinstance(old, str) and isinstance(new, str) and _is_long(old, new):
+        if isinstance(old, str) and isinstance(new, str) and (as_text or _is_long(old, new)):
             diff = self.texts.diff(old, new)
             change |= {"diff": diff.lines, "lines": diff.count, "truncated": diff.truncated}
             same = words.replace(diff.changed)
@@ -172,7 +174,7 @@ class CatalogComparison:
             change = _change("parameter", "changed", ref, parameter="source", secret=True, places=self._places(resources))
             yield ("parameter", ref, "source"), (_key("parameter", ref, "source", SECRET), "", change)
         elif texts[0] is not None and texts[1] is not None:
-            place, (key, values, change) = self._entry(ref, "source", resources, f"{texts[0]}\n", f"{texts[1]}\n", words)
+            place, (key, values, change) = self._entry(ref, "source", resources, texts[0], texts[1], words, as_text=True)
             yield place, (_key(key, *map(str, digests)), values, change)
         else:
             yield self._entry(ref, "source", resources, digests[0], digests[1], words)

@@ -41,7 +41,7 @@ node default {
     "hiera.yaml": "version: 5\nhierarchy:\n  - name: all\n    paths: ['nodes/%{trusted.certname}.yaml', 'roles/%{facts.role}.yaml', 'common.yaml']\n",
     "data/common.yaml": "profile::base::text: common\nport: 1\n",
     "data/roles/web.yaml": "port: 80\n",
-    "site/profile/manifests/base.pp": "class profile::base(String $text) {\n  notify { \"base ${text}\": }\n}\n",
+    "site/profile/manifests/base.pp": 'class profile::base(String $text) {\n  notify { "base ${text}": }\n}\n',
     "site/profile/manifests/web.pp": """
 class profile::web inherits profile::params {
   web::vhost { 'main': port => lookup('port'), mode => $profile::params::mode }
@@ -55,7 +55,7 @@ class profile::web inherits profile::params {
     "modules/web/manifests/vhost.pp": "define web::vhost(Web::Port $port, String $mode) {\n  notify { epp('web/vhost.epp', { 'port' => $port }): message => $mode }\n}\n",
     "modules/web/templates/vhost.epp": "<%- | $port | -%>\nport <%= $port %>\n",
     "modules/web/types/port.pp": "type Web::Port = Integer[1, 1000]\n",
-    "modules/web/functions/name.pp": "function web::name(String $text) { \"named ${text}\" }\n",
+    "modules/web/functions/name.pp": 'function web::name(String $text) { "named ${text}" }\n',
     "modules/web/files/page": "page\n",
 }
 EDITS: tuple[tuple[str, str | None], ...] = (
@@ -71,7 +71,7 @@ EDITS: tuple[tuple[str, str | None], ...] = (
     ("data/roles/db.yaml", "profile::base::text: of databases\n"),
     ("data/roles/web.yaml", None),
     ("data/more/x.yaml", "port: 5\n"),
-    ("site/profile/manifests/base.pp", "class profile::base(String $text) {\n  notify { \"other ${text}\": }\n}\n"),
+    ("site/profile/manifests/base.pp", 'class profile::base(String $text) {\n  notify { "other ${text}": }\n}\n'),
     ("site/profile/manifests/params.pp", "class profile::params { $mode = 'b' }\n"),
     ("site/profile/manifests/web.pp", "class profile::web { notify { 'no vhosts': } }\n"),
     ("site/profile/manifests/web.pp", None),
@@ -85,7 +85,7 @@ EDITS: tuple[tuple[str, str | None], ...] = (
     ("modules/web/templates/vhost.epp", "<%- | $port | -%>\nat <%= $port %>\n"),
     ("modules/web/types/port.pp", "type Web::Port = Integer[1, 50]\n"),
     ("modules/web/manifests/port.pp", "define web::port { }\n"),
-    ("modules/web/functions/name.pp", "function web::name(String $text) { \"called ${text}\" }\n"),
+    ("modules/web/functions/name.pp", 'function web::name(String $text) { "called ${text}" }\n'),
     ("modules/web/lib/puppet/functions/web/name.rb", "Puppet::Functions.create_function(:'web::name') { }\n"),
     ("modules/web/manifests/name.pp", "class web::name { }\n"),
     ("modules/extra/manifests/init.pp", "class extra { notify { 'extra': } }\n"),

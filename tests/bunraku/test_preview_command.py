@@ -1,0 +1,266 @@
+"""`puppet preview` from its command line to what it prints."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bunraku.commands.preview import main
+from bunraku.previews.revisions import checked_location
+from shared.errors import BadName, ConfigError, NotFound, PuppetError
+
+pytestmark = pytest.mark.slow
+
+CODE = {
+    "manifests/site.pp": """
+node default {
+  include base
+  if $facts['role'] == 'web' { include web }
+}
+""",
+    "modules/base/manifests/init.pp": "class base {\n  notify { \"${facts['hostname']} of ${environment}\": }\n}\n",
+    "modules/web/manifests/init.pp": """
+class web {
+  file { '/etc/web.conf':
+    content => epp('web/conf.epp'),
+  }
+  file { '/etc/key':
+    content => Sensitive('hush'),
+  }
+}
+""",
+    "modules/web/templates/conf.epp": "host <%= $facts['hostname'] %>\nworkers 1\n",
+}
+NODES = {"web1": "web", "web2": "web", "db1": "db"}
+
+
+@dataclass(slots=True)
+class Site:
+    """A master's folders with the facts of three nodes, and two environments of the same code."""
+
+    root: Path
+    capsys: pytest.CaptureFixture[str]
+
+    def __post_init__(self) -> None:
+        for environment in ("production", "feature"):
+            self.write(CODE, environment)
+        for name, role in NODES.items():
+            facts = {"name": name, "values": {"hostname": name, "role": role}}
+            path = self.root / "var/server_data/facts" / f"{name}.json"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(facts))
+
+    def write(self, files: Mapping[str, str], environment: str = "feature") -> None:
+        for name, text in files.items():
+            path = self.root / "code/environments" / environment / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+
+    def run(self, *words: str) -> int:
+        folders = [f"--{name}dir={self.root / folder}" for name, folder in (("conf", "conf"), ("code", "code"), ("var", "var"))]
+        return main([*words, "--certname=master.test", "--facts_terminus=json", "--workers=1", *folders])
+
+    def preview(self, *words: str, sides: tuple[str, str] = ("production", "feature")) -> tuple[int, dict[str, Any]]:
+        """The exit code and the result of a preview of all nodes."""
+        self.capsys.readouterr()
+        code = self.run("--from", sides[0], "--to", sides[1], "--json", *(words or ["--all"]))
+        result: dict[str, Any] = json.loads(self.capsys.readouterr().out)
+        return code, result
+
+
+@pytest.fixture
+def site(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Site:
+    return Site(tmp_path, capsys)
+
+
+CHANGED = {"modules/web/templates/conf.epp": "host <%= $facts['hostname'] %>\nworkers 2\n"}
+
+
+def test_the_same_change_on_two_nodes_is_one_entry_and_the_third_is_not_compiled_twice(site: Site) -> None:
+    site.write(CHANGED)
+    code, result = site.preview()
+    assert code == 2
+    assert result["counts"] == {
+        "nodes": 3,
+        "unaffected": 1,
+        "unchanged": 0,
+        "changed": 2,
+        "failed": 0,
+        "fixed": 0,
+        "compiled": 2,
+        "compilations": 5,
+    }
+    assert result["nodes"] == {"db1": "unaffected", "web1": "changed", "web2": "changed"}
+    (change,) = result["changes"]
+    assert (change["subject"], change["parameter"], change["nodes"]) == ("File[/etc/web.conf]", "content", ["web1", "web2"])
+    assert (change["lines"], change["varies"]) == (2, True)
+    assert "-workers 1" in change["diff"]
+    assert change["places"] == {"old": "modules/web/manifests/init.pp:3", "new": "modules/web/manifests/init.pp:3"}
+
+
+def test_without_a_difference_nothing_is_compiled_twice_and_the_code_is_0(site: Site) -> None:
+    code, result = site.preview()
+    assert (code, result["counts"]["unaffected"], result["counts"]["compilations"], result["changes"]) == (0, 3, 3, [])
+
+
+def test_a_compile_error_is_new_old_or_no_longer_there(site: Site) -> None:
+    broken = {"modules/web/manifests/init.pp": "class web {\n  fail('broken')\n}\n"}
+    site.write(broken)
+    code, result = site.preview()
+    assert (code, result["nodes"]) == (4, {"db1": "unaffected", "web1": "failed", "web2": "failed"})
+    (error,) = result["errors"]
+    assert (error["state"], error["file"], error["line"], error["nodes"]) == ("new", "modules/web/manifests/init.pp", 2, ["web1", "web2"])
+    site.write(broken, "production")
+    site.write({"modules/base/manifests/init.pp": "class base {\n  notify { 'changed': }\n}\n"})
+    code, result = site.preview()
+    assert (code, [error["state"] for error in result["errors"]], result["nodes"]["db1"]) == (6, ["old"], "changed")
+    assert site.preview("--all", "--fail-on", "new-errors")[0] == 0
+    assert site.preview("--all", "--fail-on", "changes")[0] == 2
+    code, result = site.preview(sides=("feature", "production"))
+    site.write(CODE)
+    _, result = site.preview()
+    assert ([error["state"] for error in result["errors"]], result["nodes"]["web1"]) == (["fixed"], "fixed")
+
+
+def test_warnings_that_only_the_new_side_gives_are_new(site: Site) -> None:
+    site.write({"modules/base/manifests/init.pp": "class base {\n  warning('careful')\n}\n"})
+    _, result = site.preview()
+    assert [(warning["message"], warning["state"], len(warning["nodes"])) for warning in result["warnings"]] == [("careful", "new", 3)]
+
+
+def test_no_sensitive_value_is_in_the_result(site: Site) -> None:
+    site.write({"modules/web/manifests/init.pp": CODE["modules/web/manifests/init.pp"].replace("hush", "quiet")})
+    _, result = site.preview()
+    (change,) = result["changes"]
+    assert (change["subject"], change["parameter"], change["secret"]) == ("File[/etc/key]", "content", True)
+    assert "hush" not in json.dumps(result)
+    assert "quiet" not in json.dumps(result)
+
+
+def test_what_differs_each_time_is_named_and_no_change(site: Site, tmp_path: Path) -> None:
+    counter = tmp_path / "count"
+    program = tmp_path / "count.sh"
+    program.write_text(f"#!/bin/sh\necho x >> {counter}\nwc -l < {counter}\n")
+    program.chmod(0o755)
+    manifest = f"class base {{\n  notify {{ 'n': message => generate('{program}') }}\n  notify {{ 'm': message => 'TEXT' }}\n}}\n"
+    site.write({"modules/base/manifests/init.pp": manifest}, "production")
+    site.write({"modules/base/manifests/init.pp": manifest.replace("TEXT", "other")})
+    code, result = site.preview("--nodes", "db1,web1")
+    assert code == 2
+    assert [change["subject"] for change in result["changes"]] == ["Notify[m]"]
+    (value,) = result["unstable"]
+    assert (value["subject"], value["parameter"], value["nodes"]) == ("Notify[n]", "message", ["db1", "web1"])
+    assert "generate" in value["reason"]
+
+
+def test_nodes_come_from_a_file_and_facts_of_a_file_go_over_theirs(site: Site, tmp_path: Path) -> None:
+    site.write(CHANGED)
+    names, facts = tmp_path / "names", tmp_path / "facts.yaml"
+    names.write_text("# two\ndb1\n\nunknown1\n")
+    facts.write_text("role: web\n")
+    _, result = site.preview("--file", str(names), "--facts", str(facts))
+    assert result["nodes"] == {"db1": "changed", "unknown1": "changed"}
+
+
+def test_folders_are_sides_too_and_their_names_are_no_difference(site: Site, tmp_path: Path) -> None:
+    shutil.copytree(tmp_path / "code/environments/feature", tmp_path / "checkout")
+    assert site.preview(sides=("production", str(tmp_path / "checkout")))[0] == 0
+
+
+def git(folder: Path, *words: str) -> None:
+    environment = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
+    people = ["-c", "user.name=n", "-c", "user.email=n@example.com"]
+    subprocess.run(["git", "-C", str(folder), *people, *words], check=True, capture_output=True, env=environment)
+
+
+@pytest.fixture
+def repository(site: Site, tmp_path: Path) -> Path:
+    """A control repository with the branches `main` and `work`, which has another template."""
+    folder = tmp_path / "control"
+    shutil.copytree(tmp_path / "code/environments/feature", folder)
+    git(folder, "init", "--quiet", "--initial-branch=main")
+    git(folder, "add", "-A")
+    git(folder, "commit", "--quiet", "-m", "first")
+    git(folder, "checkout", "--quiet", "-b", "work")
+    (folder / "modules/web/templates/conf.epp").write_text(CHANGED["modules/web/templates/conf.epp"])
+    git(folder, "commit", "--quiet", "-am", "second")
+    git(folder, "checkout", "--quiet", "main")
+    return folder
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_two_revisions_of_a_repository_are_compared_and_nothing_is_left_of_them(
+    site: Site, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setenv("GIT_DIR", "/nonexistent")  # of the caller, as in a hook
+    status = subprocess.run(["ls", "-lR", str(repository)], capture_output=True, check=True).stdout
+    code, result = site.preview("--repo", str(repository), "--all", sides=("main", "work"))
+    assert (code, [change["nodes"] for change in result["changes"]]) == (2, [["web1", "web2"]])
+    assert len(result["to"]["revision"]) == 40
+    assert result["environment"] == "production"
+    assert list(tmp_path.glob("puppet-preview-*")) == []
+    assert subprocess.run(["ls", "-lR", str(repository)], capture_output=True, check=True).stdout == status
+    with pytest.raises(ConfigError, match="no revision"):
+        site.preview("--repo", str(repository), "--all", sides=("main", "missing"))
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+@pytest.mark.parametrize("name", ["--output=/tmp/x", "-x", "a b", "a;b", "main..work", ""])
+def test_a_name_that_is_no_revision_is_refused(site: Site, repository: Path, name: str) -> None:
+    with pytest.raises(ConfigError):
+        site.preview("--repo", str(repository), "--all", "--to", name, sides=("main", "main"))
+
+
+@pytest.mark.parametrize("location", ["--upload-pack=/bin/sh", "ext::sh -c x", "-x:y", "/proc/none", "ssh://-oProxyCommand=x/y", "-oX=y:z"])
+def test_a_location_that_git_may_take_for_something_else_is_refused(location: str) -> None:
+    with pytest.raises(ConfigError, match="no repository"):
+        checked_location(location)
+
+
+@pytest.mark.parametrize("location", ["https://git.example.com/control.git", "git@git.example.com:site/control.git", "ssh://git@h/x"])
+def test_locations_of_repositories_elsewhere(location: str) -> None:
+    assert checked_location(location) == location
+
+
+def test_forms_for_people(site: Site) -> None:
+    site.write(CHANGED)
+    site.run("--from", "production", "--to", "feature", "--all")
+    text = site.capsys.readouterr().out
+    assert "~ File[/etc/web.conf] content: 2 lines (2 nodes: web1, web2)\n" in text
+    assert text.endswith("1 node cannot be affected, 2 were compiled from both sides: 2 changed. 1 change.\n")
+    site.run("--from", "production", "--to", "feature", "--all", "--format", "markdown")
+    page = site.capsys.readouterr().out
+    assert page.startswith("### Catalogs: `production` → `feature`\n")
+    assert "```diff\n" in page
+    assert "+workers 2\n" in page
+
+
+WRONG: Mapping[str, tuple[list[str], type[PuppetError]]] = {
+    "no nodes": (["--from", "production", "--to", "feature"], ConfigError),
+    "two ways to say which nodes": (["--from", "production", "--to", "feature", "--all", "--nodes", "a"], ConfigError),
+    "no sides": (["--all"], ConfigError),
+    "an argument": (["x", "--from", "production", "--to", "feature", "--all"], ConfigError),
+    "a format": (["--from", "production", "--to", "feature", "--all", "--format", "xml"], ConfigError),
+    "a reason to fail": (["--from", "production", "--to", "feature", "--all", "--fail-on", "x"], ConfigError),
+    "an environment": (["--from", "production", "--to", "nothere", "--all"], NotFound),
+    "a folder": (["--from", "production", "--to", "./nothere", "--all"], NotFound),
+    "a certname": (["--from", "production", "--to", "feature", "--nodes", "../x"], BadName),
+    "a node without facts": (["--from", "production", "--to", "feature", "--nodes", "stranger"], NotFound),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_cannot_be_is_one_clear_error(site: Site, name: str) -> None:
+    words, error = WRONG[name]
+    with pytest.raises(error):
+        site.run(*words)
