@@ -38,7 +38,12 @@ node default {
   }
 }
 """,
-    "hiera.yaml": "version: 5\nhierarchy:\n  - name: all\n    paths: ['nodes/%{trusted.certname}.yaml', 'roles/%{facts.role}.yaml', 'common.yaml']\n",
+    "hiera.yaml": """
+version: 5
+hierarchy:
+  - name: all
+    paths: ['nodes/%{trusted.certname}.yaml', 'roles/%{facts.role}.yaml', 'common.yaml']
+""",
     "data/common.yaml": "profile::base::text: common\nport: 1\n",
     "data/roles/web.yaml": "port: 80\n",
     "site/profile/manifests/base.pp": 'class profile::base(String $text) {\n  notify { "base ${text}": }\n}\n',
@@ -50,9 +55,18 @@ class profile::web inherits profile::params {
 }
 """,
     "site/profile/manifests/params.pp": "class profile::params { $mode = 'a' }\n",
-    "site/profile/manifests/db.pp": "class profile::db {\n  notify { template('profile/db.erb'): }\n  if defined('extra') { include extra }\n}\n",
+    "site/profile/manifests/db.pp": """
+class profile::db {
+  notify { template('profile/db.erb'): }
+  if defined('extra') { include extra }
+}
+""",
     "site/profile/templates/db.erb": "db <%= @facts['role'] %>\n",
-    "modules/web/manifests/vhost.pp": "define web::vhost(Web::Port $port, String $mode) {\n  notify { epp('web/vhost.epp', { 'port' => $port }): message => $mode }\n}\n",
+    "modules/web/manifests/vhost.pp": """
+define web::vhost(Web::Port $port, String $mode) {
+  notify { epp('web/vhost.epp', { 'port' => $port }): message => $mode }
+}
+""",
     "modules/web/templates/vhost.epp": "<%- | $port | -%>\nport <%= $port %>\n",
     "modules/web/types/port.pp": "type Web::Port = Integer[1, 1000]\n",
     "modules/web/functions/name.pp": 'function web::name(String $text) { "named ${text}" }\n',
