@@ -67,6 +67,14 @@ class DataFaceOptions(FaceOptions):
         return self.yaml or self.render_as == "yaml"
 
 
+@dataclass(frozen=True, slots=True)
+class IndirectionOptions(DataFaceOptions):
+    """The command line of a face that has the actions of an indirection besides its own."""
+
+    terminus: str = text()
+    extra: str = text()
+
+
 F = TypeVar("F", bound=FaceOptions)
 
 

@@ -24,6 +24,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "catalog": ("Compile catalogs, look at them, compare them", "bunraku.commands.catalog:main"),
     "cert": ("Manage the certificate authority", "bunraku.commands.certificates:cert"),
     "certificate": ("Find, sign and destroy certificates, here or on the CA", "bunraku.commands.certificates:certificate"),
+    "certificate_request": ("Find requests for certificates at the CA", "bunraku.commands.indirections:certificate_request"),
+    "certificate_revocation_list": ("Fetch the CA's revocation list", "bunraku.commands.indirections:certificate_revocation_list"),
     "config": ("Print and change settings", "bunraku.commands.config:main"),
     "db": ("Export, import and move all that a store or a PuppetDB holds, show how it is", "bunraku.commands.db:main"),
     "deploy": ("Let an environment become a commit of the control repository, in one step", "bunraku.commands.deploy:main"),
@@ -31,6 +33,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "doc": ("Print references of types, functions and settings", "bunraku.commands.doc:main"),
     "epp": ("Check, render and dump EPP templates", "bunraku.commands.epp:main"),
     "facts": ("Print this machine's facts, or send them to the master", "bunraku.commands.facts:main"),
+    "file": ("Fetch files of the master's filebucket", "bunraku.commands.indirections:file"),
     "filebucket": ("Store and fetch files by checksum", "bunraku.commands.filebucket:main"),
     "generate": ("Write what modules declare in Ruby as resource types in Puppet's language", "bunraku.commands.generate:main"),
     "lookup": ("Look keys up in the site's data, and say why the values are what they are", "bunraku.commands.lookup:main"),
@@ -42,29 +45,16 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "query": ("Ask a store or a PuppetDB, in PQL", "bunraku.commands.query:main"),
     "report": ("List the last runs of all nodes, send a stored report to the master", "bunraku.commands.report:main"),
     "resource": ("Print and change what is on this system", "bunraku.commands.resource:main"),
+    "resource_type": ("Find classes and defined types of the master's manifests", "bunraku.commands.indirections:resource_type"),
     "ssl": ("Get, verify, show and remove this host's key and certificate", "bunraku.commands.ssl:main"),
+    "status": ("Ask whether the master answers", "bunraku.commands.indirections:status"),
 }
 
 
 # These take an interruption for an orderly end, as Puppet's do.
 FACES = frozenset(
-    {
-        "ca",
-        "catalog",
-        "certificate",
-        "config",
-        "db",
-        "deploy",
-        "epp",
-        "facts",
-        "generate",
-        "lookup",
-        "node",
-        "parser",
-        "plugin",
-        "query",
-        "report",
-    }
+    {"ca", "catalog", "certificate", "certificate_request", "certificate_revocation_list", "config", "db", "deploy", "epp", "facts", "file"}
+    | {"generate", "lookup", "node", "parser", "plugin", "query", "report", "resource_type", "status"}
 )
 # Those of Puppet that are not here, and what does the same.
 ELSEWHERE: Mapping[str, str] = {
@@ -76,9 +66,6 @@ ELSEWHERE: Mapping[str, str] = {
     "queue": "There are no stored configurations that wait to be written.",
     "storeconfigs": "'puppet db export' writes what a store or a PuppetDB holds, 'puppet db import' brings it to another one.",
     "key": "Use 'puppet ssl' on the host itself; keys never travel.",
-    "status": "Ask a master for /status/v1/simple; 'puppet master --check' says what is wrong with it.",
-    "file": "Use 'puppet filebucket' to store and fetch files.",
-    "resource_type": "Ask a master for /puppet/v3/environment_classes; 'puppet describe' names the types of resources.",
     "secret_agent": "Use 'puppet agent --onetime'.",
     "man": "Use 'puppet help SUBCOMMAND'.",
 }

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from shared.data.plainjson import dumps_pretty
-from shared.errors import BadData, ConfigError, NotFound, PuppetError, Unsupported
+from shared.errors import BadData, ConfigError, NotFound, PuppetError
 from shared.models.catalog import CATALOG, Catalog
 from shared.process.cli import maybe_text
 from shared.regexps import PATTERN_TIMEOUT
@@ -19,13 +19,14 @@ from ..catalogs.compilation import LocalEnvironment, Manifest, environment_of, e
 from ..catalogs.difference import difference
 from ..catalogs.nodes import facts_of, given_facts
 from ..console import complain, printer
-from ..faces import FaceOptions, face_command
+from ..faces import IndirectionOptions, face_command
 
 HELP = """Usage: puppet catalog compile [NODE] [--facts FILE] [--profile] [--environment NAME] [--manifest PATH]
        puppet catalog find [NODE] [--catalog_terminus compiler|json|yaml]
        puppet catalog select NODE TYPE
        puppet catalog diff OLD NEW [--json]
        puppet catalog download [--server HOST]
+       puppet catalog search QUERY | save [FILE] | destroy NODE | info [--terminus TERMINUS] [--extra OBJECT]
        puppet catalog apply [--catalog_terminus compiler|rest|json] [--noop]
 
   compile  compiles a node's catalog on this machine, as the master would, and prints it as JSON
@@ -36,6 +37,9 @@ HELP = """Usage: puppet catalog compile [NODE] [--facts FILE] [--profile] [--env
   download fetches this node's catalog from the master and keeps it where a run does
   apply    applies this node's catalog: compiled here, fetched from the master (rest), or as it was kept (json). No report is sent
 
+  search, save, destroy, info
+           of the indirection catalog: what a terminus (json, yaml, puppetdb, rest, one of a module) has; save reads JSON or YAML
+
   --facts FILE      JSON or YAML: these facts go over those that are known of the node
   --profile         which lines of the manifests take the most time, on standard error; of a second, slower compile
   --json            diff: as JSON
@@ -45,28 +49,28 @@ Facts are those that the node sent to this master; of a node that never did they
 Exit codes: 0 done (diff: the same), 1 it could not be done (diff: they differ), 2 diff: it could not be done."""
 
 SAME, DIFFERENT, TROUBLE = 0, 1, 2
-ELSEWHERE = {"save": "A catalog is stored by the setting catalog_cache_terminus, and by puppet catalog download."}
 
 
 @dataclass(frozen=True, slots=True)
-class CatalogOptions(FaceOptions):
+class CatalogOptions(IndirectionOptions):
     """The command line of `puppet catalog`."""
 
     face = "catalog"
 
     facts: str | None = maybe_text()
-    terminus: str | None = maybe_text()
 
 
 @face_command(CatalogOptions, HELP, AgentSettings, MasterSettings)
 def main(options: CatalogOptions, flags: dict[str, Any]) -> int:
     """Run `puppet catalog …`; the exit code."""
     action = options.action
-    if options.terminus is not None:  # as the faces of Puppet call the setting
+    if action in ("search", "save", "destroy", "info") or (action == "find" and (options.terminus == "rest" or options.extra)):
+        from ..modulefaces.builtin import run_action
+
+        return run_action(options, flags)
+    if options.terminus:  # as the faces of Puppet call the setting
         flags["catalog_terminus"] = options.terminus
     command = CatalogCommand(options, flags)
-    if action in ELSEWHERE:
-        raise Unsupported(f"The action '{action}' of puppet catalog is not supported", hint=ELSEWHERE[action])
     codes = {"diff": command.diff, "download": command.download, "apply": command.apply}
     if action in codes:
         return codes[action]()

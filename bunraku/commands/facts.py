@@ -23,19 +23,21 @@ from shared.indirector.rest import Rest
 from shared.models.facts import FACTS, Facts
 from shared.names import valid_certname
 from shared.process import log as logs
-from shared.process.cli import flag, maybe_text, text, texts
+from shared.process.cli import flag, maybe_text, texts
 from shared.settings import AgentSettings, MasterSettings, load
 from shared.wire.dialects import MODERN
 
-from ..faces import DataFaceOptions, face_command, render
+from ..faces import IndirectionOptions, face_command, render
 
 HELP = """Usage: puppet facts [show] [NAME...] [--value-only] [--json | --yaml | --render-as json|yaml|s] [--show-legacy]
        puppet facts find [NODE] [--terminus puppetdb|yaml|json]
+       puppet facts search QUERY | save [FILE] | destroy NODE | info [--terminus TERMINUS] [--extra OBJECT]
        puppet facts upload
 
 show prints this machine's facts, or those of the names given (os.name reaches into a structure), as JSON unless asked otherwise;
 --value-only: of one name the bare value. find prints them as a master gets them; with --terminus, on a master, those that
-it keeps of a node. upload sends them to the master.
+it keeps of a node, or (rest) what the master has. upload sends them to the master. search, save, destroy and info are those of the
+indirection: what a terminus has; save reads JSON or YAML.
 
   --external-dir DIR    external facts from there, and not from the system's folders; may be given several times
   --custom-dir DIR      more custom facts; may be given several times
@@ -48,7 +50,7 @@ Exit codes: 0; 1 for a wrong call, or when the master did not take them."""
 
 
 @dataclass(frozen=True, slots=True)
-class FactsOptions(DataFaceOptions):
+class FactsOptions(IndirectionOptions):
     """The command line of `puppet facts`."""
 
     face = "facts"
@@ -58,7 +60,6 @@ class FactsOptions(DataFaceOptions):
     custom_dir: tuple[str, ...] = texts()
     show_legacy: bool = flag()
     value_only: bool = flag()
-    terminus: str = text()
     cache: bool = flag(default=True, negatable=True)
     block: bool = flag(default=True, negatable=True)
 
@@ -71,6 +72,10 @@ def main(options: FactsOptions, flags: dict[str, Any]) -> int:
     action, names = (options.action, options.names) if options.arguments else ("show", ())
     if action == "upload":
         return _upload(load(AgentSettings, section="agent", flags=flags))
+    if action in ("search", "save", "destroy", "info") or (action == "find" and (options.terminus == "rest" or options.extra)):
+        from ..modulefaces.builtin import run_action
+
+        return run_action(options, flags)
     if action == "find" and options.terminus not in ("", "facter"):
         stored = asyncio.run(_stored(flags, options.terminus, names[0] if names else settings.node_name_value))
         print(render(stored, options.as_yaml))

@@ -27,12 +27,11 @@ from shared.models.node import NODE
 from shared.models.report import REPORT
 from shared.names import valid_certname
 from shared.process import log as logs
-from shared.process.cli import text
 from shared.settings import MasterSettings
 from shared.settings.master import settings_beside_master
 from shared.wire.dialects import MODERN
 
-from ..faces import DataFaceOptions, face_command, render
+from ..faces import IndirectionOptions, face_command, render
 from .certificates import place_for
 
 log = logging.getLogger("puppet.node")
@@ -41,6 +40,7 @@ HELP = """Usage: puppet node clean NAME...
        puppet node deactivate NAME... [--json | --yaml | --render-as json|yaml]
        puppet node find NAME [--terminus TERMINUS] [--json | --yaml | --render-as json|yaml]
        puppet node status NAME... [--json | --yaml | --render-as json|yaml]
+       puppet node search QUERY | save [FILE] | destroy NAME | info [--terminus TERMINUS] [--extra OBJECT]
 
 On a master.
 
@@ -48,6 +48,8 @@ On a master.
               reports are removed; with storeconfigs the nodes are deactivated as well
   deactivate  in the PuppetDB of puppetdb.conf: nobody collects any more what these nodes exported
   find        environment, classes and parameters of a node, as its catalog is compiled with them: what the classifier says, facts below it
+  search, save, destroy, info
+              of the indirection node: what a terminus (exec, ldap, yaml, json, rest, one of a module …) has; save reads JSON or YAML
   status      whether nodes are active in the PuppetDB, and since when it has their catalog and facts
 
 Exit codes: 0; 1 when something could not be done, or there is no such node."""
@@ -61,12 +63,10 @@ _NO_NAMES = {
 
 
 @dataclass(frozen=True, slots=True)
-class NodeOptions(DataFaceOptions):
+class NodeOptions(IndirectionOptions):
     """The command line of `puppet node`."""
 
     face = "node"
-
-    terminus: str = text()
 
 
 @face_command(NodeOptions, HELP, MasterSettings)
@@ -75,13 +75,17 @@ def main(options: NodeOptions, flags: dict[str, Any]) -> int:
     action = options.action
     settings = settings_beside_master(flags)
     logs.set_up(level=logs.level_of(settings), colour=settings.color)
+    if action in ("search", "save", "destroy", "info") or (action == "find" and (options.terminus == "rest" or options.extra)):
+        from ..modulefaces.builtin import run_action
+
+        return run_action(options, flags)
     if action == "find":
         (name,) = options.exactly(1)
         node = asyncio.run(classified_node(valid_certname(name.lower()), settings, options.terminus))
         print(render(node, not options.as_json))
         return 0
     if action not in ("clean", "deactivate", "status"):
-        raise options.unknown_action(("clean", "deactivate", "find", "status"))
+        raise options.unknown_action(("clean", "deactivate", "destroy", "find", "info", "save", "search", "status"))
     if not options.names:
         raise ConfigError(_NO_NAMES[action], hint=f"puppet node {action} NAME...")
     names = [valid_certname(name.lower()) for name in options.names]  # all of them, before anything is done

@@ -23,11 +23,12 @@ from shared.process.cli import flag, maybe_text
 from shared.process.log import escape_controls
 from shared.settings import AgentSettings, MasterSettings, load
 
-from ..faces import FaceOptions, face_command
+from ..faces import IndirectionOptions, face_command
 from ..peer import open_wiring
 
 HELP = """Usage: puppet report list [--failed] [--silent-for TIME] [--json]
        puppet report submit [FILE] [--server HOST]
+       puppet report find NODE | search QUERY | save [FILE] | destroy NODE | info [--terminus TERMINUS] [--extra OBJECT]
 
 list    prints each node's last run: its status, how long ago the master got the report, and the environment. On a master whose setting
         reports has `store`. A node that has sent facts and no report is listed, too: `none`.
@@ -39,6 +40,9 @@ list    prints each node's last run: its status, how long ago the master got the
 submit  sends a report to the master, as an agent does at the end of a run: that of the last run, or the one in FILE (YAML or JSON). For
         runs that could not send theirs, and for `puppet catalog apply`, which sends none.
 
+find, search, save, destroy, info
+        of the indirection report: what a terminus (processor, yaml, json, rest, one of a module …) has; save reads JSON or YAML.
+
 Exit codes: 0; 1 when the reports cannot be read, there is no such report, or the master did not take it."""
 
 MAX_REPORT = 64 * 2**20  # bytes
@@ -46,7 +50,7 @@ _FACT_FILES = {"yaml": "*.yaml", "json": "*.json"}
 
 
 @dataclass(frozen=True, slots=True)
-class ReportOptions(FaceOptions):
+class ReportOptions(IndirectionOptions):
     """The command line of `puppet report`."""
 
     face = "report"
@@ -61,7 +65,9 @@ def main(options: ReportOptions, flags: dict[str, Any]) -> int:
     if options.action == "list":
         return print_last_runs(options, load(MasterSettings, section="master", flags=flags), datetime.now(UTC))
     if options.action != "submit":
-        raise options.unknown_action(("list", "submit"))
+        from ..modulefaces.builtin import run_action
+
+        return run_action(options, flags, "list", "submit")
     settings = load(AgentSettings, section="agent", flags=flags)
     logs.set_up(level=logs.level_of(settings), colour=settings.color)
     report = read(Path(options.exactly(1)[0]) if options.names else settings.lastrunreport)

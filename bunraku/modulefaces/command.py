@@ -50,7 +50,15 @@ class FaceCommand:
             if options.arguments:
                 raise unknown_action(self.name, options.arguments[0], self.face.declaration.actions)
             raise ConfigError(f"'{self.name}' has no default action.  See `puppet help {self.name}`.")
-        form = _form(options, action)
+        return self.call(action, words, given, _form(options, action), flags)
+
+    def call(self, action: FaceAction[..., Any], words: Sequence[str], given: Given, form: str, flags: dict[str, Any]) -> int:
+        """
+        Run an action; the exit code. Raises as `run`.
+
+        Args:
+            given: words of the options by the name of their parameters. flags: the settings of the command line.
+        """
         call = FaceCall(action.name, self._values(action, words, given), form)
         settings = load(AgentSettings, section=self.face.declaration.section, flags=flags)
         logs.set_up(level=logs.level_of(settings), colour=settings.color)
@@ -129,8 +137,10 @@ class FaceCommand:
             except (asyncio.CancelledError, BrokenPipeError):
                 raise
             except Exception as err:
+                if self.path is None:
+                    raise  # ours
                 log.debug("The face %s failed", self.name, exc_info=True)
-                where = pluginfiles.place(err, self.path) if self.path is not None else None
+                where = pluginfiles.place(err, self.path)
                 problem = f"The action {action.name} of the face {self.name} failed: {type(err).__name__}: {err}"
                 raise PuppetError(problem, where=where, hint="--debug prints more.") from err
         write_output(output)

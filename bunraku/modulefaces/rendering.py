@@ -48,7 +48,7 @@ def rendered(value: Any, form: str) -> bytes:
         try:
             return value.to_bytes(MODERN)
         except Unsupported:
-            pass  # most have no form of their own
+            return plainjson.dumps_pretty(plain(value))  # most have no form of their own
     data = plain(value)
     if isinstance(data, str):
         return _line(escape_controls(data, lines=True))

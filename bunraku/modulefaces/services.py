@@ -76,6 +76,10 @@ class Services:
         hint = did_you_mean(name, names, otherwise=f"There are {', '.join(names)}.")
         raise ConfigError(f"There is no terminus {name} for {indirection}", hint=hint)
 
+    async def default_terminus(self, indirection: str) -> str:
+        """Return the name of the terminus that `binding` takes when none is named; ConfigError."""
+        return (await asyncio.to_thread(self._local_termini, await asyncio.to_thread(self._indirection, indirection)))[1]
+
     def _indirection(self, name: str) -> Indirection[Any]:
         if name in _BUILT_IN:
             return _BUILT_IN[name]

@@ -44,6 +44,9 @@ class FaceServices(Protocol):
     async def binding(self, indirection: str, terminus: str = "") -> Binding[Any]:
         """Return an indirection with one of its termini, '' for the default; ConfigError: there is none of that name."""
 
+    async def default_terminus(self, indirection: str) -> str:
+        """Return the name of the terminus that `binding` takes when none is named; ConfigError: there is no such indirection."""
+
 
 class FaceAction(Generic[P, R]):
     """A method of a face that the command line calls. In Python it is called like any method, without hooks."""
@@ -189,6 +192,10 @@ class Face:
     async def binding(self, indirection: str, terminus: str = "") -> Binding[Any]:
         """Return an indirection to find, search, save and destroy instances, at one of its termini, '' for the default; ConfigError."""
         return await self._services.binding(indirection, terminus)
+
+    async def default_of(self, indirection: str) -> str:
+        """Return the name of an indirection's default terminus; ConfigError."""
+        return await self._services.default_terminus(indirection)
 
     def before(self, call: FaceCall) -> Any:
         """Run before every action; what it raises ends the call. May be `async`."""

@@ -107,9 +107,9 @@ class IndirectionFace(Face):
 
     @action
     async def info(self) -> str:
-        """Print the terminus that answers."""
-        binding = await self.bound()
-        return f"{self.indirection}: {type(binding.terminus).__name__}"
+        """Print which terminus answers."""
+        name = self.terminus or self.default_terminus or await self.default_of(self.indirection)
+        return f"Run mode '{self.declaration.section}': {name}"
 
 
 def _text(value: object) -> str:

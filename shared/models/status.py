@@ -9,6 +9,7 @@ from ..wire.dialects import Dialect
 
 
 class Status(Model):
+    name: str = ""  # which no answer has
     is_alive: bool = True
     version: str = ""
 

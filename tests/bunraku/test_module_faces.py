@@ -188,7 +188,7 @@ def test_help_names_the_faces_of_modules_and_runs_none_of_them(tmp_path: Path, c
     said = called("help")
     assert said.err == ""
     faces = said.out.partition("Subcommands of modules:\n")[2].splitlines()
-    assert faces[:2] == ["  dark         A face.", "  lamps        See and dim lamps."]
+    assert [line.split(maxsplit=1) for line in faces[:2]] == [["dark", "A face."], ["lamps", "See and dim lamps."]]
     assert not (tmp_path / "ran").exists()
 
 
@@ -409,8 +409,8 @@ def test_an_indirection_has_its_actions_for_free(tmp_path: Path, called: Puppet)
     assert called("known", "search", "*", *place).out == "web1\n"
     assert called("known", "destroy", "web1", *place) == Said(0, "", "")
     assert called("known", "find", "web1", *place).err.startswith("Error: Could not find facts web1\n")
-    assert called("known", "info", *place).out == "facts: StoredFacts\n"
-    assert called("known", "info", "--terminus", "jsn").err == "Error: There is no terminus jsn for facts\nDid you mean json?\n"
+    assert called("known", "info", *place).out == "Run mode 'user': yaml\n"
+    assert called("known", "find", "x", "--terminus", "jsn").err == "Error: There is no terminus jsn for facts\nDid you mean json?\n"
 
 
 def test_actions_of_a_subclass_are_beside_those_of_the_indirection(tmp_path: Path, called: Puppet) -> None:
@@ -428,6 +428,33 @@ def test_actions_of_a_subclass_are_beside_those_of_the_indirection(tmp_path: Pat
 def test_extra_options_are_an_object(tmp_path: Path, called: Puppet, extra: str) -> None:
     add_face(tmp_path, "m", "runs", REPORTS)
     assert called("runs", "find", "web1", "--terminus", "yaml", "--extra", extra).err.startswith("Error: Could not set --extra: ")
+
+
+def test_built_in_faces_have_the_actions_of_their_indirection(tmp_path: Path, puppet: Puppet) -> None:
+    (tmp_path / "facts.json").write_text(json.dumps(FACTS))
+    assert puppet("facts", "save", str(tmp_path / "facts.json"), "--terminus", "yaml") == Said(0, "", "")
+    assert puppet("facts", "search", "*", "--terminus", "yaml").out == "web1\n"
+    assert json.loads(puppet("facts", "find", "web1", "--terminus", "yaml").out)["values"]["os"] == {"name": "Debian"}
+    assert puppet("facts", "destroy", "web1", "--terminus", "yaml") == Said(0, "", "")
+    assert puppet("facts", "search", "*", "--terminus", "yaml").out == ""
+    node = tmp_path / "node.json"
+    node.write_text(json.dumps({"name": "web1", "environment": "production", "classes": {"role": {}}, "parameters": {}}))
+    assert puppet("node", "save", str(node), "--terminus", "json") == Said(0, "", "")
+    assert json.loads(puppet("node", "find", "web1", "--terminus", "json", "--json", "--facts_terminus", "yaml").out)["classes"] == {
+        "role": {}
+    }
+
+
+@pytest.mark.parametrize(("name", "terminus"), [("node", "plain"), ("facts", "facter"), ("report", "processor"), ("catalog", "compiler")])
+def test_info_names_the_default_terminus_as_puppets_does(puppet: Puppet, name: str, terminus: str) -> None:
+    assert puppet(name, "info") == Said(0, f"Run mode 'user': {terminus}\n", "")
+
+
+@pytest.mark.parametrize("name", ["node", "report", "facts", "catalog", "status", "file", "resource_type", "certificate_revocation_list"])
+def test_an_indirection_at_the_master_needs_the_certificates_of_the_ca(puppet: Puppet, name: str) -> None:
+    said = puppet(name, "find", "x", "--terminus", "rest")
+    assert (said.code, said.out) == (1, "")
+    assert said.err.startswith("Error: The CA certificates are missing from")
 
 
 # --- cost

@@ -122,7 +122,7 @@ def test_a_node_is_shown_as_it_is_classified(var: Path, places: list[str], tmp_p
         (["clean"], "At least one node should be passed"),
         (["deactivate"], "Please provide at least one node for deactivation"),
         (["status"], "Please provide at least one node"),
-        (["destroy", "x"], "has no 'destroy' action"),
+        (["remove", "x"], "has no 'remove' action"),
         (["find"], "takes 1 argument"),
         (["find", "x", "--terminus", "moon"], "There is no terminus moon for node"),
         (["find", "x", "--render-as", "png"], "I don't know how to render"),
