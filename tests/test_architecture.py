@@ -53,7 +53,8 @@ LAYERS = {
     "master/preview": (
         "inputs page result sources textdiffs",
         "answers comparison",
-        "pool worker",
+        "pool records",
+        "worker",
         "nodes",
         "run",
     ),

@@ -35,6 +35,7 @@ class SideAnswers:
         self.files = DiskFiles()
         self.sources = ModuleSources(host)
         self._answers: dict[Input, Answer] = {}
+        self._digests: dict[Input, bytes] = {}
 
     def answer(self, question: Input) -> Answer:
         """Return the answer to one input."""
@@ -44,6 +45,17 @@ class SideAnswers:
             except PuppetError as err:
                 self._answers[question] = ("error", str(err).replace(self.root, ROOT))
         return self._answers[question]
+
+    def digest(self, questions: Iterable[Input]) -> str:
+        """Return a digest of the answers to inputs, in their order."""
+        digest = hashlib.blake2b(digest_size=16)
+        for question in questions:
+            octets = self._digests.get(question)
+            if octets is None:
+                text = repr(self.answer(question)).encode("utf-8", "surrogatepass")
+                octets = self._digests[question] = hashlib.blake2b(text, digest_size=16).digest()
+            digest.update(octets)
+        return digest.hexdigest()
 
     def _find(self, kind: str, about: tuple[str, ...]) -> Answer:
         match kind:

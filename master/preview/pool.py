@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from shared.data import plainjson
@@ -42,14 +43,18 @@ class PreviewPool(CompilePool):
             on_question=on_question,
         )
 
-    async def preview(self, job: CompileJob, sides: Sides) -> Mapping[str, Any]:
+    async def preview(self, job: CompileJob, sides: Sides, records: Path | None = None) -> Mapping[str, Any]:
         """
         Return what differs for a node (see `PreviewResult.add`).
+
+        Args:
+            records: the folder of what catalogs depended on; None: each node is compiled.
 
         Raises:
             PuppetError: The code changed in between, or the process failed.
         """
-        question = {"ask": "preview", **message_of(job), "sides": sides.data(), "each": self.timeout / COMPILATIONS}
+        options = {"sides": sides.data(), "each": self.timeout / COMPILATIONS, "records": str(records or "")}
+        question = {"ask": "preview", **message_of(job), **options}
         answer = await self.ask(question, f"The preview of {job.certname}", None, packed_facts_of(job))
         outcome: Mapping[str, Any] = plainjson.loads(answer.body)
         if "aborted" in outcome:

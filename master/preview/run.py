@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
+
+from shared.errors import CompileError
 
 from ..pools.jobs import CompileJob
 from .nodes import PreviewNodes
@@ -21,6 +24,7 @@ async def run_preview(
     nodes: PreviewNodes,
     names: Sequence[str],
     *,
+    records: Path | None = None,
     on_outcome: OnOutcome = lambda node, outcome: None,
     on_elsewhere: Callable[[str], None] = lambda node: None,
 ) -> PreviewResult:
@@ -28,10 +32,11 @@ async def run_preview(
     Compile nodes from both sides and return what differs.
 
     Args:
+        records: the folder in which previews keep what catalogs depended on; None: nothing is kept.
         on_outcome: called with each node when it is done, and what was found of it.
         on_elsewhere: called with each node that the classifier has in another environment, which is left out.
     Raises:
-        NotFound: The facts of a node are not known. PuppetError: A process failed, or the code changed in between.
+        NotFound: The facts of a node are not known. PuppetError: No process can be started, or the code changed in between.
     """
     result = PreviewResult(sides.before, sides.after, sides.environment)
     began = time.monotonic()
@@ -43,7 +48,10 @@ async def run_preview(
             if job is None:
                 on_elsewhere(name)
                 continue
-            outcome = await pool.preview(job, sides)
+            try:
+                outcome = await pool.preview(job, sides, records)
+            except CompileError as err:
+                outcome = failure(err)
             result.add(name, outcome)
             on_outcome(name, outcome)
 
@@ -55,6 +63,13 @@ async def run_preview(
         raise first_error(errors) from errors
     result.seconds = time.monotonic() - began
     return result
+
+
+def failure(error: CompileError) -> Mapping[str, Any]:
+    """Return the outcome of a node whose compilation took more memory or time than it may, so that its process was ended."""
+    message = {"message": error.message, "file": None, "line": None, "hint": error.hint, "state": "new"}
+    nothing: dict[str, Any] = {"changes": [], "warnings": [], "findings": [], "unstable": []}
+    return {"state": "failed", "compiled": False, "compilations": 0, "errors": [message], **nothing}
 
 
 def first_error(errors: BaseExceptionGroup[BaseException]) -> BaseException:

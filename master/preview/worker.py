@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from shared.data import plainjson
@@ -31,6 +32,7 @@ from ..pools.compiled_catalog import CompiledCatalog
 from .answers import SideAnswers, are_equal, configuration
 from .comparison import CatalogComparison, Diff, NodeWords, Place
 from .inputs import RecordedEnvironment
+from .records import CatalogRecord, CatalogRecords
 from .sources import module_sources
 
 NICE = 10
@@ -50,12 +52,17 @@ class SideOutcome:
         catalog, error: one of them.
         warnings: messages that it logged.
         unstable: why the next compilation may give another catalog; '' when it cannot.
+        reads: what was read of the node, when that and the code are all that the catalog depends on.
     """
 
     catalog: dict[str, Any] | None
     error: dict[str, Any] | None
     warnings: Sequence[Mapping[str, Any]]
     unstable: str = ""
+    reads: NodeDependencies | None = None
+
+
+NOT_COMPILED = SideOutcome(None, None, ())
 
 
 @dataclass(slots=True)
@@ -140,9 +147,16 @@ class PreviewWorker(CompileWorker):
 
     def _preview(self, job: Mapping[str, Any]) -> dict[str, Any]:
         assert self._comparison is not None
+        records = CatalogRecords(Path(job["records"])) if job["records"] else None
+        if records is not None and self._is_unaffected_by(records.load(job["certname"])):
+            return self._result("unaffected", NOT_COMPILED, NOT_COMPILED, {}, compilations=0)
         before = self._compile_side(FROM)
-        if self._cannot_differ(before):
-            return self._result("unaffected", before, before, {}, compilations=1)
+        if before.catalog is not None and not before.unstable:
+            self._note_sources(before.catalog)
+            if records is not None and before.reads is not None:
+                records.save(job["certname"], self._record(before.reads))
+            if self._cannot_differ():
+                return self._result("unaffected", before, before, {}, compilations=1)
         after = self._compile_side(TO)
         changed = next((path for side in self._sides if (path := side.has_changed())), None)
         if changed is not None:
@@ -170,17 +184,31 @@ class PreviewWorker(CompileWorker):
         comparison = CatalogComparison((side.host.root, side.host.root), (side.answers.sources, side.answers.sources))
         return comparison.differences(catalog, again, words)
 
-    def _cannot_differ(self, before: SideOutcome) -> bool:
-        """Return whether the other side gives the same catalog, and the same files to it, since it answers all inputs alike."""
-        if before.catalog is None or before.unstable or not self._is_comparable:
-            return False
-        inputs = self._sides[FROM].host.inputs
-        for resource in before.catalog["resources"]:
+    def _note_sources(self, catalog: Mapping[str, Any]) -> None:
+        """Note the files of modules that a catalog has as sources among its inputs: the agent reads them."""
+        for resource in catalog["resources"]:
             if resource["type"] == "File":
                 for key in module_sources(resource.get("parameters", {})):
-                    inputs.note("source", key)
-        answers = [side.answers for side in self._sides]
-        return are_equal(answers[FROM], answers[TO], inputs.own) and are_equal(answers[FROM], answers[TO], inputs.shared)
+                    self._sides[FROM].host.inputs.note("source", key)
+
+    def _cannot_differ(self) -> bool:
+        """Return whether the other side gives the same catalog, and the same files to it, since it answers all inputs alike."""
+        inputs = self._sides[FROM].host.inputs
+        before, after = (side.answers for side in self._sides)
+        return self._is_comparable and are_equal(before, after, inputs.own) and are_equal(before, after, inputs.shared)
+
+    def _record(self, reads: NodeDependencies) -> CatalogRecord:
+        side = self._sides[FROM]
+        inputs = dict.fromkeys([*side.host.inputs.shared, *side.host.inputs.own])
+        return CatalogRecord.of(reads, _node_input(self._job, side.loaded.environment.name), side.configuration, inputs, side.answers)
+
+    def _is_unaffected_by(self, record: CatalogRecord | None) -> bool:
+        """Return whether a record shows, without a compilation, that both sides give the same catalog."""
+        if record is None or not self._is_comparable:
+            return False
+        before, after = self._sides
+        node = _node_input(self._job, before.loaded.environment.name)
+        return record.is_valid(node, before.configuration, before.answers) and are_equal(before.answers, after.answers, record.inputs)
 
     def _compile_side(self, number: int) -> SideOutcome:
         """Return what the job's node comes to from one side; once more with all read anew when another node's failure may be the cause."""
@@ -216,6 +244,7 @@ class PreviewWorker(CompileWorker):
                     rich=loaded.environment.rich_data,
                     dependencies=reads,
                 )
+                has_asked = loaded.host.questions.asked() != ()  # a store, whose answers may be others the next time
         except PuppetError as err:
             file, line = (err.where.file, err.where.line) if err.where else (None, None)
             return SideOutcome(None, self._message(number, err.message, file, line, err.hint), warnings)
@@ -225,7 +254,8 @@ class PreviewWorker(CompileWorker):
             self._reload(number)
             return SideOutcome(None, self._message(number, text, file, line), warnings)
         host.inputs.finish(loaded.loader, reads.definitions)
-        return SideOutcome(catalog, None, warnings, "; ".join(reason.text for reason in reads.uncacheable_reasons))
+        unstable = "; ".join(reason.text for reason in reads.uncacheable_reasons)
+        return SideOutcome(catalog, None, warnings, unstable, reads if not unstable and not has_asked else None)
 
     def _reload(self, number: int) -> None:
         """Load a side anew: it may have been in the middle of reading a file."""

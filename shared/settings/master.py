@@ -113,6 +113,8 @@ class MasterSettings(StoreSettings):
     catalog_memo: Size = setting(
         "32MiB", ge=0, doc="Bytes of catalogs that a compiling process keeps, to answer nodes of which nothing has changed. 0: none."
     )
+    preview_records: Path = setting("$vardir/preview", doc="Where previews keep what the catalog of each node depended on.")
+    preview_records_size: Size = setting("256MiB", ge=0, doc="Bytes of that; the oldest are removed. 0: nothing is kept.")
     parse_workers: int = setting(2, gt=0, le=64, doc="Processes that parse what peers send: YAML, and facts and reports that are large.")
     parse_time: Duration = setting(20, gt=0, doc="Seconds of processor time for parsing one message of a peer.")
     parse_memory: Size = setting("2GiB", gt=0, doc="Bytes of memory for one parsing process.")

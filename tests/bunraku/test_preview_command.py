@@ -170,6 +170,14 @@ def test_nodes_come_from_a_file_and_facts_of_a_file_go_over_theirs(site: Site, t
     assert result["nodes"] == {"db1": "changed", "unknown1": "changed"}
 
 
+def test_what_catalogs_depended_on_is_kept_for_the_next_preview(site: Site, tmp_path: Path) -> None:
+    assert site.preview()[1]["counts"]["compilations"] == 3
+    site.write(CHANGED)
+    assert site.preview()[1]["counts"]["compilations"] == 4
+    assert site.preview("--all", "--preview_records_size=0")[1]["counts"]["compilations"] == 5
+    assert {path.name for path in (tmp_path / "var/preview").iterdir()} == set(NODES)
+
+
 def test_folders_are_sides_too_and_their_names_are_no_difference(site: Site, tmp_path: Path) -> None:
     shutil.copytree(tmp_path / "code/environments/feature", tmp_path / "checkout")
     assert site.preview(sides=("production", str(tmp_path / "checkout")))[0] == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping
@@ -22,6 +23,7 @@ from master.compiler.loading.loader import Loader
 from master.environments.directories import EnvironmentSettings, read_environment
 from master.environments.directory_environment import DirectoryEnvironment
 from master.files.code_files import DiskFiles
+from master.preview.records import CatalogRecords
 from master.preview.sources import ModuleSources, module_sources
 from master.preview.worker import PreviewWorker
 from shared.errors import PuppetError
@@ -130,9 +132,9 @@ def node(name: str, role: str) -> dict[str, Any]:
     return {"certname": name, "facts": facts, "parameters": facts, "classes": {}, "trusted": {"certname": name}, "server_facts": {}}
 
 
-def previewed(worker: PreviewWorker, roots: tuple[Path, Path], name: str, role: str) -> dict[str, Any]:
+def previewed(worker: PreviewWorker, roots: tuple[Path, Path], name: str, role: str, records: str = "") -> dict[str, Any]:
     sides = {"environment": "production", "roots": [str(root) for root in roots]}
-    job = {"ask": "preview", "sides": sides, "each": 60, **node(name, role)}
+    job = {"ask": "preview", "sides": sides, "each": 60, "records": records, **node(name, role)}
     outcome: dict[str, Any] = json.loads(worker.answer(job, lambda entry: None).body)
     return outcome
 
@@ -176,14 +178,15 @@ def test_a_node_that_is_called_unaffected_has_the_same_catalog(
         write(roots[0], [*BASE.items(), *before])
         shutil.copytree(roots[0], roots[1])
         write(roots[1], edits)
-        worker = new_worker()
-        for name, role in nodes:
-            outcome = previewed(worker, roots, name, role)
-            first, second = (compiled_afresh(root, name, role) for root in roots)
-            if outcome["state"] == "unaffected":
-                assert first == second, (name, edits)
-            if not edits and not isinstance(first, str):
-                assert outcome["state"] == "unaffected"
+        afresh = {name: [compiled_afresh(root, name, role) for root in roots] for name, role in nodes}
+        for _ in range(2):  # the second time with the records of the first one
+            worker = new_worker()
+            for name, role in nodes:
+                state = previewed(worker, roots, name, role, f"{folder}/records")["state"]
+                if state == "unaffected":
+                    assert afresh[name][0] == afresh[name][1], (name, edits)
+                if not edits and not isinstance(afresh[name][0], str):
+                    assert state == "unaffected"
 
 
 WHO = {
@@ -209,3 +212,34 @@ def test_only_nodes_whose_catalogs_read_what_changed_are_compiled_twice(tmp_path
     worker = new_worker()
     states = {name: previewed(worker, roots, name, role)["state"] for name, role in NODES}
     assert {name for name, state in states.items() if state != "unaffected"} == affected
+
+
+def compilations(worker: PreviewWorker, roots: tuple[Path, Path], records: Path, role: str = "web") -> int:
+    return int(previewed(worker, roots, "web1", role, str(records))["compilations"])
+
+
+def test_with_a_record_of_the_last_preview_a_node_is_compiled_only_when_it_or_its_code_is_another(tmp_path: Path) -> None:
+    roots, records = (tmp_path / "first", tmp_path / "second"), tmp_path / "records"
+    for root in roots:
+        write(root, BASE.items())
+    assert compilations(new_worker(), roots, records) == 1
+    assert compilations(new_worker(), roots, records) == 0
+    assert compilations(new_worker(), roots, records, role="db") == 1
+    assert compilations(new_worker(), roots, records, role="web") == 1
+    for root in roots:
+        write(root, [("modules/web/templates/vhost.epp", "<%- | $port | -%>\nboth\n")])
+    assert compilations(new_worker(), roots, records) == 1
+    assert compilations(new_worker(), roots, records) == 0
+    write(roots[1], [("data/nodes/web1.yaml", "port: 3\n")])
+    assert compilations(new_worker(), roots, records) == 2
+    (records / "web1").write_bytes(b"torn")
+    assert compilations(new_worker(), roots, records) == 2
+
+
+def test_records_are_bounded_and_the_oldest_go_first(tmp_path: Path) -> None:
+    for number in range(4):
+        (tmp_path / f"node{number}").write_bytes(bytes(100))
+        os.utime(tmp_path / f"node{number}", (number, number))
+    CatalogRecords(tmp_path).limit(250)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["node2", "node3"]
+    CatalogRecords(tmp_path / "missing").limit(0)

@@ -1,0 +1,149 @@
+"""
+What the last catalog of each node depended on, kept from one preview to the next: one small file a node.
+
+A record holds names and digests, no values. It says that a node cannot be affected only when the code and all that was read of the node
+are what they were; otherwise the node is compiled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shared import __version__
+from shared.data import plainjson
+from shared.errors import BadData, PuppetError
+from shared.filesystem.files import make_directory, write_atomic
+from shared.names import valid_file_key
+
+from ..compiler.evaluation.dependencies import NodeDependencies
+from ..compiler.host import NodeInput
+from .answers import SideAnswers
+from .inputs import Input
+
+FORMAT = f"1 {__version__}"
+"""Of a record: another version of the compiler may make another catalog of the same inputs."""
+MAX_RECORD = 4 * 2**20
+"""Bytes of one record, unpacked."""
+_LEVEL = 6
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogRecord:
+    """
+    What one catalog depended on.
+
+    Attributes:
+        reads: what was read of the node; `values` is a digest of that.
+        configuration: a digest of the environment's configuration.
+        inputs: the questions about the code; `answers` is a digest of the answers.
+    """
+
+    reads: NodeDependencies
+    values: str
+    configuration: str
+    inputs: tuple[Input, ...]
+    answers: str
+
+    @classmethod
+    def of(
+        cls, reads: NodeDependencies, node: NodeInput, configuration: Any, inputs: Iterable[Input], answers: SideAnswers
+    ) -> CatalogRecord:
+        questions = tuple(inputs)
+        return cls(reads, digest_of_values(reads, node), digest_of_value(configuration), questions, answers.digest(questions))
+
+    def is_valid(self, node: NodeInput, configuration: Any, answers: SideAnswers) -> bool:
+        """Return whether the node's catalog would be compiled from the same again."""
+        return (
+            self.configuration == digest_of_value(configuration)
+            and self.values == digest_of_values(self.reads, node)
+            and self.answers == answers.digest(self.inputs)
+        )
+
+    def pack(self) -> bytes:
+        reads = self.reads
+        data = {
+            "format": FORMAT,
+            "variables": sorted(reads.variables),
+            "facts": sorted(reads.facts),
+            "everything": reads.everything,
+            "special_names": reads.special_names,
+            "values": self.values,
+            "configuration": self.configuration,
+            "inputs": self.inputs,
+            "answers": self.answers,
+        }
+        return zlib.compress(plainjson.dumps(data), _LEVEL)
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> CatalogRecord | None:
+        """Return a record; None for one of another version. Raises BadData for what is none."""
+        try:
+            unpacker = zlib.decompressobj()
+            data = plainjson.loads(unpacker.decompress(packed, MAX_RECORD))
+            if data["format"] != FORMAT:
+                return None
+            reads = NodeDependencies()
+            reads.variables.update(map(str, data["variables"]))
+            reads.facts.update(map(str, data["facts"]))
+            reads.everything, reads.special_names = bool(data["everything"]), bool(data["special_names"])
+            inputs = tuple(tuple(map(str, question)) for question in data["inputs"])
+            return cls(reads, str(data["values"]), str(data["configuration"]), inputs, str(data["answers"]))
+        except (zlib.error, KeyError, TypeError) as err:
+            raise BadData("A record of a catalog cannot be read") from err
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogRecords:
+    """The records below a folder."""
+
+    folder: Path
+
+    def load(self, certname: str) -> CatalogRecord | None:
+        """Return a node's record; None when there is none that can be used."""
+        try:
+            return CatalogRecord.unpack(self._path(certname).read_bytes())
+        except (OSError, BadData):
+            return None  # the node is compiled, and its record written anew
+
+    def save(self, certname: str, record: CatalogRecord) -> None:
+        """Keep a node's record; raise PuppetError when it cannot be written."""
+        try:
+            make_directory(self.folder, mode=0o700)
+            write_atomic(self._path(certname), record.pack(), mode=0o600, durable=False)
+        except OSError as err:
+            hint = "The setting preview_records names another folder; with preview_records_size = 0 nothing is kept."
+            raise PuppetError(
+                f"Could not write what the catalog of {certname} depends on to {self.folder}: {err.strerror}", hint=hint
+            ) from err
+
+    def limit(self, size: int) -> None:
+        """Remove the oldest records until all take no more than `size` bytes. Blocks."""
+        records = []
+        for path in self.folder.iterdir() if self.folder.is_dir() else ():
+            with suppress(FileNotFoundError):
+                status = path.stat()
+                records.append((status.st_mtime_ns, status.st_size, path))
+        total = sum(octets for _, octets, _ in records)
+        for _, octets, path in sorted(records):
+            if total <= size:
+                return
+            path.unlink(missing_ok=True)
+            total -= octets
+
+    def _path(self, certname: str) -> Path:
+        return self.folder / valid_file_key(certname)
+
+
+def digest_of_values(reads: NodeDependencies, node: NodeInput) -> str:
+    return digest_of_value(reads.values(node))
+
+
+def digest_of_value(value: Any) -> str:
+    """Return a digest of what `repr` tells apart."""
+    return hashlib.blake2b(repr(value).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
