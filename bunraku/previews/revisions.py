@@ -60,7 +60,7 @@ def exported(repository: str, names: tuple[str, str], *, timeout: float) -> Iter
     with tempfile.TemporaryDirectory(prefix="puppet-preview-") as temporary:
         folder = Path(temporary, "repository.git")
         git = Git(program, timeout)
-        git.run("clone", "--bare", "--quiet", "--", location, str(folder))
+        git.run("clone", "--mirror", "--quiet", "--", location, str(folder))
         before, after = (git.export(folder, name, Path(temporary, f"side{number}")) for number, name in enumerate(names))
         yield before, after
 
