@@ -26,6 +26,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "certificate": ("Find, sign and destroy certificates, here or on the CA", "bunraku.commands.certificates:certificate"),
     "certificate_request": ("Find requests for certificates at the CA", "bunraku.commands.indirections:certificate_request"),
     "certificate_revocation_list": ("Fetch the CA's revocation list", "bunraku.commands.indirections:certificate_revocation_list"),
+    "completion": ("Print what completes commands and options in bash, zsh or fish", "bunraku.commands.completion:main"),
     "config": ("Print and change settings", "bunraku.commands.config:main"),
     "db": ("Export, import and move all that a store or a PuppetDB holds, show how it is", "bunraku.commands.db:main"),
     "deploy": ("Let an environment become a commit of the control repository, in one step", "bunraku.commands.deploy:main"),
@@ -67,7 +68,7 @@ ELSEWHERE: Mapping[str, str] = {
     "storeconfigs": "'puppet db export' writes what a store or a PuppetDB holds, 'puppet db import' brings it to another one.",
     "key": "Use 'puppet ssl' on the host itself; keys never travel.",
     "secret_agent": "Use 'puppet agent --onetime'.",
-    "man": "Use 'puppet help SUBCOMMAND'.",
+    "man": "Use 'puppet help SUBCOMMAND', or man bunraku-puppet-SUBCOMMAND where the Debian package is installed.",
 }
 SEE_HELP = "See 'puppet help' for help on available puppet subcommands"
 

@@ -87,7 +87,11 @@ LAYERS = {
         "cli",
         "__main__",
     ),
-    "bunraku": ("console faces peer progress puppet storeaccess", "__main__ catalogs modulefaces previews storeservers", "commands"),
+    "bunraku": (
+        "console faces peer progress puppet storeaccess",
+        "__main__ catalogs commandlines modulefaces previews storeservers",
+        "commands",
+    ),
 }
 """
 The folders and files of each package, the lowest layer first. A layer imports only those below it, also inside functions and for type

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from certs.ssldir import SslDir
-from master.ca.commands import puppet_cert
+from master.ca.commands import lifecycle, puppet_cert
 from master.ca.commands.site import CaSite, Console
 from master.ca.configured import audit_of, ca_options, key_kind
 from master.ca.storage.store import CaFiles
 from shared.errors import ConfigError, NotFound
 from shared.process import daemon
+from shared.process.cli import CommandOptions, declare_options
 from shared.process.service import account_of, make_room
 from shared.settings import MasterSettings, flags_of, load
 
@@ -74,6 +75,8 @@ def ca(argv: Sequence[str]) -> int:
 
 def _run(command: Callable[..., int], argv: Sequence[str]) -> int:
     flags, arguments = _flags(argv)
+    for options in (puppet_cert.CertOptions, lifecycle.LifecycleOptions):
+        declare_options(options, MasterSettings)
     if not arguments or {"--help", "-h"} & set(arguments):
         return command(arguments, CaSite(CaFiles.at(Path()), SslDir(Path(), "none")))
     try:
@@ -98,6 +101,7 @@ def _flags(argv: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
 def certificate(argv: Sequence[str]) -> int:
     """Run `puppet certificate …`; the exit code."""
     words = list(argv)
+    declare_options(CommandOptions, MasterSettings)
     if not words or {"--help", "-h"} & set(words):
         print(HELP)
         return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
@@ -89,7 +90,54 @@ class CommandOptions:
 O = TypeVar("O", bound=CommandOptions)  # noqa: E741
 
 
+@dataclass(frozen=True, slots=True)
+class OptionSpellings:
+    """How one option is written, in all ways; `kind` as of `_Option`."""
+
+    spellings: tuple[str, ...]
+    kind: str
+
+    @property
+    def takes_value(self) -> bool:
+        return self.kind in ("text", "texts")
+
+
+@dataclass(frozen=True, slots=True)
+class OptionTable:
+    """What a command line may have: the command's own options, and the settings of these classes."""
+
+    options: tuple[OptionSpellings, ...]
+    settings: tuple[type[Settings], ...]
+
+    @classmethod
+    def of(cls, options: type[CommandOptions], *settings: type[Settings], aliases: Mapping[str, str] = DEBUGGING) -> OptionTable:
+        """Return the table by which `parse_options` reads a command line."""
+        spellings: dict[tuple[str, bool], list[str]] = {}
+        kinds: dict[tuple[str, bool], str] = {}
+        for spelling, (attribute, kind, constant) in _spellings(options).items():
+            spellings.setdefault((attribute, constant), []).append(spelling)
+            kinds[attribute, constant] = kind
+        own = [OptionSpellings(tuple(words), kinds[key]) for key, words in spellings.items()]
+        named = SettingOptions(*settings)
+        for short, long in aliases.items():
+            flag = named.is_flag(long.removeprefix("--"))
+            if flag is not None and short not in {spelling for each in own for spelling in each.spellings}:
+                own.append(OptionSpellings((short,), "flag" if flag else "text"))
+        return cls(tuple(own), settings)
+
+
+OBSERVER: ContextVar[Callable[[OptionTable], None] | None] = ContextVar("observer", default=None)
+"""Set by who describes commands: it is called with the table of each command line that is read."""
+
+
 # --- reading them
+
+
+def declare_options(cls: type[CommandOptions], *settings: type[Settings], aliases: Mapping[str, str] = DEBUGGING) -> None:
+    """Say which table a command line is read by, to whom describes commands."""
+    observe = OBSERVER.get()
+    if observe is not None:
+        observe(OptionTable.of(cls, *settings, aliases=aliases))
 
 
 def parse_options(
@@ -111,6 +159,7 @@ def parse_options(
     Raises:
         ConfigError: an option that the command does not have, or whose value is missing or needless.
     """
+    declare_options(cls, *settings, aliases=aliases)
     table = _spellings(cls)
     flags = SettingOptions(*settings)
     values: dict[str, Any] = {}

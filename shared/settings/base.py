@@ -287,6 +287,10 @@ class SettingOptions:
             self._is_flag.pop(name, None)
         self.values: dict[str, Any] = {}
 
+    def is_flag(self, name: str) -> bool | None:
+        """Return whether a setting is a plain boolean, None for what is no setting."""
+        return self._is_flag.get(canonical(name))
+
     def take(self, word: str, following: list[str]) -> bool:
         """
         Return whether `word` is a setting; its value, where that is the next word, is taken out of `following`.

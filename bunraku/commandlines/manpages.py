@@ -1,0 +1,139 @@
+"""Manual pages in man(7): one of each command, one of the program, one of puppet.conf."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from shared import __version__
+from shared.settings import AgentSettings, MasterSettings, Settings, setting_text
+from shared.settings.base import is_flag
+
+from .description import CommandLine, definitions
+
+PROGRAM = "bunraku-puppet"
+"""The name that pages are installed under: those of Puppet itself may be on the same machine."""
+
+
+def pages(lines: Sequence[CommandLine], date: str) -> dict[str, str]:
+    """Return the text of all pages by their file's name; `date` is that of the release, as 2026-01-31."""
+    texts = {f"{PROGRAM}-{line.name}.1": "\n".join(_command(line, date)) for line in lines}
+    texts[f"{PROGRAM}.1"] = "\n".join(_program(lines, date))
+    texts[f"{PROGRAM}.conf.5"] = "\n".join(_settings(date))
+    return {name: f"{text}\n" for name, text in texts.items()}
+
+
+def _command(line: CommandLine, date: str) -> Iterator[str]:
+    yield from _head(f"{PROGRAM}-{line.name}", 1, date, line.summary)
+    yield ".SH SYNOPSIS"
+    for usage in line.usage:
+        yield from (".PP", _synopsis(usage))
+    yield ".SH DESCRIPTION"
+    described: set[str] = set()
+    yield from _body(line.text, described)
+    rest = [each for each in line.options if not described & set(each.spellings)]
+    if rest:
+        yield from (".SH OPTIONS", ".PP", escaped("Further options:"))
+        for each in rest:
+            yield from _term(", ".join(each.spellings) + (" VALUE" if each.takes_value else ""), "")
+    if line.settings:
+        yield ".PP"
+        yield (
+            escaped("Every setting of puppet.conf is an option, too: --NAME VALUE, or --NAME and --no-NAME. ")
+            + rf"See \fB{escaped(PROGRAM)}.conf\fR(5)."
+        )
+    yield from _see_also([(PROGRAM, 1), (f"{PROGRAM}.conf", 5)])
+
+
+def _program(lines: Sequence[CommandLine], date: str) -> Iterator[str]:
+    yield from _head(PROGRAM, 1, date, "Puppet's agent and master in Python")
+    yield from (".SH SYNOPSIS", r"\fBpuppet\fR \fIsubcommand\fR [\fIoptions\fR] [\fIarguments\fR]")
+    yield from (".SH DESCRIPTION", escaped("Each subcommand has a page of its own."))
+    for line in lines:
+        yield from _term(line.name, line.summary)
+    yield from (".PP", escaped("Modules may have further subcommands; 'puppet help' lists them."))
+    yield ".SH OPTIONS"
+    yield from _term("--help, -h", "Print how the program, or a subcommand behind which it stands, is called.")
+    yield from _term("--version, -V", "Print the version.")
+    yield from _see_also([*((f"{PROGRAM}-{line.name}", 1) for line in lines), (f"{PROGRAM}.conf", 5)])
+
+
+def _settings(date: str) -> Iterator[str]:
+    yield from _head(f"{PROGRAM}.conf", 5, date, "settings of Puppet's agent and master in Python")
+    yield ".SH DESCRIPTION"
+    text = """The file puppet.conf is in the directory that --confdir names: /etc/puppet for root, ~/.puppet for everybody else. It has
+        sections (main, agent, master or server, user) with a setting a line, as in 'runinterval = 30m'. A section of the program at hand
+        counts before main, an option of the command line before the file. $name is the value of another setting."""
+    yield escaped(" ".join(text.split()))
+    for title, cls in (("SETTINGS OF AGENTS AND COMMANDS", AgentSettings), ("SETTINGS OF A MASTER", MasterSettings)):
+        yield f".SH {title}"
+        yield from _setting_terms(cls)
+    yield from _see_also([(PROGRAM, 1)])
+
+
+def _setting_terms(cls: type[Settings]) -> Iterator[str]:
+    for name, field in sorted(cls.model_fields.items()):
+        default = setting_text(field.default)
+        option = f"--{name}, --no-{name}" if is_flag(field) else f"--{name} VALUE"
+        yield from _term(f"{name} ({option})", f"{field.description} Default: {default or 'none'}.")
+
+
+# --- man(7)
+
+
+def _head(name: str, section: int, date: str, summary: str) -> Iterator[str]:
+    yield f'.TH "{escaped(name.upper())}" {section} "{date}" "Bunraku {__version__}" "Puppet"'
+    yield ".nh"  # options are searched for, and copied
+    yield ".ad l"
+    yield from (".SH NAME", rf"{escaped(name)} \- {escaped(summary)}")
+
+
+def _see_also(names: Iterable[tuple[str, int]]) -> Iterator[str]:
+    yield ".SH SEE ALSO"
+    yield ", ".join(rf"\fB{escaped(name)}\fR({section})" for name, section in names)
+
+
+def _synopsis(usage: str) -> str:
+    words = usage.split(" ")
+    return rf"\fB{escaped(' '.join(words[:2]))}\fR {escaped(' '.join(words[2:]))}".rstrip()
+
+
+def _body(text: str, described: set[str]) -> Iterator[str]:
+    """Yield what stands in a help behind its usage lines; `described` gets the options among its terms."""
+    literal, paragraph = False, False
+    for term, words in definitions(text):
+        is_literal = not term and words.startswith("  ")
+        if literal and not is_literal:
+            yield ".fi"
+        if is_literal and not literal:
+            yield from (".PP", ".nf")
+        literal = is_literal
+        if term:
+            described |= {word.strip(",") for word in term.split() if word.startswith("-")}
+            yield from _term(term, words)
+            paragraph = False
+        elif not words.strip():
+            paragraph = False
+        elif literal:
+            yield escaped(words)
+        else:
+            if not paragraph:
+                yield ".PP"
+            paragraph = True
+            yield escaped(words.strip())
+    if literal:
+        yield ".fi"
+
+
+def _term(term: str, words: str) -> Iterator[str]:
+    yield from (".TP", rf"\fB{escaped(term)}\fR", escaped(words) or r"\&")
+
+
+_ESCAPES: Mapping[int, str] = str.maketrans(
+    {"\\": r"\e", "-": r"\-", "'": r"\(aq", "`": r"\(ga", "^": r"\(ha", "~": r"\(ti", '"': r"\(dq", "…": "...", "“": '"', "”": '"'}
+)
+
+
+def escaped(text: str) -> str:
+    """Return a text as roff: nothing of it is a request, quotes and hyphens can be copied."""
+    plain = text.translate(_ESCAPES)
+    return rf"\&{plain}" if plain.startswith(".") else plain
