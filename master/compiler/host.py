@@ -229,8 +229,13 @@ class RubyRuntime(Protocol):
     def has_set(self, value: Any) -> bool:
         """Return whether a value of a variable was set by Ruby, which has an object of its own for it."""
 
-    def function(self, name: str, source: Source, reason: str = "", line: int = 0) -> Any:
-        """Return the Function of that name that a file defines, which runs in Ruby; `reason` and `line` say why."""
+    def function(self, name: str, source: Source, impurity: tuple[str, int] | None = None) -> Any:
+        """
+        Return the Function of that name that a file defines, which runs in Ruby.
+
+        Args:
+            impurity: what it may read besides what it is given, and the line; None: nothing.
+        """
 
     def call(self, name: str, source: Source, scope: Any, index: int, args: Sequence[Any], answers: Sequence[tuple[str, Any]]) -> Any:
         """

@@ -97,7 +97,6 @@ class RubyHost:
         Raises:
             EvaluationError: rendering failed; the message has the reference's words.
         """
-        scope.mark_uncacheable("a template in Ruby is rendered")
         try:
             template = self._template(scope, text, file)
             self._load(scope, template.number, "template", text, file)
@@ -171,22 +170,21 @@ class RubyHost:
             self._refuse_lacking(error, f"The function '{name}'")
             raise EvaluationError(error.message, hint=f"Raised in Ruby: {error.location}") from error
 
-    def function(self, name: str, source: Source, reason: str = "", line: int = 0) -> Function:
+    def function(self, name: str, source: Source, impurity: tuple[str, int] | None = None) -> Function:
         """
         Return the function that a file defines.
 
         Args:
-            reason: why it runs in Ruby; `line`: where that stands in the file.
+            impurity: what it may read besides what it is given, and the line; None: nothing.
 
         Raises:
             EvaluationError: it defines none, or cannot be read.
         """
         number = self._function_number(name, source)
-        where = Location(source.file, line or 1)
-        text = f"{name}() runs in Ruby" + (f": {reason}" if reason else "")
 
         def call(context: Context, index: int, args: Sequence[Value | OldApiReference], block: Closure | None) -> Value:
-            context.mark_uncacheable(text, where)
+            if impurity is not None:
+                context.mark_uncacheable(impurity[0], Location(source.file, impurity[1]))
             return self._call(number, name, source, context, index, args, block)
 
         try:
@@ -249,6 +247,7 @@ class RubyHost:
             if self._scopes:
                 raise EvaluationError("Ruby has ended while it was asked")
             child = self._child = self.program.start(HOST)
+            self.note(self.program.settings.program)  # another Ruby may give something else
             self._loaded = set()
             self._ruby_objects.clear()
             self._ask(scope, "setup", list(self.libraries()))

@@ -18,6 +18,7 @@ from master.compiler.log import LogEntry
 from master.environments.directories import EnvironmentSettings
 from master.pools.compile_worker import CompileWorker
 from shared.errors import CompileError, PuppetError
+from tests.master.ruby.site import PROGRAM, needs_ruby
 
 FACTS = {"os": {"family": "Debian", "release": {"major": "12"}}, "uptime": 5, "colour": "red", "networking": {"fqdn": "n.test"}}
 HIERA = "version: 5\nhierarchy: [{name: a, paths: ['%{facts.os.family}.yaml', '%{::colour}.yaml', common.yaml]}]\n"
@@ -26,11 +27,11 @@ HIERA = "version: 5\nhierarchy: [{name: a, paths: ['%{facts.os.family}.yaml', '%
 class Site:
     """An environment on disk, and who compiles it."""
 
-    def __init__(self, root: Path, files: Mapping[str, str], *, memo: int = 2**20) -> None:
+    def __init__(self, root: Path, files: Mapping[str, str], *, memo: int = 2**20, **settings: Any) -> None:
         self.root = root / "environments" / "production"
         self.write({"manifests/site.pp": "", **files})
         compiler = {"strict": "warning", "strict_variables": False}
-        environments = EnvironmentSettings((str(root / "environments"),), compiler=compiler)
+        environments = EnvironmentSettings((str(root / "environments"),), compiler=compiler, **settings)
         self.bench = CompileWorker(environments, CodeCache(), memo=memo)
         self.fresh = CompileWorker(environments, CodeCache())
         self.logs: list[LogEntry] = []
@@ -438,3 +439,100 @@ def _outcome(site: Site, bench: CompileWorker, facts: dict[str, Any]) -> Any:
     except PuppetError as error:
         return str(error)
     return {name: value for name, value in catalog.items() if name not in ("catalog_uuid", "version")}, list(site.logs)
+
+
+# --- the same with modules' Ruby: run as Python, run by Ruby and followed, run by Ruby and not followed ---------------------------
+
+
+RUBY_PIECES = (
+    "notify { \"r1 ${m::native($facts['os'])}\": }",
+    'notify { "r2 ${m::old($uptime)}": }',
+    "notify { \"r3 ${m::in_ruby($facts['colour'])}\": }",
+    "notify { \"r4 ${template('m/native.erb')}\": }",
+    "notify { \"r5 ${template('m/in_ruby.erb')}\": }",
+    'notify { "r6 ${m::reads()}": }',
+    "notify { \"r7 ${inline_template('<%= scope[\\'colour\\'].to_s.upcase %> <%= @uptime %>')}\": }",
+    'notify { "r8 ${m::clock()}": }',
+    "notify { \"r9 ${template('m/all.erb')}\": }",
+)
+FUNCTIONS = {
+    "native": '  def native(x)\n    Puppet.notice("got #{x.class}")\n    x.to_json\n  end\n',
+    "old": "",
+    "in_ruby": "  def in_ruby(x)\n    x.to_s.unicode_normalize.each_char.to_a.inspect\n  end\n",
+    "reads": (
+        "  def reads\n    scope = closure_scope\n"
+        "    [scope['colour'], call_function('lookup', 'k', { 'default_value' => 0 })].inspect\n  end\n"
+    ),
+    "clock": "  def clock\n    Time.now.year > 2000\n  end\n",
+}
+RUBY_MODULE = {
+    **{
+        f"modules/m/lib/puppet/functions/m/{name}.rb": f"Puppet::Functions.create_function(:'m::{name}') do\n{body}end\n"
+        for name, body in FUNCTIONS.items()
+        if body
+    },
+    "modules/m/lib/puppet/parser/functions/m/old.rb": (
+        "Puppet::Parser::Functions.newfunction(:'m::old', :type => :rvalue) do |args|\n  [args[0], lookupvar('colour')].join('/')\nend\n"
+    ),
+    "modules/m/templates/native.erb": "<% if @colour -%>c=<%= @colour %> <%= scope['facts']['os']['family'] %><% end -%>",
+    "modules/m/templates/in_ruby.erb": "<%= { 'u' => @uptime, 'n' => @nosuch }.to_yaml %>",
+    "modules/m/templates/all.erb": "<%= scope.to_hash.keys.include?('nosuch') %>",
+}
+CHANGED_RUBY = {
+    "modules/m/templates/native.erb": ("<%= @uptime.inspect %>", RUBY_MODULE["modules/m/templates/native.erb"]),
+    "modules/m/templates/in_ruby.erb": ("<%= { 'c' => @colour }.to_yaml %>", "<%= [Time.now.year > 2000, @nosuch].to_yaml %>"),
+    "modules/m/lib/puppet/functions/m/native.rb": (
+        RUBY_MODULE["modules/m/lib/puppet/functions/m/native.rb"].replace("x.to_json", "x.class.to_s"),
+        RUBY_MODULE["modules/m/lib/puppet/functions/m/native.rb"],
+    ),
+    "modules/m/lib/puppet/functions/m/in_ruby.rb": (
+        RUBY_MODULE["modules/m/lib/puppet/functions/m/in_ruby.rb"].replace("inspect", "to_yaml"),
+    ),
+}
+RUBY_STEP = st.one_of(STEP, st.sampled_from([("write", {name: text}) for name, texts in CHANGED_RUBY.items() for text in texts]))
+
+
+@needs_ruby
+@pytest.mark.slow
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.lists(st.sampled_from(RUBY_PIECES), min_size=1, max_size=4, unique=True),
+    st.lists(RUBY_STEP, min_size=1, max_size=6),
+    st.sampled_from([True, False]),
+)
+def test_memory_gives_the_same_with_code_in_ruby(pieces: list[str], steps: list[tuple[str, Any]], native: bool) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        files = {"manifests/site.pp": "\n".join(pieces), **MODULE, **RUBY_MODULE}
+        site = Site(Path(folder), files, ruby=PROGRAM)
+        for bench in (site.bench, site.fresh):
+            bench.environments.settings.compiler["native_templates"] = native
+        facts: dict[str, Any] = dict(FACTS)
+        try:
+            for kind, given_ in steps:
+                if kind == "facts":
+                    facts = given_
+                else:
+                    site.write(given_)
+                assert _outcome(site, site.bench, facts) == _outcome(site, site.fresh, facts)
+        finally:
+            for bench in (site.bench, site.fresh):
+                bench.environments.forget()
+
+
+@needs_ruby
+@pytest.mark.slow
+@pytest.mark.parametrize("native", [True, False])
+def test_a_catalog_with_ruby_in_it_comes_from_memory(tmp_path: Path, native: bool) -> None:
+    pieces = [piece for piece in RUBY_PIECES if "clock" not in piece and "all.erb" not in piece]
+    site = Site(tmp_path, {"manifests/site.pp": "\n".join(pieces), **MODULE, **RUBY_MODULE}, ruby=PROGRAM)
+    site.bench.environments.settings.compiler["native_templates"] = native
+    try:
+        first = _outcome(site, site.bench, FACTS)
+        assert site.bench.reasons == []
+        assert _outcome(site, site.bench, FACTS) == first
+        assert site.bench.memo.hits == 1
+        site.write({"manifests/site.pp": "\n".join(RUBY_PIECES)})
+        site.ask()
+        assert site.bench.reasons == [("m/lib/puppet/functions/m/clock.rb line 3", "Time.now")]
+    finally:
+        site.bench.environments.forget()

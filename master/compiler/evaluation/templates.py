@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from shared.errors import EvaluationError, ParseError, Unsupported
+from shared.errors import EvaluationError, Location, ParseError, Unsupported
 
 from ..erb import Doubt, RubyStop
 from ..erb.runtime.session import TemplateSession
-from ..loading.erb_templates import ErbTemplate, template_line
+from ..loading.erb_templates import template_line
 from ..loading.loaded_files import Template
 from ..syntax.source import Source
 from ..types.descriptions.describe import check_parameters
@@ -76,15 +76,15 @@ def render_erb(scope: Scope, text: str, name: str | None, file: str | None) -> s
     host = scope.compilation.host
     session = TemplateSession(scope)
     stop: RubyStop | None = None
-    template = ErbTemplate(None, "native_templates is off")
-    if host.setting("native_templates") is not False:
-        template = scope.compilation.loader.erb_templates.get(text, file)
-        if template.body is not None:
-            try:
-                return template.body(session)
-            except RubyStop as error:
-                stop = error
+    template = scope.compilation.loader.erb_templates.get(text, file)
+    if template.body is not None and host.setting("native_templates") is not False:
+        try:
+            return template.body(session)
+        except RubyStop as error:
+            stop = error
     if host.ruby is not None:
+        if template.impurity is not None:
+            scope.mark_uncacheable(template.impurity[0], Location(file, template.impurity[1]) if file is not None else None)
         return host.ruby.erb(scope, text, name, file, session.answers)
     if stop is None or isinstance(stop, Doubt):
         line, reason = (template.line, template.reason) if stop is None else (template_line(stop.__traceback__), str(stop))

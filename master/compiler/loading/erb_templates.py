@@ -8,11 +8,13 @@ from types import TracebackType
 from typing import Any
 
 from ..codegen.codecache import CodeCache
-from ..codegen.units import Unit
+from ..codegen.units import StoredWarning, Unit
 from ..erb import ERB_VERSION, Refusal
 from ..erb.runtime import NAMES
 from ..syntax.source import Source
 
+StoredImpurity = tuple[str, int]
+"""What code in Ruby does that may give something else the next time, and its line."""
 TEMPLATE = "__template__"
 """The global of a template's code that is its file."""
 MAX_TEMPLATES = 2000
@@ -28,11 +30,13 @@ class ErbTemplate:
         body: returns the text for a session; None when the template is left to Ruby.
         reason: why it is.
         line: where.
+        impurity: what it may read besides the scope, when Ruby renders it; None: nothing, as any template that is translated.
     """
 
     body: Callable[[Any], str] | None
     reason: str = ""
     line: int = 0
+    impurity: StoredImpurity | None = None
 
 
 class ErbTemplates:
@@ -66,7 +70,7 @@ def _ready(unit: Unit, source: Source) -> ErbTemplate:
     """Return a template whose code has been run."""
     if not unit.parts:
         _, reason, line, _, _ = unit.warnings[0]
-        return ErbTemplate(None, reason, line or 0)
+        return ErbTemplate(None, reason, line or 0, impurity_of(unit))
     names: dict[str, Any] = {**NAMES, "__builtins__": {}, TEMPLATE: source.file}
     exec(unit.code(0, "body", source), names)  # noqa: S102 -- code that this compiler made of a template
     return ErbTemplate(names["_body"])
@@ -75,12 +79,26 @@ def _ready(unit: Unit, source: Source) -> ErbTemplate:
 def _translated(source: Source) -> Unit:
     """Return the unit of a template; that of a template which cannot be translated has no code, and the reason as a warning."""
     # Imported here so that a process which finds its templates in the cache does not load the grammar of Ruby.
+    from ..erb.purity import template_impurity
     from ..erb.translation import translate
 
     try:
         return Unit([], parts={(0, "body"): translate(source)})
     except Refusal as refusal:
-        return Unit([], warnings=(("warning", refusal.reason, source.line(refusal.at), None, False),))
+        return refused_unit(refusal, source, template_impurity(source.text))
+
+
+def refused_unit(refusal: Refusal, source: Source, impurity: StoredImpurity | None) -> Unit:
+    """Return the unit of what is left to Ruby."""
+    warnings: list[StoredWarning] = [("warning", refusal.reason, source.line(refusal.at), None, False)]
+    if impurity is not None:
+        warnings.append(("warning", impurity[0], impurity[1], None, False))
+    return Unit([], warnings=tuple(warnings))
+
+
+def impurity_of(unit: Unit) -> StoredImpurity | None:
+    """Return what the code of a refused unit may read besides what it is given."""
+    return (unit.warnings[1][1], unit.warnings[1][2] or 0) if len(unit.warnings) > 1 else None
 
 
 def template_line(traceback: TracebackType | None) -> int:

@@ -322,20 +322,17 @@ class Loader:
         self.functions[name] = functions[name]
 
     def _function_in_ruby(self, name: str, source: Source) -> Function:
-        reason, line = "native_templates is off", 0
-        if self.host.setting("native_templates") is not False:
-            translated = translated_function(name, source, self.reader.cache)
-            if translated.methods:
-                return native_function(name, source, translated, self.host.ruby)
-            reason, line = translated.reason, translated.line
+        translated = translated_function(name, source, self.reader.cache)
+        if translated.methods and self.host.setting("native_templates") is not False:
+            return native_function(name, source, translated, self.host.ruby)
         if self.host.ruby is None:
-            place = f", line {line}: {reason}" if line else ""
+            place = f", line {translated.line}: {translated.reason}" if translated.reason else ""
             raise Unsupported(
                 f"The function '{name}' is written in Ruby ({source.file}{place})",
                 hint="A master with Ruby calls it (the setting ruby says which is used, and when none is). Without, it has to be there "
                 f"in Python, too: lib/puppet/functions/{name.replace('::', '/')}.py.",
             )
-        function: Function = self.host.ruby.function(name, source, reason, line)
+        function: Function = self.host.ruby.function(name, source, translated.impurity)
         return function
 
     def find_alias(self, name: str, scope: CatalogContext) -> PuppetType | None:

@@ -21,6 +21,7 @@ from ..functions.old_api import old_api_value
 from ..host import RubyRuntime
 from ..syntax.source import Source
 from ..values.core import Value
+from .erb_templates import StoredImpurity, impurity_of, refused_unit
 
 FUNCTION = "__function__"
 """The global of a function's code that is its file."""
@@ -35,12 +36,14 @@ class TranslatedFunction:
         methods: its Python functions by their names in Ruby; none when it is left to Ruby.
         definition: see `erb.function_writing.function_code`.
         reason: why it is left to Ruby; `line`: where.
+        impurity: what it may read besides what it is given, when Ruby runs it; None: nothing.
     """
 
     methods: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     definition: Any = None
     reason: str = ""
     line: int = 0
+    impurity: StoredImpurity | None = None
 
 
 def translated_function(name: str, source: Source, cache: CodeCache) -> TranslatedFunction:
@@ -52,7 +55,7 @@ def translated_function(name: str, source: Source, cache: CodeCache) -> Translat
         cache.put(key, unit)
     if not unit.parts:
         _, reason, line, _, _ = unit.warnings[0]
-        return TranslatedFunction(reason=reason, line=line or 0)
+        return TranslatedFunction(reason=reason, line=line or 0, impurity=impurity_of(unit))
     names: dict[str, Any] = {**FUNCTION_NAMES, "__builtins__": {"list": list}, FUNCTION: source.file}
     exec(unit.code(0, "body", source), names)  # noqa: S102 -- code that this compiler made of a function
     return TranslatedFunction(names["_methods"], names["_definition"])
@@ -60,12 +63,13 @@ def translated_function(name: str, source: Source, cache: CodeCache) -> Translat
 
 def _translated(name: str, source: Source) -> Unit:
     # Imported here so that a process which finds its functions in the cache does not load the grammar of Ruby.
+    from ..erb.purity import function_impurity
     from ..erb.translation import translate_function
 
     try:
         return Unit([], parts={(0, "body"): translate_function(name, source)})
     except Refusal as refusal:
-        return Unit([], warnings=(("warning", refusal.reason, source.line(refusal.at), None, False),))
+        return refused_unit(refusal, source, function_impurity(source.text))
 
 
 def native_function(name: str, source: Source, translated: TranslatedFunction, ruby: RubyRuntime | None) -> Function:

@@ -167,14 +167,40 @@ def test_the_environment_of_the_master_is_not_there(monkeypatch: pytest.MonkeyPa
     assert compile_with("notice(inline_template('<%= ENV[\"SECRET\"].inspect %>'))").notices == ["nil"]
 
 
-def test_a_catalog_with_ruby_in_it_is_compiled_each_time() -> None:
+@pytest.mark.parametrize(
+    ("manifest", "reasons"),
+    [
+        ("notify { inline_template('<%= Time.now.to_f %>'): }", [("Time.now", None)]),
+        ("notify { template('m/clock.erb'): }", [("Time.now", "/env/modules/m/templates/clock.erb:2")]),
+        ("notify { m::clock(): }", [("Time.now", "/env/modules/m/lib/puppet/functions/m/clock.rb:3")]),
+        ("notify { \"${m::mask('1-3')}\": }", []),
+        ("notify { template('m/yaml.erb'): }", []),
+    ],
+)
+def test_a_catalog_is_compiled_each_time_when_its_ruby_may_read_something_else(
+    manifest: str, reasons: list[tuple[str, str | None]]
+) -> None:
     reads = NodeDependencies()
-    environment = world({})
-    environment.code = "notify { inline_template('<%= Time.now.to_f %>'): }"
+    environment = world(
+        {
+            "modules/m/templates/clock.erb": "a\n<%= Time.now.to_f %>",
+            "modules/m/templates/yaml.erb": "<%= { 'a' => 1 }.to_yaml %>",
+            "modules/m/lib/puppet/functions/m/clock.rb": (
+                "Puppet::Functions.create_function(:'m::clock') do\n  def clock\n    Time.now.to_s\n  end\nend\n"
+            ),
+            "modules/m/lib/puppet/functions/m/mask.rb": (
+                "Puppet::Functions.create_function(:'m::mask') do\n  def mask(x)\n    x.tr('-', '').to_i.to_s(2)\n  end\nend\n"
+            ),
+        }
+    )
+    environment.code = manifest
     loader = Loader(environment, NAMES, CodeCache(), log=lambda level, found: None, builtins=all_functions())
     compile_catalog(environment, loader, NodeInput("n"), version=1, log=lambda entry: None, dependencies=reads)
     environment.close()
-    assert [reason.text for reason in reads.uncacheable_reasons] == ["a template in Ruby is rendered"]
+    places = [
+        f"{reason.where.file}:{reason.where.line}" if reason.where and reason.where.file else None for reason in reads.uncacheable_reasons
+    ]
+    assert list(zip([reason.text for reason in reads.uncacheable_reasons], places, strict=True)) == reasons
 
 
 # --- on disk ---
