@@ -48,6 +48,7 @@ from .catalogs.static import StaticCatalogs
 from .catalogs.v4 import V4Catalogs
 from .environments.code_commands import CodeCommands
 from .environments.directories import Environments
+from .environments.runs import RunVersions
 from .pools.compile_pool import CompilePool
 from .pools.parse_pool import ParsePool
 from .puppetdb.client import PuppetDbClient
@@ -221,6 +222,7 @@ def bind(
     """Bind every indirection of a master to its terminus and cache; `client` is that of the site's PuppetDB."""
     client = client or puppetdb_client(settings)
     registry = TerminusRegistry(settings, environments)
+    runs = RunVersions(environments.root_of, lifetime=settings.deploy_keep_time)
     files = FileServer(
         settings.fileserverconfig,
         environments.modulepath,
@@ -228,6 +230,7 @@ def bind(
         filetimeout=settings.filetimeout,
         root=lambda name: Path(environments.root_of(name)),
         generation=lambda: environments.generation,
+        runs=runs,
     )
     metadata = MetadataServer(files, digest=algorithm(settings.digest_algorithm))
     code = code_commands(settings)
@@ -249,7 +252,7 @@ def bind(
             environments=environments.exists,
             default_environment=settings.environment,
             now=utc_now,
-            static=StaticCatalogs(code, environments, metadata),
+            static=StaticCatalogs(code, environments, metadata, runs),
             external=TrustedExternal.of(settings).about,
             parsers=parsers,
             is_stored=isinstance(catalog_cache, PuppetDbCatalogs),
@@ -271,7 +274,7 @@ def bind(
         Binding(REPORT, registry.terminus(REPORT, reports, "processor"), cache=registry.cache(REPORT, reports)),
         Binding(FILE_METADATA, metadata),
         Binding(FILE_CONTENT, ContentServer(files)),
-        Binding(STATIC_FILE_CONTENT, VersionedContent(code)),
+        Binding(STATIC_FILE_CONTENT, VersionedContent(code, environments.root_of)),
         Binding(FILE_BUCKET_FILE, bucket_files(settings)),
         Binding(STATUS, CodeTerminus(lambda request: Status(name=request.key))),
         Binding(KEY, Terminus()),

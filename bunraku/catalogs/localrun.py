@@ -135,7 +135,7 @@ class LocalRun:
         settings = self.settings
         server = FileServer(
             settings.fileserverconfig,
-            modulepath=lambda environment: self.modulepath,
+            modulepath=lambda environment, version="": self.modulepath,
             matcher=lambda allow, deny, client: True,  # who may read is a question to a server, not to oneself
             filetimeout=settings.filetimeout,
         )

@@ -36,7 +36,7 @@ from ..pools.jobs import CompileJob
 from ..pools.parse_pool import IN_PLACE, ParsePool
 from ..puppetdb.termini import StorableCatalog
 from ..termini.node import with_facts_in_hand
-from .static import StaticCatalogs, negotiate_checksum
+from .static import CodeVersion, StaticCatalogs, negotiate_checksum
 
 log = logging.getLogger("puppet.compiler")
 
@@ -130,8 +130,8 @@ class CompilerTerminus(Terminus[Catalog]):
         if request.flag("check_environment") and environment != request.environment:
             # This tells the agent to start over in that environment: it must not apply a catalog of its own one.
             return Catalog(name=name, environment=environment, catalog_format=2, version=int(self.now().timestamp()))
-        code_id = await self.static.code_id(environment) if self.static else None
-        checksum = await self._checksum_for_static(request, environment) if code_id else None
+        version = await self.static.version_for(environment, request.client) if self.static else CodeVersion()
+        checksum = await self._checksum_for_static(request, environment, version.pin) if version.code_id else None
         job = CompileJob.of(
             name,
             node,
@@ -139,14 +139,17 @@ class CompilerTerminus(Terminus[Catalog]):
             facts,
             trusted,
             self.server_facts,
-            code_id=code_id,
+            code_id=version.code_id,
+            pin=version.pin,
             is_stored=self.is_stored and not request.ignore_cache_save,
         )
         return await self._compile(job, request, checksum)
 
-    async def _checksum_for_static(self, request: Request[Catalog], environment: str) -> Algorithm | None:
+    async def _checksum_for_static(self, request: Request[Catalog], environment: str, pin: str) -> Algorithm | None:
         """Return the checksum type of a static catalog; None: it is to be none. CompileError: agent and master share none."""
-        if self.static is None or not request.flag("static_catalog") or not await asyncio.to_thread(self.static.is_static, environment):
+        if self.static is None or not request.flag("static_catalog"):
+            return None
+        if not await asyncio.to_thread(self.static.is_static, environment, pin):
             return None
         return negotiate_checksum(request.option("checksum_type"))
 
@@ -156,10 +159,10 @@ class CompilerTerminus(Terminus[Catalog]):
         compiled = await self.compile(job)  # the caller logs its error
         body = compiled.body
         if self.static is not None and checksum is not None:
-            body = await asyncio.to_thread(self.static.make_static, body, environment, checksum, request.client)
+            body = await asyncio.to_thread(self.static.make_static, body, environment, checksum, request.client, job.pin)
         elif self.static is not None and request.flag("inline_metadata"):
             offered = negotiate_checksum(request.option("checksum_type"))
-            body = await asyncio.to_thread(self.static.add_metadata, body, environment, offered, request.client)
+            body = await asyncio.to_thread(self.static.add_metadata, body, environment, offered, request.client, job.pin)
         kind = "catalog" if checksum is None else "static catalog"
         took, code_id = time.monotonic() - started, compiled.code_id
         version = f", code {code_id}" if code_id else ""

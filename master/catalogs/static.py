@@ -6,6 +6,7 @@ So a run applies one version of the code, however much later, and asks for no me
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import re
@@ -22,6 +23,8 @@ from shared.wire.dialects import MODERN
 
 from ..environments.code_commands import CodeCommands
 from ..environments.directories import Environments
+from ..environments.runs import RunVersions
+from ..environments.versions import code_id_of_version
 from ..termini.files import MetadataServer
 
 log = logging.getLogger("puppet.compiler")
@@ -177,12 +180,13 @@ class _NodeFileServer:
     server: MetadataServer
     environment: str
     client: Client | None
+    version: str
 
     def find(self, key: str, options: Mapping[str, Option]) -> FileMetadata | None:
-        return self.server.find_now(self._request("find", key, options))
+        return self.server.find_now(self._request("find", key, options), self.version)
 
     def search(self, key: str, options: Mapping[str, Option]) -> list[FileMetadata] | None:
-        return self.server.search_now(self._request("search", key, options))
+        return self.server.search_now(self._request("search", key, options), self.version)
 
     def _request(self, verb: str, key: str, options: Mapping[str, Option]) -> Request[FileMetadata]:
         request: Request[FileMetadata] = Request(key, self.environment, client=self.client, options=options, dialect=MODERN)
@@ -192,28 +196,54 @@ class _NodeFileServer:
 
 
 @dataclass(frozen=True, slots=True)
+class CodeVersion:
+    """
+    The version of the code that a catalog is made of.
+
+    Attributes:
+        pin: The folder that the environment's link led to when the run began; '' when it is no link.
+        code_id: The code id under which its files can be fetched later; None when they cannot.
+    """
+
+    pin: str = ""
+    code_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class StaticCatalogs:
-    """The maker of static catalogs; `environments` says which environments have them. Without `code` no catalog has a version."""
+    """
+    The maker of static catalogs; `environments` says which environments have them.
+
+    Args:
+        code: The site's programs that know versions of code; without them only what `puppet deploy` keeps can be fetched by version.
+        runs: Knows the versions that runs use.
+    """
 
     code: CodeCommands | None
     environments: Environments
     server: MetadataServer
+    runs: RunVersions
 
-    async def code_id(self, environment: str) -> str | None:
-        """Return the version of the environment's code."""
-        return await self.code.code_id(environment) if self.code else None
+    async def version_for(self, environment: str, client: Client | None) -> CodeVersion:
+        """Return the version of the code that a client's catalog is made of."""
+        pin = ""
+        if await self.environments.is_link(environment):
+            pin = await asyncio.to_thread(self.runs.for_catalog, client.name if client is not None else "", environment)
+        if self.code is not None:
+            return CodeVersion(pin, await self.code.code_id(environment))
+        return CodeVersion(pin, await asyncio.to_thread(code_id_of_version, pin) if pin else None)
 
-    def is_static(self, environment: str) -> bool:
-        """Return whether the environment's catalogs are to be static. Blocks, briefly."""
-        return self.environments.read(environment).static_catalogs
+    def is_static(self, environment: str, pin: str) -> bool:
+        """Return whether the catalogs of an environment, pinned to a version, are to be static. Blocks, briefly."""
+        return self.environments.read(environment, version=pin).static_catalogs
 
-    def make_static(self, body: bytes, environment: str, checksum: Algorithm, client: Client | None) -> bytes:
+    def make_static(self, body: bytes, environment: str, checksum: Algorithm, client: Client | None, pin: str) -> bytes:
         """Return a catalog's JSON with the metadata in it. Blocks. CompileError: a source does not exist."""
         catalog = plainjson.loads(body)
         if not isinstance(catalog, dict):
             raise BadData("Expected a catalog")
-        files = _NodeFileServer(self.server, environment, client)
-        root = os.path.normpath(self.environments.root_of(environment))
+        files = _NodeFileServer(self.server, environment, client, pin)
+        root = pin or os.path.normpath(self.environments.root_of(environment))
         single, trees = inline_metadata(catalog["resources"], files, root=root, checksum=checksum)
         if single:
             catalog["metadata"] = single
@@ -221,7 +251,7 @@ class StaticCatalogs:
             catalog["recursive_metadata"] = trees
         return plainjson.dumps(catalog)
 
-    def add_metadata(self, body: bytes, environment: str, checksum: Algorithm, client: Client | None) -> bytes:
+    def add_metadata(self, body: bytes, environment: str, checksum: Algorithm, client: Client | None, pin: str) -> bytes:
         """
         Return a catalog's JSON with the metadata of all single files on the file server, which the agent would ask for next.
 
@@ -230,7 +260,7 @@ class StaticCatalogs:
         catalog = plainjson.loads(body)
         if not isinstance(catalog, dict):
             raise BadData("Expected a catalog")
-        files = _NodeFileServer(self.server, environment, client)
+        files = _NodeFileServer(self.server, environment, client, pin)
         metadata_by_title = {}
         for resource in catalog["resources"]:
             parameters = resource.get("parameters", {})

@@ -9,18 +9,20 @@ from collections.abc import Callable
 
 from shared.errors import ConfigError
 
+from ..files.code_files import actual_path
 from .directories import Environment
 
 TIMEOUT = 30.0
 """Seconds that a config_version command may take."""
 
 
-def version_of(environment: Environment, *, timeout: float = TIMEOUT, now: Callable[[], float] = time.time) -> int | str:
+def version_of(environment: Environment, *, folder: str = "", timeout: float = TIMEOUT, now: Callable[[], float] = time.time) -> int | str:
     """
     Return what the environment's config_version command prints; without one, the time in seconds. Blocks.
 
     Args:
-        timeout: Seconds for the command, which runs in the environment's folder and has no input.
+        folder: The version of the environment in which the command is started; '': its own folder.
+        timeout: Seconds for the command, which has no input.
     Raises:
         ConfigError: The command cannot be started, fails, or takes too long.
     """
@@ -29,7 +31,10 @@ def version_of(environment: Environment, *, timeout: float = TIMEOUT, now: Calla
     failure = f"Execution of config_version command `{environment.config_version}` failed"
     try:
         command = shlex.split(environment.config_version)
-        process = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout, check=False, cwd=environment.root)
+        command[:1] = [actual_path(environment.root, folder, program) for program in command[:1]]
+        process = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout, check=False, cwd=folder or environment.root
+        )
     except (OSError, ValueError, subprocess.TimeoutExpired) as err:
         raise ConfigError(f"{failure}: {err}") from err
     if process.returncode != 0:

@@ -217,6 +217,7 @@ class Environments:
         self.settings = settings
         self.generation = 0
         self._warned: set[str] = set()
+        self._linked: dict[str, tuple[float, bool]] = {}  # by name: when it was last looked, and whether it was a link
         self._seen: dict[str, float] = {}  # by name: when an environment was last seen
 
     def root_of(self, name: str) -> str:
@@ -248,18 +249,18 @@ class Environments:
             return False
         return True
 
-    def read(self, name: str, files: CodeFiles | None = None) -> Environment:
-        """Return the environment as its environment.conf says; NotFound, ConfigError."""
-        environment = read_environment(name, self.root_of(name), files or DiskFiles(), self.settings)
+    def read(self, name: str, files: CodeFiles | None = None, version: str = "") -> Environment:
+        """Return the environment, or a version of it, as its environment.conf says; NotFound, ConfigError."""
+        environment = read_environment(name, self.root_of(name), files or DiskFiles(), self.settings, version)
         for warning in environment.warnings:
             if warning not in self._warned:
                 self._warned.add(warning)
                 log.warning("%s", warning)
         return environment
 
-    def modulepath(self, name: str) -> Sequence[Path]:
-        """Return the folders with the environment's modules; NotFound when there is no such environment."""
-        return [Path(folder) for folder in self.read(name).modulepath]
+    def modulepath(self, name: str, version: str = "") -> Sequence[Path]:
+        """Return the folders with the modules of an environment, or of a version of it; NotFound when there is no such environment."""
+        return [Path(folder) for folder in self.read(name, version=version).modulepath]
 
     async def exists(self, name: str) -> bool:
         """Return whether there is such an environment, or was a moment ago: every request asks."""
@@ -273,6 +274,13 @@ class Environments:
             self._seen.pop(name, None)
         return exists
 
+    async def is_link(self, name: str) -> bool:
+        """Return whether an environment is a link, or was a moment ago. NotFound."""
+        now = time.monotonic()
+        if now - self._linked.get(name, (-_REMEMBERED, False))[0] >= _REMEMBERED:
+            self._linked[name] = (now, await asyncio.to_thread(lambda: Path(self.root_of(name)).is_symlink()))
+        return self._linked[name][1]
+
     async def listing(self) -> Mapping[str, Any]:
         """Return the answer to `/puppet/v3/environments`. Source: protocol reference 3.14."""
         return await asyncio.to_thread(self._listing)
@@ -281,6 +289,7 @@ class Environments:
         """Have what is kept of one environment or of all read anew."""
         self.generation += 1
         self._seen.clear()
+        self._linked.clear()
 
     def _listing(self) -> dict[str, Any]:
         environments = [self.read(name) for name in self.names()]

@@ -84,7 +84,7 @@ class DirectoryEnvironment:
             files, self.module_roots(), environment=root, libdirs=[str(libdir)] if libdir else [], ruby=ruby_types, note=note
         )
         self._modules: dict[str, str | None] = {}
-        self._ruby = RubyHost(ruby, self._libraries, files.signature) if ruby is not None else None
+        self._ruby = RubyHost(ruby, self._libraries, self._note_ruby) if ruby is not None else None
         self._data = DataSources(
             files,
             environment=environment,
@@ -222,9 +222,17 @@ class DirectoryEnvironment:
     def ruby(self) -> RubyRuntime | None:
         return self._ruby
 
+    def _note_ruby(self, path: str) -> None:
+        """Have a file among those of the environment that Ruby read: a library, by its content, or Ruby itself."""
+        if path.endswith(".rb"):
+            self.files.read(path)
+        else:
+            self.files.signature(path)
+
     def _libraries(self) -> list[str]:
         """Return the folders in which Ruby finds what a function requires."""
-        return [folder for root in (self.root, *self.module_roots()) if self.files.is_folder(folder := f"{root}/lib")]
+        folders = [f"{root}/lib" for root in (self.root, *self.module_roots())]
+        return [self.files.actual(folder) for folder in folders if self.files.is_folder(folder)]
 
     def close(self) -> None:
         """End what runs for this environment; it is started again when it is needed."""

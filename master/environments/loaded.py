@@ -16,7 +16,7 @@ from ..compiler.evaluation.runtime import NAMES
 from ..compiler.loading.builtins import all_functions
 from ..compiler.loading.loader import Loader
 from ..compiler.syntax.checker import Diagnostic
-from ..files.code_files import TrackedFiles
+from ..files.code_files import MAX_PINS, TrackedFiles
 from ..files.manifest_access import ManifestAccess
 from ..module_types.registry import RubyTypeCache
 from ..ruby import RubyProgram, RubySettings
@@ -24,6 +24,9 @@ from .config_version import version_of
 from .directories import Environment, Environments, EnvironmentSettings
 from .directory_environment import DirectoryEnvironment
 from .store_questions import AskPuppetDb
+from .versions import version_behind
+
+MAX_LOADED = 2  # versions of one environment that differ: the one before serves runs that began with it
 
 
 @dataclass
@@ -32,7 +35,6 @@ class LoadedEnvironment:
     An environment with everything that was loaded of it.
 
     Attributes:
-        version: The configuration version of its catalogs.
         files: The files whose change makes the environment be loaded again.
         live: The files that are read anew for each catalog.
     """
@@ -40,14 +42,29 @@ class LoadedEnvironment:
     environment: Environment
     host: DirectoryEnvironment
     loader: Loader
-    version: int | str
     files: TrackedFiles
     live: TrackedFiles
     checked: float
+    _versions: dict[str, int | str] = field(default_factory=dict)
+
+    @property
+    def version(self) -> int | str:
+        """The configuration version of its catalogs."""
+        return self._versions[self.files.pin]
+
+    def use(self, pin: str, now: Callable[[], float]) -> None:
+        """Read all files in a version from now on, in which everything that was loaded is the same; ConfigError: config_version fails."""
+        if pin not in self._versions:
+            if len(self._versions) >= MAX_PINS:
+                self._versions.clear()
+            self._versions[pin] = version_of(self.environment, folder=pin, now=now)
+        if pin != self.files.pin:
+            self.host.close()  # Ruby has read the files of the other version
+            self.files.pin = self.live.pin = pin
 
     def begin(self) -> Callable[[], str | None]:
         """Begin a compile; return a function that says at its end which file changed in between, so that two versions may be mixed."""
-        self.live.take_signatures()
+        self.live.take_seen()
         # With a timeout, older files may have changed since; only files that this compile reads first can be compared.
         since = 0 if self.environment.environment_timeout == 0 else self.files.count
         settings = self.host.settings()
@@ -74,7 +91,7 @@ class LoadedEnvironments:
     clock: Callable[[], float] = time.monotonic
     now: Callable[[], float] = time.time
     ask_puppetdb: AskPuppetDb | None = None
-    _loaded: dict[str, LoadedEnvironment] = field(default_factory=dict, init=False)
+    _loaded: dict[str, list[LoadedEnvironment]] = field(default_factory=dict, init=False)
     _ruby_types: RubyTypeCache = field(default_factory=RubyTypeCache, init=False)
 
     def __post_init__(self) -> None:
@@ -83,43 +100,62 @@ class LoadedEnvironments:
         ruby, timeout, answer = self.settings.ruby, self.settings.ruby_timeout, self.settings.ruby_answer
         self._ruby = RubyProgram(RubySettings(ruby, timeout, answer)) if ruby else None
 
-    def get(self, name: str) -> LoadedEnvironment:
+    def get(self, name: str, pin: str = "") -> LoadedEnvironment:
         """
         Return the environment, as its files are now (or were at the last look, if its timeout says that this is enough).
 
+        An environment that is a link is pinned to the version that the link leads to, which is looked up each time: whatever its timeout
+        is, a catalog is made of one version, and of the new one as soon as the link leads there. What is loaded serves all versions in
+        which it is the same.
+
+        Args:
+            pin: The version to use; '': the one that the link leads to now.
         Raises:
             NotFound: There is no such environment.
             ConfigError: Its configuration is wrong, or config_version fails.
         """
-        loaded = self._loaded.get(name)
-        if loaded is not None:
-            timeout = loaded.environment.environment_timeout
-            if timeout is None or (timeout > 0 and self.clock() - loaded.checked < timeout):
+        pin = pin or version_behind(self.directories.root_of(name))
+        all_loaded = self._loaded.setdefault(name, [])
+        for place, loaded in enumerate(all_loaded):
+            if self._serves(loaded, pin):
+                all_loaded.insert(0, all_loaded.pop(place))
+                loaded.use(pin, self.now)
                 return loaded
-            if loaded.files.are_unchanged():
-                loaded.checked = self.clock()
-                return loaded
-            self.forget(name)
-        loaded = self._load(name)
-        self._loaded[name] = loaded
+        keep = MAX_LOADED - 1 if pin else 0
+        for dropped in all_loaded[keep:]:
+            dropped.host.close()
+        del all_loaded[keep:]
+        loaded = self._load(name, pin)
+        all_loaded.insert(0, loaded)
         return loaded
+
+    def _serves(self, loaded: LoadedEnvironment, pin: str) -> bool:
+        """Return whether what is loaded is what would be loaded now, in a version."""
+        if bool(pin) != bool(loaded.files.pin):
+            return False
+        timeout = loaded.environment.environment_timeout
+        if loaded.files.are_known(pin) and (timeout is None or (timeout > 0 and self.clock() - loaded.checked < timeout)):
+            return True
+        if not loaded.files.are_unchanged(pin):
+            return False
+        loaded.checked = self.clock()
+        return True
 
     def forget(self, name: str | None = None) -> None:
         """Drop what is kept of one environment, or of all (the environment cache of the admin API)."""
         for loaded_name in [name] if name is not None else list(self._loaded):
-            dropped = self._loaded.pop(loaded_name, None)
-            if dropped is not None:
+            for dropped in self._loaded.pop(loaded_name, ()):
                 dropped.host.close()
 
-    def _load(self, name: str) -> LoadedEnvironment:
-        files = TrackedFiles()
+    def _load(self, name: str, pin: str) -> LoadedEnvironment:
+        files = TrackedFiles(self.directories.root_of(name), pin)
         return self.load(self.directories.read(name, files), files)
 
     def load(
         self, environment: Environment, files: TrackedFiles, host_class: type[DirectoryEnvironment] = DirectoryEnvironment
     ) -> LoadedEnvironment:
         """Return an environment, whose configuration was read from `files`, ready to be compiled; it is not kept. ConfigError."""
-        live, name = TrackedFiles(), environment.name
+        live, name = TrackedFiles(files.root, files.pin), environment.name
         settings = {
             **self.settings.compiler,
             "environment": name,
@@ -143,4 +179,6 @@ class LoadedEnvironments:
             ask_puppetdb=self.ask_puppetdb,
         )
         loader = Loader(host, NAMES, self.cache, log=self.log, builtins=self.functions)
-        return LoadedEnvironment(environment, host, loader, version_of(environment, now=self.now), files, live, self.clock())
+        loaded = LoadedEnvironment(environment, host, loader, files, live, self.clock())
+        loaded.use(files.pin, self.now)
+        return loaded

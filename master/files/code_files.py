@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
-from collections.abc import Mapping, Sequence
+import stat
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
 from shared.errors import BadData, EvaluationError
+
+Signature = tuple[int, ...] | None
+"""What differs when a file does; None when there is none."""
 
 MAX_FILE = 64 * 1024 * 1024
 """Octets of one manifest, template or data file."""
@@ -31,6 +37,9 @@ class CodeFiles(Protocol):
 
     def signature(self, path: str) -> tuple[int, ...] | None:
         """Return what differs when the file does; None when there is none."""
+
+    def actual(self, path: str) -> str:
+        """Return where the file of a path is on disk, for programs that read it themselves."""
 
     def matching(self, folder: str, pattern: str) -> Sequence[str]:
         """Return the files below `folder` that a glob pattern matches, sorted."""
@@ -68,6 +77,9 @@ class DiskFiles:
     def signature(self, path: str) -> tuple[int, ...] | None:
         return _signature(path)
 
+    def actual(self, path: str) -> str:
+        return path
+
     def matching(self, folder: str, pattern: str) -> Sequence[str]:
         try:
             return sorted(str(path) for path in Path(folder).glob(pattern) if path.is_file())
@@ -76,47 +88,69 @@ class DiskFiles:
 
 
 class TrackedFiles(DiskFiles):
-    """Files on disk, with a record of what was looked at, so that changes can be detected."""
+    """
+    Files on disk, with a record of what was looked at, so that changes can be detected.
 
-    def __init__(self) -> None:
-        self._seen: dict[str, tuple[int, ...] | None] = {}
+    Args:
+        root: The folder of an environment, as its files are named.
+        pin: The version of it whose files are read instead (see `environments.versions`); '' for those in `root` itself.
+    """
+
+    def __init__(self, root: str = "", pin: str = "") -> None:
+        self.root = root
+        self.pin = pin
+        self._seen = SeenFiles()
+
+    def actual(self, path: str) -> str:
+        """Return where a path's file is: below the pinned version when it is named below the environment."""
+        return actual_path(self.root, self.pin, path)
+
+    def _named(self, path: str) -> str:
+        """Return the name of a file of the pinned version, for those who learned where it is."""
+        return f"{self.root}{path.removeprefix(self.pin)}" if self.pin and path.startswith(f"{self.pin}/") else path
 
     def read(self, path: str) -> bytes | None:
-        self._note(path)
-        return super().read(path)
+        path = self._named(path)
+        signature = self._note(path)
+        data = super().read(self.actual(path))
+        if data is not None:
+            self._seen.add_content(path, signature, _digest(data))
+        return data
 
     def exists(self, path: str) -> bool:
         self._note(path)
-        return super().exists(path)
+        return super().exists(self.actual(path))
 
     def names(self, folder: str) -> Sequence[str]:
-        self._note(folder)
-        return super().names(folder)
+        signature = self._note(folder)
+        names = super().names(self.actual(folder))
+        self._seen.add_content(folder, signature, _digest_of_names(names))
+        return names
 
     def is_folder(self, path: str) -> bool:
         self._note(path)
-        return super().is_folder(path)
+        return super().is_folder(self.actual(path))
 
     def matching(self, folder: str, pattern: str) -> Sequence[str]:
-        paths = super().matching(folder, pattern)
-        self._note(folder)
-        for path in paths:
-            self._note(str(Path(path).parent))
+        paths = [self._named(path) for path in super().matching(self.actual(folder), pattern)]
+        self.names(folder)
+        for parent in {str(Path(path).parent) for path in paths}:
+            self.names(parent)
         return paths
 
     def signature(self, path: str) -> tuple[int, ...] | None:
-        now = _signature(path)
-        self._seen.setdefault(path, now)
-        return now
+        path = self._named(path)
+        signature = _signature(self.actual(path))
+        self._seen.add_read(self.pin, path, signature)
+        return signature
 
-    def take_signatures(self) -> Mapping[str, tuple[int, ...] | None]:
+    def take_seen(self) -> SeenFiles:
         """Return what was looked at since this was last called, as it was then, and forget it."""
-        signatures, self._seen = self._seen, {}
-        return signatures
+        seen, self._seen = self._seen, self._seen.beginning()
+        return seen
 
-    def _note(self, path: str) -> None:
-        if path not in self._seen:
-            self._seen[path] = _signature(path)
+    def _note(self, path: str) -> Signature:
+        return self._seen.add(self.pin, path, lambda: _signature(self.actual(path)))
 
     @property
     def count(self) -> int:
@@ -131,24 +165,169 @@ class TrackedFiles(DiskFiles):
             since: How many of the first paths to skip.
             below: The only folders whose paths count; None: all.
         """
-        for path, signature in islice(self._seen.items(), since, None):
-            if (below is None or path.startswith(tuple(f"{folder}/" for folder in below))) and _signature(path) != signature:
+        for path, signature in islice(self._seen.signatures(self.pin), since, None):
+            if (below is None or path.startswith(tuple(f"{folder}/" for folder in below))) and _signature(self.actual(path)) != signature:
                 return path
         return None
 
-    def are_unchanged(self) -> bool:
-        """Return whether everything that was looked at, or looked for in vain, is still as it was."""
-        return are_unchanged(self._seen)
+    def are_unchanged(self, pin: str | None = None) -> bool:
+        """Return whether everything that was looked at, or looked for in vain, is still as it was; and is so in another version."""
+        return self._seen.are_unchanged(self.root, self.pin if pin is None else pin)
+
+    def are_known(self, pin: str) -> bool:
+        """Return whether everything that was looked at was found to be the same in a version."""
+        return self._seen.are_known(pin)
 
 
-def are_unchanged(signatures: Mapping[str, tuple[int, ...] | None]) -> bool:
-    """Return whether all these files and folders, and those that did not exist, are as they were."""
-    return all(_signature(path) == signature for path, signature in signatures.items())
+MAX_PINS = 4
+"""Versions of which signatures are kept; of further ones all contents are compared again."""
 
 
-def _signature(path: str) -> tuple[int, ...] | None:
+class SeenFiles:
+    """
+    The files that something was made of: what they were, and by which signatures that can be seen without reading them.
+
+    A file that is another one by its signature is unchanged if it holds the same: a folder of which names were read, if it has the same
+    names; something that was only looked for, if there still is a file, a folder or nothing.
+    """
+
+    def __init__(self) -> None:
+        self._contents: dict[str, _Content] = {}
+        self._signatures: dict[str, dict[str, Signature]] = {}
+        self._digests: dict[str, tuple[Signature, bytes]] = {}  # of all that was ever read, for what is not read again
+
+    def __len__(self) -> int:
+        return len(self._contents)
+
+    def beginning(self) -> SeenFiles:
+        """Return an empty record that knows the digests of this one."""
+        seen = SeenFiles()
+        seen._digests = self._digests
+        return seen
+
+    def add(self, pin: str, path: str, look: Callable[[], Signature]) -> Signature:
+        """Add a path that is looked for; return its signature, that of the first time."""
+        signatures = self._signatures_of(pin)
+        if path in signatures:
+            return signatures[path]
+        signature = signatures[path] = look()
+        self._contents.setdefault(path, _Content.of(signature))
+        return signature
+
+    def add_content(self, path: str, signature: Signature, digest: bytes) -> None:
+        """Add the digest of what a path that was added holds."""
+        content = self._contents[path]
+        if content.digest and content.digest != digest:
+            digest = _CHANGED
+        self._contents[path] = _Content(content.kind, digest, is_read=True)
+        self._digests[path] = (signature, digest)
+        if len(self._digests) > MAX_DIGESTS:
+            self._digests.clear()
+
+    def add_read(self, pin: str, path: str, signature: Signature) -> None:
+        """Add a file whose content is known to the caller from an earlier time."""
+        first, content = self.add(pin, path, lambda: signature), self._contents[path]
+        known = self._digests.get(path)
+        digest = known[1] if known is not None and known[0] == signature == first else b""
+        if not content.is_read:
+            self._contents[path] = _Content(content.kind, digest, is_read=True)
+
+    def signatures(self, pin: str) -> Iterable[tuple[str, Signature]]:
+        """Return the paths, in the order in which they were looked at, with their signatures in a version."""
+        return self._signatures.get(pin, {}).items()
+
+    def are_known(self, pin: str) -> bool:
+        """Return whether all paths were looked at, or found to be the same, in a version."""
+        return len(self._signatures.get(pin, ())) == len(self._contents)
+
+    def are_unchanged(self, root: str, pin: str) -> bool:
+        """Return whether all is as it was, read in a version of the environment in `root`."""
+        signatures = self._signatures.get(pin, {})
+        found: dict[str, Signature] = {}
+        for path, content in self._contents.items():
+            actual = actual_path(root, pin, path)
+            signature = _signature(actual)
+            if path in signatures and signatures[path] == signature:
+                continue
+            is_same_file = any(
+                path in known and known[path] == signature for known in self._signatures.values()
+            )  # as of all outside of `root`
+            if not is_same_file and not content.is_equal_to(actual, signature):
+                return False
+            found[path] = signature
+        if found:
+            self._signatures_of(pin).update(found)
+        return True
+
+    def _signatures_of(self, pin: str) -> dict[str, Signature]:
+        signatures = self._signatures.get(pin)
+        if signatures is None:
+            if len(self._signatures) >= MAX_PINS:
+                del self._signatures[next(iter(self._signatures))]
+            signatures = self._signatures[pin] = {}
+        return signatures
+
+
+MAX_DIGESTS = 20_000
+_CHANGED = b"changed while it was read"  # a digest that nothing is equal to
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """
+    What a path was.
+
+    Attributes:
+        kind: The kind of file, as its mode has it; 0: there was none.
+        digest: Of its content or its names; empty when that is not known, so that only its signature can show that it is the same.
+        is_read: Whether anything depends on the content.
+    """
+
+    kind: int
+    digest: bytes = b""
+    is_read: bool = False
+
+    @classmethod
+    def of(cls, signature: Signature) -> _Content:
+        return cls(signature[-1] if signature is not None else 0)
+
+    def is_equal_to(self, path: str, signature: Signature) -> bool:
+        """Return whether a path, of this signature now, is the same."""
+        if _Content.of(signature).kind != self.kind:
+            return False
+        if not self.is_read or self.kind == 0:
+            return True
+        if not self.digest:
+            return False
+        try:
+            disk = DiskFiles()
+            if stat.S_ISDIR(self.kind):
+                return _digest_of_names(disk.names(path)) == self.digest
+            data = disk.read(path)
+        except EvaluationError:
+            return False
+        return data is not None and _digest(data) == self.digest
+
+
+def actual_path(root: str, pin: str, path: str) -> str:
+    """Return where the file of a path is when the environment in `root` is pinned to a version; '' for none."""
+    if not pin or not path.startswith(root):
+        return path
+    rest = path[len(root) :]
+    return f"{pin}{rest}" if not rest or rest[0] == "/" else path
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=16).digest()
+
+
+def _digest_of_names(names: Sequence[str]) -> bytes:
+    return _digest("\0".join(names).encode("utf-8", "surrogateescape"))
+
+
+def _signature(path: str) -> Signature:
     try:
         status = os.stat(path)  # noqa: PTH116 -- a Path for each of thousands of files costs more than the call
     except (OSError, ValueError):
         return None
-    return status.st_mtime_ns, status.st_size, status.st_ino, status.st_dev
+    return status.st_mtime_ns, status.st_size, status.st_ino, status.st_dev, stat.S_IFMT(status.st_mode)

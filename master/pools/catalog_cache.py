@@ -12,7 +12,7 @@ from __future__ import annotations
 import uuid as uuids
 import zlib
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from shared.data import plainjson
@@ -22,12 +22,12 @@ from ..compiler.errors.locations import FINAL
 from ..compiler.evaluation.dependencies import NodeDependencies, UncacheableReason
 from ..compiler.host import NodeInput
 from ..compiler.log import LogEntry
+from ..environments.loaded import LoadedEnvironment
 from ..environments.store_questions import AskedQuestion
-from ..files.code_files import are_unchanged
+from ..files.code_files import SeenFiles
 from ..observability.catalog_origins import MEMORY, NEW
 from .compiled_catalog import CompiledCatalog
 
-Seen = Mapping[str, tuple[int, ...] | None]
 _LEVEL = 1
 _ENTRY = 2_000  # octets that an entry takes beside its catalog, roughly; and for each file and question
 _FILE = 200
@@ -41,24 +41,28 @@ class CachedCatalog:
 
     Attributes:
         environment: The loaded environment; another object is another environment.
-        code_id: The version of the code, as it stands in the JSON. It only names the code: it is replaced by that of the next request.
+        version, code_id: The configuration version and the version of the code, as they stand in the JSON. They only name what the catalog
+            was made of: those of the next request replace them.
         body: The catalog's JSON, compressed; `stored`: what a PuppetDB gets of it, packed, with the UUID as it is.
         uuid: The catalog's UUID, as it stands in the JSON.
         logs: What was logged while it was compiled.
     """
 
-    environment: object
+    environment: LoadedEnvironment
+    version: int | str
     code_id: str | None
     reads: NodeDependencies
     values: str
-    files: Seen
+    files: SeenFiles
     questions: Sequence[AskedQuestion]
     body: bytes
     stored: bytes
     uuid: str
     logs: Sequence[LogEntry]
 
-    def change_for(self, environment: object, node: NodeInput, are_answers_unchanged: Callable[[Sequence[AskedQuestion]], bool]) -> str:
+    def change_for(
+        self, environment: LoadedEnvironment, node: NodeInput, are_answers_unchanged: Callable[[Sequence[AskedQuestion]], bool]
+    ) -> str:
         """
         Return what has changed, one of ORIGINS, so that a compilation may give another catalog; MEMORY when nothing has.
 
@@ -68,14 +72,19 @@ class CachedCatalog:
             return "code"
         if self.reads.values(node) != self.values:
             return "node"
-        if not are_unchanged(self.files):
+        if not self.files.are_unchanged(environment.live.root, environment.live.pin):
             return "files"
         return MEMORY if are_answers_unchanged(self.questions) else "answers"
 
-    def named_anew(self, text: bytes, uuid: str, code_id: str | None) -> bytes:
-        """Return the catalog's JSON, in which both stand before the resources, with another UUID and code id."""
+    def named_anew(self, text: bytes, uuid: str, versions: tuple[int | str, int | str], code_id: str | None) -> bytes:
+        """
+        Return the catalog's JSON, in which all three stand before the resources, with another UUID, version and code id.
+
+        Args:
+            versions: The version as it stands there, and the new one.
+        """
         text = text.replace(self.uuid.encode(), uuid.encode(), 1)
-        return text.replace(_code_id_member(self.code_id), _code_id_member(code_id), 1) if code_id != self.code_id else text
+        return text.replace(_members(versions[0], self.code_id), _members(versions[1], code_id), 1)
 
     @property
     def size(self) -> int:
@@ -83,9 +92,9 @@ class CachedCatalog:
         return _ENTRY + len(self.body) + len(self.stored) + len(self.values) + _FILE * len(self.files) + _QUESTION * len(self.questions)
 
 
-def _code_id_member(code_id: str | None) -> bytes:
-    """Return the member in JSON. Within a text its quotes would be escaped, so it is found nowhere else before the resources."""
-    return b'"code_id":' + plainjson.dumps(code_id)
+def _members(version: int | str, code_id: str | None) -> bytes:
+    """Return two members in JSON. Within a text their quotes would be escaped, so they are found nowhere else before the resources."""
+    return b'"version":' + plainjson.dumps(version) + b',"code_id":' + plainjson.dumps(code_id)
 
 
 class CatalogCache:
@@ -111,7 +120,7 @@ class CatalogCache:
 
     def get(
         self,
-        environment: object,
+        environment: LoadedEnvironment,
         node: NodeInput,
         code_id: str | None,
         *,
@@ -129,19 +138,24 @@ class CatalogCache:
         self._catalogs.move_to_end(key)
         self.hits += 1
         uuid = str(uuids.uuid4())
-        body, stored = cached.named_anew(zlib.decompress(cached.body), uuid, code_id), cached.stored
+        version = environment.version
+        body, stored = cached.named_anew(zlib.decompress(cached.body), uuid, (cached.version, version), code_id), cached.stored
         if stored:
-            stored = PackedCatalog.unpack(stored).map_rest(lambda rest: cached.named_anew(rest, uuid, code_id)).pack()
+            stored = (
+                PackedCatalog.unpack(stored)
+                .map_rest(lambda rest: cached.named_anew(rest, uuid, (str(cached.version), str(version)), code_id))
+                .pack()
+            )
         return CompiledCatalog(body, stored, code_id), cached.logs
 
     def put(
         self,
-        environment: object,
+        environment: LoadedEnvironment,
         node: NodeInput,
         code_id: str | None,
         *,
         reads: NodeDependencies,
-        files: Seen,
+        files: SeenFiles,
         questions: Sequence[AskedQuestion] | None,
         compiled: CompiledCatalog,
         uuid: str,
@@ -162,7 +176,9 @@ class CatalogCache:
             self.reasons = reads.uncacheable_reasons
             return
         body = zlib.compress(compiled.body, _LEVEL)
-        cached = CachedCatalog(environment, code_id, reads, reads.values(node), files, questions, body, compiled.stored, uuid, list(logs))
+        cached = CachedCatalog(
+            environment, environment.version, code_id, reads, reads.values(node), files, questions, body, compiled.stored, uuid, list(logs)
+        )
         if cached.size > self.limit:
             self.reasons = [UncacheableReason(f"the catalog takes more than catalog_memo ({self.limit} octets)", FINAL)]
             return

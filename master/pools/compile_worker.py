@@ -107,7 +107,7 @@ class CompileWorker:
         """Return the catalog of a job, made of one version of the code: when files change in between, it is made again."""
         changed = ""
         for _ in range(ATTEMPTS):
-            loaded = self.environments.get(job["environment"])
+            loaded = self.environments.get(job["environment"], job.get("pin", ""))
             with loaded.host.questions.record():
                 compiled, changed = self._answer_or_compile(loaded, job, log)
             if compiled is not None:
@@ -167,7 +167,7 @@ class CompileWorker:
         """Return the version of the code that a job is compiled from: what the site's program says, else what stands beside the code."""
         code_id: str | None = job["code_id"]
         if code_id is None and self.environments.settings.revisions:
-            return self.revisions.revision_of(loaded.environment.root)
+            return self.revisions.revision_of(loaded.files.pin or loaded.environment.root)
         return code_id
 
     def _compile_once(
@@ -206,7 +206,7 @@ class CompileWorker:
                     node,
                     code_id,
                     reads=reads,
-                    files=loaded.live.take_signatures(),
+                    files=loaded.live.take_seen(),
                     questions=loaded.host.questions.asked(),
                     compiled=compiled,
                     uuid=catalog["catalog_uuid"],

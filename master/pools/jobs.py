@@ -18,6 +18,7 @@ class CompileJob:
 
     Attributes:
         code_id: The version of the code, when the listening process knows it; None: the worker reads it beside the code.
+        pin: The version of the environment, when it is a link; '': the worker looks where it leads to.
         exported: Whether exported resources stay in the catalog; agents get it without them.
         is_stored: Whether a PuppetDB gets the catalog, too.
     """
@@ -30,6 +31,7 @@ class CompileJob:
     trusted: Mapping[str, Any] = field(default_factory=dict)
     server_facts: Mapping[str, Any] = field(default_factory=dict)
     code_id: str | None = None
+    pin: str = ""
     exported: bool = False
     is_stored: bool = False
 
@@ -44,6 +46,7 @@ class CompileJob:
         server_facts: Mapping[str, Any],
         *,
         code_id: str | None,
+        pin: str = "",
         exported: bool = False,
         is_stored: bool = False,
     ) -> CompileJob:
@@ -57,6 +60,7 @@ class CompileJob:
             trusted=trusted,
             server_facts=server_facts,
             code_id=code_id,
+            pin=pin,
             exported=exported,
             is_stored=is_stored,
         )

@@ -126,6 +126,9 @@ class RecordedFiles:
         self._inputs.note("read", path, shared=self._shared)
         return self._files.signature(path)
 
+    def actual(self, path: str) -> str:
+        return self._files.actual(path)
+
     def matching(self, folder: str, pattern: str) -> Sequence[str]:
         self._inputs.note("glob", folder, pattern, shared=self._shared)
         return self._files.matching(folder, pattern)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 from shared.errors import BadRequest, NotFound
@@ -21,6 +22,7 @@ from shared.models.static_file_content import StaticFileContent
 from shared.names import quoted_for_log
 
 from ..environments.code_commands import CodeCommands, check_code_id, check_path
+from ..environments.versions import find_version
 from .mounts import MERGED_MOUNTS, FileServer
 
 log = logging.getLogger("puppet.fileserver")
@@ -62,10 +64,10 @@ class MetadataServer(Terminus[FileMetadata]):
     async def find(self, request: Request[FileMetadata]) -> FileMetadata | None:
         return await asyncio.to_thread(self.find_now, request)
 
-    def find_now(self, request: Request[FileMetadata]) -> FileMetadata | None:
-        """Do what `find` does, for threads. Blocks."""
+    def find_now(self, request: Request[FileMetadata], version: str | None = None) -> FileMetadata | None:
+        """Do what `find` does, for threads, in a version of the environment; None: that of the client's run. Blocks."""
         options = self.options_of(request)
-        for tree, relative in self.server.places(request.key, request.environment, request.client):
+        for tree, relative in self.server.places(request.key, request.environment, request.client, version):
             entry = metadata_of(tree, relative, options)
             if entry is not None:
                 return entry
@@ -74,23 +76,25 @@ class MetadataServer(Terminus[FileMetadata]):
     async def search(self, request: Request[FileMetadata]) -> list[FileMetadata] | None:
         return await asyncio.to_thread(self.search_now, request)
 
-    def search_now(self, request: Request[FileMetadata]) -> list[FileMetadata] | None:
-        """Do what `search` does, for threads. Blocks."""
+    def search_now(self, request: Request[FileMetadata], version: str | None = None) -> list[FileMetadata] | None:
+        """Do what `search` does, for threads, in a version of the environment; None: that of the client's run. Blocks."""
         options = self.options_of(request)
         if request.dialect is not None and request.dialect.wraps:
             options = replace(options, source_permissions="use")
         if self.server.is_merged(request.key):
             # The tree of all modules, whatever the sub-path of the request is; without any, the module folders themselves.
             mount = request.key.split("/", 1)[0]
-            roots = [(FileTree(root), "") for root in self.server.roots(MERGED_MOUNTS[mount], request.environment)]
+            if version is None:
+                version = self.server.version_for_listing(mount, request.environment, request.client, is_probe=not options.recurse)
+            roots = [(FileTree(root), "") for root in self.server.roots(MERGED_MOUNTS[mount], request.environment, version)]
             if not roots:
                 # The answer is never None, which would tell an agent that the environment does not exist.
-                bare = self.server.bare_root(request.environment)
+                bare = self.server.bare_root(request.environment, version)
                 roots = [(FileTree(bare), "")] if bare is not None else []
                 options = replace(options, recurse=False)
             listing = search_merged(roots, options)
         else:
-            places = self.server.places(request.key, request.environment, request.client)
+            places = self.server.places(request.key, request.environment, request.client, version)
             listing = search_merged(places, options) if places else None
         if listing is None:
             return None
@@ -138,10 +142,16 @@ class ContentServer(Terminus[FileContent]):
 
 
 class VersionedContent(Terminus[StaticFileContent]):
-    """The contents of modules' files at a version of the code, as the site's program prints them; without a program there are none."""
+    """
+    The contents of modules' files at a version of the code, as the site's program prints them; without one, as `puppet deploy` keeps them.
 
-    def __init__(self, code: CodeCommands | None) -> None:
+    Args:
+        root_of: Returns the folder of an environment; NotFound.
+    """
+
+    def __init__(self, code: CodeCommands | None, root_of: Callable[[str], str]) -> None:
         self.code = code
+        self.root_of = root_of
 
     async def find(self, request: Request[StaticFileContent]) -> StaticFileContent | None:
         code_id = request.option("code_id")
@@ -150,9 +160,18 @@ class VersionedContent(Terminus[StaticFileContent]):
         check_code_id(code_id)
         check_path(request.key)
         if self.code is None:
-            raise NotFound("This master keeps no versions of its code", hint="Set code_id_command and code_content_command.")
+            content = await asyncio.to_thread(self._open_kept, request.environment, code_id, request.key)
+            return StaticFileContent(name=request.key, size=content.size, chunks=lambda: pieces(content, CHUNK))
         file = self.code.file
         return StaticFileContent(name=request.key, chunks=lambda: file(request.environment, code_id, request.key))
+
+    def _open_kept(self, environment: str, code_id: str, path: str) -> FileBytes:
+        """Return a file of a version that is kept, open; NotFound."""
+        version = find_version(self.root_of(environment), code_id)
+        if version is None:
+            hint = "puppet deploy keeps versions; other tools need code_id_command and code_content_command."
+            raise NotFound(f"This master does not have the version {code_id} of the environment '{environment}'", hint=hint)
+        return open_content(FileTree(Path(version)), path)
 
 
 async def pieces(content: FileBytes, chunk: int) -> AsyncIterator[bytes]:

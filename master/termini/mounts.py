@@ -12,13 +12,15 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from shared.errors import ConfigError, Location
 from shared.file_serving.trees import FileTree
 from shared.filesystem.files import parts_of
 from shared.indirector import Client, Request
 from shared.names import valid_certname
+
+from ..environments.runs import RunVersions
 
 log = logging.getLogger("puppet.fileserver")
 
@@ -107,26 +109,32 @@ def served_mounts_of(mounts: dict[str, Mount]) -> dict[str, Mount]:
     return served_mounts
 
 
+class ModulePath(Protocol):
+    def __call__(self, environment: str, version: str = "", /) -> Sequence[Path]:
+        """Return the module folders of an environment, or of a version of it; NotFound when there is no such environment."""
+
+
 @dataclass(slots=True)
 class FileServer:
     """
     The map from keys to files.
 
     Args:
-        modulepath: Returns the module folders of an environment; NotFound when there is no such environment.
         matcher: Returns whether (allow, deny, client) match; None when no pattern does.
         filetimeout: Seconds between two checks of the configuration.
         root: Returns the folder of an environment, which stands for its modules when there are none.
         generation: Returns a value that changes when the configuration has to be checked at once.
+        runs: Knows the version of the environment that a client's run uses; None: there is one version only.
     """
 
     conf: Path
-    modulepath: Callable[[str], Sequence[Path]]
+    modulepath: ModulePath
     matcher: Matcher
     filetimeout: float = 15.0
     clock: Callable[[], float] = time.monotonic
     root: Callable[[str], Path | None] = lambda environment: None
     generation: Callable[[], int] = lambda: 0
+    runs: RunVersions | None = None
     _mounts: dict[str, Mount] = field(default_factory=dict)
     _seen: tuple[float, float | None, int] = (float("-inf"), None, 0)
 
@@ -158,9 +166,12 @@ class FileServer:
             return not (request.dialect is not None and request.dialect.wraps)
         return self.matcher(mount.allow, mount.deny, request.client) is True
 
-    def places(self, key: str, environment: str, client: Client | None) -> list[tuple[FileTree, str]]:
+    def places(self, key: str, environment: str, client: Client | None, version: str | None = None) -> list[tuple[FileTree, str]]:
         """
         Return the trees that may hold a key, the first that has it wins; [] when there is none. Blocks.
+
+        Args:
+            version: The version of the environment; None: that of the client's run.
 
         Raises:
             BadName: The key climbs out of its folder.
@@ -170,17 +181,25 @@ class FileServer:
         mount = self.mounts().get(name) if _NAME.fullmatch(name) else None
         if mount is None:
             return []
+        if version is None and name in BUILT_IN:
+            version = self.runs.for_file(client.name, environment) if self.runs is not None and client is not None else ""
         if name in MODULE_MOUNTS:
-            return self._of_module(rest, MODULE_MOUNTS[name], environment)
+            return self._of_module(rest, MODULE_MOUNTS[name], environment, version or "")
         if name in MERGED_MOUNTS:
-            return [(FileTree(root), "/".join(rest)) for root in self.roots(MERGED_MOUNTS[name], environment)]
+            return [(FileTree(root), "/".join(rest)) for root in self.roots(MERGED_MOUNTS[name], environment, version or "")]
         root = mount.root_for(client)
         return [(FileTree(root), "/".join(rest))] if root is not None else []
 
-    def roots(self, folder: str, environment: str) -> list[Path]:
+    def version_for_listing(self, mount: str, environment: str, client: Client | None, *, is_probe: bool) -> str:
+        """Return the version in which a client lists a merged mount, which may begin its run; a probe only asks for the environment."""
+        if self.runs is None or client is None:
+            return ""
+        return self.runs.for_listing(client.name, environment, "probe" if is_probe else mount)
+
+    def roots(self, folder: str, environment: str, version: str = "") -> list[Path]:
         """Return `<module>/<folder>` of every module that has it: in modulepath order, the first of two modules of a name."""
         folders: dict[str, Path] = {}
-        for base in self.modulepath(environment):
+        for base in self.modulepath(environment, version):
             try:
                 names = sorted(entry.name for entry in base.iterdir())
             except OSError:
@@ -190,19 +209,19 @@ class FileServer:
                     folders[name] = base / name / folder
         return list(folders.values())
 
-    def bare_root(self, environment: str) -> Path | None:
+    def bare_root(self, environment: str, version: str = "") -> Path | None:
         """Return a folder that exists, for a search of a merged mount for which no module has anything."""
-        folders = (base for base in self.modulepath(environment) if base.is_dir())
+        folders = (base for base in self.modulepath(environment, version) if base.is_dir())
         return next(folders, None) or self.root(environment)
 
     def is_merged(self, key: str) -> bool:
         """Return whether the key's mount merges all modules; a search there has no sub-path."""
         return key.split("/", 1)[0] in MERGED_MOUNTS
 
-    def _of_module(self, rest: Sequence[str], folder: str, environment: str) -> list[tuple[FileTree, str]]:
+    def _of_module(self, rest: Sequence[str], folder: str, environment: str, version: str) -> list[tuple[FileTree, str]]:
         if not rest or not _MODULE.fullmatch(rest[0]):
             return []
-        for base in self.modulepath(environment):
+        for base in self.modulepath(environment, version):
             if (base / rest[0]).is_dir():
                 return [(FileTree(base / rest[0] / folder), "/".join(rest[1:]))]
         return []

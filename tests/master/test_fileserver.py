@@ -45,7 +45,7 @@ def code(tmp_path: Path) -> Path:
 def server(code: Path, conf: str = "") -> FileServer:
     (code / "fileserver.conf").write_text(conf)
 
-    def modulepath(environment: str) -> list[Path]:
+    def modulepath(environment: str, version: str = "") -> list[Path]:
         if environment != "production":
             raise NotFound(f"Could not find environment '{environment}'")
         return [code / "one", code / "two", code / "missing"]
@@ -140,13 +140,15 @@ async def test_plugins_are_the_trees_of_all_modules_merged(code: Path) -> None:
 
 async def test_without_any_plugin_the_answer_is_the_root_alone(tmp_path: Path) -> None:
     (tmp_path / "modules" / "m" / "manifests").mkdir(parents=True)
-    files = FileServer(tmp_path / "none", lambda environment: [tmp_path / "modules"], matcher)
+    files = FileServer(tmp_path / "none", lambda environment, version="": [tmp_path / "modules"], matcher)
     found = await Binding(FILE_METADATA, MetadataServer(files, digest="sha256")).search(asked("locales", recurse="true"))
     assert [each.relative_path for each in found or []] == ["."]
 
 
 async def test_without_any_module_folder_the_environment_itself_answers(tmp_path: Path) -> None:
-    files = FileServer(tmp_path / "none", lambda environment: [tmp_path / "missing"], matcher, root=lambda environment: tmp_path)
+    files = FileServer(
+        tmp_path / "none", lambda environment, version="": [tmp_path / "missing"], matcher, root=lambda environment: tmp_path
+    )
     found = await Binding(FILE_METADATA, MetadataServer(files, digest="sha256")).search(asked("plugins", recurse="true"))
     assert [(each.relative_path, each.path) for each in found or []] == [(".", str(tmp_path))]
 
@@ -190,7 +192,9 @@ def test_a_file_that_breaks_later_leaves_the_old_mounts(code: Path) -> None:
 def test_the_mounts_are_read_again_before_their_time_when_everything_is_to_be(tmp_path: Path) -> None:
     conf, generation = tmp_path / "fileserver.conf", 0
     conf.write_text(f"[one]\npath {tmp_path}\nallow *\n")
-    server = FileServer(conf, lambda name: [], lambda allow, deny, client: True, filetimeout=3600, generation=lambda: generation)
+    server = FileServer(
+        conf, lambda name, version="": [], lambda allow, deny, client: True, filetimeout=3600, generation=lambda: generation
+    )
     assert "one" in server.mounts()
     conf.write_text(f"[two]\npath {tmp_path}\nallow *\n")
     os.utime(conf, (1, 1))

@@ -166,13 +166,28 @@ async def test_R_23_a_catalog_is_made_of_one_version_of_the_code(tmp_path: Path,
         assert int((tmp_path / "count").read_text()) in (2, 3)
 
 
-async def test_R_23_a_link_that_is_switched_meanwhile_is_seen(tmp_path: Path) -> None:
+async def test_R_23_a_link_that_is_switched_meanwhile_counts_for_the_next_catalog(tmp_path: Path) -> None:
     version(tmp_path, "v1", "old")
     version(tmp_path, "v2", "new")
     (tmp_path / "environments" / "production").symlink_to("v1")
     swapping(tmp_path, "[ $n = 1 ] && ln -sfn v2 production; true")
     async with pool(tmp_path) as workers:
+        assert titles(await workers(job())) == ["old old old old old"]
+        assert (tmp_path / "count").read_text() == "1\n"
         assert titles(await workers(job())) == ["new new new new new"]
+
+
+async def test_R_23_a_link_that_is_switched_counts_however_long_an_environment_is_kept(tmp_path: Path) -> None:
+    version(tmp_path, "v1", "old")
+    version(tmp_path, "v2", "new")
+    (tmp_path / "environments" / "production").symlink_to("v1")
+    swapping(tmp_path, "true")
+    async with pool(tmp_path, environment_timeout=None) as workers:
+        for folder, text in (("v1", "old"), ("v2", "new"), ("v1", "old")):
+            link = tmp_path / "environments" / "production"
+            link.with_name("link").symlink_to(folder)
+            link.with_name("link").replace(link)
+            assert titles(await workers(job())) == [" ".join([text] * 5)]
 
 
 async def test_R_23_code_that_never_stands_still_is_an_error_that_names_a_file(tmp_path: Path) -> None:

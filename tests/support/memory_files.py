@@ -29,6 +29,9 @@ class MemoryFiles:
     def signature(self, path: str) -> tuple[int, ...] | None:
         return () if path in self.files else None
 
+    def actual(self, path: str) -> str:
+        return path
+
     def matching(self, folder: str, pattern: str) -> Sequence[str]:
         prefix = folder.rstrip("/") + "/"
         regexp = re.compile(_regexp_for_glob(pattern))

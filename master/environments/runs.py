@@ -1,0 +1,102 @@
+"""
+Which version of an environment each agent's run uses, so that no run gets parts of two.
+
+A run is what one client asks from its plugin sync on until it begins another one: plugins, the catalog, files. The version that the
+environment is at the first of these requests is the version of all of them, as long as it is kept.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from shared.errors import NotFound
+
+from .versions import version_behind
+
+MAX_RUNS = 20_000
+"""Runs that are known at the same time; the oldest are forgotten first, and continue with the version that is current."""
+
+
+@dataclass(slots=True)
+class _Run:
+    version: str
+    began: float
+    listed: set[str] = field(default_factory=set)
+    has_catalog: bool = False
+
+
+@dataclass(eq=False, repr=False)
+class RunVersions:
+    """
+    The versions of the runs under way. Its methods may be called by several threads at once; they look at the disk, briefly.
+
+    Args:
+        root_of: Returns the folder of an environment; NotFound.
+        lifetime: Seconds after which a run counts as ended, below the time for which replaced versions are kept.
+    """
+
+    root_of: Callable[[str], str]
+    lifetime: float
+    clock: Callable[[], float] = time.monotonic
+    _runs: OrderedDict[tuple[str, str], _Run] = field(default_factory=OrderedDict, init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+
+    def for_listing(self, client: str, environment: str, what: str) -> str:
+        """
+        Return the version in which a client lists a mount of plugins; '' when the environment is no link.
+
+        A run lists each mount once, before its catalog: what is listed for the second time, or after a catalog, begins a new run.
+        """
+        with self._lock:
+            run = self._under_way(client, environment)
+            if run is None or run.has_catalog or what in run.listed:
+                run = self._begin(client, environment)
+            if run is None:
+                return ""
+            run.listed.add(what)
+            return run.version
+
+    def for_catalog(self, client: str, environment: str) -> str:
+        """Return the version of which a client's catalog is to be made; '' when the environment is no link."""
+        with self._lock:
+            run = self._under_way(client, environment)
+            if run is None or run.has_catalog:
+                run = self._begin(client, environment)
+            if run is None:
+                return ""
+            run.has_catalog = True
+            return run.version
+
+    def for_file(self, client: str, environment: str) -> str:
+        """Return the version of which a client gets a file: that of its run, else the current one; '' when the environment is no link."""
+        with self._lock:
+            run = self._under_way(client, environment)
+        return run.version if run is not None else self._current(environment)
+
+    def _under_way(self, client: str, environment: str) -> _Run | None:
+        run = self._runs.get((client, environment))
+        if run is not None and (self.clock() - run.began > self.lifetime or not Path(run.version).is_dir()):
+            del self._runs[client, environment]
+            return None
+        return run
+
+    def _begin(self, client: str, environment: str) -> _Run | None:
+        self._runs.pop((client, environment), None)
+        version = self._current(environment)
+        if not version:
+            return None
+        run = self._runs[client, environment] = _Run(version, self.clock())
+        while len(self._runs) > MAX_RUNS:
+            self._runs.popitem(last=False)
+        return run
+
+    def _current(self, environment: str) -> str:
+        try:
+            return version_behind(self.root_of(environment))
+        except NotFound:
+            return ""

@@ -1,0 +1,222 @@
+"""No run sees half of a deployment: its plugins, its catalog and its files are of one version, whenever another one is deployed."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote, quote_plus
+
+import pytest
+
+from master.deploy.deployment import DeploymentOptions, Deployments
+from master.wiring import running
+from shared.settings import MasterSettings, load
+from tests.support.control_repository import ControlRepository, needs_git
+from tests.support.raw_master import RawAnswer, RawClient
+from tests.support.wired_site import FORM, WiredSite
+
+pytestmark = needs_git
+V3 = "/puppet/v3"
+ENVIRONMENT = "environment=production"
+LISTING = f"{ENVIRONMENT}&recurse=true&links=follow&checksum_type=sha256"
+SITE = """
+$parts = [lookup('stamp'), epp('m/stamp.epp'), m::stamp()]
+notify { "STAMP ${join($parts, ' ')}": }
+include m
+file { '/tmp/f': source => 'puppet:///modules/m/f' }
+file { '/tmp/tree': ensure => directory, recurse => true, source => 'puppet:///modules/m/tree' }
+"""
+
+
+def code(stamp: str) -> dict[str, str]:
+    """Return the files of a control repository, each of which has a stamp in it."""
+    return {
+        "manifests/site.pp": SITE.replace("STAMP", stamp),
+        "hiera.yaml": "version: 5\nhierarchy: [{name: a, path: a.yaml}]\n",
+        "data/a.yaml": f"stamp: {stamp}\n",
+        "modules/m/manifests/init.pp": f"class m {{ notify {{ 'class {stamp}': }} }}\n",
+        "modules/m/functions/stamp.pp": f"function m::stamp() {{ '{stamp}' }}\n",
+        "modules/m/templates/stamp.epp": stamp,
+        "modules/m/files/f": f"{stamp}\n",
+        "modules/m/files/tree/one": f"{stamp}\n",
+        f"modules/m/files/tree/{stamp}": f"{stamp}\n",
+        "modules/m/lib/facter/stamp.rb": f"# {stamp}\n",
+        f"modules/m/lib/facter/{stamp}.rb": f"# {stamp}\n",
+        "modules/m/facts.d/stamp.txt": f"stamp={stamp}\n",
+    }
+
+
+@dataclass
+class Deploying:
+    """A master, and a control repository of which its environment gets commits."""
+
+    site: WiredSite
+    repository: ControlRepository
+    commits: dict[str, str] = field(default_factory=dict)
+
+    async def deploy(self, stamp: str) -> None:
+        if stamp not in self.commits:
+            for old in self.repository.folder.glob("modules/m/**/s[0-9]*"):
+                old.unlink()
+            self.commits[stamp] = await asyncio.to_thread(self.repository.commit, code(stamp))
+        options = DeploymentOptions(str(self.repository.folder), self.commits[stamp], checks=False)
+        await asyncio.to_thread(Deployments(self.site.settings).deploy, "production", options)
+
+    async def client(self, name: str) -> RawClient:
+        client = await self.site.client(name)
+        client.timeout = 300.0
+        return client
+
+
+@asynccontextmanager
+async def deploying(root: Path, **settings: str) -> AsyncIterator[Deploying]:
+    (root / "conf" / "code" / "environments").mkdir(parents=True)
+    flags = {
+        "confdir": str(root / "conf"), "vardir": str(root / "var"), "rundir": str(root / "run"), "logdir": str(root / "log"),
+        "certname": "localhost", "autosign": "true", "key_type": "ec", "bindaddress": "127.0.0.1", "masterport": "0",
+        "compile_workers": "2", "compile_timeout": "10m", "store": "none",
+        **dict.fromkeys(("idle_timeout", "header_timeout", "handshake_timeout", "body_timeout", "write_timeout"), "1h"), **settings,
+    }  # fmt: skip
+    loaded = load(MasterSettings, section="master", flags=flags)
+    async with running(loaded) as master:
+        site = WiredSite(root, loaded, master)
+        try:
+            yield Deploying(site, ControlRepository(root / "control"))
+        finally:
+            for client in site.open:
+                await client.close()
+
+
+def of(answer: RawAnswer) -> bytes:
+    assert answer.status == 200, answer.text
+    return answer.body
+
+
+async def file_of(client: RawClient, target: str, checksum: str) -> str:
+    """Return the stamp in a file's content, which has a checksum that the client was told before."""
+    body = of(await client.ask("GET", target))
+    assert "{sha256}" + hashlib.sha256(body).hexdigest() == checksum
+    return body.decode()
+
+
+async def plugins(client: RawClient) -> str:
+    """Do what a plugin sync does; return all stamps in it."""
+    await client.ask("GET", f"{V3}/file_metadatas/plugins?{ENVIRONMENT}&recurse=false")
+    texts = []
+    for mount in ("pluginfacts", "plugins"):
+        for entry in json.loads(of(await client.ask("GET", f"{V3}/file_metadatas/{mount}?{LISTING}"))):
+            if entry["type"] == "file":
+                path = entry["relative_path"]
+                target = f"{V3}/file_content/{mount}/{path}?{ENVIRONMENT}"
+                texts.append(path + await file_of(client, target, entry["checksum"]["value"]))
+    assert len(texts) == 3
+    return " ".join(texts)
+
+
+async def run(client: RawClient, name: str, *, is_static: bool) -> tuple[set[str], str]:
+    """Do what an agent's run asks; return the stamps of all answers, and the catalog's code id."""
+    texts = [await plugins(client)]
+    facts = quote_plus(quote(json.dumps({"name": name, "values": {"n": name}}), safe=""))
+    body = f"facts_format=application%2Fjson&facts={facts}" + ("&static_catalog=true&checksum_type=sha256" if is_static else "")
+    catalog = json.loads(of(await client.ask("POST", f"{V3}/catalog/{name}?{ENVIRONMENT}", body.encode(), Content_Type=FORM)))
+    texts += [resource["title"] for resource in catalog["resources"] if resource["type"] == "Notify"]
+    if is_static:
+        inlined = [catalog["metadata"]["/tmp/f"], *catalog["recursive_metadata"]["/tmp/tree"]["puppet:///modules/m/tree"]]
+        for entry in inlined:
+            if entry["type"] == "file":
+                path = entry["content_uri"].removeprefix("puppet:///")
+                target = f"{V3}/static_file_content/{path}?{ENVIRONMENT}&code_id={catalog['code_id']}"
+                texts.append(path.rpartition("/")[2] + await file_of(client, target, entry["checksum"]["value"]))
+    else:
+        entry = json.loads(of(await client.ask("GET", f"{V3}/file_metadata/modules/m/f?{ENVIRONMENT}&checksum_type=sha256")))
+        texts.append(await file_of(client, f"{V3}/file_content/modules/m/f?{ENVIRONMENT}", entry["checksum"]["value"]))
+        for entry in json.loads(of(await client.ask("GET", f"{V3}/file_metadatas/modules/m/tree?{LISTING}"))):
+            if entry["type"] == "file":
+                target = f"{V3}/file_content/modules/m/tree/{entry['relative_path']}?{ENVIRONMENT}"
+                texts.append(entry["relative_path"] + await file_of(client, target, entry["checksum"]["value"]))
+    assert len(texts) == 6
+    return set(re.findall(r"s[0-9]+", " ".join(texts))), catalog["code_id"]
+
+
+@pytest.mark.parametrize(
+    ("agents", "deployments"), [(8, 6), pytest.param(200, 50, marks=pytest.mark.slow)], ids=["a few", "200 agents, 50 deployments"]
+)
+async def test_no_run_sees_half_of_a_deployment(tmp_path: Path, agents: int, deployments: int) -> None:
+    async with deploying(tmp_path) as site:
+        await site.deploy("s0")
+        names = [f"agent{number}" for number in range(agents)]
+        clients = {name: await site.client(name) for name in names}
+        finished, run_ended = asyncio.Event(), asyncio.Event()
+        runs: list[tuple[set[str], str]] = []
+
+        async def keep_running(name: str) -> None:
+            while True:
+                is_last = finished.is_set()
+                runs.append(await run(clients[name], name, is_static=int(name.removeprefix("agent")) % 2 == 0))
+                run_ended.set()
+                if is_last:
+                    return
+
+        async def deploy_all() -> None:
+            for number in range(1, deployments + 1):
+                run_ended.clear()
+                await site.deploy(f"s{number}")
+                await run_ended.wait()  # runs end between deployments, so that some are under way at each of them
+            finished.set()
+
+        async with asyncio.TaskGroup() as group:
+            for name in names:
+                group.create_task(keep_running(name))
+            group.create_task(deploy_all())
+        assert [stamps for stamps, _ in runs if len(stamps) != 1] == []
+        assert all(site.commits[stamp] == code_id for stamps, code_id in runs for stamp in stamps)
+        assert {stamp for stamps, _ in runs[-agents:] for stamp in stamps} == {f"s{deployments}"}
+        assert len({stamp for stamps, _ in runs for stamp in stamps}) > 2
+
+
+@pytest.mark.parametrize("is_static", [True, False])
+async def test_a_run_keeps_its_version_and_the_next_one_gets_the_new_one(tmp_path: Path, is_static: bool) -> None:
+    async with deploying(tmp_path, environment_timeout="unlimited") as site:
+        await site.deploy("s1")
+        client = await site.client("agent0")
+        assert "s1" in await plugins(client)
+        await site.deploy("s2")
+        # What follows a plugin sync is of its version, and begins no new run.
+        facts = quote_plus(quote(json.dumps({"name": "agent0", "values": {}}), safe=""))
+        body = f"facts_format=application%2Fjson&facts={facts}".encode()
+        catalog = json.loads(of(await client.ask("POST", f"{V3}/catalog/agent0?{ENVIRONMENT}", body, Content_Type=FORM)))
+        assert catalog["code_id"] == site.commits["s1"]
+        assert of(await client.ask("GET", f"{V3}/file_content/modules/m/f?{ENVIRONMENT}")) == b"s1\n"
+        assert await run(client, "agent0", is_static=is_static) == ({"s2"}, site.commits["s2"])
+        await site.deploy("s1")
+        assert await run(client, "agent0", is_static=is_static) == ({"s1"}, site.commits["s1"])
+
+
+async def test_a_run_whose_version_is_no_longer_kept_goes_on_with_the_current_one(tmp_path: Path) -> None:
+    async with deploying(tmp_path, deploy_keep="1", deploy_keep_time="0") as site:
+        await site.deploy("s1")
+        client = await site.client("agent0")
+        await plugins(client)
+        await site.deploy("s2")
+        assert of(await client.ask("GET", f"{V3}/file_content/modules/m/f?{ENVIRONMENT}")) == b"s2\n"
+        gone = f"{V3}/static_file_content/modules/m/files/f?{ENVIRONMENT}&code_id={site.commits['s1']}"
+        answer = await client.ask("GET", gone)
+        assert answer.status == 404 and "does not have the version" in answer.text
+
+
+@pytest.mark.parametrize("path", ["manifests/site.pp", "modules/m/files/../manifests/init.pp", "data/a.yaml", ".puppet-deploy.json"])
+async def test_FS_08_by_version_only_files_of_modules_are_served(tmp_path: Path, path: str) -> None:
+    async with deploying(tmp_path) as site:
+        await site.deploy("s1")
+        client = await site.client("agent0")
+        answer = await client.ask("GET", f"{V3}/static_file_content/{path}?{ENVIRONMENT}&code_id={site.commits['s1']}")
+        assert answer.status in (400, 403)
+        for code_id in ("..", "history.json", ".lock", "."):
+            answer = await client.ask("GET", f"{V3}/static_file_content/modules/m/files/f?{ENVIRONMENT}&code_id={code_id}")
+            assert answer.status in (400, 404)
