@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from certs.oids import OidNames
@@ -32,6 +33,7 @@ from .ca.setup.bootstrap import bootstrap, ensure_own_certificate
 from .ca.storage.store import CaFiles
 from .endpoints.app import HANDSHAKE_HINT, LISTEN_HINT, MasterApp, MasterAppOptions
 from .endpoints.ca import CaEndpoints
+from .endpoints.deploy import DeployHook, read_secret
 from .endpoints.limits import MasterLimits
 from .endpoints.metrics import MetricsListener, describe_server
 from .endpoints.puppetserver import ServerEndpoints
@@ -40,6 +42,7 @@ from .environments.directories import Environments
 from .environments.settings import environment_settings
 from .observability.health import Health
 from .observability.longtasks import (
+    DEPLOY,
     RECORD_ORIGINS,
     REFRESH_CRL,
     REMOVE_LEFTOVERS,
@@ -59,6 +62,7 @@ from .puppetdb.queries import PuppetDbQueries
 from .puppetdb.termini import PuppetDbCatalogs
 from .service.conditions import conditions
 from .service.crl_refresh import CrlRefresh
+from .service.deployments import DeploymentQueue, deploy_by_program
 from .service.expiry import Expiries, agent_endings, server_endings
 from .service.folders import remove_leftovers
 from .service.origins_file import OriginsFile
@@ -201,6 +205,10 @@ async def _serving(
         limits = MasterLimits.of(settings)
         server = ServerEndpoints(environments, compile_pool.listing, v4, limits, code_commands(settings), parsers)
         proxy = StoreProxy(settings.store_socket, settings.store_max_archive, settings.store_query_timeout + 30) if store else None
+        hook, deployments = await asyncio.to_thread(deploy_hook, settings)
+        if deployments is not None:
+            supervisor.start(DEPLOY, deployments.work)
+            ends.push_async_callback(supervisor.stop, DEPLOY)
         served = MasterAppOptions(
             indirector,
             environments,
@@ -208,6 +216,7 @@ async def _serving(
             parsers=parsers,
             server=server,
             ca=CaEndpoints(ca, limits) if ca else None,
+            hook=hook,
             store=proxy,
             auth_conf=settings.rest_authconfig,
             filetimeout=settings.filetimeout,
@@ -237,6 +246,16 @@ async def _serving(
         supervisor.start(RECORD_ORIGINS, partial(record_file.keep_written, compile_pool.origins))
         _start_watches(settings, ca, http, health, metrics, crl_refresh, supervisor)
         yield Master(http, indirector, environments, compile_pool, health, metrics, refusals, host, port)
+
+
+def deploy_hook(settings: MasterSettings) -> tuple[DeployHook | None, DeploymentQueue | None]:
+    """Return the endpoint of the web hook and the queue behind it, if there is to be one; ConfigError for its secret. Blocks."""
+    if not settings.deploy_hook_secret:
+        return None, None
+    secret = Path(settings.deploy_hook_secret)
+    read_secret(secret)
+    queue = DeploymentQueue(deploy_by_program(settings), settings.deploy_hook_queue)
+    return DeployHook(secret, settings.deploy_hook_environments, queue.add, settings.max_hook_body), queue
 
 
 def _http_server(

@@ -28,6 +28,9 @@ from shared.indirector.paths import is_scheme_b, parse
 from ..authorization.auth_conf import AuthFile, Rules
 from ..observability.health import Health
 from ..pools.parse_pool import ParsePool
+from .deploy import NAME as HOOK_NAME
+from .deploy import PATH as HOOK_PATH
+from .deploy import DeployHook
 from .handlers import OF_THE_CA, EnvironmentLookup, Handlers
 from .limits import MasterLimits
 from .puppetserver import ServerEndpoints, server_endpoint
@@ -63,6 +66,7 @@ class MasterAppOptions:
         parsers: Read large bodies, and YAML, in processes of their own; None: all are read in this process.
         server: The endpoints that puppetserver has of its own; None: there are none.
         ca: The CA's endpoints; None: this master is no CA.
+        hook: Takes the calls of the control repository's web hook; None: there is none.
         store: Passes requests on to this master's store; None: there is none.
         auth_conf: The file of rules; None: only the default rules hold.
         filetimeout: Seconds between two looks at that file.
@@ -78,6 +82,7 @@ class MasterAppOptions:
     parsers: ParsePool | None = None
     server: ServerEndpoints | None = None
     ca: Ca | None = None
+    hook: DeployHook | None = None
     store: StoreProxy | None = None
     auth_conf: Path | None = None
     filetimeout: float = 15.0
@@ -106,6 +111,7 @@ class MasterApp(HttpApplication):
         self.service = ServiceEndpoints(environments, lambda: self.state, __version__, options.metrics, options.health)
         self.server = options.server
         self.ca = options.ca
+        self.hook = options.hook
         self.store = options.store
 
     async def start(self) -> None:
@@ -154,6 +160,9 @@ class MasterApp(HttpApplication):
             if self.ca is None or target.segments[1:2] != ("v1",):
                 return text_response(404, "Not Found")
             return await self.ca.respond(request, target, request.client, rules)
+        if self.hook is not None and target.segments == HOOK_PATH:
+            request.endpoint = HOOK_NAME
+            return await self.hook.respond(request, target)  # who knows its secret; no rule is asked
         request.endpoint = endpoint_name(target.segments)
         response = await self.service.respond(target, request.client, rules)
         return response or not_routed(target.path, request.headers.get("Accept", ""))

@@ -98,6 +98,12 @@ ENDPOINTS = (
     Endpoint("/puppet/v3/plans/{module}/{plan}", {"GET": ""}, "application/json", "A plan.", ("environment",)),
     Endpoint("/puppet/v4/catalog", {"POST": "json"}, "application/json", "A catalog compiled with facts that are given."),
     Endpoint("/puppet-admin-api/v1/environment-cache", {"DELETE": ""}, "", "Read code again.", ("environment",)),
+    Endpoint(
+        "/puppet-admin-api/v1/deploy",
+        {"POST": "json"},
+        "application/json",
+        "The web hook of the control repository, for who knows its secret (deploy_hook_secret); 404 without one.",
+    ),
 )
 _BODIES: Mapping[Body, Sequence[str]] = {"json": JSON_KINDS, "pem": ("text/plain",), "ocsp": ("application/ocsp-request",)}
 _VERBS = {"GET": "find", "PUT": "save", "POST": "save", "DELETE": "destroy"}

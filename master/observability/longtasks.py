@@ -19,6 +19,7 @@ NOTIFY_SYSTEMD = "tell systemd that all is well"
 RELOAD = "wait for HUP"
 RUN_STORE = "run the store"
 RECORD_ORIGINS = "record where catalogs come from"
+DEPLOY = "deploy what the web hook asks for"
 
 MASTER_TASKS = (
     *HTTP_TASKS,
@@ -31,6 +32,7 @@ MASTER_TASKS = (
     SupervisedTask(RELOAD),
     SupervisedTask(RUN_STORE),
     SupervisedTask(RECORD_ORIGINS),
+    SupervisedTask(DEPLOY),
     SupervisedTask(WATCH_HEALTH),
     SupervisedTask(CHANGE_CA, ends=True),
     SupervisedTask(DECIDE_AGAIN, ends=True),

@@ -92,6 +92,14 @@ class MasterSettings(StoreSettings):
         "/usr/local/bin:/opt/puppetlabs/puppet/bin:/opt/puppetlabs/bin:/usr/bin:/bin", doc="Where puppet deploy finds git, r10k and g10k."
     )
     deploy_timeout: Duration = setting("10m", gt=0, doc="Seconds for each program that puppet deploy starts.")
+    deploy_hook_secret: str = setting(
+        "", doc="A file with the secret of the control repository's web hook, which starts deployments; '' for no web hook."
+    )
+    deploy_hook_environments: Words = setting(
+        (), doc="Environments that the web hook may deploy, with * and ? as in file names; none by default."
+    )
+    deploy_hook_queue: int = setting(20, gt=0, doc="Deployments by the web hook that may wait; beyond that 503 with Retry-After.")
+    max_hook_body: Size = setting("1MiB", gt=0, doc="Bytes of a call of the web hook.")
     trusted_external_command: str = setting("", doc="A program that prints JSON for $trusted['external'] of a node, or a folder of them.")
     ldapserver: str = setting("ldap", doc="The LDAP server of the ldap node terminus.")
     ldapport: int = setting(389, ge=1, le=65535, doc="Its port.")

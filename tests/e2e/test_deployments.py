@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import hmac
 import json
 import re
 from collections.abc import AsyncIterator
@@ -220,3 +221,46 @@ async def test_FS_08_by_version_only_files_of_modules_are_served(tmp_path: Path,
         for code_id in ("..", "history.json", ".lock", "."):
             answer = await client.ask("GET", f"{V3}/static_file_content/modules/m/files/f?{ENVIRONMENT}&code_id={code_id}")
             assert answer.status in (400, 404)
+
+
+HOOK = "/puppet-admin-api/v1/deploy"
+
+
+async def test_a_web_hook_deploys_what_was_pushed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("a secret that is long enough")
+    secret.chmod(0o600)
+    hook = {"deploy_hook_secret": str(secret), "deploy_hook_environments": "prod*"}
+    async with deploying(tmp_path, **hook) as site:
+        (tmp_path / "conf" / "puppet.conf").write_text(f"[master]\ndeploy_repository = {site.repository.folder}\n")
+        commit = await asyncio.to_thread(site.repository.commit, code("s1"))
+        stranger = await site.site.client()
+
+        async def call(ref: str, *, signed_as: str = "a secret that is long enough", **headers: str) -> RawAnswer:
+            body = json.dumps({"ref": ref, "after": commit}).encode()
+            signature = "sha256=" + hmac.new(signed_as.encode(), body, hashlib.sha256).hexdigest()
+            kinds = {"Content_Type": "application/json", "X_GitHub_Event": "push", "X_Hub_Signature_256": signature}
+            return await stranger.ask("POST", HOOK, body, **(kinds | headers))
+
+        assert (await call("refs/heads/production", signed_as="another secret, as long")).status == 403
+        assert (await call("refs/heads/development")).status == 403
+        assert (await call("refs/tags/v1")).text == '{"state":"ignored"}'
+        assert (await stranger.ask("GET", HOOK)).status == 405
+        assert (await call("refs/heads/production", Content_Encoding="gzip")).status == 415
+        assert not (tmp_path / "conf/code/environments/production").exists()
+        answer = await call("refs/heads/production")
+        assert (answer.status, json.loads(answer.text)) == (202, {"state": "queued", "environment": "production", "ref": "production"})
+        link = tmp_path / "conf/code/environments/production"
+        for _ in range(3000):  # some minutes, at the most
+            if link.is_symlink() or "was not deployed" in caplog.text:
+                break
+            await asyncio.sleep(0.1)
+        assert link.resolve().name == commit, caplog.text
+        client = await site.client("agent0")
+        assert await run(client, "agent0", is_static=True) == ({"s1"}, commit)
+
+
+async def test_without_a_secret_there_is_no_web_hook(tmp_path: Path) -> None:
+    async with deploying(tmp_path) as site:
+        stranger = await site.site.client()
+        assert (await stranger.ask("POST", HOOK, b"{}", Content_Type="application/json")).status == 404

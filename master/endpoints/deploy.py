@@ -1,0 +1,156 @@
+"""
+The web hook of the control repository: a push starts a deployment.
+
+Callers have no certificate. What they know is a secret: GitHub and Gitea sign the body with it (HMAC SHA-256), GitLab sends it.
+Source: the documentation of web hooks of GitHub (X-Hub-Signature-256), Gitea (X-Gitea-Signature) and GitLab (X-Gitlab-Token).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fnmatch
+import hashlib
+import hmac
+import logging
+import os
+import re
+import stat
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from httpd import bodies
+from httpd.connection import HttpRequest
+from httpd.responses import Response
+from shared.data import plainjson
+from shared.errors import BadRequest, ConfigError, Denied, Unavailable, UnsupportedMediaType
+from shared.names import quoted_for_log, valid_environment
+
+from .service import RequestTarget, require_method
+
+log = logging.getLogger("puppet.http")
+
+PATH: Final = ("puppet-admin-api", "v1", "deploy")
+NAME: Final = "deploy"
+SHORTEST_SECRET: Final = 16
+READ_TIMEOUT: Final = 30.0  # seconds for a body
+MAX_READING: Final = 4  # bodies that are read at the same time
+
+_MAX_SECRET: Final = 4096
+_BRANCH = re.compile(r"refs/heads/([A-Za-z0-9_][A-Za-z0-9_./+=#@-]{0,200})", re.ASCII)
+_NOT_IN_NAMES = re.compile(r"\W", re.ASCII)
+_EVENTS: Final = ("X-GitHub-Event", "X-Gitea-Event", "X-Gitlab-Event")
+_PUSHES: Final = frozenset({"push", "Push Hook"})
+
+
+def read_secret(path: Path) -> bytes:
+    """Return the secret in a file; ConfigError when others may read or change it, or it is short. Blocks."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as err:
+        raise ConfigError(
+            f"The secret of the web hook cannot be read: {path}: {err.strerror}", hint="The setting is deploy_hook_secret."
+        ) from err
+    with os.fdopen(fd, "rb") as file:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode) or status.st_mode & 0o037:
+            raise ConfigError(
+                f"Others than its owner may read or change the secret {path}", hint=f"chmod 0600 {path}; the group may read it."
+            )
+        secret = file.read(_MAX_SECRET).strip()
+    if len(secret) < SHORTEST_SECRET:
+        raise ConfigError(
+            f"The secret in {path} is shorter than {SHORTEST_SECRET} characters", hint="openssl rand -hex 32 prints a good one."
+        )
+    return secret
+
+
+def is_authentic(headers: Mapping[str, str], body: bytes, secret: bytes) -> bool:
+    """Return whether who sent a body knows the secret. The first of the headers counts that is there, in constant time."""
+    signature = headers.get("X-Hub-Signature-256")
+    if signature is not None:
+        return _is_signature(signature.removeprefix("sha256="), body, secret)
+    signature = headers.get("X-Gitea-Signature")
+    if signature is not None:
+        return _is_signature(signature, body, secret)
+    token = headers.get("X-Gitlab-Token")
+    return token is not None and hmac.compare_digest(token.encode("utf-8", "surrogateescape"), secret)
+
+
+def _is_signature(text: str, body: bytes, secret: bytes) -> bool:
+    expected = hmac.new(secret, body, hashlib.sha256).hexdigest()
+    return hmac.compare_digest(text.lower().encode("utf-8", "surrogateescape"), expected.encode())
+
+
+def pushed_branch(headers: Mapping[str, str], payload: Any) -> str | None:
+    """Return the branch that was pushed; None for any other event, a tag, or a branch that was removed. BadRequest: not a hook's body."""
+    if not isinstance(payload, dict):
+        raise BadRequest("The body is not that of a web hook")
+    events = [headers[name] for name in _EVENTS if name in headers]
+    if events and events[0] not in _PUSHES:
+        return None
+    ref, after = payload.get("ref"), payload.get("after")
+    if not isinstance(ref, str):
+        raise BadRequest("The body of a push names a ref")
+    is_removed = payload.get("deleted") is True or (isinstance(after, str) and after != "" and not after.strip("0"))
+    match = _BRANCH.fullmatch(ref)
+    return match[1] if match is not None and not is_removed else None
+
+
+@dataclass(eq=False, repr=False)
+class DeployHook:
+    """
+    The endpoint.
+
+    Args:
+        secret: The file with the secret; it is read for each call.
+        environments: Patterns of the environments that may be deployed, as of a shell.
+        add: Has a ref deployed to an environment; Unavailable when too many wait.
+        limit: Bytes of a body.
+    """
+
+    secret: Path
+    environments: Sequence[str]
+    add: Callable[[str, str], None]
+    limit: int
+    _reading: int = field(default=0, init=False)
+
+    async def respond(self, request: HttpRequest, target: RequestTarget) -> Response:
+        """Return the response to a call; raise Denied, BadRequest, Unavailable."""
+        require_method(target, "POST")
+        if request.headers.get("Content-Encoding"):
+            raise UnsupportedMediaType("The body of a web hook is signed as it is: it may not be compressed")
+        body = await self._body(request)
+        secret = await asyncio.to_thread(read_secret, self.secret)
+        if not await asyncio.to_thread(is_authentic, request.headers, body, secret):
+            log.warning("Denied: a call of the web hook from %s whose sender does not know the secret", request.client.address)
+            raise Denied("The signature of the web hook is missing or wrong")
+        branch = pushed_branch(request.headers, await asyncio.to_thread(plainjson.loads, body))
+        if branch is None:
+            return _json(200, {"state": "ignored"})
+        environment = valid_environment(_NOT_IN_NAMES.sub("_", branch))
+        if not any(fnmatch.fnmatchcase(environment, pattern) for pattern in self.environments):
+            log.warning(
+                "The web hook asks for the environment %s, which deploy_hook_environments does not allow", quoted_for_log(environment)
+            )
+            raise Denied(f"The environment {environment} is not deployed by the web hook", hint="The setting is deploy_hook_environments.")
+        self.add(environment, branch)
+        return _json(202, {"state": "queued", "environment": environment, "ref": branch})
+
+    async def _body(self, request: HttpRequest) -> bytes:
+        """Return the body, as far as strangers may send one: few at a time, and not for long."""
+        if self._reading >= MAX_READING:
+            raise Unavailable("Other calls of the web hook are being read", retry_after=10)
+        self._reading += 1
+        try:
+            async with asyncio.timeout(READ_TIMEOUT):
+                return await bodies.read_body(request, self.limit)
+        except TimeoutError as err:
+            raise bodies.TooSlow("The body did not arrive in time") from err
+        finally:
+            self._reading -= 1
+
+
+def _json(status: int, data: object) -> Response:
+    return Response(status, plainjson.dumps(data), "application/json;charset=utf-8")
