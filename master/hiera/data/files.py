@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from datetime import date, datetime
@@ -154,7 +155,7 @@ class DataFiles:
     def __init__(self, files: CodeFiles, strict: Strictness) -> None:
         self.files = files
         self.strict = strict
-        self._parsed: dict[tuple[str, str], tuple[FileSignature, DataFile]] = {}
+        self._parsed: dict[tuple[str, str], tuple[FileSignature, bytes, DataFile]] = {}
         self._cached: dict[tuple[str, str], tuple[FileSignature, Value]] = {}
 
     def read(self, function: str, path: str, warn: Warn) -> DataFile:
@@ -168,10 +169,14 @@ class DataFiles:
         signature = self.files.signature(path)
         cached = self._parsed.get((function, path))
         if cached is None or cached[0] != signature:
+            content = self._content(path)
+            digest = hashlib.sha256(content).digest()
+            # Another file with the same content, as after a deployment, is neither parsed nor warned of again.
+            data = cached[2] if cached is not None and cached[1] == digest else DataFile(self._parse(function, path, content, warn))
             if len(self._parsed) > MAX_FILES:
                 self._parsed.clear()
-            cached = self._parsed[function, path] = (signature, DataFile(self._parse(function, path, warn)))
-        return cached[1]
+            cached = self._parsed[function, path] = (signature, digest, data)
+        return cached[2]
 
     def cached(self, path: str, kind: str, convert: Callable[[str], Value]) -> Value:
         """
@@ -198,9 +203,8 @@ class DataFiles:
             raise EvaluationError(f"No such file or directory @ rb_sysopen - {path}", hint="The file was there when the levels were found.")
         return content
 
-    def _parse(self, function: str, path: str, warn: Warn) -> dict[Any, Any]:
+    def _parse(self, function: str, path: str, content: bytes, warn: Warn) -> dict[Any, Any]:
         kind = _SUFFIX[function]
-        content = self._content(path)
         try:
             document = {"yaml": parse_yaml, "json": parse_json, "hocon": hocon.loads}[kind](content)
         except BadData as error:
