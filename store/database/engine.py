@@ -22,7 +22,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from ..commands.commands import DatabaseUnavailable
 from .async_engine import AsyncConnection, AsyncEngine, create_async_engine
-from .functions import register_functions
+from .functions import MatchBudget, register_functions
 from .schema import migrate_schema
 from .writers import DatabaseLimits, common_options, connect_arguments, parse_address, session_options, writer_engine
 
@@ -170,13 +170,15 @@ def translated_errors() -> Iterator[None]:
 
 
 class _Deadline:
-    """When a transaction that reads from SQLite has to end."""
+    """When a transaction that reads from SQLite has to end, and what its regular expressions may take of that."""
 
     def __init__(self) -> None:
         self._at: float | None = None
+        self.matches = MatchBudget()
 
     def set(self, seconds: float | None) -> None:
         self._at = None if seconds is None else time.monotonic() + seconds
+        self.matches.renew(seconds)
 
     def is_over(self) -> bool:
         return self._at is not None and time.monotonic() > self._at
@@ -200,7 +202,7 @@ def _sqlite_readers(address: URL, limits: DatabaseLimits) -> AsyncEngine:
         for pragma in ("query_only = ON", "temp_store = MEMORY", "cache_size = -4000"):
             cursor.execute(f"PRAGMA {pragma}")
         cursor.close()
-        register_functions(connection.create_function)
+        register_functions(connection.create_function, deadline.matches)
 
     @event.listens_for(readers.sync_engine, "begin")
     def _(connection: Connection) -> None:

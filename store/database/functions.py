@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -13,15 +14,56 @@ from .time_formats import format_time
 MATCH_TIMEOUT = 1.0
 """Seconds for one match of a regular expression."""
 
+MATCHES_TIMEOUT = 10.0
+"""Seconds of processor time for all matches of a transaction that are slow; usual ones take some microseconds each."""
+
+_SLOW = 0.001  # seconds
+
 if TYPE_CHECKING:
     import regex
 
 _MAX_PATTERN = 10_000
 
 
-def register_functions(create_function: Callable[..., Any]) -> None:
-    """Make the functions known to a connection whose `create_function` this is."""
-    create_function("regexp", 2, _regexp, deterministic=True)
+class MatchBudget:
+    """
+    The time that regular expressions may take in one transaction.
+
+    SQLite looks at the clock between instructions of its own: a thousand slow matches would take a thousand times what one of them may.
+    """
+
+    def __init__(self) -> None:
+        self.renew(None)
+
+    def renew(self, seconds: float | None) -> None:
+        """Begin a transaction, which may take so many seconds."""
+        self._left = MATCHES_TIMEOUT if seconds is None else min(MATCHES_TIMEOUT, seconds)
+        # The processor's time is a system call: it is asked for from the first match on that took long, be it for want of a processor.
+        self._clock = time.perf_counter
+
+    def regexp(self, pattern: str | None, value: Any) -> int | None:
+        """`value REGEXP pattern`: whether the pattern is found in the value; NULL where one of them is NULL. TimeoutError."""
+        if pattern is None or value is None:
+            return None
+        if self._left <= 0:
+            raise TimeoutError
+        text = value if isinstance(value, str) else str(value)
+        clock = self._clock
+        began = clock()
+        try:
+            # `concurrent` lets other threads, among them the event loop's, go on.
+            return int(compile_pattern(pattern).search(text, timeout=min(MATCH_TIMEOUT, self._left), concurrent=True) is not None)
+        finally:
+            spent = clock() - began
+            if spent > _SLOW:
+                if clock is time.thread_time:
+                    self._left -= spent
+                self._clock = time.thread_time
+
+
+def register_functions(create_function: Callable[..., Any], matches: MatchBudget) -> None:
+    """Make the functions known to a connection whose `create_function` this is; `matches` is renewed with each of its transactions."""
+    create_function("regexp", 2, matches.regexp, deterministic=True)
     create_function("to_char", 2, format_time, deterministic=True)
     register_json_functions(create_function)
 
@@ -64,12 +106,3 @@ def _compiled(pattern: str) -> regex.Pattern[str]:
     import regex
 
     return regex.compile(_TOKEN.sub(lambda match: _TRANSLATED.get(match[0], match[0]), pattern), regex.DOTALL)
-
-
-def _regexp(pattern: str | None, value: Any) -> int | None:
-    """`value REGEXP pattern`: whether the pattern is found in the value; NULL where one of them is NULL."""
-    if pattern is None or value is None:
-        return None
-    text = value if isinstance(value, str) else str(value)
-    # `concurrent` lets other threads, among them the event loop's, go on.
-    return int(compile_pattern(pattern).search(text, timeout=MATCH_TIMEOUT, concurrent=True) is not None)

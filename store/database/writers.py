@@ -19,7 +19,7 @@ from sqlalchemy.exc import ArgumentError
 from ..commands.commands import DatabaseUnavailable
 from ..jsontext import load_json
 from .columns import json_text
-from .functions import register_functions
+from .functions import MatchBudget, register_functions
 
 if TYPE_CHECKING:
     import psycopg
@@ -99,7 +99,7 @@ def _sqlite_engine(address: URL, limits: DatabaseLimits, *, exclusive: bool) -> 
         for pragma in ("synchronous = FULL", "foreign_keys = ON", "temp_store = MEMORY", "cache_size = -16000"):
             connection.execute(f"PRAGMA {pragma}")
         connection.execute("PRAGMA journal_size_limit = 67108864")
-        register_functions(connection.create_function)
+        register_functions(connection.create_function, MatchBudget())  # no statement that writes has a regular expression
 
     @event.listens_for(engine, "begin")
     def _(connection: Connection) -> None:

@@ -14,6 +14,7 @@ from store.commands.commands import ReceivedCommand
 from store.commands.payloads import parse_payload
 from store.database import functions
 from store.database.engine import Database
+from store.database.functions import MatchBudget
 from store.queries.questions import Paging, QueryLimits, Question
 from store.queries.service import QueryService
 from store.writing.writer import DatabaseWriter
@@ -189,6 +190,33 @@ async def test_PDB_04_regular_expressions_that_run_away_are_stopped(
         async with asyncio.timeout(60):
             rows = await outcome(service, Question(entity, query))
         assert isinstance(rows, list) or "too long" in rows or "takes longer than 0.5 seconds" in rows, rows
+
+
+RUNAWAY = ("(a|aa)+$", LONG)
+
+
+def test_PDB_04_the_slow_matches_of_a_transaction_have_a_budget_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(functions, "MATCH_TIMEOUT", 0.05)
+    monkeypatch.setattr(functions, "MATCHES_TIMEOUT", 0.2)
+    budget = MatchBudget()
+    for _ in range(10):  # the first of them shows only that the processor's time has to be looked at
+        with pytest.raises(TimeoutError):
+            budget.regexp(*RUNAWAY)
+    with pytest.raises(TimeoutError):
+        budget.regexp("b", "abc")
+    budget.renew(600)
+    assert [budget.regexp("b", "abc"), budget.regexp("x", "abc"), budget.regexp(None, "abc"), budget.regexp("x", None)] == [
+        1,
+        0,
+        None,
+        None,
+    ]
+    budget.renew(0.01)
+    for _ in range(2):
+        with pytest.raises(TimeoutError):
+            budget.regexp(*RUNAWAY)
+    with pytest.raises(TimeoutError):
+        budget.regexp("b", "abc")
 
 
 @pytest.mark.parametrize(
