@@ -340,6 +340,18 @@ def test_an_attribute_may_be_called_id(apply: Apply) -> None:
 
 
 @needs_ruby
+def test_a_file_that_is_not_there_is_an_empty_text_for_puppets_helpers(apply: Apply, tmp_path: Path) -> None:
+    said = apply(f"scroll {{ '{tmp_path}/missing': text => 'x', sections => '' }}", "--noop")
+    assert said.err == "" and f"Scroll[{tmp_path}/missing]/text: current_value '\"\"', should be 'x' (noop)" in said.out
+
+
+@needs_ruby
+def test_a_file_that_cannot_be_read_is_named(apply: Apply, tmp_path: Path) -> None:
+    said = apply(f"scroll {{ '{tmp_path}': text => 'x' }}")
+    assert f"Puppet::Util::FileType::FileTypeFlat could not read {tmp_path}: Is a directory" in said.err
+
+
+@needs_ruby
 def test_a_purge_removes_what_a_manifest_could_not(apply: Apply) -> None:
     said = apply("resources { 'peg': purge => true } peg { 'second': }")
     assert (said.code, said.err) == (0, "")

@@ -21,7 +21,7 @@ JAR = "/usr/share/puppetserver/puppetserver.jar"
 CONF = "/etc/puppet/puppetserver"
 TOOL = "/usr/bin/puppetserver"
 ACCOUNT = "puppet"
-START = 240.0  # seconds for puppetserver to answer
+START = 600.0  # seconds for puppetserver to answer
 PLACES = ("conf", "code", "var", "run", "log")
 
 AUTOSIGN = """#!/bin/sh

@@ -93,6 +93,13 @@ resources { 'peg': purge => true }
 peg { 'second': ensure => present }
 """
 
+SCROLLS = """
+file { '@shelf/headed': content => "# HEADER: of a provider\\n[a]\\nb = c\\n", replace => false }
+scroll { '@shelf/missing': text => "new\\n", sections => 'none' }
+scroll { '@shelf/headed': text => "# HEADER: x\\nnew\\n", sections => 'a', require => File['@shelf/headed'] }
+scroll { '@shelf': text => 'of a folder' }
+"""
+
 ERRANDS = """
 trunk { 'list': user => 'nobody', command => ['sh', '-c', 'id; id -ru; pwd'], told => 'x', folder => '/root' }
 trunk { 'text': user => 'nobody', command => 'HERE=1 env | grep HERE; id -ru', told => 'x' }
@@ -139,8 +146,17 @@ def applied(program: list[str], manifest: str, root: Path, *options: str) -> str
 
 @pytest.mark.parametrize(
     ("manifest", "options"),
-    [(VALUES + LISTS, ()), (VALUES + LISTS, ("--noop",)), (PURGE, ()), (META, ()), (META, ("--tags", "only")), (TRUNKS, ()), (PEGS, ())],
-    ids=["applied", "in noop", "purged", "audited and the like", "by tag", "trunks", "purged beyond a check"],
+    [
+        (VALUES + LISTS, ()),
+        (VALUES + LISTS, ("--noop",)),
+        (PURGE, ()),
+        (META, ()),
+        (META, ("--tags", "only")),
+        (TRUNKS, ()),
+        (PEGS, ()),
+        (SCROLLS, ()),
+    ],
+    ids=["applied", "in noop", "purged", "audited and the like", "by tag", "trunks", "purged beyond a check", "texts of files"],
 )
 def test_both_say_and_do_the_same(manifest: str, options: tuple[str, ...], tmp_path: Path) -> None:
     ours = applied([sys.executable, "-m", "bunraku"], manifest, tmp_path / "ours", *options)

@@ -18,7 +18,31 @@ module Puppet
         def newfiletype(name, &block)
           made = Class.new(FileType, &block)
           made.name = name.to_sym
+          made.prepend(Checked)
           FileType.instance_variable_get(:@types)[name.to_sym] = made
+        end
+      end
+
+      # What reading and writing is for all of them: without the lines that a provider puts above its records; nothing is an empty text.
+      module Checked
+        def read
+          attempt('read') { super.to_s.gsub(/# HEADER.*\n/, '').tap { @loaded = Time.now } }
+        end
+
+        def write(text)
+          attempt('write') { super.tap { @synced = Time.now } }
+        end
+
+        private
+
+        def attempt(action)
+          yield
+        rescue Puppet::Error
+          raise
+        rescue StandardError => e
+          message = "Puppet::Util::FileType::FileType#{self.class.name.capitalize} could not #{action} #{@path}: #{e}"
+          Puppet.log_exception(e, message)
+          raise Puppet::Error, message, e.backtrace
         end
       end
 
@@ -33,7 +57,7 @@ module Puppet
 
       newfiletype(:flat) do
         def read
-          File.exist?(@path) ? File.read(@path, encoding: Encoding.default_external) : nil
+          File.read(@path, encoding: Encoding.default_external) if File.exist?(@path)
         end
 
         def remove

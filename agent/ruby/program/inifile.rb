@@ -87,8 +87,7 @@ module Puppet
         end
 
         def read
-          text = @filetype.read or raise IniParseError, "Cannot read nonexistent file #{@file.inspect}"
-          parse(text)
+          parse(@filetype.read)
         end
 
         def parse(text)

@@ -257,8 +257,7 @@ module Puppet
         end
 
         def retrieve(path)
-          text = target_object(path).read
-          text ? parse(text) : []
+          parse(target_object(path).read)
         rescue Puppet::Error => e
           e.file = path
           raise
