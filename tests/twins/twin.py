@@ -44,6 +44,7 @@ VARYING = (
 )
 # The options of a package manager and what it prints need not be the same; what the journal of a service says has times and processes.
 QUOTED = re.compile(r"(Execution of '/usr/bin/apt-get -q -y|journalctl log for \S+:).*", re.DOTALL)
+SOURCE_LINE = re.compile(r"\n\n +.*\n +\^+")  # Ruby 3.1 adds the line to messages of its own errors; with ours they are without
 DIGEST_AS_BINARY = base64.b64encode(b"{sha25").decode()  # how a digest begins as the reference writes some that are no Unicode for it
 
 
@@ -59,7 +60,7 @@ def scrub(value: Any) -> Any:
     if isinstance(value, str):
         if value.startswith(DIGEST_AS_BINARY):
             value = base64.b64decode(value).decode()
-        for pattern, word in (*VARYING, (QUOTED, r"\1")):
+        for pattern, word in (*VARYING, (SOURCE_LINE, ""), (QUOTED, r"\1")):
             value = pattern.sub(word, value)
     return value
 
