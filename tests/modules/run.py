@@ -24,7 +24,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,8 @@ from master.files.code_files import DiskFiles
 from master.module_types.registry import RubyTypeCache
 from master.ruby import RubyProgram, RubySettings
 from shared.errors import PuppetError
+from shared.types import builtin_types
+from tests.twins.use import read_uses
 
 from .templates import refused_templates, section
 
@@ -93,6 +95,8 @@ class Result:
     why: str = ""
     ruby: tuple[str, ...] = ()
     warnings: str = ""
+    types: tuple[str, ...] = ()
+    """The types of its resources that exist in Ruby only."""
 
 
 class Remembered:
@@ -195,6 +199,25 @@ def by_us(root: Path, facts: Mapping[str, Any], cache: CodeCache, types: RubyTyp
         answer["error"] = f"CRASH {type(err).__name__}: {err}"
     world.close()
     return answer, tuple(world.remembered.asked)
+
+
+def types_in_ruby(catalog: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the types of a catalog's resources that agents have from a module only."""
+    names = {each["type"].lower() for each in catalog.get("resources", ())} - set(builtin_types())
+    return tuple(sorted(name for name in names if any(MODULES.glob(f"*/lib/puppet/type/{name}.rb"))))
+
+
+def applied_types(facts: Mapping[str, Any], cache: CodeCache, types: RubyTypeCache) -> dict[str, set[str]]:
+    """Return the types in Ruby that are applied to the twins, each with the uses that do it."""
+    found: dict[str, set[str]] = {}
+    with tempfile.TemporaryDirectory(prefix="bunraku-twins-") as folder:
+        for use in read_uses():
+            catalog, _ = by_us(Use(use.name, use.manifest).lay_out(Path(folder)), facts, cache, types)
+            if "error" in catalog:
+                raise RuntimeError(f"the use {use.name} of the twins does not compile: {catalog['error']}")
+            for name in types_in_ruby(catalog):
+                found.setdefault(name, set()).add(use.name)
+    return found
 
 
 def differences(wanted: Mapping[str, Any], got: Mapping[str, Any]) -> list[str]:
@@ -313,7 +336,7 @@ def shown(results: Sequence[Result]) -> str:
     )
 
 
-def document(results: Sequence[Result], parse_line: str, dump_line: str) -> str:
+def document(results: Sequence[Result], parse_line: str, dump_line: str, applied: Mapping[str, set[str]]) -> str:
     """`docs/modules.md`."""
     states = Counter(each.state for each in results)
     without = sum(each.state == "identical" and not each.ruby for each in results)
@@ -333,6 +356,7 @@ def document(results: Sequence[Result], parse_line: str, dump_line: str) -> str:
         "",
         *APPLIED,
         *section(*refused_templates(MODULES)),
+        *types_section(results, applied),
         "## Modules",
         "",
         "| module | result | applied | why | in Ruby |",
@@ -350,6 +374,36 @@ APPLIED = (
     "modules these are the types that write settings. A module without a use is not judged.",
     "",
 )
+
+
+NOT_APPLIED = {
+    "cs_": "corosync does not start in a machine without a network of its own, and its commands wait for it",
+    "vs_": "ovs-vsctl waits for a switch of the kernel, whose module twins cannot load",
+    "": "no use has it",
+}
+
+
+def types_section(results: Sequence[Result], applied: Mapping[str, set[str]]) -> list[str]:
+    """Return what `docs/modules.md` says of types in Ruby: the modules whose uses need them, and where each of these types is applied."""
+    needing = [each for each in results if each.types]
+    whole = [each for each in needing if set(each.types) <= applied.keys()]
+    every = {path.stem for path in MODULES.glob("*/lib/puppet/type/*.rb")} - set(builtin_types())
+    lines = [
+        "## Types in Ruby",
+        "",
+        f"{len(needing)} modules declare resources in their use above whose type exists in Ruby only. Of {len(whole)} of them all of these",
+        f"types are applied to the twins, of all modules {len(every & applied.keys())} of the {len(every)} types.",
+        "",
+        "| module | types of its use | applied by | not applied |",
+        "|---|---|---|---|",
+    ]
+    for each in needing:
+        uses = sorted(set().union(*(applied.get(name, set()) for name in each.types)))
+        missing = [name for name in each.types if name not in applied]
+        reasons = [next(reason for prefix, reason in NOT_APPLIED.items() if name.startswith(prefix)) for name in missing]
+        why = f"{', '.join(missing)}: {'; '.join(dict.fromkeys(reasons))}" if missing else ""
+        lines.append(f"| {each.module} | {', '.join(each.types)} | {', '.join(uses)} | {why} |")
+    return [*lines, ""]
 
 
 def _applied(module: str) -> str:
@@ -394,7 +448,7 @@ def main() -> int:
         for module, root in roots.items():
             got, ruby = by_us(root, facts[module], cache, types)
             wanted = theirs.get(module, {"error": "no answer"})
-            result = judged(chosen[module], wanted, got, ruby)
+            result = replace(judged(chosen[module], wanted, got, ruby), types=types_in_ruby(got))
             results.append(result)
             if options.diff and "error" not in wanted and "error" not in got:
                 print("\n".join(differences(wanted, got)))
@@ -412,7 +466,7 @@ def main() -> int:
     print("\n".join([dump_line, *map(str, differing[:10])]))
     print(", ".join(f"{number} {state}" for state, number in Counter(each.state for each in results).most_common()))
     if options.write:
-        (ROOT / "docs" / "modules.md").write_text(document(results, parse_line, dump_line))
+        (ROOT / "docs" / "modules.md").write_text(document(results, parse_line, dump_line, applied_types(known, cache, types)))
     return 1 if wrong or differing or any(each.state == "different" for each in results) else 0
 
 
