@@ -136,7 +136,8 @@ class MasterSettings(StoreSettings):
         "but none where compile_programs or compile_read_roots narrow what manifests may do, as nothing narrows Ruby.",
     )
     native_templates: Flag = setting(
-        True, doc="Run ERB templates as Python where all of their Ruby can be translated exactly; false: Ruby renders all of them."
+        True,
+        doc="Run ERB templates and functions in Ruby as Python where all of their Ruby can be translated exactly; false: Ruby runs all.",
     )
     ruby_timeout: Duration = setting("1m", gt=0, doc="Seconds that Ruby may be silent while a template or function runs.")
     ruby_answer: Size = setting("64MiB", gt=0, doc="Bytes of one template's text, or of one value that a function in Ruby gives.")

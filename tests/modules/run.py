@@ -48,7 +48,7 @@ from shared.errors import PuppetError
 from shared.types import builtin_types
 from tests.twins.use import read_uses
 
-from .templates import refused_templates, section
+from .templates import refused_functions, refused_templates, section
 
 HERE = Path(__file__).parent
 TWINS = HERE.parent / "twins" / "results.yaml"
@@ -113,9 +113,13 @@ class Remembered:
     def has_set(self, value: Any) -> bool:
         return bool(self._ruby.has_set(value))
 
-    def function(self, name: str, source: Source) -> Any:
+    def function(self, name: str, source: Source, impurity: tuple[str, int] | None = None) -> Any:
         self.asked[f"{name}()"] = None
-        return self._ruby.function(name, source)
+        return self._ruby.function(name, source, impurity)
+
+    def call(self, name: str, source: Source, *rest: Any) -> Any:
+        self.asked[f"{name}()"] = None
+        return self._ruby.call(name, source, *rest)
 
 
 class RememberingWorld(DirectoryEnvironment):
@@ -351,11 +355,11 @@ def document(results: Sequence[Result], parse_line: str, dump_line: str, applied
         f"- {dump_line}",
         f"- {len(results)} modules: {', '.join(f'{number} {state}' for state, number in states.most_common())}",
         "",
-        f"Functions in Ruby, and the ERB templates listed below, are run by the `ruby` of the host; {without} of those that are identical",
+        f"The functions in Ruby and ERB templates listed below are run by the `ruby` of the host; {without} of those that are identical",
         "take none.",
         "",
         *APPLIED,
-        *section(*refused_templates(MODULES)),
+        *section(*refused_templates(MODULES), *refused_functions(MODULES)),
         *types_section(results, applied),
         "## Modules",
         "",

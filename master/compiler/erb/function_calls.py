@@ -141,6 +141,10 @@ class FunctionCallReader(CallReader):
             if len(keys) != 1 or keys[0].type in ("pair", "splat_argument", "block_argument"):
                 raise self.reader.refuse(node)
             return n.LibraryCall(*self.reader.place(node), "_hash_of", (self.reader.statement(keys[0]),))
+        if receiver.type == "identifier" and self.reader.text(receiver) == "closure_scope" and not self.reader.is_legacy:
+            if len(keys) != 1 or self.reader.program.octets[receiver.end_byte : receiver.end_byte + 1] != b"[":
+                raise self.reader.refuse(node)
+            return n.ScopeVariable(*self.reader.place(node), self.reader.statement(keys[0]))
         return super().element(node)
 
     def own_call(self, node: Node, name: str, arguments: list[Node] | tuple[()]) -> SyntaxNode:

@@ -22,6 +22,6 @@ Puppet::Functions.create_function(:'m::rescues') do
       'it failed'
     end
     call_function('notice', *args)
-    result + [called, args[1].nil? ? 'one' : args[1].upcase]
+    result + [called, closure_scope['interfaces'], args[1].nil? ? 'one' : args[1].upcase]
   end
 end
