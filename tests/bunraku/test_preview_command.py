@@ -223,6 +223,14 @@ def test_two_revisions_of_a_repository_are_compared_and_nothing_is_left_of_them(
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_a_checkout_without_branches_has_those_of_its_origin_as_for_ci(site: Site, repository: Path, tmp_path: Path) -> None:
+    git(tmp_path, "clone", "--quiet", str(repository), str(tmp_path / "checkout"))
+    git(tmp_path / "checkout", "checkout", "--quiet", "--detach", "origin/work")
+    code, result = site.preview("--repo", str(tmp_path / "checkout"), "--all", sides=("origin/main", "HEAD"))
+    assert (code, [change["subject"] for change in result["changes"]]) == (2, ["File[/etc/web.conf]"])
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 @pytest.mark.parametrize("name", ["--output=/tmp/x", "-x", "a b", "a;b", "main..work", ""])
 def test_a_name_that_is_no_revision_is_refused(site: Site, repository: Path, name: str) -> None:
     with pytest.raises(ConfigError):
