@@ -5,21 +5,20 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from .completion import SHELLS
+from .completion import bash, fish, zsh
 from .description import describe_all
 from .manpages import pages
 
-PLACES = {
-    "bash": "bash-completion/completions/bunraku-puppet",
-    "zsh": "zsh/vendor-completions/_bunraku-puppet",
-    "fish": "fish/vendor_completions.d/bunraku-puppet.fish",
-}
+BASH = "bash-completion/completions/bunraku-puppet"  # that of puppet is the package bash-completion's
+ZSH = "zsh/vendor-completions/_bunraku-puppet"
+FISH = "fish/vendor_completions.d/bunraku-puppet.fish"
+FISH_PUPPET = "fish/vendor_completions.d/puppet.fish"  # fish looks for a file of the command's name
 
 
 def write_files(folder: Path, date: str) -> None:
     """Write all scripts and pages below `folder`."""
     lines = describe_all()
-    texts = {PLACES[shell]: script(lines) for shell, script in SHELLS.items()}
+    texts = {BASH: bash(lines, ["bunraku-puppet"]), ZSH: zsh(lines), FISH: fish(lines), FISH_PUPPET: f"source /usr/share/{FISH}\n"}
     texts |= {f"man/man{name[-1]}/{name}": text for name, text in pages(lines, date).items()}
     for name, text in texts.items():
         path = folder / name

@@ -108,8 +108,8 @@ fi
 """
 
 
-def bash(lines: Sequence[CommandLine]) -> str:
-    """Return the script for bash."""
+def bash(lines: Sequence[CommandLine], programs: Sequence[str] = PROGRAMS) -> str:
+    """Return the script for bash, which completes `programs`."""
     cases = []
     for line in lines:
         options, valued = _own_options(line)
@@ -124,7 +124,7 @@ def bash(lines: Sequence[CommandLine]) -> str:
             f"  local {_variable(cls)}_options='{' '.join([*flags, *named])}'\n  local {_variable(cls)}_valued='{' '.join(named)}'"
         )
     names = " ".join(line.name for line in lines)
-    return _filled(_BASH, COMMANDS=names, CASES="\n".join(cases), SETTINGS="\n".join(settings))
+    return _filled(_BASH, programs, COMMANDS=names, CASES="\n".join(cases), SETTINGS="\n".join(settings))
 
 
 def zsh(lines: Sequence[CommandLine]) -> str:
@@ -143,7 +143,7 @@ def zsh(lines: Sequence[CommandLine]) -> str:
         name = _variable(cls)
         settings.append(f"  local -a {name}_options=({' '.join([*flags, *named])})\n  local -a {name}_valued=({' '.join(named)})")
     items = [f"    {_zsh_item(line.name, line.summary)}" for line in lines]
-    return _filled(_ZSH, COMMANDS="\n".join(items), CASES="\n".join(cases), SETTINGS="\n".join(settings))
+    return _filled(_ZSH, PROGRAMS, COMMANDS="\n".join(items), CASES="\n".join(cases), SETTINGS="\n".join(settings))
 
 
 def fish(lines: Sequence[CommandLine]) -> str:
@@ -216,8 +216,8 @@ def _of_settings(cls: type[Settings]) -> tuple[list[str], list[str]]:
     return [f"--{sign}{name}" for name in sorted(flags) for sign in ("", "no-")], [f"--{name}" for name in sorted(named)]
 
 
-def _filled(script: str, **parts: str) -> str:
-    for name, text in {"PROGRAMS": " ".join(PROGRAMS), **parts}.items():
+def _filled(script: str, programs: Sequence[str], **parts: str) -> str:
+    for name, text in {"PROGRAMS": " ".join(programs), **parts}.items():
         script = script.replace(f"@{name}@", text)
     return script
 

@@ -40,6 +40,10 @@ rm -rf "${tree:?}/$packages/bin"
 packages_into_tree "$wheel"
 rm -rf "${tree:?}/$packages/bin"
 find "$tree/$packages" -name direct_url.json -delete   # names the place of the wheel
+# What completes commands in shells, and the manual pages; away from the project, which Python would import otherwise.
+made=$(date -u -d "@$SOURCE_DATE_EPOCH" +%F)
+(cd / && PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$tree/$packages" /usr/bin/python3 -m bunraku.commandlines "$tree/usr/share" "$made")
+gzip -9n "$tree"/usr/share/man/man*/*
 ln -s /usr/bin/python3 "$tree/$place/bin/python3"
 printf 'home = /usr/bin\ninclude-system-site-packages = false\nversion = %s\n' "$version" > "$tree/$place/pyvenv.cfg"
 # Compiled here, so that no run writes below /usr; checked by nobody, so that dates do not matter.
@@ -73,6 +77,7 @@ if [ -d "$packaging/systemd" ]; then
     install -m 0644 "$packaging/systemd/$kind.conf" "$tree/usr/lib/$kind.d/bunraku.conf"
   done
 fi
+conffile "$packaging/completion.bash" /etc/bash_completion.d/bunraku-puppet
 if [ -e "$packaging/logrotate.conf" ]; then conffile "$packaging/logrotate.conf" /etc/logrotate.d/bunraku; fi
 
 documents=$tree/usr/share/doc/bunraku

@@ -140,6 +140,31 @@ def test_the_package_has_the_pages_for_who_runs_it(deb: Path) -> None:
         assert f"./usr/share/doc/bunraku/{name}\n" in listing
 
 
+def test_the_package_completes_commands_and_has_manual_pages(debian: Path, deb: Path) -> None:
+    listing = host("dpkg-deb", "--contents", deb)
+    for name in (
+        "man/man1/bunraku-puppet.1.gz",
+        "man/man1/bunraku-puppet-agent.1.gz",
+        "man/man5/bunraku-puppet.conf.5.gz",
+        "bash-completion/completions/bunraku-puppet",
+        "zsh/vendor-completions/_bunraku-puppet",
+        "fish/vendor_completions.d/bunraku-puppet.fish",
+        "fish/vendor_completions.d/puppet.fish",
+    ):
+        assert f"./usr/share/{name}\n" in listing
+    shutil.copy(deb, debian / "bunraku.deb")
+    script = """set -eu
+dpkg --install /bunraku.deb > /dev/null
+readlink -f /usr/share/man/man1/puppet.1.gz
+bash -c '. /etc/bash_completion.d/bunraku-puppet; _bunraku_puppet_load || echo "again: $?"; complete -p puppet bunraku-puppet
+COMP_WORDS=(puppet ag); COMP_CWORD=1; _bunraku_puppet; echo "${COMPREPLY[@]}"'
+"""
+    lines = inside(debian, script).splitlines()
+    expected = ["/usr/share/man/man1/bunraku-puppet.1.gz", "again: 124"]
+    expected += [f"complete -F _bunraku_puppet {program}" for program in ("puppet", "bunraku-puppet")]
+    assert lines[-5:] == [*expected, "agent"], lines
+
+
 def test_the_same_sources_make_the_same_debian_package(wheel: Path, deb: Path, tmp_path: Path) -> None:
     lines = host("sh", PROJECT / "packaging" / "deb" / "build.sh", wheel, tmp_path, sys.executable)
     assert Path(lines.splitlines()[-1]).read_bytes() == deb.read_bytes()
