@@ -39,6 +39,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "generate": ("Write what modules declare in Ruby as resource types in Puppet's language", "bunraku.commands.generate:main"),
     "lookup": ("Look keys up in the site's data, and say why the values are what they are", "bunraku.commands.lookup:main"),
     "master": ("Serve catalogs, files and certificates", "master.cli:main"),
+    "module": ("Install, upgrade, list and pack modules, from the Forge or an archive", "bunraku.commands.module:main"),
     "node": ("Remove what is kept of nodes that are gone, show how one is classified", "bunraku.commands.node:main"),
     "parser": ("Check manifests", "bunraku.commands.parser:main"),
     "plugin": ("Bring the master's plugins to this machine", "bunraku.commands.plugin:main"),
@@ -55,11 +56,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
 # These take an interruption for an orderly end, as Puppet's do.
 FACES = frozenset(
     {"ca", "catalog", "certificate", "certificate_request", "certificate_revocation_list", "config", "db", "deploy", "epp", "facts", "file"}
-    | {"generate", "lookup", "node", "parser", "plugin", "query", "report", "resource_type", "status"}
+    | {"generate", "lookup", "module", "node", "parser", "plugin", "query", "report", "resource_type", "status"}
 )
 # Those of Puppet that are not here, and what does the same.
 ELSEWHERE: Mapping[str, str] = {
-    "module": "Use r10k or g10k to bring modules from Git and the Forge; a module is a folder in a directory of modulepath.",
     "device": "Puppet's own program manages devices; this one does not.",
     "script": "Use Bolt, which is a program of its own, to run scripts on machines.",
     "kick": "Have agents run more often (runinterval), or start puppet agent --onetime on them.",

@@ -89,7 +89,7 @@ LAYERS = {
     ),
     "bunraku": (
         "console faces peer progress puppet storeaccess",
-        "__main__ catalogs commandlines modulefaces previews storeservers",
+        "__main__ catalogs commandlines modulefaces modules previews storeservers",
         "commands",
     ),
 }

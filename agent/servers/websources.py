@@ -196,7 +196,7 @@ class WebSources:
             if received:
                 headers = {"Range": f"bytes={received}-", "If-Range": validator}
             try:
-                async with self._request("GET", source, headers) as response:
+                async with self.request("GET", source, headers) as response:
                     answer_headers = _lower_case_headers(response)
                     skip = self._bytes_to_skip(source, response, answer_headers, received, first)
                     first = first or answer_headers
@@ -210,7 +210,7 @@ class WebSources:
             except (PeerUnreachable, TooLarge):
                 raise
             except Exception as err:
-                problem = _peer_error(err, source)
+                problem = peer_error(err, source)
                 if problem is None:
                     raise
                 resumable = bool(strong_tag(first) or first.get("last-modified")) or not received
@@ -250,10 +250,10 @@ class WebSources:
         conditions = remembered.conditions() if remembered else {}
         for method, headers in (("HEAD", conditions), ("GET", {"Range": "bytes=0-0", **conditions})):
             try:
-                async with self._request(method, source, headers) as response:
+                async with self.request(method, source, headers) as response:
                     status, answer_headers = response.status, _lower_case_headers(response)
             except Exception as err:
-                problem = _peer_error(err, source)
+                problem = peer_error(err, source)
                 if problem is None:
                     raise
                 raise problem from err
@@ -269,8 +269,15 @@ class WebSources:
     # --- one exchange
 
     @asynccontextmanager
-    async def _request(self, method: str, source: str, headers: Mapping[str, str]) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Yield the first answer that is not a redirect. The password of a URL is sent only to the origin that the URL names."""
+    async def request(
+        self, method: str, source: str, headers: Mapping[str, str], *, authorization: str = ""
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """
+        Yield the first answer that is not a redirect. The password of a URL is sent only to the origin that the URL names.
+
+        Args:
+            authorization: the header that takes the place of a password in the URL.
+        """
         import aiohttp
         from yarl import URL
 
@@ -279,15 +286,16 @@ class WebSources:
         connector = aiohttp.TCPConnector(ssl=context, force_close=True, local_addr=(self.source, 0) if self.source else None)
         request_headers = {"User-Agent": self.user_agent, "Accept": "*/*", "Accept-Encoding": "identity", **headers}
         url, secret = _split_credentials(source)
+        secret = authorization or secret
         origin = _origin(url)
         async with aiohttp.ClientSession(
             connector=connector, timeout=timeout, auto_decompress=False, trust_env=False, cookie_jar=aiohttp.DummyCookieJar()
         ) as session:
             for _ in range(MAX_REDIRECTS + 1):
                 options: dict[str, Any] = self.proxy.options(urlsplit(url).hostname or "")
-                authorization = {"Authorization": secret} if secret and _origin(url) == origin else {}
+                own_headers = {"Authorization": secret} if secret and _origin(url) == origin else {}
                 async with session.request(
-                    method, URL(url, encoded=True), headers={**request_headers, **authorization}, allow_redirects=False, **options
+                    method, URL(url, encoded=True), headers={**request_headers, **own_headers}, allow_redirects=False, **options
                 ) as response:
                     location = response.headers.get("Location")
                     if response.status not in _REDIRECTS or not location:
@@ -352,7 +360,7 @@ def _redirect_target(url: str, location: str) -> str:
     return target
 
 
-def _peer_error(err: Exception, source: str) -> PeerUnreachable | PeerNotTrusted | None:
+def peer_error(err: Exception, source: str) -> PeerUnreachable | PeerNotTrusted | None:
     """Return the error that tells a person what to do, in place of a library's error; None when `err` is not about the peer."""
     import aiohttp
 

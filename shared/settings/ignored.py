@@ -41,7 +41,6 @@ class IgnoredSetting:
             return False
 
 
-_MODULE_TOOL = "There is no `puppet module` here; r10k and the like fetch modules."
 _DEVICE = "There is no `puppet device` here."
 _IN_CADIR = "The CA's files stand at their places below cadir: set that, and leave this one out."
 _MASTER = ("master",)
@@ -63,7 +62,6 @@ IGNORED_SETTINGS: Mapping[str, IgnoredSetting] = {
     "deviceconfig": IgnoredSetting("$confdir/device.conf", _DEVICE),
     "devicedir": IgnoredSetting("$vardir/devices", _DEVICE),
     "document_all": IgnoredSetting("false", "`puppet doc` writes references of types, functions and settings, not of manifests."),
-    "forge_authorization": IgnoredSetting("", _MODULE_TOOL),
     "freeze_main": IgnoredSetting("false", "Files of modules can hold no code beside their definitions, whatever it says."),
     "genconfig": IgnoredSetting("false", "Use `puppet config print all` or `puppet doc --reference configuration`.", _ANYBODY),
     "genmanifest": IgnoredSetting("false", "Directories are made when they are needed; there is no manifest of them.", _ANYBODY),
@@ -77,9 +75,7 @@ IGNORED_SETTINGS: Mapping[str, IgnoredSetting] = {
     "max_warnings": IgnoredSetting("10", "All that are found are logged."),
     "maximum_uid": IgnoredSetting("4294967290", "Linux has no larger ones, and no negative ones."),
     "mkusers": IgnoredSetting("false", "The account comes from the package, or from the administrator."),
-    "module_groups": IgnoredSetting("", _MODULE_TOOL),
-    "module_repository": IgnoredSetting("https://forgeapi.puppet.com", _MODULE_TOOL),
-    "module_working_dir": IgnoredSetting("$vardir/puppet-module", _MODULE_TOOL),
+    "module_working_dir": IgnoredSetting("$vardir/puppet-module", "Archives are unpacked beside the modules that they become."),
     "name": IgnoredSetting("", "It is the command's own name."),
     "passfile": IgnoredSetting("$privatedir/password", "Private keys are kept without a password."),
     "preferred_serialization_format": IgnoredSetting("json", "Both sides agree on a format that both can; that is JSON from Puppet 5 on."),

@@ -54,7 +54,7 @@ def test_an_unknown_subcommand_is_an_error(argv: list[str], capsys: pytest.Captu
     assert said.err == f"Error: Unknown Puppet subcommand '{argv[-1]}'\nSee 'puppet help' for help on available puppet subcommands\n"
 
 
-@pytest.mark.parametrize("name", ["module", "device", "script", "kick", "key", "man"])
+@pytest.mark.parametrize("name", ["device", "script", "kick", "key", "man"])
 def test_a_subcommand_of_puppet_that_is_not_here_names_what_does_the_same(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([name, "list"]) == 1
     assert capsys.readouterr().err.splitlines() == [f"Error: The subcommand '{name}' of Puppet is not supported here", ELSEWHERE[name]]

@@ -1,0 +1,115 @@
+"""Modules on their way into a folder of the modulepath: made ready beside it, then renamed, all or none."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from shared.errors import BadData, PuppetError
+from shared.filesystem.files import owner_in, sync_directory
+
+from .archives import ModuleArchiveLimits, unpack
+from .metadata import folder_of, name_and_version, read_metadata
+from .versions import Version
+
+log = logging.getLogger("puppet.modules")
+
+
+@dataclass(frozen=True, slots=True)
+class _Placement:
+    """A module that is ready to be renamed from `ready` to `place`."""
+
+    ready: Path
+    place: Path
+    old: Path  # where what was at `place` goes meanwhile
+
+
+@dataclass(slots=True)
+class ModulePlacement:
+    """The modules of one installation; see `placement`."""
+
+    limits: ModuleArchiveLimits
+    _staging: dict[Path, Path] = field(default_factory=dict)
+    _placements: list[_Placement] = field(default_factory=list)
+
+    def room(self, folder: Path) -> Path:
+        """Return a folder of the same file system, which only this account may enter. Blocks."""
+        if folder not in self._staging:
+            staging = folder / f".modules.{secrets.token_hex(8)}.tmp"
+            try:
+                staging.mkdir(mode=0o700)
+            except OSError as err:
+                raise PuppetError(f"Could not write to the folder of modules {folder}: {err}") from err
+            self._staging[folder] = staging
+        return self._staging[folder]
+
+    def unpacked(self, archive: Path, folder: Path) -> tuple[Path, str, Version]:
+        """Unpack an archive beside the folder it is for; return where its module is, its name and version. Blocks. Errors as `unpack`."""
+        room = self.room(folder) / secrets.token_hex(8)
+        room.mkdir(mode=0o700)
+        owner = owner_in(folder)
+        unpack(archive, room, self.limits, owner=owner)
+        roots = [path.parent for path in room.rglob("metadata.json") if path.is_file()]
+        if not roots:
+            raise BadData("No valid metadata.json found!", hint=f"{archive.name} holds no module.")
+        root = min(roots, key=lambda path: (len(str(path)), str(path)))
+        if root == room:
+            root.chmod(0o755)
+            if owner is not None:
+                os.chown(root, *owner)
+        return root, *name_and_version(read_metadata(root))
+
+    def place(self, module: Path, name: str, folder: Path) -> Path:
+        """Have the unpacked module `author-name` put into a folder by `commit`; return where it will be."""
+        place = folder / folder_of(name)
+        self._placements.append(_Placement(module, place, self.room(folder) / secrets.token_hex(8)))
+        return place
+
+    def commit(self) -> None:
+        """Put all modules in their places, in place of what is there; when one cannot be, all is as it was. Blocks."""
+        done: list[_Placement] = []
+        try:
+            for placement in self._placements:
+                if placement.place.is_symlink() or placement.place.exists():
+                    placement.place.rename(placement.old)
+                done.append(placement)
+                placement.ready.rename(placement.place)
+        except OSError as err:
+            for placement in reversed(done):
+                if placement.place.exists() and not placement.ready.exists():
+                    placement.place.rename(placement.ready)
+                if placement.old.is_symlink() or placement.old.exists():
+                    placement.old.rename(placement.place)
+            raise PuppetError(f"Could not put a module in its place, and nothing was changed: {err}") from err
+        for folder in self._staging:
+            sync_directory(folder)
+        self._placements.clear()
+
+    def remove(self, module: Path) -> None:
+        """Take a module out of its folder at once; what it consists of is removed by `clear`. Blocks."""
+        try:
+            module.rename(self.room(module.parent) / secrets.token_hex(8))
+            sync_directory(module.parent)
+        except OSError as err:
+            raise PuppetError(f"Could not remove {module}: {err}") from err
+
+    def clear(self) -> None:
+        """Remove what is no longer needed. Blocks."""
+        for staging in self._staging.values():
+            shutil.rmtree(staging, onerror=lambda _, path, error: log.warning("Could not remove %s: %s", path, error[1]))
+
+
+@contextmanager
+def placement(limits: ModuleArchiveLimits) -> Iterator[ModulePlacement]:
+    """Yield a placement whose temporary folders are gone at the end, whatever happens."""
+    modules = ModulePlacement(limits)
+    try:
+        yield modules
+    finally:
+        modules.clear()

@@ -1,0 +1,221 @@
+"""
+Which releases are to be installed together: the newest that satisfy each other and what is installed.
+
+The search is resolvelib's. As in Puppet, names are decided in alphabetical order, what is installed goes before what is newer, stable
+releases go before prereleases, and no two modules may have one folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from resolvelib import AbstractProvider, BaseReporter, Resolver
+from resolvelib.resolvers import ResolutionImpossible, ResolutionTooDeep
+
+from shared.errors import PuppetError, TooLarge
+
+from .metadata import ModuleDependency, folder_of
+from .versions import Version, VersionRange
+
+MAX_ROUNDS: Final = 20_000  # decisions of one search
+MAX_MODULES: Final = 2000  # of which releases are asked for
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """
+    A release that may be chosen.
+
+    Attributes:
+        priority: higher goes before newer.
+        origin: where it comes from.
+    """
+
+    name: str
+    version: Version
+    dependencies: tuple[ModuleDependency, ...] = ()
+    priority: int = 0
+    origin: Any = field(default=None, compare=False, hash=False)
+
+    @property
+    def order(self) -> tuple[Any, ...]:
+        return self.priority, self.version.order
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """
+    A range that a module has to be in, if it is chosen.
+
+    Attributes:
+        module: the installed module that wants it so; '' for one that only keeps the major version.
+    """
+
+    versions: VersionRange
+    text: str
+    module: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    """The folder that modules are installed in, as a thing that only one module can have."""
+
+    folder: str
+    owner: str
+
+
+class Unsatisfiable(PuppetError):
+    """No releases satisfy each other; `name` is the first module of which none would do, '' when that is unknown."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Could not find satisfying releases of {name}" if name else "Could not find satisfying releases")
+        self.name = name
+
+
+class _Unknown(Exception):
+    """Releases of these modules have to be fetched first."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        super().__init__()
+        self.names = tuple(names)
+
+
+Fetch = Callable[[str], Awaitable[Sequence[Candidate]]]
+
+
+@dataclass(frozen=True, slots=True)
+class ResolutionProblem:
+    """
+    What is to be resolved.
+
+    Attributes:
+        name, versions: the module that is wanted.
+        fetch: returns the candidates of a module.
+        constraints: those of other modules, by name.
+        one_a_folder: no two modules may have the same folder.
+    """
+
+    name: str
+    versions: VersionRange
+    fetch: Fetch
+    constraints: Mapping[str, Sequence[Constraint]]
+    one_a_folder: bool = True
+
+
+async def resolve(problem: ResolutionProblem, known: dict[str, Sequence[Candidate]]) -> list[Candidate]:
+    """
+    Return the releases to install, the wanted one first.
+
+    Args:
+        known: candidates by name; those that are fetched are added.
+    Raises:
+        Unsatisfiable: there is no solution. TooLarge: the search was given up.
+    """
+    while True:
+        provider = _Provider(problem, known)
+        try:
+            mapping = Resolver(provider, BaseReporter()).resolve([ModuleDependency(problem.name, "", problem.versions)], MAX_ROUNDS).mapping
+        except _Unknown as unknown:
+            if len(known) + len(unknown.names) > MAX_MODULES:
+                raise TooLarge(f"The dependencies of {problem.name} are more than {MAX_MODULES} modules") from None
+            for name in unknown.names:
+                known[name] = await problem.fetch(name)
+        except ResolutionTooDeep as err:
+            raise TooLarge(f"The dependencies of {problem.name} take more than {MAX_ROUNDS} steps to resolve") from err
+        except ResolutionImpossible as err:
+            raise Unsatisfiable(provider.unsatisfied) from err
+        else:
+            chosen = {name: candidate for name, candidate in mapping.items() if isinstance(candidate, Candidate)}
+            return [chosen.pop(problem.name), *(chosen[name] for name in sorted(chosen))]
+
+
+class _Provider(AbstractProvider[Any, Any, str]):
+    """What resolvelib asks; a requirement is a ModuleDependency or a _Slot, a candidate a Candidate or a _Slot."""
+
+    def __init__(self, problem: ResolutionProblem, known: Mapping[str, Sequence[Candidate]]) -> None:
+        self._problem = problem
+        self._known = known
+        self._visited: dict[str, bool] = {}  # modules with releases in the ranges: whether one of them could be chosen
+
+    @property
+    def unsatisfied(self) -> str:
+        return next((name for name, satisfied in self._visited.items() if not satisfied), "")
+
+    def identify(self, requirement_or_candidate: Any) -> str:
+        if isinstance(requirement_or_candidate, _Slot):
+            return f"/{requirement_or_candidate.folder}"  # no module is called so
+        return str(requirement_or_candidate.name)
+
+    def get_preference(
+        self,
+        identifier: str,
+        resolutions: Mapping[str, Any],
+        candidates: Mapping[str, Iterator[Any]],
+        information: Mapping[str, Iterator[Any]],
+        backtrack_causes: Sequence[Any],
+    ) -> str:
+        return identifier
+
+    def find_matches(
+        self, identifier: str, requirements: Mapping[str, Iterator[Any]], incompatibilities: Mapping[str, Iterator[Any]]
+    ) -> Iterable[Any]:
+        wanted = list(requirements[identifier])
+        excluded = list(incompatibilities[identifier])
+        if identifier.startswith("/"):
+            return [] if len(set(wanted)) > 1 or wanted[0] in excluded else wanted[:1]
+        if identifier not in self._known:
+            raise _Unknown((identifier,))
+        in_range = [
+            candidate for candidate in self._known[identifier] if all(candidate.version in requirement.versions for requirement in wanted)
+        ]
+        preferred = self._preferred(in_range)
+        constraints = self._problem.constraints.get(identifier, ())
+        fitting = [
+            candidate
+            for candidate in preferred
+            if all(candidate.version in constraint.versions for constraint in constraints) and self._has_room(candidate, requirements)
+        ]
+        if preferred:
+            self._visited[identifier] = self._visited.get(identifier, False) or bool(fitting)
+        return [candidate for candidate in sorted(fitting, key=lambda each: each.order, reverse=True) if candidate not in excluded]
+
+    def is_satisfied_by(self, requirement: Any, candidate: Any) -> bool:
+        if isinstance(requirement, _Slot):
+            return bool(requirement == candidate)
+        return candidate.version in requirement.versions
+
+    def get_dependencies(self, candidate: Any) -> Iterable[Any]:
+        if isinstance(candidate, _Slot):
+            return ()
+        unknown = [dependency.name for dependency in candidate.dependencies if dependency.name not in self._known]
+        if unknown:
+            raise _Unknown(dict.fromkeys(unknown))
+        return (*self._slots(candidate), *sorted(candidate.dependencies, key=lambda dependency: dependency.name))
+
+    def _slots(self, candidate: Candidate) -> list[_Slot]:
+        """Return the folders that a candidate takes, with its dependencies."""
+        if not self._problem.one_a_folder:
+            return []
+        names = dict.fromkeys((candidate.name, *(dependency.name for dependency in candidate.dependencies)))
+        return [_Slot(folder_of(name), name) for name in names]
+
+    def _has_room(self, candidate: Candidate, requirements: Mapping[str, Iterator[Any]]) -> bool:
+        """Return whether nothing that is chosen has a folder that a candidate takes."""
+        return all(taken == slot for slot in self._slots(candidate) for taken in requirements.get(f"/{slot.folder}", ()))
+
+    def _preferred(self, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
+        """Return the stable candidates, or all where none of those has what it depends on."""
+        stable = [candidate for candidate in candidates if candidate.version.is_stable]
+        if not stable or len(stable) == len(candidates):
+            return candidates
+        unknown = {dependency.name for candidate in stable for dependency in candidate.dependencies} - self._known.keys()
+        if unknown:
+            raise _Unknown(sorted(unknown))
+        return stable if any(map(self._has_dependencies, stable)) else candidates
+
+    def _has_dependencies(self, candidate: Candidate) -> bool:
+        return all(
+            any(release.version in dependency.versions for release in self._known[dependency.name]) for dependency in candidate.dependencies
+        )
