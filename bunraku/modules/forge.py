@@ -156,7 +156,7 @@ class Forge:
             async with self._answer(release.file) as response:
                 async for block in self._body(response, release.file, self._limits.archive, "module_archive_size"):
                     total.update(block)
-                    await asyncio.to_thread(write_all, fd, block)
+                    await asyncio.to_thread(_write, fd, block, path)
                     size += len(block)
                     progress(size)
         finally:
@@ -282,6 +282,13 @@ def forge_of(settings: AgentSettings, warn: Callable[[str], None] = lambda text:
         authorization="" if is_other else settings.forge_authorization,
         warn=warn,
     )
+
+
+def _write(fd: int, block: bytes, path: Path) -> None:
+    try:
+        write_all(fd, block)
+    except OSError as err:
+        raise PuppetError(f"Could not write {path}: {err}") from err
 
 
 def _release(entry: Mapping[str, Any]) -> ForgeRelease:

@@ -54,7 +54,10 @@ class ModulePlacement:
         room = self.room(folder) / secrets.token_hex(8)
         room.mkdir(mode=0o700)
         owner = owner_in(folder)
-        unpack(archive, room, self.limits, owner=owner)
+        try:
+            unpack(archive, room, self.limits, owner=owner)
+        except OSError as err:
+            raise PuppetError(f"Could not unpack {archive.name} in {folder}: {err}") from err
         roots = [path.parent for path in room.rglob("metadata.json") if path.is_file()]
         if not roots:
             raise BadData("No valid metadata.json found!", hint=f"{archive.name} holds no module.")
