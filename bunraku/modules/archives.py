@@ -196,6 +196,8 @@ class _Unpacking:
 
     def _path(self, member: tarfile.TarInfo) -> tuple[str, ...]:
         """Return the components of a member's path; BadData when it may not be unpacked."""
+        if member.size < 0:
+            raise tarfile.ReadError("a member has an impossible length")
         if member.type in _KINDS:
             raise self._refused(member, f"is {_KINDS[member.type]}")
         if member.issparse() or not (member.isreg() or member.isdir()):
