@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -13,8 +15,9 @@ from master.deploy.deployment import ChecksFailed, DeploymentOptions, Deployment
 from shared.data.plainjson import dumps_pretty
 from shared.errors import ConfigError, PuppetError
 from shared.process.cli import flag, optional_text, text
-from shared.settings import MasterSettings, load
+from shared.settings import AgentSettings, MasterSettings, load
 
+from ..console import say
 from ..faces import FaceOptions, face_command
 
 HELP = """Usage: puppet deploy ENVIRONMENT [--repo ADDRESS] [--ref BRANCH|TAG|COMMIT] [--no-checks] [--adopt] [--json]
@@ -22,9 +25,9 @@ HELP = """Usage: puppet deploy ENVIRONMENT [--repo ADDRESS] [--ref BRANCH|TAG|CO
        puppet deploy [ENVIRONMENT] --list [--json]
 
 Fetches a ref of the control repository (the setting deploy_repository; without --ref the branch that is called as the environment) into
-a folder of its own, brings the modules of its Puppetfile by r10k or g10k, checks that manifests, EPP templates, hiera.yaml and data
-parse, and then lets the environment become that folder in one step, by a link. Agents see all of it or nothing. The last versions are
-kept (deploy_keep): --rollback returns to the one before, or to the one named; --list shows them.
+a folder of its own, brings the modules of its Puppetfile (by r10k or g10k where one is installed), checks that manifests, EPP templates,
+hiera.yaml and data parse, and then lets the environment become that folder in one step, by a link. Agents see all of it or nothing. The
+last versions are kept (deploy_keep): --rollback returns to the one before, or to the one named; --list shows them.
 
 --adopt keeps a folder that is in the link's place as a version. Exit codes: 0 it is deployed (or was already); 1 it is not, and nothing
 has changed. Deployed files belong to who runs this."""
@@ -49,7 +52,9 @@ def main(options: DeployOptions, flags: dict[str, Any]) -> int:
     """Run `puppet deploy …`; the exit code."""
     settings = load(MasterSettings, section="master", flags=flags)
     quiet = options.as_json
-    deployments = Deployments(settings, (lambda text: None) if quiet else (lambda text: print(f"Notice: {text}")))
+    deployments = Deployments(
+        settings, lambda root: _bring_modules(root, flags), (lambda text: None) if quiet else (lambda text: print(f"Notice: {text}"))
+    )
     if options.list:
         return show_versions(deployments, options)
     if len(options.arguments) != 1:
@@ -78,6 +83,17 @@ def main(options: DeployOptions, flags: dict[str, Any]) -> int:
     else:
         _print_result(result)
     return 0
+
+
+def _bring_modules(root: Path, flags: dict[str, Any]) -> None:
+    """Bring the modules of the Puppetfile in a folder; PuppetError."""
+    from ..modules.deployment import install_puppetfile
+    from ..modules.puppetfile import read_puppetfile
+
+    puppetfile = read_puppetfile(root)
+    if puppetfile is not None:
+        settings = load(AgentSettings, section="user", flags=flags)
+        asyncio.run(install_puppetfile(puppetfile, root, settings, say=lambda level, text: say(level, text)))
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

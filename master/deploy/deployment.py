@@ -23,7 +23,7 @@ from ..environments.settings import environment_settings
 from ..files.code_files import DiskFiles
 from .archive import VersionArchive
 from .git import Repository, check_ref
-from .modules import install_modules
+from .modules import BringModules, install_modules
 from .programs import Programs
 from .tree import digest_of, flush
 
@@ -95,9 +95,10 @@ class ChecksFailed(PuppetError):
 
 @dataclass(frozen=True, slots=True)
 class Deployments:
-    """Deploys to the environments of a master; `say` is told of each step."""
+    """Deploys to the environments of a master; `say` is told of each step, `bring_modules` see `install_modules`."""
 
     settings: MasterSettings
+    bring_modules: BringModules
     say: Callable[[str], None] = lambda text: None
 
     def archive(self, environment: str) -> VersionArchive:
@@ -143,7 +144,7 @@ class Deployments:
         """Make a version of the files of a commit; return its name and what the checks found."""
         environment = archive.root.name
         (staging / DEPLOYMENT).unlink(missing_ok=True)  # a commit may hold one, from whoever
-        modules = install_modules(staging, repository.programs, cache=archive.folder / "g10k")
+        modules = install_modules(staging, repository.programs, self.bring_modules, cache=archive.folder / "g10k")
         if modules:
             self.say(f"{modules} has brought the modules of the Puppetfile")
         # The modules of one commit may differ from day to day.

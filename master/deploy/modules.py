@@ -1,7 +1,8 @@
-"""The modules that a Puppetfile names, which r10k or g10k brings."""
+"""The modules that a Puppetfile names, which r10k or g10k brings, or what the caller has for it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -13,14 +14,18 @@ from .programs import Programs
 PUPPETFILE: Final = "Puppetfile"
 
 
-def install_modules(root: Path, programs: Programs, *, cache: Path) -> str:
+BringModules = Callable[[Path], None]  # brings the modules of the Puppetfile in a folder into it, or raises PuppetError; blocks
+
+
+def install_modules(root: Path, programs: Programs, bring: BringModules, *, cache: Path) -> str:
     """
-    Bring the modules of the Puppetfile in `root` into it; return the name of the program that did it, '' without a Puppetfile. Blocks.
+    Bring the modules of the Puppetfile in `root` into it; return the name of what did it, '' without a Puppetfile. Blocks.
 
     Args:
+        bring: Does it where neither r10k nor g10k is installed.
         cache: A folder that only this user writes to, for g10k.
     Raises:
-        PuppetError: The program failed, or there is none.
+        PuppetError: The modules could not be brought.
     """
     if not (root / PUPPETFILE).is_file():
         return ""
@@ -33,9 +38,8 @@ def install_modules(root: Path, programs: Programs, *, cache: Path) -> str:
         words = [g10k, "-puppetfile", "-puppetfilelocation", str(root / PUPPETFILE), "-moduledir", str(root / "modules"), "-usemove"]
         _run([*words, "-cachedir", str(cache)], "g10k", root, programs)
         return "g10k"
-    raise PuppetError(
-        "A Puppetfile needs r10k or g10k", hint=f"Install one of them into {programs.path}, or put the modules into the repository."
-    )
+    bring(root)
+    return "puppet module"
 
 
 def _run(words: list[str], name: str, root: Path, programs: Programs) -> None:

@@ -18,6 +18,7 @@ import pytest
 
 from tests.support.command_line import Puppet, Said
 from tests.support.control_repository import ControlRepository, needs_git
+from tests.support.forge import LocalForge, serving
 from tests.support.processes import clean_environment
 
 pytestmark = needs_git
@@ -265,10 +266,20 @@ PUPPETFILE = {**CODE, "Puppetfile": "mod 'm', :git => '/x'\n"}
 R10K = 'for word; do case "$word" in --moduledir=*) folder="${word#*=}";; esac; done\nmkdir -p "$folder/m/manifests"\n'
 
 
-def test_a_puppetfile_needs_a_program(site: Site) -> None:
-    site.repository.commit(PUPPETFILE)
+def test_without_a_program_for_it_the_modules_of_a_puppetfile_are_brought_all_the_same(site: Site) -> None:
+    with serving(LocalForge()) as forge:
+        forge.publish("made-base", "1.0.0")
+        commit = site.repository.commit({**CODE, "Puppetfile": f"forge '{forge.url}'\nmod 'made/base', '1.0.0'\n"})
+        version = site.deployed()["version"]
+    assert version.startswith(f"{commit}-")
+    assert (site.production / "modules/base/manifests/init.pp").read_text() == "class base { } # 1.0.0\n"
+
+
+@pytest.mark.parametrize(("text", "error"), [("mod 'm', :git => '/x'\n", "/x"), ("system('reboot')\n", "This Puppetfile is read, not run")])
+def test_a_puppetfile_whose_modules_cannot_be_brought_changes_nothing(site: Site, text: str, error: str) -> None:
+    site.repository.commit({**CODE, "Puppetfile": text})
     said = site.deploy()
-    assert said.code == 1 and said.err.startswith("Error: A Puppetfile needs r10k or g10k\n")
+    assert said.code == 1 and error in said.err
     assert site.names() == set() and not site.production.exists()
 
 
