@@ -14,6 +14,7 @@ from typing import TypeVar
 from .errors import ConfigError, Location
 
 B = TypeVar("B")
+Check = Callable[[Path], None]
 
 
 class _FromSource(SourceFileLoader):
@@ -26,11 +27,17 @@ class _FromSource(SourceFileLoader):
 
 
 class PluginFinder(MetaPathFinder):
-    """Lets files of modules import each other, by names that begin with one of `prefixes`."""
+    """
+    Lets files of modules import each other, by names that begin with one of `prefixes`.
 
-    def __init__(self, files: Mapping[str, Path], prefixes: tuple[str, ...]) -> None:
+    Args:
+        check: is called with each file before it is loaded; what it raises refuses it.
+    """
+
+    def __init__(self, files: Mapping[str, Path], prefixes: tuple[str, ...], check: Check | None = None) -> None:
         self.files = files
         self.prefixes = prefixes
+        self.check = check
 
     def install(self) -> None:
         """Forget what an earlier run loaded, and resolve imports from now on. The interpreter's own tables are the only place for both."""
@@ -43,6 +50,8 @@ class PluginFinder(MetaPathFinder):
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         file = self.files.get(fullname)
+        if file is not None and self.check is not None:
+            self.check(file)
         return None if file is None else spec(file, fullname)
 
 

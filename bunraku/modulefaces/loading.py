@@ -8,6 +8,7 @@ from pathlib import Path
 from shared import pluginfiles
 from shared.errors import ConfigError, Location
 from shared.faces import Face
+from shared.filesystem.trust import check_place_of_code
 from shared.indirector.plugins import find_models
 from shared.ral.plugins import make_importable
 from shared.settings import IGNORED_SETTINGS, AgentSettings, MasterSettings
@@ -28,8 +29,8 @@ def load_face(file: FaceFile, folders: Sequence[Path] = ()) -> type[Face]:
         ConfigError: others may write to it, it cannot be loaded, it is not the face that its name says, or an option of it is taken.
     """
     file.check()
-    find_models(folders)
-    make_importable(folders)
+    find_models(folders, check_place_of_code)
+    make_importable(folders, check_place_of_code)
     name = f"puppet_face_{file.name}"
     module = pluginfiles.load(file.path, name, f"the face {file.name}", beside=file.folder)
     cls = pluginfiles.only(module, Face, lambda cls: "declaration" in vars(cls))

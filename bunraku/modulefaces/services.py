@@ -10,6 +10,7 @@ from typing import Any
 
 from agent.servers.server import Server
 from shared.errors import ConfigError, Unsupported
+from shared.filesystem.trust import check_place_of_code
 from shared.indirector import Binding, Indirection, Terminus
 from shared.indirector.paths import Outgoing
 from shared.indirector.plugins import PluginContext, find_models, find_plugins, indirection_in, indirection_of, terminus_of
@@ -69,6 +70,7 @@ class Services:
         plugins = await asyncio.to_thread(find_plugins, self.folders)
         plugin = plugins.get((indirection, name))
         if plugin is not None:
+            await asyncio.to_thread(check_place_of_code, plugin.path)
             return Binding(declared, terminus_of(plugin, await asyncio.to_thread(self._context, declared)))
         if name == "rest":
             return Binding(declared, await self._rest(declared))
@@ -83,11 +85,15 @@ class Services:
     def _indirection(self, name: str) -> Indirection[Any]:
         if name in _BUILT_IN:
             return _BUILT_IN[name]
-        models = find_models(self.folders)
+        models = find_models(self.folders, check_place_of_code)
         if name in models:
+            check_place_of_code(models[name])
             return indirection_in(models[name])
         for (of, _), plugin in find_plugins(self.folders).items():
-            declared = indirection_of(plugin) if of == name else None
+            if of != name:
+                continue
+            check_place_of_code(plugin.path)
+            declared = indirection_of(plugin)
             if declared is not None:
                 return declared
         known = sorted({*_BUILT_IN, *models})

@@ -60,10 +60,12 @@ def find_plugins(directories: Sequence[Path]) -> dict[tuple[str, str], Plugin]:
     return plugins
 
 
-def find_models(directories: Sequence[Path]) -> dict[str, Path]:
+def find_models(directories: Sequence[Path], check: pluginfiles.Check | None = None) -> dict[str, Path]:
     """
     Return the files of models below `directories` by indirection, and let code of modules import them; the first of a name wins.
 
+    Args:
+        check: what raises an error for a file that shall not be imported.
     Raises:
         ConfigError: names the directory that may not be read.
     """
@@ -71,7 +73,7 @@ def find_models(directories: Sequence[Path]) -> dict[str, Path]:
     for path in _files(directories, "model/*.py"):
         if path.stem.isidentifier():
             models.setdefault(path.stem, path)
-    pluginfiles.PluginFinder({f"{MODEL}{name}": path for name, path in models.items()}, (MODEL,)).install()
+    pluginfiles.PluginFinder({f"{MODEL}{name}": path for name, path in models.items()}, (MODEL,), check).install()
     return models
 
 

@@ -86,9 +86,9 @@ def plugin_providers(
     return {**builtin, **{name: maker(name, paths) for name, paths in files.items() if name in types}}
 
 
-def make_importable(folders: Sequence[Path]) -> None:
-    """Let the code of modules import the types and providers below `folders`; what was loaded before is forgotten."""
-    _PluginFiles.of(folders).install_finder()
+def make_importable(folders: Sequence[Path], check: pluginfiles.Check | None = None) -> None:
+    """Let the code of modules import the types and providers below `folders` that pass `check`; what was loaded before is forgotten."""
+    _PluginFiles.of(folders).install_finder(check)
 
 
 def _load_type(name: str, path: Path) -> type[Type]:
@@ -139,12 +139,12 @@ class _PluginFiles:
                 providers.setdefault(path.parent.name, {}).setdefault(path.stem, path)
         return cls(types, providers)
 
-    def install_finder(self) -> None:
+    def install_finder(self, check: pluginfiles.Check | None = None) -> None:
         """Let them import each other; what an earlier run loaded is forgotten."""
         files = {f"{_TYPE}{name}": path for name, path in self.types.items()} | {
             f"{_PROVIDER}{type_name}_{name}": path for type_name, paths in self.providers.items() for name, path in paths.items()
         }
-        pluginfiles.PluginFinder(files, (_TYPE, _PROVIDER)).install()
+        pluginfiles.PluginFinder(files, (_TYPE, _PROVIDER), check).install()
 
 
 def _python_files(folder: Path, pattern: str) -> Iterator[Path]:

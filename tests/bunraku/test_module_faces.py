@@ -302,6 +302,29 @@ def test_a_face_of_another_user_in_a_folder_for_all_is_refused(tmp_path: Path, c
     assert "belongs to another user, in a folder to which everybody may write" in called("show", "show").err
 
 
+@pytest.mark.parametrize("folder", ["type", "model"])
+def test_what_a_face_imports_is_refused_where_everybody_may_write_to_it(tmp_path: Path, called: Puppet, folder: str) -> None:
+    file = add_face(tmp_path, "m", "show", f"from puppet_{folder}_lamp import X\n" + face("show"))
+    imported = tmp_path / f"conf/code/environments/production/modules/n/lib/puppet/{folder}/lamp.py"
+    imported.parent.mkdir(parents=True)
+    imported.write_text("X = 1\n")
+    assert called("show", "show").out == "shown\n"
+    imported.chmod(0o666)
+    said = called("show", "show")
+    assert said.err.startswith(f"Error: Could not load the face show: Denied: everybody may write to {imported} (file: {file}, line: 1)\n")
+
+
+def test_a_terminus_is_refused_where_everybody_may_write_to_it(tmp_path: Path, puppet: Puppet) -> None:
+    file = tmp_path / "vardir/lib/puppet/indirector/report/spool.py"
+    file.parent.mkdir(parents=True)
+    file.write_text(
+        "from shared.indirector.termini import MemoryTerminus\nclass Spool(MemoryTerminus):\n    def __init__(self, context): ...\n"
+    )
+    file.chmod(0o666)
+    said = puppet("report", "find", "web1", "--terminus", "spool")
+    assert (said.code, said.err.splitlines()[0]) == (1, f"Error: everybody may write to {file}")
+
+
 # --- what a face may declare
 
 
