@@ -6,11 +6,10 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from shared.errors import BadData, EvaluationError
 
@@ -113,8 +112,10 @@ class TrackedFiles(DiskFiles):
         path = self._named(path)
         signature = self._note(path)
         data = super().read(self.actual(path))
-        if data is not None:
+        if data is not None and self.pin:
             self._seen.add_content(path, signature, _digest(data))
+        else:
+            self._seen.add_unknown(path)
         return data
 
     def exists(self, path: str) -> bool:
@@ -124,7 +125,10 @@ class TrackedFiles(DiskFiles):
     def names(self, folder: str) -> Sequence[str]:
         signature = self._note(folder)
         names = super().names(self.actual(folder))
-        self._seen.add_content(folder, signature, _digest_of_names(names))
+        if self.pin:
+            self._seen.add_content(folder, signature, _digest_of_names(names))
+        else:
+            self._seen.add_unknown(folder)
         return names
 
     def is_folder(self, path: str) -> bool:
@@ -150,7 +154,10 @@ class TrackedFiles(DiskFiles):
         return seen
 
     def _note(self, path: str) -> Signature:
-        return self._seen.add(self.pin, path, lambda: _signature(self.actual(path)))
+        signatures = self._seen.signatures_of(self.pin)
+        if path not in signatures:
+            self._seen.add(self.pin, path, _signature(self.actual(path) if self.pin else path))
+        return signatures[path]
 
     @property
     def count(self) -> int:
@@ -165,8 +172,9 @@ class TrackedFiles(DiskFiles):
             since: How many of the first paths to skip.
             below: The only folders whose paths count; None: all.
         """
+        folders = tuple(f"{folder}/" for folder in below or ())
         for path, signature in islice(self._seen.signatures(self.pin), since, None):
-            if (below is None or path.startswith(tuple(f"{folder}/" for folder in below))) and _signature(self.actual(path)) != signature:
+            if _signature(self.actual(path) if self.pin else path) != signature and (below is None or path.startswith(folders)):
                 return path
         return None
 
@@ -205,14 +213,18 @@ class SeenFiles:
         seen._digests = self._digests
         return seen
 
-    def add(self, pin: str, path: str, look: Callable[[], Signature]) -> Signature:
+    def add(self, pin: str, path: str, signature: Signature) -> Signature:
         """Add a path that is looked for; return its signature, that of the first time."""
-        signatures = self._signatures_of(pin)
-        if path in signatures:
-            return signatures[path]
-        signature = signatures[path] = look()
-        self._contents.setdefault(path, _Content.of(signature))
+        signature = self.signatures_of(pin).setdefault(path, signature)
+        if path not in self._contents:
+            self._contents[path] = _Content.of(signature)
         return signature
+
+    def add_unknown(self, path: str) -> None:
+        """Add that the content of a path counts, of which only the signature is known."""
+        content = self._contents[path]
+        if not content.is_read:
+            self._contents[path] = content._replace(is_read=True)
 
     def add_content(self, path: str, signature: Signature, digest: bytes) -> None:
         """Add the digest of what a path that was added holds."""
@@ -226,7 +238,7 @@ class SeenFiles:
 
     def add_read(self, pin: str, path: str, signature: Signature) -> None:
         """Add a file whose content is known to the caller from an earlier time."""
-        first, content = self.add(pin, path, lambda: signature), self._contents[path]
+        first, content = self.add(pin, path, signature), self._contents[path]
         known = self._digests.get(path)
         digest = known[1] if known is not None and known[0] == signature == first else b""
         if not content.is_read:
@@ -243,12 +255,16 @@ class SeenFiles:
     def are_unchanged(self, root: str, pin: str) -> bool:
         """Return whether all is as it was, read in a version of the environment in `root`."""
         signatures = self._signatures.get(pin, {})
+        if pin:
+            changed = [path for path, signature in signatures.items() if _signature(actual_path(root, pin, path)) != signature]
+        else:
+            changed = [path for path, signature in signatures.items() if _signature(path) != signature]
+        if len(signatures) < len(self._contents):
+            changed += [path for path in self._contents if path not in signatures]
         found: dict[str, Signature] = {}
-        for path, content in self._contents.items():
-            actual = actual_path(root, pin, path)
+        for path in changed:
+            actual, content = actual_path(root, pin, path), self._contents[path]
             signature = _signature(actual)
-            if path in signatures and signatures[path] == signature:
-                continue
             is_same_file = any(
                 path in known and known[path] == signature for known in self._signatures.values()
             )  # as of all outside of `root`
@@ -256,10 +272,11 @@ class SeenFiles:
                 return False
             found[path] = signature
         if found:
-            self._signatures_of(pin).update(found)
+            self.signatures_of(pin).update(found)
         return True
 
-    def _signatures_of(self, pin: str) -> dict[str, Signature]:
+    def signatures_of(self, pin: str) -> dict[str, Signature]:
+        """Return the signatures of paths in a version, to be added to."""
         signatures = self._signatures.get(pin)
         if signatures is None:
             if len(self._signatures) >= MAX_PINS:
@@ -272,8 +289,7 @@ MAX_DIGESTS = 20_000
 _CHANGED = b"changed while it was read"  # a digest that nothing is equal to
 
 
-@dataclass(frozen=True, slots=True)
-class _Content:
+class _Content(NamedTuple):
     """
     What a path was.
 
@@ -289,7 +305,7 @@ class _Content:
 
     @classmethod
     def of(cls, signature: Signature) -> _Content:
-        return cls(signature[-1] if signature is not None else 0)
+        return cls(stat.S_IFMT(signature[-1]) if signature is not None else 0)
 
     def is_equal_to(self, path: str, signature: Signature) -> bool:
         """Return whether a path, of this signature now, is the same."""
@@ -330,4 +346,4 @@ def _signature(path: str) -> Signature:
         status = os.stat(path)  # noqa: PTH116 -- a Path for each of thousands of files costs more than the call
     except (OSError, ValueError):
         return None
-    return status.st_mtime_ns, status.st_size, status.st_ino, status.st_dev, stat.S_IFMT(status.st_mode)
+    return status.st_mtime_ns, status.st_size, status.st_ino, status.st_dev, status.st_mode
