@@ -147,29 +147,32 @@ def test_an_unknown_option_ends_with_1_and_one_line() -> None:
     assert "Traceback" not in done.stderr
 
 
+async def _started_daemon(site: Scripted) -> asyncio.subprocess.Process:
+    folders = {"confdir": site.agent_root, "vardir": site.agent_root / "var", "rundir": site.agent_root / "run"}
+    argv = [word for name, folder in folders.items() for word in (f"--{name}", str(folder))]
+    argv += ["--server", "localhost", "--masterport", str(site.master.port), "--certname", NAME, "--no-daemonize", "--verbose"]
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "agent", *argv, "--scheme", "b"),
+        cwd=ROOT,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+
+
+async def _end_daemon(process: asyncio.subprocess.Process) -> str:
+    """Stop it as an administrator would; return its output."""
+    process.send_signal(signal.SIGTERM)
+    async with asyncio.timeout(60):
+        output, _ = await process.communicate()
+    return output.decode()
+
+
 @pytest.mark.slow
 async def test_the_daemon_runs_at_once_again_when_told_and_ends_cleanly(tmp_path: Path) -> None:
     site = Scripted(tmp_path)
     pidfile = site.agent_root / "run" / "agent.pid"
     async with site.master.running():
-        argv = [
-            *("--confdir", str(site.agent_root), "--vardir", str(site.agent_root / "var"), "--rundir", str(site.agent_root / "run")),
-            *(
-                "--server",
-                "localhost",
-                "--masterport",
-                str(site.master.port),
-                "--certname",
-                NAME,
-                "--no-daemonize",
-                "--verbose",
-                "--scheme",
-                "b",
-            ),
-        ]
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "agent", *argv, cwd=ROOT, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
-        )
+        process = await _started_daemon(site)
         try:
             await _until(lambda: _reports(site) == 1)
             assert pidfile.read_text().strip() == str(process.pid)
@@ -179,17 +182,51 @@ async def test_the_daemon_runs_at_once_again_when_told_and_ends_cleanly(tmp_path
             await asyncio.sleep(0.3)
             process.send_signal(signal.SIGUSR1)
             await _until(lambda: _reports(site) == 2)
-            process.send_signal(signal.SIGTERM)
-            async with asyncio.timeout(20):
-                out, _ = await process.communicate()
+            output = await _end_daemon(process)
         finally:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
     assert process.returncode == 0
-    assert "Caught USR1; storing run" in out.decode()
-    assert "Caught TERM; exiting" in out.decode()
+    assert "Caught USR1; storing run" in output
+    assert "Caught TERM; exiting" in output
     assert not pidfile.exists()
+
+
+@pytest.mark.slow
+async def test_a_daemon_holds_no_more_memory_after_many_runs_than_after_the_first(tmp_path: Path) -> None:
+    """Each run has a process of its own, which takes all that it needed along."""
+    site = Scripted(tmp_path)
+    async with site.master.running():
+        process = await _started_daemon(site)
+        try:
+            await _until(lambda: _reports(site) == 1)
+            await _until(lambda: not _children(process.pid))
+            first = _anonymous_memory(process.pid)
+            for number in range(2, 12):
+                process.send_signal(signal.SIGUSR1)
+                await _until(lambda number=number: _reports(site) == number)
+                await _until(lambda: not _children(process.pid))
+            last = _anonymous_memory(process.pid)
+            await _end_daemon(process)
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+    assert last <= first * 1.02 + MALLOC_STEP
+
+
+MALLOC_STEP = 132  # kB, by which glibc's heap grows
+
+
+def _children(pid: int) -> str:
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text()
+
+
+def _anonymous_memory(pid: int) -> int:
+    """Return the kB of memory that belong to a process alone, or did before it was forked."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("RssAnon:")).split()[1])
 
 
 def _reports(site: Scripted) -> int:
