@@ -128,6 +128,8 @@ HIDDEN = {
     "agent/plugins/loading.py": "few catalogs have types of modules",
     "agent/process/agent.py": "a daemon between its runs does not hold in memory what only runs need",
     "agent/providers/": "a run loads the providers of those types only that its catalog has",
+    "agent/ruby/needs.py": "few catalogs have types in Ruby",
+    "agent/run/factsources.py": "few machines have facts in Ruby",
     "agent/run/run.py": "a run that gets no catalog loads nothing that applies one",
     "agent/servers/tls.py": "a run without TLS, as with --catalog, does not load certificates",
     "agent/transaction/run.py": "few catalogs have schedules",

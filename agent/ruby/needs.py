@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shared.models.catalog import Catalog
 from shared.ral import Platform
@@ -19,9 +19,10 @@ from ..facts.legacy import legacy_facts
 from ..facts.ruby import RubyFactRequest
 from ..state.runlog import RunLog
 from .environ import environment_for_ruby
-from .facts import RubyFacts, RubyFactSettings
 from .files import RubyFiles, Sources, no_file
-from .process import RubyProcess, RunContext, refuse_setting
+
+if TYPE_CHECKING:
+    from .process import RubyProcess
 
 READABLE = frozenset(
     (
@@ -77,6 +78,8 @@ class RubyNeeds:
 
     def process(self, libraries: Sequence[Path], log: RunLog, catalog: Catalog | None = None) -> RubyProcess:
         """Return the run's process, which is not started yet."""
+        from .process import RubyProcess, RunContext
+
         return RubyProcess(
             self.settings,
             [folder for folder in libraries if folder.is_dir()],
@@ -92,6 +95,8 @@ class RubyNeeds:
         return legacy_facts(self.facts).get(name) if value is None else value
 
     def _find_out(self, name: str, file: Path) -> Any:
+        from .facts import RubyFacts, RubyFactSettings
+
         known = {other: value for other, value in self.facts.items() if other != name}
         request = RubyFactRequest([file], [file.parent], os.environ, core=known)
         seconds = min(self.lookup.ruby_timeout, self.lookup.external_fact_timeout)
@@ -115,6 +120,8 @@ def ruby_program(settings: AgentSettings) -> str:
 def read_setting(settings: AgentSettings, name: str) -> Any:
     """Return a setting as modules' Ruby reads it, paths as text; raise Unsupported for one that it may not read."""
     if name not in READABLE:
+        from .process import refuse_setting
+
         raise refuse_setting(name)
     if name in _NOT_IN_7:
         return None

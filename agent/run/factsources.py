@@ -20,7 +20,6 @@ from ..facts.own import puppet_facts
 from ..facts.ruby import RubyFactRequest, RubyFactRunner, facter_program, warn_of_lacking
 from ..providers import platform_here
 from ..providers.systems import system_providers
-from ..ruby.facts import RubyFactSettings, own_ruby
 from ..ruby.needs import read_setting, ruby_program
 
 EXTERNAL_FACTS = ("/etc/puppetlabs/facter/facts.d", "/etc/facter/facts.d", "/opt/puppetlabs/facter/facts.d")
@@ -79,14 +78,20 @@ def _runner(settings: AgentSettings, limits: ExternalFactLimits) -> RubyFactRunn
     if not program:
         return _warn_without_ruby
     seconds = min(settings.ruby_timeout, settings.external_fact_timeout)  # the former leaves an hour for changes of resources
-    return own_ruby(
-        RubyFactSettings(
-            RubySettings(program, seconds, settings.ruby_answer, settings.ruby_memory),
-            settings.external_fact_output,
-            lambda name: read_setting(settings, name),
-            default_provider,
-        )
-    )
+
+    async def run(request: RubyFactRequest) -> dict[str, Any]:
+        from ..ruby.facts import RubyFactSettings, own_ruby
+
+        return await own_ruby(
+            RubyFactSettings(
+                RubySettings(program, seconds, settings.ruby_answer, settings.ruby_memory),
+                settings.external_fact_output,
+                lambda name: read_setting(settings, name),
+                default_provider,
+            )
+        )(request)
+
+    return run
 
 
 async def _warn_without_ruby(request: RubyFactRequest) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from . import plainjson
@@ -49,7 +50,6 @@ class RubyObject:
 _PLAIN = re.compile(r"[\w/.,+@%()\[\]{}=;~$<>*&!?|^'\"\\ :-]*", re.ASCII)
 _PLAIN_FIRST = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_/")
 _WORDS = frozenset(("y", "n", "yes", "no", "true", "false", "on", "off", "null"))  # in any case: not text
-_UNPRINTABLE = re.compile("[^\\x20-\\x7e\\xa0-\\u2027\\u202a-\\ud7ff\\ue000-\\ufefe\\uff00-\\ufffd\U00010000-\U0010ffff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PIECE = 256 * 1024  # characters that are looked at in one step: it holds all threads of the process
 _STEP = "  "  # of indentation
@@ -267,14 +267,25 @@ def _is_plain(text: str) -> bool:
 
 
 def _is_printable(text: str) -> bool:
-    return not any(_UNPRINTABLE.search(text, start, start + _PIECE) for start in range(0, len(text), _PIECE))
+    pieces = (text[start : start + _PIECE] for start in range(0, len(text), _PIECE))
+    return all(piece.isprintable() if piece.isascii() else _unprintable().search(piece) is None for piece in pieces)
+
+
+@cache
+def _unprintable() -> re.Pattern[str]:
+    """Return what finds characters that YAML cannot have as they are; compiling it takes 4 ms, and few processes need it."""
+    return re.compile("[^\\x20-\\x7e\\xa0-\\u2027\\u202a-\\ud7ff\\ue000-\\ufefe\\uff00-\\ufffd\U00010000-\U0010ffff]")
 
 
 def _quoted(text: str) -> str:
     pieces = [text[start : start + _PIECE] for start in range(0, len(text), _PIECE)]
     if any(_SURROGATE.search(piece) for piece in pieces):  # octets that are not UTF-8 (see plainjson.loads_pson)
         return f'!!binary "{base64.b64encode(text.encode("utf-8", "surrogateescape")).decode()}"'
-    return '"' + "".join(_UNPRINTABLE.sub(_escaped, json.dumps(piece, ensure_ascii=False)[1:-1]) for piece in pieces) + '"'
+    return '"' + "".join(_escaped_text(json.dumps(piece, ensure_ascii=False)[1:-1]) for piece in pieces) + '"'
+
+
+def _escaped_text(text: str) -> str:
+    return text if text.isascii() and text.isprintable() else _unprintable().sub(_escaped, text)
 
 
 def _escaped(match: re.Match[str]) -> str:

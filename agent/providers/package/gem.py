@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import ClassVar
 from urllib.parse import unquote, urlsplit
 
-from shared.data import hocon
 from shared.errors import BadData, ResourceError
 from shared.ral import Output, State, execute, which
 from shared.ral.providers import program
@@ -159,6 +158,8 @@ class PuppetserverGem(OwnGems, name="puppetserver_gem", confine=[program(PUPPETS
 
 def server_gem_environment(configuration: Path) -> dict[str, str]:
     """Return the variables of a `gem` that lead to puppetserver's gems: by its configuration, else as it is packaged. Blocks."""
+    from shared.data import hocon
+
     server = "/opt/puppetlabs/server/data/puppetserver"
     home, path = f"{server}/jruby-gems", None
     try:
