@@ -49,3 +49,20 @@ def test_a_command_imports_little_that_it_does_not_need(tmp_path: Path, command:
         words.append(str(tmp_path / "empty.pp"))
     imported = modules_of(*words)
     assert (len(imported) <= most, sorted(imported & HEAVY - heavy)) == (True, []), f"{len(imported)} modules"
+
+
+ENDED = """
+import gc, runpy, sys
+sys.argv = ["puppet", "--version"]
+try:
+    runpy.run_module(sys.stdin.readline().strip(), run_name="__main__")
+except SystemExit as end:
+    print("ended with", end.code, "frozen" if gc.get_freeze_count() else "thawed")
+"""
+
+
+@pytest.mark.parametrize("program", ["bunraku", "agent"])
+def test_python_looks_at_no_objects_when_a_command_has_ended(program: str) -> None:
+    argv = [sys.executable, "-I", "-c", ENDED]
+    done = subprocess.run(argv, env=clean_environment(), input=program.encode(), capture_output=True, timeout=120, check=False)
+    assert b"ended with 0 frozen" in done.stdout, done.stderr
