@@ -36,7 +36,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
 from certs import bundles, csr, keys
 from certs.keys import KeyKind
-from tests.bench import sites
+from tests.bench import realistic, sites
 from tests.bench.costs import family, memory_of, processor_seconds, verdict
 from tests.interop import puppetserver
 from tests.support.processes import MasterProcess, master
@@ -47,10 +47,12 @@ TIMEOUT = 120.0  # seconds for one answer
 BIG = 10 * 2**20
 SETTLED = 10.0  # seconds from the first answer to a look at the memory of a master that nobody has asked for anything
 CATALOGS = (2.0, 4.0)  # times puppetserver's, must and aim
+REALISTIC = (15.0, 20.0)
 BIG_FILES = (1.0, 3.0)
 COSTS = {
     "first_start": "first start, making a CA (RSA 2048), s",
     "start": "start to first answer, s",
+    "first_realistic": "first realistic catalog, s",
     "idle_rss": "idle memory, MB",
     "idle_pss": "the same with shared pages counted once",
     "loaded_rss": "memory under load, at most, MB",
@@ -58,6 +60,7 @@ COSTS = {
 }
 LIMITS = {"start": (2.0, 1.0), "idle_rss": (200.0, 120.0)}  # of ours, must and aim
 WARMING = {10: 300, 100: 150, 1000: 20}  # catalogs of a batch, by their size
+WARMING_REALISTIC = 40
 MOST_BATCHES = 20
 LAST_BATCHES = 3
 STILL = 0.03  # a rate that has grown by less stands still
@@ -65,9 +68,10 @@ SITE = {
     "environment.conf": "environment_timeout = unlimited\n",
     "manifests/site.pp": """
         node default {
+          if $facts['bench_role'] { include role::web } else {
           Integer[1, Integer($facts['bench_size'])].each |$i| {
             file { "/srv/bench/${i}": ensure => file, content => "file ${i} of ${facts['bench_round']}\\n", mode => '0644' }
-          }
+          } }
         }
     """,
     "modules/bench/files/small": "0123456789\n" * 930,
@@ -126,18 +130,32 @@ async def certified(client: RawClient, name: str, request: bytes) -> bytes:
 Request = Callable[[Peer, RawClient], Awaitable[None]]
 
 
+async def catalog_of(client: RawClient, facts: dict[str, Any]) -> bytes:
+    values = quote(json.dumps({"name": CERTNAME, "values": facts}), safe="")
+    form = f"environment=production&facts_format=application%2Fjson&facts={quote(values, safe='')}"
+    target = f"/puppet/v3/catalog/{CERTNAME}?environment=production"
+    kind = "application/x-www-form-urlencoded"
+    return (await answered(client, "POST", target, form.encode(), Accept="application/json", Content_Type=kind)).body
+
+
 def catalog(size: int, *, changing: bool = True) -> Request:
     """A catalog of so many resources; `changing`: of facts that were never the same."""
 
     async def ask(peer: Peer, client: RawClient) -> None:
         facts = {**sites.FACTS, "bench_size": size, "bench_round": next(peer.rounds) if changing else -1, "clientcert": CERTNAME}
-        values = quote(json.dumps({"name": CERTNAME, "values": facts}), safe="")
-        form = f"environment=production&facts_format=application%2Fjson&facts={quote(values, safe='')}"
-        target = f"/puppet/v3/catalog/{CERTNAME}?environment=production"
-        kind = "application/x-www-form-urlencoded"
-        answer = await answered(client, "POST", target, form.encode(), Accept="application/json", Content_Type=kind)
-        if answer.body.count(b'"/srv/bench/') < size:
+        if (await catalog_of(client, facts)).count(b'"/srv/bench/') < size:
             raise RuntimeError(f"{peer.name}: a catalog of {size} resources has too few")
+
+    return ask
+
+
+def realistic_catalog(*, changing: bool = True) -> Request:
+    """A catalog of the site in `realistic`; `changing`: of a fact that is in files and was never the same."""
+
+    async def ask(peer: Peer, client: RawClient) -> None:
+        body = await catalog_of(client, realistic.facts(CERTNAME, next(peer.rounds) if changing else -1))
+        if body.count(b"/release.txt") < realistic.VHOSTS:
+            raise RuntimeError(f"{peer.name}: a realistic catalog has too few virtual hosts")
 
     return ask
 
@@ -184,6 +202,9 @@ class Load:
 
 def loads() -> list[Load]:
     found = []
+    if not realistic.why_not():
+        found += [Load(f"realistic catalogs, {n} at once", realistic_catalog(), n, 60, 16, REALISTIC) for n in (1, 4)]
+        found += [Load("the same, nothing changed, 4 at once", realistic_catalog(changing=False), 4, 400, 16, REALISTIC)]
     for size, ours, theirs in ((10, 400, 120), (100, 200, 60), (1000, 60, 16)):
         found += [Load(f"catalogs of {size}, {n} at once", catalog(size), n, ours, theirs, CATALOGS) for n in (1, 4, 8)]
     found += [
@@ -223,13 +244,14 @@ def spent(pid: int) -> float:
 
 async def warm(peer: Peer) -> None:
     """Ask for catalogs of each size until the rate stands still."""
-    for size, batch in WARMING.items():
+    kinds: list[tuple[str, Request, int]] = [(f"catalogs of {size}", catalog(size), batch) for size, batch in WARMING.items()]
+    if not realistic.why_not():
+        kinds.append(("realistic catalogs", realistic_catalog(), WARMING_REALISTIC))
+    for what, make, batch in kinds:
         rates: list[float] = []
         while len(rates) < MOST_BATCHES and not stands_still(rates):
-            rates.append(await rate(peer, Load("", catalog(size), 4, 0, 0), batch))
-        print(
-            f"  {peer.name}: warmed up with {len(rates) * batch} catalogs of {size}, {rates[0]:.1f} to {rates[-1]:.1f} a second", flush=True
-        )
+            rates.append(await rate(peer, Load("", make, 4, 0, 0), batch))
+        print(f"  {peer.name}: warmed up with {len(rates) * batch} {what}, {rates[0]:.1f} to {rates[-1]:.1f} a second", flush=True)
 
 
 def stands_still(rates: list[float]) -> bool:
@@ -266,6 +288,8 @@ def first_answer(process: MasterProcess) -> float:
 def ours(folder: Path, starts: int) -> Iterator[Peer]:
     with master(folder / "ours", autosign="true") as process:
         process.write(SITE)
+        if not realistic.why_not():
+            realistic.write(process.site, CERTNAME)
         costs = {"first_start": first_answer(process)}
         seconds = []
         for _ in range(starts):
@@ -288,6 +312,8 @@ def theirs(installed: puppetserver.Installed, folder: Path) -> Iterator[Peer]:
         for name, text in SITE.items():
             (production / name).parent.mkdir(parents=True, exist_ok=True)
             (production / name).write_text(text)
+        if not realistic.why_not():
+            realistic.write(production, CERTNAME)
         costs: dict[str, float] = {}
         began = time.perf_counter()
         with puppetserver.running(root, port, installed, heap="2g"):
@@ -306,6 +332,12 @@ def theirs(installed: puppetserver.Installed, folder: Path) -> Iterator[Peer]:
 async def measured(peer: Peer, *, reference: bool, only: str) -> dict[str, Any]:
     """The costs, answers a second by the title of the load, and as `processor` what one of them takes."""
     await peer.bootstrap()
+    if not realistic.why_not():
+        client = await peer.connect()
+        began = time.perf_counter()
+        await realistic_catalog()(peer, client)
+        peer.costs["first_realistic"] = time.perf_counter() - began
+        await client.close()
     await warm(peer)
     peer.processor.clear()
     found: dict[str, Any] = {"processor": peer.processor}
@@ -325,6 +357,8 @@ def run(only: str = "", starts: int = 5) -> dict[str, Any]:
     Returns the numbers of `ours` and of each of REFERENCES, by the keys of COSTS and the titles of loads; {} for one that is not installed.
     """
     print("masters that listen (puppetserver: 2 JRubies; all warmed up until their rate stands still)", flush=True)
+    if why_not := realistic.why_not():
+        print(f"  without realistic catalogs: {why_not}", flush=True)
     results: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="bunraku-bench-") as name:
         folder = Path(name)
@@ -346,6 +380,8 @@ def table(mine: dict[str, Any], reference: dict[str, Any], title: str) -> None:
     """Print the numbers of our master beside those of a reference; `reference` is empty where there is none."""
     print(f"  {'':<48}{'ours':>10}{title:>14}{'times':>8}")
     for key, words in COSTS.items():
+        if key not in mine:
+            continue
         print(row(words, mine[key], reference.get(key), less=True) + judged(mine[key], LIMITS.get(key)))
     print("  answers a second; in brackets how many times less of a processor one of them takes")
     for load in loads():
