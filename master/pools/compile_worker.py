@@ -23,7 +23,7 @@ from typing import Any, BinaryIO
 from shared.data import plainjson
 from shared.errors import BadData, BadRequest, CompileError, Location, PuppetError
 from shared.filesystem.files import write_all
-from shared.process.memory import freeze_loaded_objects
+from shared.process.memory import freeze_loaded_objects, keep_memory_of_bodies
 from shared.regexps import PATTERN_TIMEOUT
 from shared.wire.packed_catalogs import PackedCatalog
 
@@ -304,6 +304,7 @@ def serve(stdin: BinaryIO, send: Callable[[bytes], None], worker_class: type[Com
         send(frames.pack(frames.plain_error(err)))
         return
     _limit_memory(int(setup["memory"]))
+    keep_memory_of_bodies()
     freeze_loaded_objects()
     send(frames.pack({"ready": os.getpid(), "warning": warning}))
     while True:

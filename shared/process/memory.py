@@ -13,6 +13,7 @@ _SECOND = 1.0
 _SOON, _NOW_AND_THEN, _AT_LAST = 10, 60, 120
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # of mallopt(3)
 _LARGE = 256 * 1024  # bytes: a connection's TLS buffer in uvloop, of which little is ever touched; and more than what files are read in
+_BODY = 4 * 1024 * 1024  # bytes: more than a catalog's JSON, and than the pieces in which Python unpacks it, of 1 MiB at most for most
 _SPARE = 8 * 1024 * 1024  # bytes at the heap's end that may stay free: those pieces come and go all the time
 
 
@@ -27,6 +28,18 @@ def use_single_malloc_arena() -> None:
     mallopt = _of_glibc("mallopt")
     mallopt(_M_ARENA_MAX, 1)
     mallopt(_M_MMAP_THRESHOLD, _LARGE)
+    mallopt(_M_TRIM_THRESHOLD, _SPARE)
+
+
+def keep_memory_of_bodies() -> None:
+    """
+    Have the heap keep the memory of a body of JSON for the next one.
+
+    By default glibc returns the free end of the heap to the system above 128 KiB, so that each catalog that is unpacked may take its pages
+    anew: 0.15 ms of 0.3 for one of 500 resources, or nothing, depending on what else lies at the end.
+    """
+    mallopt = _of_glibc("mallopt")
+    mallopt(_M_MMAP_THRESHOLD, _BODY)
     mallopt(_M_TRIM_THRESHOLD, _SPARE)
 
 

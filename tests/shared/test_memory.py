@@ -96,3 +96,28 @@ def test_all_threads_take_memory_from_one_heap_when_told_to(tmp_path: Path) -> N
 
     assert heaps() > 1
     assert heaps("one") == 1
+
+
+FAULTS = """
+import resource, zlib
+from shared.process import memory
+memory.keep_memory_of_bodies()
+packed = zlib.compress(b"x" * 400_000)
+def unpack():
+    body = zlib.decompress(packed)
+    return len(body)
+for _ in range(20):
+    unpack()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(200):
+    unpack()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="only glibc's heap is told this")
+def test_the_memory_of_a_body_is_there_for_the_next_one() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FAULTS], cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert int(done.stdout) < 200  # pages; 3,000 with a limit of 1 MiB, which is one of the pieces that Python unpacks into
