@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,32 +10,13 @@ from httpd.tls import TrustFiles
 from master.puppetdb.configuration import read_puppetdb_conf
 from shared.data import plainjson
 from shared.errors import BadData, ConfigError
-from shared.process.cli import maybe_text, texts
 from shared.settings import AgentSettings, MasterSettings, load
 
-from .faces import FaceOptions
 from .storeaccess import StoreServers, checked_url
+from .storeoptions import StoreFaceOptions
 
 CLIENT_TOOLS = (Path("~/.puppetlabs/client-tools/puppetdb.conf"), Path("/etc/puppetlabs/client-tools/puppetdb.conf"))
 """Where the client tools of Puppet keep their configuration, in JSON; the first that exists counts."""
-
-SERVER_OPTIONS_HELP = """  --url URL      the server: https://HOST:8081, http://localhost:8080 or unix:/SOCKET; of several, also separated
-                 by commas, the first that runs
-  --cacert FILE  the CA's certificates, for https; --cert FILE, --key FILE: a certificate to show, and its key
-
-Without --url the servers are `server_urls` of ~/.puppetlabs/client-tools/puppetdb.conf, of /etc/puppetlabs/client-tools/puppetdb.conf or
-of puppetdb.conf in confdir; without any of these files it is the store of this host, where one runs. Without the other options the
-certificates are this host's."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoreFaceOptions(FaceOptions):
-    """The command line of a face that asks a store or a PuppetDB."""
-
-    url: tuple[str, ...] = texts("--urls")
-    cacert: str | None = maybe_text()
-    cert: str | None = maybe_text()
-    key: str | None = maybe_text()
 
 
 def servers_of(options: StoreFaceOptions, flags: Mapping[str, Any]) -> StoreServers:

@@ -89,7 +89,8 @@ LAYERS = {
     ),
     "bunraku": (
         "console faces peer progress puppet storeaccess",
-        "__main__ catalogs commandlines modulefaces modules previews storeservers",
+        "__main__ catalogs commandlines modulefaces modules previews storeoptions",
+        "storeservers",
         "commands",
     ),
 }

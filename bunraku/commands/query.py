@@ -16,7 +16,8 @@ from store.queries.pql.errors import PqlError
 
 from ..faces import parse_face
 from ..storeaccess import StoreClient
-from ..storeservers import SERVER_OPTIONS_HELP, StoreFaceOptions, servers_of
+from ..storeoptions import SERVER_OPTIONS_HELP, StoreFaceOptions
+from ..storeservers import servers_of
 
 HELP = f"""Usage: puppet query QUERY [--json | --table] [--url URL]
 

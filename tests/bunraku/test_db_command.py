@@ -11,7 +11,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from bunraku.commands.db import Importer
+from bunraku.commands.db_archives import Importer
 from bunraku.storeaccess import StoreClient, StoreServers
 from httpd.tls import TrustFiles
 from shared.errors import PeerUnreachable

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from bunraku.commands.db import Importer
+from bunraku.commands.db_archives import Importer
 from bunraku.puppet import main
 from bunraku.storeaccess import StoreClient, StoreServers
 from httpd.tls import TrustFiles
