@@ -33,6 +33,7 @@ CODE = "/etc/puppet/code"
 MODULES = "/usr/share/puppet/modules"
 NODE = "node1.example.com"
 USED = ("apache", "concat", "firewall", "inifile", "mysql", "openssl", "stdlib", "vcsrepo")  # modules of the roles
+ROLES = ("base", "database", "web")
 SITE = {
     "manifests/site.pp": "node default { lookup('roles').each |$role| { include \"role::${role}\" } }\n",
     "hiera.yaml": "version: 5\nhierarchy: [{name: common, path: common.yaml}]\n",
@@ -86,9 +87,6 @@ def machine() -> Iterator[Booted]:
         machine.path("/etc/hosts").write_text(HOSTS)
         machine.shell(f"rm -r {THEIR_PROGRAMS}; apt-get install -qq -y --no-install-recommends openssl > /dev/null 2>&1")
         yield machine
-
-
-ROLES = ("base", "database", "web")
 
 
 def write_site(code: Path, roles: tuple[str, ...] = ROLES) -> None:
