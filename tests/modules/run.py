@@ -374,8 +374,9 @@ APPLIED = (
     "`make twins` applies uses of modules (`tests/twins/uses`) to two identical booted Debians, by Debian's `puppet apply` and, without",
     "Puppet's and Facter's programs, by ours,",
     'twice, and compares events, log, files, packages, units and what the servers answer. "Applied" names the uses of a module whose twins',
-    "are the same, and how many lines differ where they are not; what a use ignores is in its file, with the reason. Of OpenStack's",
-    "modules these are the types that write settings. A module without a use is not judged.",
+    "are the same, and how many lines differ where they are not; what a use ignores is in its file, with the reason. A module without",
+    "a use is not judged. Types that ask OpenStack's services find a stand-in for its client (`openstack_api.yaml`), which some of them",
+    "fail with; those of mongodb, of which Debian has no server, fail: alike on both twins.",
     "",
 )
 
