@@ -149,4 +149,5 @@ def test_the_same_roles_are_applied_from_a_puppetserver_which_gets_both_reports(
         apply_twice(machine, roles)
         reports = [plainyaml.loads(path.read_bytes()) for path in sorted((root / "var/reports" / NODE).iterdir())]
         assert [report["status"] for report in reports] == ["changed", "unchanged"]
-        assert all(report["resource_statuses"].keys() >= {"Mysql_user[app@localhost]", "Vcsrepo[/srv/code]"} for report in reports)
+        # Of an unchanged run Puppet 8 stores no resource.
+        assert reports[0]["resource_statuses"].keys() >= {"Mysql_user[app@localhost]", "Vcsrepo[/srv/code]"}
