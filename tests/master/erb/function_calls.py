@@ -27,7 +27,9 @@ from tests.support.memory_files import MemoryFiles
 FACTS = {"interfaces": "eth0,lo", "ipaddress_eth0": "10.0.0.1", "ipaddress6_eth0": "::1", "memorysize": "3.70 GiB"}
 TEXTS = (
     "", "a", "abc", "On", "true", "False", "a,b,,c", "1:2", "physnet1:100:200", "x:7:5", "10:20", "1.2.3.4", "::1", "[::1]", "fe80::1%eth0",
-    "host.example.com", "300.1.1.1", "1.2.3.4/24", "inet6:[::1]", "*" + "AF" * 20, "$$ a $$", "x$", "50%", "4789", "5000", "70000", "-1",
+    "host.example.com", "300.1.1.1", "1.2.3.4/24", "inet6:[::1]",
+    "localhost:11211", "[x:y]", "::ffff:1.2.3.4", "10.0.0.1:11211", "1:2:3", "1:2:3:4:5:6:7:8",
+    "*" + "AF" * 20, "$$ a $$", "x$", "50%", "4789", "5000", "70000", "-1",
     "<SERVICE DEFAULT>", "line one\nline two\n", "é", 'with "quotes" \\ and \t', "0-3,5", "local all all ident",
     "host all all 10.0.0.0/8 md5",
     "host all all 10.0.0.0 255.0.0.0 md5 x=1",

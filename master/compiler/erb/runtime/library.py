@@ -17,6 +17,8 @@ from .values import Pattern, RubyClass, RubySymbol, Value, check_text, class_nam
 
 _DIGESTS = {"MD5": hashlib.md5, "SHA1": hashlib.sha1, "SHA256": hashlib.sha256, "SHA384": hashlib.sha384, "SHA512": hashlib.sha512}
 _DOTTED = re.compile(r"(\d+)\.(\d+)\.(\d+)\.(\d+)", re.ASCII)
+_DOTTED_END = re.compile(r":\d+\.\d+\.\d+\.\d+$")
+_OF_ADDRESSES = re.compile(r"[0-9A-Fa-f:.]*")
 _PLAIN_PATTERN = re.compile(r"[A-Za-z0-9_ ]*")
 _JSON_ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _TO_ESCAPE = re.compile(r'[\x00-\x1f"\\]')
@@ -136,13 +138,15 @@ def ip_address(value: Value) -> IpAddress:
         return IpAddress(4)
     if "/" in value or "%" in value or "\0" in value:
         raise Doubt("an address with a prefix or zone")
-    if ":" not in value:
-        raise RubyError(f"invalid address: {value}", "IPAddr::InvalidAddressError")
     inner = value[1:-1] if value.startswith("[") and value.endswith("]") else value
+    if ":" not in value or _OF_ADDRESSES.fullmatch(inner) is None:
+        raise RubyError(f"invalid address: {value}", "IPAddr::InvalidAddressError")
     try:
         ipaddress.IPv6Address(inner)
     except ValueError:
-        raise Doubt("an address") from None
+        if "::" in inner or _DOTTED_END.search(inner) is not None:
+            raise Doubt("an address") from None
+        raise RubyError(f"invalid address: {value}", "IPAddr::InvalidAddressError") from None
     return IpAddress(6)
 
 
