@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from resolvelib import AbstractProvider, BaseReporter, Resolver
-from resolvelib.resolvers import ResolutionImpossible, ResolutionTooDeep
+from resolvelib import AbstractProvider, BaseReporter
+from resolvelib.resolvers import Resolution, ResolutionImpossible, ResolutionTooDeep
 
 from shared.errors import PuppetError, TooLarge
 
@@ -20,7 +20,7 @@ from .metadata import ModuleDependency, folder_of
 from .versions import Version, VersionRange
 
 MAX_ROUNDS: Final = 20_000  # decisions of one search
-MAX_MODULES: Final = 2000  # of which releases are asked for
+MAX_MODULES: Final = 250  # of which releases are asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +85,21 @@ class _Unknown(Exception):
 Fetch = Callable[[str], Awaitable[Sequence[Candidate]]]
 
 
+class _Resolution(Resolution[Any, Any, str]):
+    """A search that goes back one decision at a time: resolvelib's own jumps over solutions where modules depend on each other."""
+
+    def _backjump(self, causes: Any) -> bool:
+        while len(self._states) >= 3:
+            del self._states[-1]
+            broken = self._states.pop()
+            name, candidate = broken.mapping.popitem()
+            known = [(other, list(criterion.incompatibilities)) for other, criterion in broken.criteria.items()]
+            self._push_new_state()
+            if self._patch_criteria([*known, (name, [candidate])]):
+                return True
+        return False
+
+
 @dataclass(frozen=True, slots=True)
 class ResolutionProblem:
     """
@@ -116,7 +131,9 @@ async def resolve(problem: ResolutionProblem, known: dict[str, Sequence[Candidat
     while True:
         provider = _Provider(problem, known)
         try:
-            mapping = Resolver(provider, BaseReporter()).resolve([ModuleDependency(problem.name, "", problem.versions)], MAX_ROUNDS).mapping
+            # Not by Resolver: how that finds out what is needed never ends where modules that are not depend on each other.
+            resolution = _Resolution(provider, BaseReporter())
+            mapping = resolution.resolve([ModuleDependency(problem.name, "", problem.versions)], MAX_ROUNDS).mapping
         except _Unknown as unknown:
             if len(known) + len(unknown.names) > MAX_MODULES:
                 raise TooLarge(f"The dependencies of {problem.name} are more than {MAX_MODULES} modules") from None
@@ -127,8 +144,18 @@ async def resolve(problem: ResolutionProblem, known: dict[str, Sequence[Candidat
         except ResolutionImpossible as err:
             raise Unsatisfiable(provider.unsatisfied) from err
         else:
-            chosen = {name: candidate for name, candidate in mapping.items() if isinstance(candidate, Candidate)}
-            return [chosen.pop(problem.name), *(chosen[name] for name in sorted(chosen))]
+            return _needed(mapping, problem.name)
+
+
+def _needed(mapping: Mapping[str, Any], name: str) -> list[Candidate]:
+    """Return the candidates that a module depends on, it first; the search leaves some behind that others needed."""
+    needed, pending = {name}, [name]
+    while pending:
+        for dependency in mapping[pending.pop()].dependencies:
+            if dependency.name not in needed:
+                needed.add(dependency.name)
+                pending.append(dependency.name)
+    return [mapping[name], *(mapping[other] for other in sorted(needed - {name}))]
 
 
 class _Provider(AbstractProvider[Any, Any, str]):

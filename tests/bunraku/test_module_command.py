@@ -131,8 +131,12 @@ def test_an_answer_may_have_a_limited_size_and_number_of_releases(run: Run, caps
 
 
 def test_the_authorization_is_shown_to_the_forge_and_to_nobody_that_it_redirects_to(run: Run, forge: LocalForge) -> None:
-    assert run("install", "made-base", "--forge_authorization=Bearer secret") == 0
+    with serving(LocalForge()) as elsewhere:
+        elsewhere.publish("made-base", "2.0.0")
+        forge.redirects["/v3/files"] = elsewhere.url
+        assert run("install", "made-base", "--forge_authorization=Bearer secret") == 0
     assert set(forge.authorizations) == {"Bearer secret"}
+    assert elsewhere.authorizations == [""]
     assert all(agent.startswith("PMT/") for agent in forge.agents)
 
 

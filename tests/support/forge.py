@@ -58,6 +58,7 @@ class LocalForge:
     Attributes:
         page: releases in one answer.
         answers: status and body by the beginning of a URL, in place of what it would answer.
+        redirects: other servers by the beginning of a URL that they have.
     """
 
     page: int = 3
@@ -65,6 +66,7 @@ class LocalForge:
     agents: list[str] = field(default_factory=list)
     authorizations: list[str] = field(default_factory=list)
     answers: dict[str, tuple[int, bytes]] = field(default_factory=dict)
+    redirects: dict[str, str] = field(default_factory=dict)
     url: str = ""
     _releases: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     _archives: dict[str, bytes] = field(default_factory=dict)
@@ -127,8 +129,11 @@ def serving(forge: LocalForge) -> Iterator[LocalForge]:
         def do_GET(self) -> None:
             forge.agents.append(self.headers.get("User-Agent", ""))
             forge.authorizations.append(self.headers.get("Authorization", ""))
-            status, body = forge.answer(self.path)
+            target = next((url for prefix, url in forge.redirects.items() if self.path.startswith(prefix)), "")
+            status, body = (302, b"") if target else forge.answer(self.path)
             self.send_response(status)
+            if target:
+                self.send_header("Location", target + self.path)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
