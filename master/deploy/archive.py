@@ -31,7 +31,7 @@ _RENAME_EXCHANGE: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class DeployedVersion:
     """
     One version of an environment.
 
@@ -122,7 +122,7 @@ class VersionArchive:
         path = Path(os.path.realpath(self.root))
         return path.name if path.parent == Path(os.path.realpath(self.folder)) else None
 
-    def versions(self) -> list[Version]:
+    def versions(self) -> list[DeployedVersion]:
         """Return all versions, the one that was deployed first at the beginning. PuppetError: the history cannot be read."""
         try:
             names = {path.name for path in self.folder.iterdir() if path.is_dir() and is_code_id(path.name)}
@@ -131,7 +131,7 @@ class VersionArchive:
         history, current = self._history(), self.current()
         unknown = sorted(names - set(history), key=lambda name: (self.folder / name).stat().st_mtime)
         ordered = [*unknown, *(name for name in history if name in names)]
-        return [Version(name, self.record(name), history.get(name), name == current) for name in ordered]
+        return [DeployedVersion(name, self.record(name), history.get(name), name == current) for name in ordered]
 
     def record(self, code_id: str) -> dict[str, Any]:
         """Return what was written down about a version; nothing when there is no record."""

@@ -67,7 +67,7 @@ class Deploying:
                 old.unlink()
             self.commits[stamp] = await asyncio.to_thread(self.repository.commit, code(stamp))
         options = DeploymentOptions(str(self.repository.folder), self.commits[stamp], checks=False)
-        await asyncio.to_thread(Deployments(self.site.settings).deploy, "production", options)
+        await asyncio.to_thread(Deployments(self.site.settings, lambda root: None).deploy, "production", options)
 
     async def client(self, name: str) -> RawClient:
         client = await self.site.client(name)

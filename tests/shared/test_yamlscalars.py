@@ -94,8 +94,8 @@ BOMBS = {
     "texts that aliases repeat": ("- &a " + "x" * 100_000 + "\n" + "- *a\n" * 1000, "repeat more than"),
     "nodes that aliases repeat": ("- &a [" + "x, " * 10_000 + "]\n" + "- *a\n" * 200, "more than 1000000 nodes"),
     "nodes": ("[" + "x," * 1_000_001 + "]", "more than 1000000 nodes"),
-    "levels": ("[" * 200_000, "levels deep"),
-    "levels of a block": ("- " * 200_000, "levels deep"),
+    "levels": ("[" * 200_000, "levels deep|maximum nesting depth"),  # PyYAML counts, too, since 6.0.4
+    "levels of a block": ("- " * 200_000, "levels deep|maximum nesting depth"),
     "an alias inside itself": ("a: &a\n  b: *a", "stands inside what it names"),
 }
 

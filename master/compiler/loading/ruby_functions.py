@@ -90,7 +90,8 @@ def native_function(name: str, source: Source, translated: TranslatedFunction, r
             return result
         except (RubyStop, RecursionError) as stop:
             if ruby is not None:
-                value: Value = ruby.call(name, source, scope, index, args, session.answers)
+                given: Any = args if arity is None else args[0]  # a function of the 3.x API gets all arguments as one
+                value: Value = ruby.call(name, source, scope, index, given, session.answers)
                 return value
             raise _failure(name, source, stop) from stop
 
