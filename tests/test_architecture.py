@@ -25,7 +25,7 @@ MAX_LINES = 500
 LAYERS = {
     "shared": (
         "client clock docstrings errors regexp_syntax suggestions webtrust",
-        "failpoints names pluginfiles regexps",
+        "failpoints names pluginfiles programs regexps",
         "data filesystem",
         "settings wire",
         "indirector process ruby",
@@ -246,6 +246,7 @@ OWN_TASKS = {
     "agent/providers/exec/running.py": "one command, awaited in the same function; its failure after a cancellation is of no use",
     "master/ca/service.py": "_finish: the caller awaits it, and the supervisor hears of it when the caller has left",
     "master/environments/code_commands.py": "what a program printed on standard error, wanted only when it failed",
+    "shared/programs.py": "the start of one program, awaited in the same function",
     "store/queue/spool.py": "whoever waits for an addition gets its failure",
     "master/puppetdb/own_store.py": "who waits for a command hears of it, and it logs what it meets",
     "master/process.py": "waits for events and for the stop, awaited in the same function",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from shared.errors import PuppetError
-from shared.indirector.termini import kill_group
+from shared.programs import kill_group, start_program
 from shared.ral.commands import log_end, log_start
 
 COMMAND_OUTPUT = 64 * 1024  # characters of a command's output that are logged
@@ -25,14 +25,13 @@ async def run_command(setting: str, command: str) -> list[str]:
         CommandFailed: the command ended with another code than 0.
     """
     started = log_start(command)
-    process = await asyncio.create_subprocess_exec(
+    process = await start_program(
         "/bin/sh",
         "-c",
         command,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
-        start_new_session=True,
     )
     try:
         out, _ = await process.communicate()

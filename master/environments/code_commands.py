@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from shared.errors import BadRequest, ConfigError, Denied, PuppetError
-from shared.indirector.termini import emptied, kill_group, run_bounded
+from shared.indirector.termini import run_bounded
 from shared.names import quoted_for_log
+from shared.programs import emptied, kill_group, start_program
 
 from .revisions import MAX_CODE_ID, is_code_id
 
@@ -114,8 +115,8 @@ class CodeCommands:
     async def _run(self, argv: list[str], action: str) -> AsyncGenerator[bytes, None]:
         pipe = asyncio.subprocess.PIPE
         try:
-            process = await asyncio.create_subprocess_exec(
-                *argv, stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=pipe, env=ENVIRON, cwd="/", start_new_session=True, limit=CHUNK
+            process = await start_program(
+                *argv, stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=pipe, env=ENVIRON, cwd="/", limit=CHUNK
             )
         except OSError as err:
             raise PuppetError(f"Failed to {action}: {argv[0]}: {err.strerror}") from err

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from ..failpoints import failpoint
 from ..filesystem.files import make_directory, owner_in, write_atomic
 from ..filesystem.written import WrittenFiles, has_content
 from ..names import quoted_for_log, valid_file_key
+from ..programs import emptied, kill_group, start_program
 from ..wire.dialects import MODERN
 from .core import Indirection, M, Request, Terminus, log
 
@@ -285,14 +285,13 @@ async def run_output(
 ) -> tuple[int, bytes, str]:
     """As run_bounded, but whatever the exit code: it, the standard output, and the beginning of what was printed on standard error."""
     try:
-        process = await asyncio.create_subprocess_exec(
+        process = await start_program(
             *argv,
             stdin=asyncio.subprocess.PIPE if stdin is not None else asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             env=dict(environ),
             cwd=folder,
-            start_new_session=True,
             limit=2**16,
         )
     except OSError as err:
@@ -339,20 +338,6 @@ async def _exited(process: asyncio.subprocess.Process) -> None:
     finally:
         loop.remove_reader(fd)
         os.close(fd)
-
-
-async def emptied(stream: asyncio.StreamReader) -> None:
-    """What a killed program still has in a pipe is thrown away: while one is too full to be read from, its end is not seen either."""
-    while await stream.read(65536):
-        pass
-
-
-def kill_group(pid: int) -> None:
-    """Kill a process group that this process started."""
-    try:
-        os.killpg(pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        return  # gone already, or what is left runs as another user
 
 
 async def _feed(process: asyncio.subprocess.Process, stdin: bytes | None) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import ResourceError
+from ..programs import start_program
 from .messages import REDACTED
 from .outputs import OutputPipe
 
@@ -124,9 +125,7 @@ async def _run_to_end(
 ) -> int:
     """Return the exit code of a program, run to its end; its process group does not outlive the deadline, nor our being cancelled."""
     try:
-        process = await asyncio.create_subprocess_exec(
-            *argv, executable=program, stdin=input_fd, stdout=output.writer, stderr=output.writer, env=env, start_new_session=True
-        )
+        process = await start_program(*argv, executable=program, stdin=input_fd, stdout=output.writer, stderr=output.writer, env=env)
     except OSError as err:
         raise ResourceError(f"Could not execute '{command}': {err.strerror}") from err
     loop = asyncio.get_running_loop()

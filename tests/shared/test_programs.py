@@ -1,0 +1,66 @@
+"""A program ends with all that it started, also when who starts it is cancelled before it knows of the program."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared.programs import start_program
+
+PIPES: dict[str, Any] = {"stdin": asyncio.subprocess.DEVNULL, "stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.PIPE}
+
+
+async def test_a_program_that_is_just_being_started_ends_with_its_children_when_its_caller_is_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start, started, go_on = asyncio.create_subprocess_exec, asyncio.Event(), asyncio.Event()
+
+    async def start_slowly(*argv: str, **options: Any) -> asyncio.subprocess.Process:
+        process = await start(*argv, **options)
+        started.set()
+        await go_on.wait()
+        return process
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", start_slowly)
+    pid = tmp_path / "pid"
+    caller = asyncio.create_task(start_program("/bin/sh", "-c", f"sleep 300 & echo $! > {pid}.new; mv {pid}.new {pid}; wait", **PIPES))
+    await started.wait()
+    async with asyncio.timeout(60):
+        while not pid.exists():  # noqa: ASYNC110  # nothing tells of it
+            await asyncio.sleep(0.01)
+        caller.cancel()
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await caller
+        await gone(int(pid.read_text()))
+
+
+async def gone(pid: int) -> None:
+    """Return when a process has ended."""
+    while True:
+        try:
+            os.kill(pid, 0)
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return
+        except (ProcessLookupError, FileNotFoundError):
+            return
+        await asyncio.sleep(0.01)
+
+
+async def test_a_program_that_cannot_be_started_is_an_error_of_the_system(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        await start_program(str(tmp_path / "none"), **PIPES)
+
+
+async def test_a_program_leads_a_session_of_its_own() -> None:
+    process = await start_program("/bin/sleep", "300", **PIPES)
+    try:
+        assert os.getsid(process.pid) == os.getpgid(process.pid) == process.pid
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
