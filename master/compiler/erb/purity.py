@@ -100,7 +100,8 @@ _CONSTANTS = (
     | frozenset(("JSON::ParserError", "JSON", "URI::InvalidURIError", "BasicObject", "Comparable", "Enumerable", "Proc", "Rational"))
     | frozenset(("Float::INFINITY", "Float::NAN", "Regexp::IGNORECASE", "Regexp::MULTILINE", "Regexp::EXTENDED", "SocketError"))
     | frozenset(_CONSTANT_METHODS)
-) - {"BasicObject"}
+) - {"BasicObject", "CGI", "File", "IPAddr", "Puppet"}
+"""Constants that may be values of variables: whatever listed method is called on one reads nothing, which `File.exist?` would."""
 _REQUIRED = LIBRARIES | {"shellwords", "yaml"}
 _KERNEL = frozenset(_KERNEL_WORDS.split())
 """Methods that any code may call without a receiver: a variable of such a name is not told from a call of it."""

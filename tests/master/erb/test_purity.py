@@ -58,6 +58,8 @@ def test_code_of_listed_methods_reads_nothing_else(body: str) -> None:
         ("[1].sum { Random.new.rand }", "Random.new"),
         ("SecureRandom.hex", "SecureRandom.hex"),
         ("File.read(x)", "File.read"),
+        ("f = File\n    f.exist?(x)", "File"),
+        ("[File].map { |f| f.exist?(x) }", "File"),
         ("f = File\n    f.read(x)", "the method read"),
         ("IO.readlines(x)", "IO.readlines"),
         ("open(x).size", "the method open"),
