@@ -60,7 +60,7 @@ def test_code_of_listed_methods_reads_nothing_else(body: str) -> None:
         ("File.read(x)", "File.read"),
         ("f = File\n    f.exist?(x)", "File"),
         ("[File].map { |f| f.exist?(x) }", "File"),
-        ("f = File\n    f.read(x)", "the method read"),
+        ("f = File\n    f.read(x)", "File"),
         ("IO.readlines(x)", "IO.readlines"),
         ("open(x).size", "the method open"),
         ("ENV['HOME']", "ENV"),
