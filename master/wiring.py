@@ -36,6 +36,7 @@ from .endpoints.ca import CaEndpoints
 from .endpoints.deploy import DeployHook, read_secret
 from .endpoints.limits import MasterLimits
 from .endpoints.metrics import MetricsListener, describe_server
+from .endpoints.preview import PreviewEndpoint
 from .endpoints.puppetserver import ServerEndpoints
 from .endpoints.store import StoreProxy
 from .environments.directories import Environments
@@ -57,6 +58,8 @@ from .observability.process_metrics import describe_process
 from .pools.compile_pool import CompilePool
 from .pools.configured import compile_pool_for
 from .pools.parse_pool import ParsePool
+from .preview.served import PreviewService
+from .puppetdb.client import PuppetDbClient
 from .puppetdb.configured import puppetdb_client
 from .puppetdb.queries import PuppetDbQueries
 from .puppetdb.termini import PuppetDbCatalogs
@@ -216,6 +219,7 @@ async def _serving(
             parsers=parsers,
             server=server,
             ca=CaEndpoints(ca, limits) if ca else None,
+            previews=preview_endpoint(settings, environments, indirector, client),
             hook=hook,
             store=proxy,
             auth_conf=settings.rest_authconfig,
@@ -246,6 +250,16 @@ async def _serving(
         supervisor.start(RECORD_ORIGINS, partial(record_file.keep_written, compile_pool.origins))
         _start_watches(settings, ca, http, health, metrics, crl_refresh, supervisor)
         yield Master(http, indirector, environments, compile_pool, health, metrics, refusals, host, port)
+
+
+def preview_endpoint(
+    settings: MasterSettings, environments: Environments, indirector: Indirector, client: PuppetDbClient
+) -> PreviewEndpoint | None:
+    """Return the endpoint that makes previews, if there is to be one."""
+    if not settings.max_previews:
+        return None
+    service = PreviewService(settings, environments, indirector, client, PuppetDbQueries(client))
+    return PreviewEndpoint(service.lines, settings.max_previews)
 
 
 def deploy_hook(settings: MasterSettings) -> tuple[DeployHook | None, DeploymentQueue | None]:

@@ -57,6 +57,7 @@ LAYERS = {
         "worker",
         "nodes",
         "run",
+        "served",
     ),
     "master/compiler": (
         "errors syntax",
@@ -249,6 +250,7 @@ OWN_TASKS = {
     "shared/programs.py": "the start of one program, awaited in the same function",
     "store/queue/spool.py": "whoever waits for an addition gets its failure",
     "master/puppetdb/own_store.py": "who waits for a command hears of it, and it logs what it meets",
+    "master/preview/served.py": "one preview, awaited in the same function",
     "master/process.py": "waits for events and for the stop, awaited in the same function",
 }
 

@@ -16,7 +16,7 @@ from shared.errors import ConfigError, PuppetError
 from shared.filesystem.files import write_atomic
 from shared.process.cli import CommandOptions, flag, maybe_text, parse_options, text, texts
 from shared.regexps import PATTERN_TIMEOUT
-from shared.settings import MasterSettings
+from shared.settings import AgentSettings, MasterSettings, load
 from shared.settings.master import settings_beside_master
 
 from ..catalogs.nodes import given_facts
@@ -28,12 +28,14 @@ from ..progress import ProgressLine
 
 HELP = """Usage: puppet preview --from SIDE --to SIDE --all | --nodes NAME,… | --file FILE | --query PQL
        puppet preview --repo URL_OR_PATH --from REVISION --to REVISION --all | …
+       puppet preview --server HOST --from ENVIRONMENT --to ENVIRONMENT --all | …
 
 Compiles the catalogs of nodes from two states of the code, on a master, and prints what differs. Nothing is deployed. A node of which
 nothing differs that its catalog depends on is compiled from one side only.
 
   --from, --to SIDE       a deployed environment, or a folder (with a slash in its name); with --repo a branch, tag or commit
   --repo URL_OR_PATH      a control repository, of which git exports both revisions to a temporary folder
+  --server HOST           a master that makes the preview of two of its environments, for whom its auth.conf allows /puppet/v1/preview
   --modules FOLDER        where further modules are found by both sides, as those that a Puppetfile names; may be repeated
   --environment NAME      how the environment is called in both compilations: as --from by default, or production
 
@@ -66,6 +68,7 @@ class PreviewOptions(CommandOptions):
     before: str = text("--from")
     after: str = text("--to")
     repo: str = text()
+    server: str = text()
     modules: tuple[str, ...] = texts()
     nodes: tuple[str, ...] = texts()
     file: str | None = maybe_text()
@@ -87,6 +90,9 @@ class PreviewOptions(CommandOptions):
         if not self.before or not self.after:
             raise ConfigError("Say what is compared", hint="Give --from and --to.")
         self.selection.check()
+        here_only = {"--repo": self.repo, "--modules": self.modules, "--facts": self.facts != "stored", "--workers": self.workers != "0"}
+        if self.server and (given := [word for word, value in here_only.items() if value]):
+            raise ConfigError(f"A preview by --server takes no {' and no '.join(given)}", hint="They are for previews on a master itself.")
         if self.format not in FORMATS:
             raise ConfigError(f"There is no format '{self.format}'", hint=f"There are {', '.join(FORMATS)}.")
         if self.fail_on not in FAIL_ON:
@@ -118,7 +124,10 @@ def main(argv: Sequence[str]) -> int:
     settings = settings_beside_master(flags)
     PATTERN_TIMEOUT.set(settings.pattern_timeout)
     logging.getLogger("puppet").setLevel(logging.ERROR)
-    return PreviewCommand(options, settings, environment).run()
+    command = PreviewCommand(options, settings, environment)
+    if not options.server:
+        return command.run()
+    return command.run_remotely(load(AgentSettings, section="agent", flags={**flags, "server": options.server}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,10 +153,28 @@ class PreviewCommand:
             for note in notes_about(sides):
                 say("warning", note)
             result = asyncio.run(self._result(environments, sides))
-        data = result.data()
+        return self._finish(result.data())
+
+    def run_remotely(self, settings: AgentSettings) -> int:
+        """Have a master compile, print, and return the exit code."""
+        from ..previews.remote import remote_preview
+
+        options = self.options
+        question: dict[str, Any] = {"from": options.before, "to": options.after, "environment": self.environment}
+        if options.all:
+            question["all"] = True
+        elif options.query is not None:
+            question["query"] = options.query
+        else:
+            question["nodes"] = options.selection.listed()
+        with _progress(0) as progress:
+            result = asyncio.run(remote_preview(settings, question, progress.count))
+        return self._finish(result)
+
+    def _finish(self, result: dict[str, Any]) -> int:
         if self.options.html is not None:
-            _write_page(Path(self.options.html), data)
-        self._print(data)
+            _write_page(Path(self.options.html), result)
+        self._print(result)
         return self._code(result)
 
     async def _result(self, environments: Any, sides: Any) -> Any:
@@ -203,13 +230,13 @@ class PreviewCommand:
             for line in text_lines(result, colored=sys.stdout.isatty()):
                 print(line)
 
-    def _code(self, result: Any) -> int:
+    def _code(self, result: dict[str, Any]) -> int:
         if self.options.fail_on == "new-errors":
-            return FAILED if result.has_new_errors else 0
-        different = DIFFERENT if result.changes else 0
+            return FAILED if any(error["state"] == "new" for error in result["errors"]) else 0
+        different = DIFFERENT if result["changes"] else 0
         if self.options.fail_on == "changes":
             return different
-        return different + (FAILED if result.has_failures else 0)
+        return different + (FAILED if result["counts"]["failed"] else 0)
 
 
 def _write_page(path: Path, data: dict[str, Any]) -> None:

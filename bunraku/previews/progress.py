@@ -14,7 +14,7 @@ _WIDTH = 24
 
 @dataclass(slots=True)
 class PreviewProgress:
-    """Counts the nodes that are done and shows how far the preview is."""
+    """Counts the nodes that are done and shows how far the preview is; `total` 0: of how many is not known."""
 
     line: ProgressLine
     total: int
@@ -34,8 +34,10 @@ class PreviewProgress:
         """Return the bar with its numbers."""
         done = self.states.total()
         seconds = max(self.clock() - self.began, 1e-9)
-        share = done / self.total if self.total else 1.0
+        counted = ", ".join(f"{count} {state}" for state, count in sorted(self.states.items()))
+        if not self.total:  # only who makes the preview knows
+            return f"{done} nodes, {done / seconds:.0f} a second ({counted})"
+        share = done / self.total
         bar = "#" * int(share * _WIDTH)
         left = (self.total - done) * seconds / done if done else 0.0
-        counted = ", ".join(f"{count} {state}" for state, count in sorted(self.states.items()))
         return f"[{bar:<{_WIDTH}}] {done}/{self.total} nodes, {done / seconds:.0f} a second, {left:.0f} s left ({counted})"

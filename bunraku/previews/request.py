@@ -106,6 +106,10 @@ class NodeSelection:
             return await nodes.all()
         if self.query is not None:
             return await nodes.matching(self.query)
+        return self.listed()
+
+    def listed(self) -> list[str]:
+        """Return the certnames that were given, or that are in the file, each once. Raises BadName, PuppetError."""
         words = list(self.names) if self.file is None else _lines_of(self.file)
         return list(dict.fromkeys(valid_certname(word) for word in words))
 

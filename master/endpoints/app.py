@@ -33,6 +33,9 @@ from .deploy import PATH as HOOK_PATH
 from .deploy import DeployHook
 from .handlers import OF_THE_CA, EnvironmentLookup, Handlers
 from .limits import MasterLimits
+from .preview import NAME as PREVIEW_NAME
+from .preview import PATH as PREVIEW_PATH
+from .preview import PreviewEndpoint
 from .puppetserver import ServerEndpoints, server_endpoint
 from .schemes import LEGACY_SCHEME, MODERN_SCHEME, PLAIN_SCHEME, Scheme, is_internal, not_routed
 from .service import RequestTarget, ServiceEndpoints, endpoint_name
@@ -66,6 +69,7 @@ class MasterAppOptions:
         parsers: Read large bodies, and YAML, in processes of their own; None: all are read in this process.
         server: The endpoints that puppetserver has of its own; None: there are none.
         ca: The CA's endpoints; None: this master is no CA.
+        previews: Makes previews of changed code; None: this master makes none.
         hook: Takes the calls of the control repository's web hook; None: there is none.
         store: Passes requests on to this master's store; None: there is none.
         auth_conf: The file of rules; None: only the default rules hold.
@@ -82,6 +86,7 @@ class MasterAppOptions:
     parsers: ParsePool | None = None
     server: ServerEndpoints | None = None
     ca: Ca | None = None
+    previews: PreviewEndpoint | None = None
     hook: DeployHook | None = None
     store: StoreProxy | None = None
     auth_conf: Path | None = None
@@ -111,6 +116,7 @@ class MasterApp(HttpApplication):
         self.service = ServiceEndpoints(environments, lambda: self.state, __version__, options.metrics, options.health)
         self.server = options.server
         self.ca = options.ca
+        self.previews = options.previews
         self.hook = options.hook
         self.store = options.store
 
@@ -163,6 +169,9 @@ class MasterApp(HttpApplication):
         if self.hook is not None and target.segments == HOOK_PATH:
             request.endpoint = HOOK_NAME
             return await self.hook.respond(request, target)  # who knows its secret; no rule is asked
+        if self.previews is not None and target.segments == PREVIEW_PATH:
+            request.endpoint = PREVIEW_NAME  # no slot, which it would hold for long: few run at the same time
+            return await self.previews.respond(request, target, request.client, rules)
         request.endpoint = endpoint_name(target.segments)
         response = await self.service.respond(target, request.client, rules)
         return response or not_routed(target.path, request.headers.get("Accept", ""))

@@ -97,6 +97,12 @@ ENDPOINTS = (
     Endpoint("/puppet/v3/plans", {"GET": ""}, "application/json", "The plans of an environment.", ("environment",)),
     Endpoint("/puppet/v3/plans/{module}/{plan}", {"GET": ""}, "application/json", "A plan.", ("environment",)),
     Endpoint("/puppet/v4/catalog", {"POST": "json"}, "application/json", "A catalog compiled with facts that are given."),
+    Endpoint(
+        "/puppet/v1/preview",
+        {"POST": "json"},
+        "application/x-ndjson",
+        "What another environment changes in the catalogs of nodes: a line for each node, then the result.",
+    ),
     Endpoint("/puppet-admin-api/v1/environment-cache", {"DELETE": ""}, "", "Read code again.", ("environment",)),
     Endpoint(
         "/puppet-admin-api/v1/deploy",

@@ -182,15 +182,6 @@ class PreviewResult:
         numbers = {state: states[state] for state in STATES}
         return {"nodes": len(self.states), **numbers, "compiled": self.compiled, "compilations": self.compilations}
 
-    @property
-    def has_new_errors(self) -> bool:
-        return any(error.state == "new" for error in self.errors.values())
-
-    @property
-    def has_failures(self) -> bool:
-        """Whether a node cannot be compiled from `after`."""
-        return "failed" in self.states.values()
-
     def pieces(self) -> Iterator[tuple[str, Any]]:
         """Yield the fields of the result as data; the long ones are iterators of plain data."""
         yield "format", FORMAT

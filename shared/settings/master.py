@@ -121,6 +121,8 @@ class MasterSettings(StoreSettings):
     catalog_memo: Size = setting(
         "32MiB", ge=0, doc="Bytes of catalogs that a compiling process keeps, to answer nodes of which nothing has changed. 0: none."
     )
+    max_previews: int = setting(1, ge=0, doc="Previews over HTTP at the same time; beyond that 503 with Retry-After. 0: none.")
+    preview_workers: int = setting(1, gt=0, doc="Processes of one preview over HTTP, of a lower priority than those for agents.")
     preview_records: Path = setting("$vardir/preview", doc="Where previews keep what the catalog of each node depended on.")
     preview_records_size: Size = setting("256MiB", ge=0, doc="Bytes of that; the oldest are removed. 0: nothing is kept.")
     parse_workers: int = setting(2, gt=0, le=64, doc="Processes that parse what peers send: YAML, and facts and reports that are large.")

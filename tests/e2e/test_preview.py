@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from bunraku.commands.preview import main
+from shared.errors import PuppetError
 from tests.support.pair import NAME, Pair
 
 pytestmark = pytest.mark.slow
@@ -50,3 +51,40 @@ async def test_a_preview_compiles_with_facts_and_trusted_data_of_the_last_run(tm
         subjects = {change["subject"] for change in json.loads(capsys.readouterr().out)["changes"]}
         said = f"remote {NAME} db Linux"
         assert subjects == {f"Notify[{said}]", f"Notify[changed: {said}]"}
+
+
+RULE = f"path /puppet/v1/preview\nauth yes\nallow {NAME}\n"
+
+
+async def test_a_machine_without_a_shell_on_the_master_may_ask_it_for_a_preview(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pair = Pair(tmp_path, manifest="notify { 'same': }")
+    pair.write("auth.conf", RULE)
+    pair.write("code/environments/feature/manifests/site.pp", "notify { 'same': message => $trusted['certname'] }")
+    pair.write("code/environments/broken/manifests/site.pp", "fail('no')")
+    root = tmp_path / "agent"
+    folders = [f"--confdir={root}", f"--vardir={root}/var", f"--logdir={root}/log", f"--rundir={root}/run", f"--certname={NAME}"]
+    async with pair.mastered(store="auto", max_previews="2"):
+        assert (await pair.run()).code in (0, 2)
+        asking = [*folders, "--server", "localhost", "--masterport", str(pair.port), "--from", "production"]
+
+        async def preview(*words: str) -> tuple[int, str, str]:
+            capsys.readouterr()
+            try:
+                code = await asyncio.to_thread(main, [*asking, *words])
+            except PuppetError as err:
+                return 1, "", str(err)
+            said = capsys.readouterr()
+            return code, said.out, said.err
+
+        for selection in (["--all"], ["--nodes", NAME]):
+            code, out, _ = await preview("--to", "feature", "--json", *selection)
+            result = json.loads(out)
+            assert (code, result["nodes"]) == (2, {NAME: "changed"})
+            assert [(change["subject"], change["new"]) for change in result["changes"]] == [("Notify[same]", NAME)]
+        page = tmp_path / "preview.html"
+        code, out, _ = await preview("--to", "broken", "--all", "--html", str(page))
+        assert (code, "new error: Evaluation Error" in out, page.exists()) == (4, True, True)
+        code, _, error = await preview("--to", "nowhere", "--all")
+        assert code == 1 and "with 404" in error and "Could not find environment" in error
+        code, _, error = await preview("--to", "feature", "--all", "--repo", "/srv/control")
+        assert code == 1 and "A preview by --server takes no --repo" in error

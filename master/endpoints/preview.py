@@ -1,0 +1,111 @@
+"""
+Previews for those who have no shell on the master: `POST /puppet/v1/preview`, answered line by line (docs/preview.md).
+
+A preview shows what is in catalogs and files, so nobody may ask for one until a rule of auth.conf says who.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol, Self
+
+from httpd import bodies
+from httpd.connection import HttpRequest
+from httpd.responses import Response
+from shared.client import Client
+from shared.data import plainjson
+from shared.errors import BadRequest, Unavailable
+from shared.names import valid_certname, valid_environment
+
+from ..authorization.auth_conf import Rules
+from .service import RequestTarget, denial_for, require_method
+
+PATH: Final = ("puppet", "v1", "preview")
+NAME: Final = "preview"
+MAX_BODY: Final = 4 << 20  # bytes: the names of 100,000 nodes
+RETRY: Final = 60  # seconds after which to ask again while other previews run
+
+_MEMBERS: Final = frozenset({"from", "to", "environment", "nodes", "query", "all"})
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewQuestion:
+    """
+    What is asked for.
+
+    Attributes:
+        before, after: The names of two environments; never folders, which callers have no business with.
+        environment: How the environment is called in both compilations.
+        names, query, all: Which nodes; one of them is set.
+    """
+
+    before: str
+    after: str
+    environment: str
+    names: tuple[str, ...] = ()
+    query: str | None = None
+    all: bool = False
+
+    @classmethod
+    def of(cls, data: Any) -> Self:
+        """Return what a body asks for; raise BadRequest when it is no question, BadName for a name that is none."""
+        if not isinstance(data, dict) or not data.keys() <= _MEMBERS:
+            raise BadRequest(f"The body is an object with these members: {', '.join(sorted(_MEMBERS))}")
+        texts = [data.get(name, "") for name in ("from", "to", "environment")]
+        names, query, is_all = data.get("nodes"), data.get("query"), data.get("all", False)
+        if not all(isinstance(text, str) for text in texts) or not isinstance(is_all, bool) or not isinstance(query, str | None):
+            raise BadRequest("from, to, environment and query are texts, all is true or false")
+        if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+            raise BadRequest("nodes is a list of certnames")
+        if sum((bool(names), query is not None, is_all)) != 1:
+            raise BadRequest("Say which nodes: one of nodes, query and all")
+        before, after = (valid_environment(text) for text in texts[:2])
+        certnames = tuple(dict.fromkeys(valid_certname(name) for name in names or ()))
+        return cls(before, after, valid_environment(texts[2]) if texts[2] else before, certnames, query, is_all)
+
+
+class PreviewLines(Protocol):
+    def __call__(self, question: PreviewQuestion) -> AsyncIterator[bytes]:
+        """Yield the lines of the answer; raise PuppetError before the first."""
+
+
+@dataclass(eq=False, repr=False)
+class PreviewEndpoint:
+    """
+    The endpoint.
+
+    Args:
+        lines: Makes previews.
+        most: How many previews may run at the same time.
+    """
+
+    lines: PreviewLines
+    most: int
+    _running: int = field(default=0, init=False)
+
+    async def respond(self, request: HttpRequest, target: RequestTarget, client: Client, rules: Rules) -> Response:
+        """Return the response, whose lines are made as they are sent; raise BadRequest, Unavailable."""
+        require_method(target, "POST")
+        denied = denial_for(target, client, rules)
+        if denied is not None:
+            return denied
+        body = await bodies.read_body(request, MAX_BODY)
+        question = await asyncio.to_thread(lambda: PreviewQuestion.of(plainjson.loads(body)))
+        return Response(200, content_type="application/x-ndjson", chunks=self._one_of_few(question))
+
+    def _one_of_few(self, question: PreviewQuestion) -> Callable[[], AsyncIterator[bytes]]:
+        async def lines() -> AsyncIterator[bytes]:
+            if self._running >= self.most:
+                raise Unavailable("Other previews are running", retry_after=RETRY)
+            self._running += 1
+            try:
+                async with aclosing(self.lines(question)) as made:  # type: ignore[type-var]  # a generator, which can be closed
+                    async for line in made:
+                        yield line
+            finally:
+                self._running -= 1
+
+        return lines

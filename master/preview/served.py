@@ -1,0 +1,107 @@
+"""Previews that are asked for over HTTP: one line of JSON for each node that is done, and the result in the last."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+from shared.data import plainjson
+from shared.errors import PuppetError
+from shared.indirector import Indirector
+from shared.settings import MasterSettings
+
+from ..endpoints.preview import PreviewQuestion
+from ..environments.directories import Environments
+from ..environments.versions import version_behind
+from ..pools.compile_pool import OnQuestion
+from ..puppetdb.client import PuppetDbClient
+from .nodes import PreviewNodes
+from .pool import PreviewPool, Sides
+from .records import CatalogRecords
+from .result import PreviewResult, PreviewSide
+from .run import run_preview
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewService:
+    """Makes previews of the environments of a running master, in processes of their own (`preview_workers`)."""
+
+    settings: MasterSettings
+    environments: Environments
+    indirector: Indirector
+    client: PuppetDbClient
+    on_question: OnQuestion
+
+    async def lines(self, question: PreviewQuestion) -> AsyncIterator[bytes]:
+        """
+        Yield `{"node", "state"}` for each node that is done, then `{"result"}`, or `{"error"}` when it failed after the first line.
+
+        Raises:
+            NotFound: There is no such environment. PuppetError: The nodes cannot be found, or there is no preview.
+        """
+        sides = await asyncio.to_thread(self._sides, question)
+        nodes = PreviewNodes(
+            settings=self.settings,
+            facts=self.indirector.facts,
+            nodes=self.indirector.node,
+            client=self.client,
+            environment=question.environment,
+        )
+        names = await self._names(question, nodes)
+        size = self.settings.preview_records_size
+        records = CatalogRecords(self.settings.preview_records) if size else None
+        done: asyncio.Queue[bytes | None] = asyncio.Queue()  # as many as there are nodes at most, a short line each
+        pool = PreviewPool.of(self.settings, self.environments, size=self.settings.preview_workers, on_question=self.on_question)
+        running = asyncio.create_task(
+            run_preview(
+                pool,
+                sides,
+                nodes,
+                names,
+                records=records.folder if records is not None else None,
+                on_outcome=lambda node, outcome: done.put_nowait(_line({"node": node, "state": outcome["state"]})),
+            )
+        )
+        running.add_done_callback(lambda task: done.put_nowait(None))
+        has_sent = False
+        try:
+            while (line := await done.get()) is not None:
+                yield line
+                has_sent = True
+            try:
+                result = await running
+            except PuppetError as err:
+                if not has_sent:
+                    raise
+                yield _line({"error": {"message": err.message, "hint": err.hint}})
+                return
+            yield await asyncio.to_thread(_result_line, result)
+            if records is not None:
+                await asyncio.to_thread(records.limit, size)
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+            await pool.close()
+
+    def _sides(self, question: PreviewQuestion) -> Sides:
+        return Sides(question.environment, self._side(question.before), self._side(question.after))
+
+    def _side(self, name: str) -> PreviewSide:
+        """Return an environment as it is now: of one that is a link the version that it leads to. Blocks; NotFound."""
+        root = self.environments.root_of(name)
+        return PreviewSide(name, version_behind(root) or root)
+
+    async def _names(self, question: PreviewQuestion, nodes: PreviewNodes) -> list[str]:
+        if question.all:
+            return await nodes.all()
+        return await nodes.matching(question.query) if question.query is not None else list(question.names)
+
+
+def _line(data: dict[str, Any]) -> bytes:
+    return plainjson.dumps(data) + b"\n"
+
+
+def _result_line(result: PreviewResult) -> bytes:
+    return _line({"result": result.data()})
