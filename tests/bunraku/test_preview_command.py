@@ -280,3 +280,15 @@ def test_what_cannot_be_is_one_clear_error(site: Site, name: str) -> None:
     words, error = WRONG[name]
     with pytest.raises(error):
         site.run(*words)
+
+
+def test_an_environment_that_is_a_link_is_the_version_that_it_leads_to(site: Site) -> None:
+    environments = site.root / "code/environments"
+    version = environments / ".versions/feature/1"
+    version.parent.mkdir(parents=True)
+    (environments / "feature").rename(version)
+    (version / "manifests/site.pp").write_text("notify { $environment: }")
+    (environments / "feature").symlink_to(".versions/feature/1")
+    code, result = site.preview("--nodes", "db1")
+    assert (code, result["to"]) == (2, {"name": "feature", "root": str(version), "revision": None})
+    assert "Notify[production]" in {change["subject"] for change in result["changes"]}  # it is called so in both compilations
