@@ -9,9 +9,14 @@ from collections import Counter
 from collections.abc import Generator, Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.support.fakes import logging_kept
 from tests.support.turns import turn
+
+# How long an example takes says how busy the machine is, and nothing of the code.
+settings.register_profile("any machine", parent=settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
