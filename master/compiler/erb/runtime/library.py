@@ -17,7 +17,7 @@ from .values import Pattern, RubyClass, RubySymbol, Value, check_text, class_nam
 
 _DIGESTS = {"MD5": hashlib.md5, "SHA1": hashlib.sha1, "SHA256": hashlib.sha256, "SHA384": hashlib.sha384, "SHA512": hashlib.sha512}
 _DOTTED = re.compile(r"(\d+)\.(\d+)\.(\d+)\.(\d+)", re.ASCII)
-_DOTTED_END = re.compile(r":\d+\.\d+\.\d+\.\d+$")
+_DOTTED_END = re.compile(r":\d+\.\d+\.\d+\.\d+\Z")
 _OF_ADDRESSES = re.compile(r"[0-9A-Fa-f:.]*")
 _PLAIN_PATTERN = re.compile(r"[A-Za-z0-9_ ]*")
 _JSON_ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
