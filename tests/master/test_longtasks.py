@@ -100,13 +100,21 @@ async def test_R_41_each_long_task_that_dies_is_logged_counted_and_starts_again(
 ) -> None:
     long = {task.name: task for task in MASTER_TASKS if task.name not in SHORT}
     here = set(long) - {REFRESH_CRL, RUN_STORE}
-    settings = settings_below(tmp_path)
+    secret = tmp_path / "secret"
+    secret.write_text("of the web hook, which has a task")
+    secret.chmod(0o600)
+    settings = settings_below(tmp_path, deploy_hook_secret=str(secret))
     settings.cadir.mkdir(parents=True)
     (settings.cadir / "master.lock").write_text("99999")  # of a master that was killed
     supervisor = Saboteur(dict.fromkeys(here, 1))
     serving = asyncio.create_task(until_signalled(settings, lambda: settings, supervisor))
-    await until(lambda: all(supervisor.starts.get(name) == (1 if long[name].ends else 2) for name in here))
-    await until(lambda: supervisor.is_sound)
+    try:
+        await until(lambda: all(supervisor.starts.get(name) == (1 if long[name].ends else 2) for name in here))
+        await until(lambda: supervisor.is_sound)
+    except AssertionError:
+        serving.cancel()
+        await asyncio.gather(serving, return_exceptions=True)
+        raise
     assert {name: supervisor.failures[name] for name in here} == dict.fromkeys(here, 1)
     sabotaged = [str(record.exc_info[1]) for record in caplog.records if record.exc_info and record.levelno == logging.ERROR]
     assert sorted(sabotaged) == sorted(f"sabotage of {name}" for name in here)
