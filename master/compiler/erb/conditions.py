@@ -91,11 +91,12 @@ def if_effect(writer: Writer, node: SyntaxNode, result: str | None = None) -> No
     test = truth(writer, node.test)
     if node.negated:
         test = writer.at(node, ast.UnaryOp(ast.Not(), test))
-    then, otherwise = _branch(writer, node.then, result), _branch(writer, node.otherwise, result)
+    then, otherwise = branch_of(writer, node.then, result), branch_of(writer, node.otherwise, result)
     writer.emit(ast.If(test, then or [ast.Pass()], otherwise), node)
 
 
-def _branch(writer: Writer, node: SyntaxNode, result: str | None) -> list[ast.stmt]:
+def branch_of(writer: Writer, node: SyntaxNode, result: str | None) -> list[ast.stmt]:
+    """Return the statements of one of several ways; the name `result`, if there is one, gets its value."""
     with writer.block() as statements:
         if result is None:
             writer.effect(node)
@@ -133,7 +134,7 @@ def _options(writer: Writer, node: n.Case, subject: ast.expr | None, index: int,
             raise Refusal("a pattern that needs statements", pattern.at)
         tests.append(test)
     test = tests[0] if len(tests) == 1 else writer.at(node, ast.BoolOp(ast.Or(), tests))
-    branch = _branch(writer, then, result)
+    branch = branch_of(writer, then, result)
     with writer.block() as rest:
         _options(writer, node, subject, index + 1, result)
     writer.emit(ast.If(test, branch or [ast.Pass()], rest), node)

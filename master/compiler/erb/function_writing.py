@@ -105,7 +105,7 @@ def rescued_effect(writer: Writer, node: SyntaxNode) -> None:
 
 def _rescued(writer: Writer, node: SyntaxNode, result: str | None) -> None:
     assert isinstance(node, n.Rescued)
-    body = _branch(writer, node.body, result)
+    body = conditions.branch_of(writer, node.body, result)
     error = writer.new_name("error")
     with writer.block() as statements:
         _handlers(writer, node, error, 0, result)
@@ -120,19 +120,10 @@ def _handlers(writer: Writer, node: n.Rescued, error: str, index: int, result: s
         writer.emit(ast.Raise(), node)
         return
     test = writer.runtime_call("_is_rescued", load(error), writer.value(node.classes[index]))
-    branch = _branch(writer, node.handlers[index], result)
+    branch = conditions.branch_of(writer, node.handlers[index], result)
     with writer.block() as rest:
         _handlers(writer, node, error, index + 1, result)
     writer.emit(ast.If(test, branch or [ast.Pass()], rest), node)
-
-
-def _branch(writer: Writer, node: SyntaxNode, result: str | None) -> list[ast.stmt]:
-    with writer.block() as statements:
-        if result is None:
-            writer.effect(node)
-        else:
-            writer.emit(ast.Assign([ast.Name(result, STORE)], writer.value(node)), node)
-    return statements
 
 
 def class_value(writer: Writer, node: SyntaxNode) -> ast.expr:

@@ -103,9 +103,14 @@ def impurity_of(unit: Unit) -> StoredImpurity | None:
 
 def template_line(traceback: TracebackType | None) -> int:
     """Return the line of a template at which an exception was raised; 0 when it was not in a template."""
+    return line_within(traceback, TEMPLATE)
+
+
+def line_within(traceback: TracebackType | None, mark: str) -> int:
+    """Return the line, in code whose globals have `mark`, at which an exception was raised; 0 when it was not in such code."""
     line = 0
     while traceback is not None:
-        if TEMPLATE in traceback.tb_frame.f_globals:
+        if mark in traceback.tb_frame.f_globals:
             line = traceback.tb_lineno
         traceback = traceback.tb_next
     return line

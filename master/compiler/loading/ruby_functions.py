@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from types import TracebackType
 from typing import Any
 
 from shared.errors import EvaluationError, Unsupported
@@ -21,7 +20,7 @@ from ..functions.old_api import old_api_value
 from ..host import RubyRuntime
 from ..syntax.source import Source
 from ..values.core import Value
-from .erb_templates import StoredImpurity, impurity_of, refused_unit
+from .erb_templates import StoredImpurity, impurity_of, line_within, refused_unit
 
 FUNCTION = "__function__"
 """The global of a function's code that is its file."""
@@ -119,20 +118,10 @@ def native_function(name: str, source: Source, translated: TranslatedFunction, r
 
 def _failure(name: str, source: Source, stop: Exception) -> Exception:
     """Return the error for a call that stopped where there is no Ruby."""
-    line = _line(stop.__traceback__)
+    line = line_within(stop.__traceback__, FUNCTION)
     if isinstance(stop, RubyStop) and not isinstance(stop, Doubt):
         return EvaluationError(str(stop), hint=f"Raised in Ruby: {source.file}:{line}")
     return Unsupported(
         f"The function '{name}' is written in Ruby ({source.file}), and line {line} needs it for these arguments: {stop}",
         hint="A master with Ruby calls it (the setting ruby says which is used, and when none is).",
     )
-
-
-def _line(traceback: TracebackType | None) -> int:
-    """Return the line of a function at which an exception was raised; 0 when it was not in one."""
-    line = 0
-    while traceback is not None:
-        if FUNCTION in traceback.tb_frame.f_globals:
-            line = traceback.tb_lineno
-        traceback = traceback.tb_next
-    return line
