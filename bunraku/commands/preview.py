@@ -181,7 +181,6 @@ class PreviewCommand:
         from master.bindings import bind
         from master.preview.nodes import PreviewNodes
         from master.preview.pool import PreviewPool
-        from master.preview.records import CatalogRecords
         from master.preview.run import run_preview
         from master.puppetdb.configured import puppetdb_client
         from master.puppetdb.queries import PuppetDbQueries
@@ -200,20 +199,15 @@ class PreviewCommand:
             )
             certnames = await self.options.selection.certnames(nodes)
             elsewhere: list[str] = []
-            size = self.settings.preview_records_size
-            records = CatalogRecords(self.settings.preview_records) if size else None
             with _progress(len(certnames)) as progress:
                 result = await run_preview(
                     pool,
                     sides,
                     nodes,
                     certnames,
-                    records=records.folder if records is not None else None,
                     on_outcome=lambda node, outcome: progress.count(outcome["state"]),
                     on_elsewhere=elsewhere.append,
                 )
-            if records is not None:
-                await asyncio.to_thread(records.limit, size)
         finally:
             await pool.close()
             await client.close()

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from master.environments.directories import Environments
-from master.environments.versions import version_behind
 from master.preview.nodes import PreviewNodes
 from master.preview.pool import Sides
 from master.preview.result import PreviewSide
@@ -59,8 +58,7 @@ class SideNames:
 def _side(environments: Environments, word: str) -> PreviewSide:
     """Return the side that a word names: a folder when it has a slash in it, else an environment, as it is deployed now."""
     if "/" not in word and word not in (".", ".."):
-        root = environments.root_of(word)
-        return PreviewSide(word, version_behind(root) or root)
+        return PreviewSide.of_environment(word, environments.root_of(word))
     folder = Path(word).resolve()
     if not folder.is_dir():
         raise NotFound(f"There is no folder {folder}", hint="A side is an environment, or a folder with a slash in its name.")

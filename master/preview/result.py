@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
+
+from ..environments.versions import version_behind
 
 FORMAT = 1
 """Of the result as data: raised when a field is renamed or removed."""
@@ -24,6 +26,11 @@ class PreviewSide:
     name: str
     root: str
     revision: str | None = None
+
+    @classmethod
+    def of_environment(cls, name: str, root: str) -> Self:
+        """Return the environment at `root` as it is now: where that is a link, the version that it leads to. Blocks, briefly."""
+        return cls(name, version_behind(root) or root)
 
     def data(self) -> dict[str, Any]:
         return {"name": self.name, "root": self.root, "revision": self.revision}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from shared.errors import CompileError
@@ -13,6 +12,7 @@ from shared.errors import CompileError
 from ..pools.jobs import CompileJob
 from .nodes import PreviewNodes
 from .pool import PreviewPool, Sides
+from .records import CatalogRecords
 from .result import PreviewResult
 
 OnOutcome = Callable[[str, Mapping[str, Any]], None]
@@ -24,20 +24,20 @@ async def run_preview(
     nodes: PreviewNodes,
     names: Sequence[str],
     *,
-    records: Path | None = None,
     on_outcome: OnOutcome = lambda node, outcome: None,
     on_elsewhere: Callable[[str], None] = lambda node: None,
 ) -> PreviewResult:
     """
-    Compile nodes from both sides and return what differs.
+    Compile nodes from both sides and return what differs; keep what catalogs depended on, as the settings say.
 
     Args:
-        records: the folder in which previews keep what catalogs depended on; None: nothing is kept.
         on_outcome: called with each node when it is done, and what was found of it.
         on_elsewhere: called with each node that the classifier has in another environment, which is left out.
     Raises:
         NotFound: The facts of a node are not known. PuppetError: No process can be started, or the code changed in between.
     """
+    size = nodes.settings.preview_records_size
+    records = CatalogRecords(nodes.settings.preview_records) if size else None
     result = PreviewResult(sides.before, sides.after, sides.environment)
     began = time.monotonic()
     waiting: Iterator[str] = iter(names)
@@ -49,7 +49,7 @@ async def run_preview(
                 on_elsewhere(name)
                 continue
             try:
-                outcome = await pool.preview(job, sides, records)
+                outcome = await pool.preview(job, sides, records.folder if records is not None else None)
             except CompileError as err:
                 outcome = failure(err)
             result.add(name, outcome)
@@ -62,6 +62,8 @@ async def run_preview(
     except* Exception as errors:
         raise first_error(errors) from errors
     result.seconds = time.monotonic() - began
+    if records is not None:
+        await asyncio.to_thread(records.limit, size)
     return result
 
 

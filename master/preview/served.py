@@ -14,12 +14,10 @@ from shared.settings import MasterSettings
 
 from ..endpoints.preview import PreviewQuestion
 from ..environments.directories import Environments
-from ..environments.versions import version_behind
 from ..pools.compile_pool import OnQuestion
 from ..puppetdb.client import PuppetDbClient
 from .nodes import PreviewNodes
 from .pool import PreviewPool, Sides
-from .records import CatalogRecords
 from .result import PreviewResult, PreviewSide
 from .run import run_preview
 
@@ -50,8 +48,6 @@ class PreviewService:
             environment=question.environment,
         )
         names = await self._names(question, nodes)
-        size = self.settings.preview_records_size
-        records = CatalogRecords(self.settings.preview_records) if size else None
         done: asyncio.Queue[bytes | None] = asyncio.Queue()  # as many as there are nodes at most, a short line each
         pool = PreviewPool.of(self.settings, self.environments, size=self.settings.preview_workers, on_question=self.on_question)
         running = asyncio.create_task(
@@ -60,7 +56,6 @@ class PreviewService:
                 sides,
                 nodes,
                 names,
-                records=records.folder if records is not None else None,
                 on_outcome=lambda node, outcome: done.put_nowait(_line({"node": node, "state": outcome["state"]})),
             )
         )
@@ -78,20 +73,15 @@ class PreviewService:
                 yield _line({"error": {"message": err.message, "hint": err.hint}})
                 return
             yield await asyncio.to_thread(_result_line, result)
-            if records is not None:
-                await asyncio.to_thread(records.limit, size)
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
             await pool.close()
 
     def _sides(self, question: PreviewQuestion) -> Sides:
-        return Sides(question.environment, self._side(question.before), self._side(question.after))
-
-    def _side(self, name: str) -> PreviewSide:
-        """Return an environment as it is now: of one that is a link the version that it leads to. Blocks; NotFound."""
-        root = self.environments.root_of(name)
-        return PreviewSide(name, version_behind(root) or root)
+        """Return the two environments as they are now. Blocks; NotFound."""
+        before, after = (PreviewSide.of_environment(name, self.environments.root_of(name)) for name in (question.before, question.after))
+        return Sides(question.environment, before, after)
 
     async def _names(self, question: PreviewQuestion, nodes: PreviewNodes) -> list[str]:
         if question.all:
