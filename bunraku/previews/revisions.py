@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shared.errors import ConfigError, PuppetError
+from shared.indirector.termini import run_output
 from shared.names import quoted_for_log
 from shared.process.log import escape_controls
 
@@ -26,6 +27,7 @@ _VARIABLES: Mapping[str, str] = {
 }
 _PASSED_ON = ("HOME", "SSH_AUTH_SOCK", "GIT_SSH_COMMAND", "http_proxy", "https_proxy", "no_proxy", "SSL_CERT_FILE")
 """The caller's variables that say how a repository is reached; none of those that name another one."""
+_OUTPUT = 1 << 20  # bytes that one command may print
 _OPTIONS = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "protocol.ext.allow=never")
 
 
@@ -86,24 +88,13 @@ class Git:
         """Return what a command prints; raise PuppetError when it fails."""
         command = next((word for word in arguments if not word.startswith("-")), "")
         inherited = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-        try:
-            process = subprocess.run(
-                [self.program, *_OPTIONS, *arguments],
-                env={**inherited, **_VARIABLES, **(variables or {})},
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=self.timeout,
-                check=False,
-                cwd="/",
-            )
-        except subprocess.TimeoutExpired as err:
-            raise PuppetError(f"git {command} took longer than {self.timeout:g} seconds") from err
-        except OSError as err:
-            raise PuppetError(f"git {command} could not be run: {err.strerror}") from err
-        if process.returncode != 0:
-            text = escape_controls(process.stderr.decode("utf-8", "replace").strip()[:500], lines=True)
-            raise PuppetError(f"git {command} failed: {text or f'it ended with {process.returncode}'}")
-        return process.stdout.decode("utf-8", "replace").strip()
+        environ = {**inherited, **_VARIABLES, **(variables or {})}
+        argv, what = [self.program, *_OPTIONS, *arguments], f"run git {command}"
+        code, output, complaint = asyncio.run(run_output(argv, timeout=self.timeout, most=_OUTPUT, environ=environ, what=what))
+        if code != 0:
+            text = escape_controls(complaint[:500], lines=True)
+            raise PuppetError(f"git {command} failed: {text or f'it ended with {code}'}")
+        return output.decode("utf-8", "replace").strip()
 
     def export(self, repository: Path, name: str, folder: Path) -> Revision:
         """Write the files of a revision into a new folder; raise ConfigError when the repository does not have it."""
