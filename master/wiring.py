@@ -208,10 +208,7 @@ async def _serving(
         limits = MasterLimits.of(settings)
         server = ServerEndpoints(environments, compile_pool.listing, v4, limits, code_commands(settings), parsers)
         proxy = StoreProxy(settings.store_socket, settings.store_max_archive, settings.store_query_timeout + 30) if store else None
-        hook, deployments = await asyncio.to_thread(deploy_hook, settings)
-        if deployments is not None:
-            supervisor.start(DEPLOY, deployments.work)
-            ends.push_async_callback(supervisor.stop, DEPLOY)
+        hook = await _deploy_hook(settings, supervisor, ends)
         served = MasterAppOptions(
             indirector,
             environments,
@@ -262,14 +259,16 @@ def preview_endpoint(
     return PreviewEndpoint(service.lines, settings.max_previews)
 
 
-def deploy_hook(settings: MasterSettings) -> tuple[DeployHook | None, DeploymentQueue | None]:
-    """Return the endpoint of the web hook and the queue behind it, if there is to be one; ConfigError for its secret. Blocks."""
+async def _deploy_hook(settings: MasterSettings, supervisor: Supervisor, ends: AsyncExitStack) -> DeployHook | None:
+    """Return the endpoint of the web hook, if there is to be one, with its queue at work until the end; ConfigError for its secret."""
     if not settings.deploy_hook_secret:
-        return None, None
+        return None
     secret = Path(settings.deploy_hook_secret)
-    read_secret(secret)
+    await asyncio.to_thread(read_secret, secret)
     queue = DeploymentQueue(deploy_by_program(settings), settings.deploy_hook_queue)
-    return DeployHook(secret, settings.deploy_hook_environments, queue.add, settings.max_hook_body), queue
+    supervisor.start(DEPLOY, queue.work)
+    ends.push_async_callback(supervisor.stop, DEPLOY)
+    return DeployHook(secret, settings.deploy_hook_environments, queue.add, settings.max_hook_body)
 
 
 def _http_server(

@@ -59,6 +59,7 @@ class Wanted:
 
 
 def already_installed(wanted: Wanted, has_changes: bool) -> ModuleToolError:
+    """Return the error for a module that is there already, perhaps with changes made by hand."""
     return wanted.could_not(
         f"  Module '{wanted.name}' ({with_v(wanted.installed)}) is already installed",
         *(["    Installed module has had changes made locally"] if has_changes else []),
@@ -69,12 +70,14 @@ def already_installed(wanted: Wanted, has_changes: bool) -> ModuleToolError:
 
 
 def invalid_name(name: str, suggestion: str) -> ModuleToolError:
+    """Return the error for a name that is none of a module; `suggestion` is one that would be."""
     return Wanted("install", name).could_not(
         f"  The name '{name}' is invalid", f"    Did you mean `puppet module install {suggestion}`?", versions=""
     )
 
 
 def no_releases(wanted: Wanted, source: str) -> ModuleToolError:
+    """Return the error for a module of which the Forge has no release."""
     if wanted.version:
         lines = [f"  No releases matching '{wanted.version}' are available from {source}"]
     else:
@@ -128,6 +131,7 @@ def would_overwrite(
 
 
 def not_installed(wanted: Wanted, suggestions: Iterable[str] = ()) -> ModuleToolError:
+    """Return the error for a module that is not there; `suggestions` are similar names."""
     lines = [f"    You may have meant `puppet module {wanted.action} {suggestion}`" for suggestion in suggestions]
     if wanted.action == "upgrade":
         lines.append("    Use `puppet module install` to install this module")
@@ -135,7 +139,7 @@ def not_installed(wanted: Wanted, suggestions: Iterable[str] = ()) -> ModuleTool
 
 
 def installed_twice(wanted: Wanted, places: Sequence[tuple[object, object]]) -> ModuleToolError:
-    """`places`: versions, and the folders in which they are."""
+    """Return the error for a module that is in several folders; `places` are its versions, each with its folder."""
     return wanted.could_not(
         f"  Module '{wanted.name}' appears multiple places in the module path",
         *(f"    '{wanted.name}' ({with_v(version)}) was found in {folder}" for version, folder in places),
@@ -145,6 +149,7 @@ def installed_twice(wanted: Wanted, places: Sequence[tuple[object, object]]) -> 
 
 
 def changed_locally(wanted: Wanted) -> ModuleToolError:
+    """Return the error for a module whose files were changed by hand."""
     return wanted.could_not(
         "  Installed module has had changes made locally",
         f"    Use `puppet module {wanted.action} --ignore-changes` to {wanted.action} this module anyway",
@@ -152,7 +157,7 @@ def changed_locally(wanted: Wanted) -> ModuleToolError:
 
 
 def other_version(wanted: Wanted, places: Sequence[tuple[object, object]]) -> ModuleToolError:
-    """`places`: as in `installed_twice`."""
+    """Return the error for a module that is installed in other versions than the wanted one; `places` as in `installed_twice`."""
     return wanted.could_not(
         f"  No installed version of '{wanted.name}' matches ({wanted.requested})",
         *(f"    '{wanted.name}' ({with_v(version)}) is installed in {folder}" for version, folder in places),
@@ -161,7 +166,7 @@ def other_version(wanted: Wanted, places: Sequence[tuple[object, object]]) -> Mo
 
 
 def still_required(wanted: Wanted, dependants: Iterable[tuple[str, object, str]]) -> ModuleToolError:
-    """`dependants`: names, versions, and the ranges that they ask for."""
+    """Return the error for a module that others need; `dependants` are their names, versions, and the ranges that they ask for."""
     return wanted.could_not(
         f"  Other installed modules have dependencies on '{wanted.name}' ({with_v(wanted.installed)})",
         *(f"    '{name}' ({with_v(version)}) requires '{wanted.name}' ({with_v(text)})" for name, version, text in dependants),
@@ -171,7 +176,13 @@ def still_required(wanted: Wanted, dependants: Iterable[tuple[str, object, str]]
 
 
 def not_newer(wanted: Wanted, newer: int, holders: Iterable[str]) -> ModuleToolError:
-    """`newer`: how many newer versions there are; `holders`: the installed modules that may hold them off."""
+    """
+    Return the error for an upgrade that leads nowhere.
+
+    Args:
+        newer: How many newer versions there are.
+        holders: The installed modules that may hold them off.
+    """
     usage = "    Use `puppet module upgrade --force` to upgrade only this module"
     if not newer:
         latest = f"  The installed version is already the latest version matching {wanted.versions}"
@@ -188,10 +199,12 @@ def not_newer(wanted: Wanted, newer: int, holders: Iterable[str]) -> ModuleToolE
 
 
 def downgrade(wanted: Wanted) -> ModuleToolError:
+    """Return the error for an upgrade to an older version."""
     return wanted.could_not("  Downgrading is not allowed.")
 
 
 def no_directory(wanted: Wanted, directory: object) -> ModuleToolError:
+    """Return the error for a folder of modules in whose place something else is."""
     return wanted.could_not(
         f"  Path '{directory}' exists but is not a directory.",
         f"  A potential solution is to rename the path and then \"mkdir -p '{directory}'\"",
@@ -199,6 +212,7 @@ def no_directory(wanted: Wanted, directory: object) -> ModuleToolError:
 
 
 def not_permitted(wanted: Wanted, directory: object) -> ModuleToolError:
+    """Return the error for a folder of modules that may not be written to."""
     return wanted.could_not(
         f"  Permission is denied when trying to create directory '{directory}'.",
         "  A potential solution is to check the ownership and permissions of parent directories.",
