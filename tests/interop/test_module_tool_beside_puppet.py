@@ -96,7 +96,7 @@ class Site:
         text = re.sub(r"^.*`get!': (.*) \(Puppet::\S+\)$", r"Error: \1", text, flags=re.MULTILINE)  # a crash of the real one
         text = re.sub(r"(The parse error: |The error we caught said ').*", r"\1…", text)
         lines = [line for line in text.split("\n") if not HINT.match(line)]
-        once = ("Warning: ", "Error: ")
+        once = ("Warning: ", "Error: No source module metadata provided for ")
         return "\n".join(line for index, line in enumerate(lines) if not line.startswith(once) or line not in lines[:index])
 
     def tree(self) -> dict[str, Any]:
