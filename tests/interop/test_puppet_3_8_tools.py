@@ -166,14 +166,14 @@ def test_an_agent_that_waits_runs_as_soon_as_it_is_signed(running: MasterProcess
 
 
 def test_a_revoked_agent_is_refused_and_a_cleaned_one_begins_anew(running: MasterProcess, agent: OtherAgent) -> None:
-    assert running.puppet("cert", "revoke", WEB1).code == 0
+    running.revoke(WEB1)
     refused = agent.test()
     assert refused.code == 1 and re.search("certificate revoked", refused.text), refused.text
     running.until_logged("Refused a TLS handshake of 127.0.0.1: certificate revoked")
     assert len(list((running.reports / WEB1).iterdir())) == 1
 
     before = serial_of(agent.certificate)
-    assert running.puppet("cert", "clean", WEB1).code == 0
+    running.revoke(WEB1, command="clean")
     for path in agent.ssl.rglob(f"{WEB1}.pem"):
         path.unlink()
     assert agent.test().code == 0
@@ -197,7 +197,7 @@ def test_an_expired_certificate_is_refused(running: MasterProcess, agent: OtherA
 def test_a_revocation_list_comes_with_the_certificate_and_is_believed(running: MasterProcess, agent: OtherAgent) -> None:
     crl = agent.ssl / "crl.pem"
     assert serials_in(crl) == set()
-    assert running.puppet("cert", "revoke", "localhost").code == 0
+    running.revoke("localhost")
     crl.unlink()
     ran = agent.test()
     assert "certificate verify failed: [certificate revoked for /CN=localhost]" in ran, ran.text

@@ -18,6 +18,7 @@ from pathlib import Path
 START = 60.0  # seconds for a master to listen
 LOGGED = 30.0  # seconds for a line of the log
 RUN = 180.0  # seconds for one command
+TRUST_RELOADED = "Loaded the certificates and CRLs anew"
 LISTENING = re.compile(r"Serving Puppet on (\S+) port (\d+)")
 REAL_PUPPET = "/usr/bin/puppet"
 
@@ -127,6 +128,16 @@ class MasterProcess:
         while text not in self.log:
             assert time.monotonic() < deadline, self.log
             time.sleep(0.1)
+
+    def revoke(self, certname: str, *, command: str = "revoke") -> None:
+        """Revoke a certificate (`command` may be `clean`, too) and return when the running master has read the new CRL."""
+        before = self.log.count(TRUST_RELOADED)
+        done = self.puppet("cert", command, certname)
+        assert done.code == 0, done.text
+        deadline = time.monotonic() + LOGGED
+        while self.log.count(TRUST_RELOADED) == before:
+            assert time.monotonic() < deadline, self.log
+            time.sleep(0.05)
 
     def stop(self) -> int:
         """Stop it as an administrator would; its exit code."""

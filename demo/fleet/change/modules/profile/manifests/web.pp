@@ -1,3 +1,4 @@
+# Web servers and the sites on each of them.
 class profile::web (Hash[String, Hash] $sites, Integer $workers = 4) {
   package { ['nginx', 'certbot']: ensure => installed }
   -> file { '/etc/nginx/nginx.conf':

@@ -1,3 +1,4 @@
+# A database and the password of its application.
 class profile::database (String $listen, Sensitive[String] $password) {
   package { 'postgresql': ensure => installed }
   -> file { '/etc/postgresql/main.conf': content => "listen_addresses = '${listen}'\nmax_connections = 100\n" }

@@ -1,3 +1,4 @@
+# Mail, which goes through a relay.
 class profile::mail (String $relay) {
   package { 'postfix': ensure => installed }
   -> file { '/etc/postfix/main.cf': content => "relayhost = ${relay}\n" }

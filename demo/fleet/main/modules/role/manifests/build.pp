@@ -1,3 +1,4 @@
+# A machine that builds software.
 class role::build {
   include profile::base
   include profile::build

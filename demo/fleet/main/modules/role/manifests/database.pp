@@ -1,3 +1,4 @@
+# A database server.
 class role::database {
   include profile::base
   include profile::database

@@ -1,3 +1,4 @@
+# A mail server.
 class role::mail {
   include profile::base
   include profile::mail

@@ -1,3 +1,4 @@
+# A web server.
 class role::web {
   include profile::base
   include profile::web
