@@ -184,7 +184,7 @@ reports = Table(
     Column("report_format", Integer, nullable=False),
     Column("configuration_version", Text, nullable=False),
     Column("start_time", Microseconds, nullable=False),
-    Column("end_time", Microseconds, nullable=False),
+    Column("end_time", Microseconds, nullable=False, index=True),
     Column("producer_timestamp", Microseconds, nullable=False, index=True),
     Column("received", Microseconds, nullable=False),
     Column("environment_id", Key, ForeignKey("environments.id")),

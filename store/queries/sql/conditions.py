@@ -114,6 +114,8 @@ class Conditions:
                     return column == value
                 if isinstance(value, int | float):
                     return _compare(operator, column, self._sql.number_parameter(value))
+                if operator == "=" and field.name in source.named:
+                    return source.named[field.name].is_named(literal(value, Text))
                 return _compare(operator, column, literal(value, Text))
 
     def _one_of(self, column: Expression, kind: Kind, values: Sequence[Any]) -> Expression:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
 
-from sqlalchemy import Boolean, FromClause, Table, and_, case, null, select, type_coerce
+from sqlalchemy import Boolean, FromClause, Table, and_, case, func, null, select, type_coerce
 from sqlalchemy.sql.selectable import NamedFromClause
 
 from ...database.columns import JsonColumn
@@ -33,12 +32,31 @@ from .dialects import Expression, Sql
 
 
 @dataclass(frozen=True, slots=True)
+class NamedRow:
+    """A row of a table of names that a row of an entity may refer to: an environment, or a producer."""
+
+    names: Table
+    key: Expression
+    name: Expression
+
+    def is_named(self, name: Expression) -> Expression:
+        """
+        Return whether the name is that one; NULL where the entity's row refers to none.
+
+        The key is compared, not the name. A database that knows how few names there are would otherwise begin with those of them,
+        and read and sort all that refers to them, where the first rows of an index are enough.
+        """
+        names = self.names.alias()
+        return self.key == select(func.coalesce(func.max(names.c.id), 0)).where(names.c.name == name).scalar_subquery()
+
+
+@dataclass(frozen=True, slots=True)
 class EntitySource:
     """
     The rows of an entity.
 
     `node` is the row's node, where it has one; `report`, `event` and `path` are the keys of its report, its
-    event and the path of its leaf.
+    event and the path of its leaf. `named` has what the fields are the names of, as far as these are in tables of their own.
     """
 
     tables: FromClause
@@ -47,6 +65,7 @@ class EntitySource:
     report: Expression | None = None
     event: Expression | None = None
     path: Expression | None = None
+    named: Mapping[str, NamedRow] = field(default_factory=dict)
 
 
 @lru_cache(256)
@@ -63,10 +82,10 @@ def _alias(table: Table) -> NamedFromClause:
     return table.alias()
 
 
-def _optional(tables: FromClause, table: Table, key: Expression) -> tuple[FromClause, Any]:
-    """Return the tables with one more, whose row is found by its key, or is missing; and that table's columns."""
+def _optional(tables: FromClause, table: Table, key: Expression) -> tuple[FromClause, NamedRow]:
+    """Return the tables with one more, whose row is found by its key, or is missing; and that row."""
     other = table.alias()
-    return tables.outerjoin(other, other.c.id == key), other.c
+    return tables.outerjoin(other, other.c.id == key), NamedRow(table, key, other.c.name)
 
 
 def _nodes(sql: Sql) -> EntitySource:
@@ -99,7 +118,12 @@ def _nodes(sql: Sql) -> EntitySource:
         "expires_facts": node.c.expires_facts,
         "expires_facts_updated": node.c.expires_facts_updated,
     }
-    return EntitySource(tables, fields, node)
+    named = {
+        "catalog_environment": catalog_environment,
+        "facts_environment": facts_environment,
+        "report_environment": report_environment,
+    }
+    return EntitySource(tables, fields, node, named=named)
 
 
 def _unknown_boolean() -> Expression:
@@ -112,7 +136,7 @@ def _facts(sql: Sql) -> EntitySource:
     tables: FromClause = fact.join(node, node.c.id == fact.c.node_id).outerjoin(factset, factset.c.node_id == fact.c.node_id)
     tables, environment = _optional(tables, environments, factset.c.environment_id)
     fields = {"certname": node.c.certname, "name": fact.c.name, "environment": environment.name, "value": fact.c.value}
-    return EntitySource(tables, fields, node)
+    return EntitySource(tables, fields, node, named={"environment": environment})
 
 
 def _fact_names(sql: Sql) -> EntitySource:
@@ -141,7 +165,7 @@ def _fact_contents(sql: Sql) -> EntitySource:
         "path": path.c.path,
         "value": sql.at_path(fact.c.value, path.c.path, path.c.pointer),
     }
-    return EntitySource(tables, fields, node, path=path.c.id)
+    return EntitySource(tables, fields, node, path=path.c.id, named={"environment": environment})
 
 
 def _facts_of(node: NamedFromClause, sql: Sql) -> Expression:
@@ -163,7 +187,7 @@ def _factsets(sql: Sql) -> EntitySource:
         "hash": factset.c.hash,
         "facts": _facts_of(node, sql),
     }
-    return EntitySource(tables, fields, node)
+    return EntitySource(tables, fields, node, named={"environment": environment, "producer": producer})
 
 
 def _inventory(sql: Sql) -> EntitySource:
@@ -179,7 +203,7 @@ def _inventory(sql: Sql) -> EntitySource:
         "facts": _facts_of(node, sql),
         "trusted": type_coerce(value, JsonColumn),
     }
-    return EntitySource(tables, fields, node)
+    return EntitySource(tables, fields, node, named={"environment": environment})
 
 
 def _catalogs(sql: Sql) -> EntitySource:
@@ -198,7 +222,7 @@ def _catalogs(sql: Sql) -> EntitySource:
         ),
         "edges": _array_of(_edges(sql), ("source_type", "source_title", "target_type", "target_title", "relationship"), node.c.id, sql),
     }
-    return EntitySource(tables, fields, node)
+    return EntitySource(tables, fields, node, named={"environment": environment, "producer": producer})
 
 
 def _array_of(source: EntitySource, names: tuple[str, ...], key: Expression, sql: Sql) -> Expression:
@@ -250,7 +274,7 @@ def _resources(sql: Sql) -> EntitySource:
         "tag": resource.c.tags,
         "parameters": parameters.c.parameters,
     }
-    return EntitySource(tables, fields, node)
+    return EntitySource(tables, fields, node, named={"environment": environment})
 
 
 def _edges(sql: Sql) -> EntitySource:
@@ -299,7 +323,7 @@ def _reports(sql: Sql) -> EntitySource:
         **{name: report.c[name] for name in same},
         "resource_events": _json_rows(inner, members, inner.report == report.c.id, sql),
     }
-    return EntitySource(tables, fields, node, report=report.c.id)
+    return EntitySource(tables, fields, node, report=report.c.id, named={"environment": environment, "producer": producer})
 
 
 def _plain_events() -> EntitySource:
@@ -328,7 +352,7 @@ def _events(sql: Sql) -> EntitySource:
         "configuration_version": report.c.configuration_version,
         "environment": environment.name,
     }
-    return EntitySource(tables, fields, node, report=inner.report, event=inner.event)
+    return EntitySource(tables, fields, node, report=inner.report, event=inner.event, named={"environment": environment})
 
 
 def _environments(sql: Sql) -> EntitySource:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from store.database import inspection
 from store.database.engine import Database
 from store.database.inspection import inspect_database
+from store.database.schema import HEAD
 from tests.support.postgresql import PostgresqlServer
 
 
@@ -26,10 +26,13 @@ def test_an_empty_database_is_in_order(empty_database_url: str) -> None:
     assert messages(empty_database_url) == []
 
 
-def test_tables_that_the_next_start_migrates_are_named(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inspection, "HEAD", "002")
-    (message,) = messages(sqlite_url)
-    assert message.startswith("warning: ") and message.endswith(": the tables are of version 001, and the next start brings them to 002")
+async def test_tables_that_the_next_start_migrates_are_named(sqlite_url: str) -> None:
+    database = Database.open(sqlite_url)
+    await database.write(lambda connection: connection.execute(text("UPDATE alembic_version SET version_num = '001'")))
+    await database.close()
+    (message,) = await asyncio.to_thread(messages, sqlite_url)
+    assert message.startswith("warning: ")
+    assert message.endswith(f": the tables are of version 001, and the next start brings them to {HEAD}")
 
 
 async def test_a_file_that_a_store_uses_is_read(sqlite_url: str) -> None:

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, text
 
 from store.database import schema
 from store.database.engine import Database
-from store.database.schema import HEAD, UnknownSchema, upgrade_schema
+from store.database.schema import HEAD, UnknownSchema, set_schema_version, upgrade_schema
 from store.database.tables import metadata
 
 DESCRIPTIONS = {
@@ -60,6 +60,20 @@ async def test_the_scripts_make_the_same_tables_as_the_program_on_postgresql(emp
         await database.close()
     assert migrated == await description(empty_postgresql_url, by_scripts=False)
     assert len(migrated) > len(metadata.tables)
+
+
+async def test_a_start_brings_older_tables_up_to_date(empty_database_url: str) -> None:
+    database = Database.open(empty_database_url)
+    try:
+        await database.migrate()
+        newest = await database.write(described)
+        await database.write(lambda connection: connection.execute(text("DROP INDEX ix_reports_end_time")))
+        await database.write(lambda connection: set_schema_version(connection, "001"))
+        assert await database.write(described) != newest
+        await database.migrate()
+        assert await database.write(described) == newest
+    finally:
+        await database.close()
 
 
 def test_the_head_is_the_newest_script() -> None:

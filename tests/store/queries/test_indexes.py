@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -43,6 +47,23 @@ SORTED: dict[str, tuple[str, Any, tuple[tuple[str, bool], ...]]] = {
 }
 
 
+PRODUCTION = ["=", "environment", "production"]
+
+OF_AN_ENVIRONMENT: dict[str, tuple[str, Any, tuple[tuple[str, bool], ...]]] = {
+    "the newest reports by their end": ("reports", PRODUCTION, (("end_time", True),)),
+    "the newest reports by their producer's time": ("reports", PRODUCTION, NEWEST),
+}
+
+SIZES = {
+    "environments": "1 1",
+    "producers": "1 1",
+    "nodes": "1000 1",
+    "reports": "12000 1",
+    "ix_reports_node_id_producer_timestamp": "12000 12 1",
+}
+"""Of a site, by table or index, as ANALYZE writes them: rows, and rows with one key, or with the first columns of it."""
+
+
 async def plan(database: Database, entity: str, query: Any, order_by: tuple[tuple[str, bool], ...]) -> list[str]:
     """Return the steps by which SQLite finds the rows."""
     selection = with_paging(read_query(ENTITIES[entity], query, QueryLimits()), 10, None, order_by)
@@ -72,6 +93,22 @@ async def test_no_table_is_read_from_end_to_end(database: Database, name: str) -
 @pytest.mark.parametrize("name", SORTED)
 async def test_rows_come_sorted_out_of_an_index(database: Database, name: str) -> None:
     steps = await plan(database, *SORTED[name])
+    assert [step for step in steps if "TEMP B-TREE" in step] == [], steps
+
+
+@pytest.mark.parametrize("name", OF_AN_ENVIRONMENT)
+async def test_the_newest_reports_come_out_of_an_index_where_sizes_are_known(recorded_sqlite_url: str, tmp_path: Path, name: str) -> None:
+    path = tmp_path / "sized.sqlite"
+    shutil.copyfile(recorded_sqlite_url.removeprefix("sqlite:///"), path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("ANALYZE")
+        for table, sizes in SIZES.items():
+            connection.execute("UPDATE sqlite_stat1 SET stat = ? WHERE ? IN (tbl, idx)", (sizes, table))
+    database = Database.open(f"sqlite:///{path}")
+    try:
+        steps = await plan(database, *OF_AN_ENVIRONMENT[name])
+    finally:
+        await database.close()
     assert [step for step in steps if "TEMP B-TREE" in step] == [], steps
 
 
