@@ -165,8 +165,12 @@ def uniqueness_key(resource: DeclaredResource) -> tuple[str | None, ...]:
     Raises:
         EvaluationError: the type takes titles apart, and not one like this.
     """
-    assert resource.native is not None
-    namevars = resource.native.namevars
+    native = resource.native
+    assert native is not None
+    namevars = native.namevars
+    if len(namevars) == 1 and not native.title_patterns and namevars[0] not in resource.values:
+        title = resource.title
+        return (title.rstrip("/") or "/" if native.trim_slashes and title else title,)
     titled = parts_of_title(resource)
     parts: list[str | None] = []
     for namevar in sorted(namevars):
@@ -175,7 +179,7 @@ def uniqueness_key(resource: DeclaredResource) -> tuple[str | None, ...]:
             value = titled.get(namevar)
             if value is None and namevar == (namevars[0] if len(namevars) == 1 else "name"):
                 value = resource.title
-        if resource.native.trim_slashes and isinstance(value, str) and len(value) > 1:
+        if native.trim_slashes and isinstance(value, str) and len(value) > 1:
             value = value.rstrip("/") or "/"
         parts.append(value if value is None or isinstance(value, str) else str(value))
     return tuple(parts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
+from functools import lru_cache
 from typing import Final, Protocol
 
 from shared.errors import EvaluationError, Location
@@ -70,6 +71,7 @@ class Override:
     forced: bool = False
 
 
+@lru_cache(1024)
 def capitalized_type(name: str) -> str:
     """Return a type's name as catalogs write it: `foo::bar` is `Foo::Bar`."""
     return "::".join([segment.capitalize() for segment in name.split("::")])
@@ -94,6 +96,18 @@ def check_tags(tags: Iterable[str], place: Location) -> None:
     for tag in tags:
         if not _TAG.match(tag.lower()):
             raise EvaluationError(f"Invalid tag '{tag.lower()}'", where=place)
+
+
+def _tags_of(text: str) -> dict[str, None]:
+    """Return the tags that a text gives, lower-cased, with the segments of a qualified one; none if it can be no tag."""
+    if not _TAG.match(text):
+        return {}
+    name = text.lower()
+    return dict.fromkeys((name, *name.split("::"))) if "::" in name else {name: None}
+
+
+_tags_of_type = lru_cache(1024)(_tags_of)
+"""The same, remembered: a catalog has few types. Callers do not change the answer."""
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -131,7 +145,7 @@ class DeclaredResource:
     tags: dict[str, None] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        self.add_valid_tag(self.type)
+        self.tags.update(_tags_of_type(self.type))
         if self.number_title is None:
             self.add_valid_tag(self.title)
 
@@ -210,11 +224,7 @@ class DeclaredResource:
 
     def add_valid_tag(self, text: str) -> None:
         """Tag it with `text` if that can be a tag."""
-        if _TAG.match(text):
-            name = text.lower()
-            self.tags[name] = None
-            if "::" in name:
-                self.tags.update(dict.fromkeys(name.split("::")))
+        self.tags.update(_tags_of(text))
 
     def add_scope_tags(self) -> None:
         """Take over the tags of the resource whose scope this one was declared in."""

@@ -109,6 +109,9 @@ def _parameters(resource: DeclaredResource, compilation: CompilationView, rich: 
     for name, value in values.items():
         if value is None or (name == namevar and value == resource.title and not main):
             continue
+        if value.__class__ is str and value.isascii():  # as most are, and encode would return them
+            parameters[name] = value
+            continue
         if value.__class__ is list:
             if name in RELATIONSHIPS:
                 value = [item for item in flatten_arrays(value) if item is not None]

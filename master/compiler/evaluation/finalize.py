@@ -45,8 +45,9 @@ def _finish_resource(compilation: Compilation, resource: DeclaredResource) -> No
     resource.add_scope_tags()
     resource.unwrap_sensitive()
     if resource.native is not None:
+        attributes = resource.native.attributes
         for name in resource.values:
-            if not resource.has_parameter(name):
+            if name not in attributes and not resource.has_parameter(name):
                 raise EvaluationError(
                     f"no parameter named '{name}' {resource.place} on {resource.ref}",
                     where=resource.place,

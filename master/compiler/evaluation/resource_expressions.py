@@ -96,6 +96,9 @@ def _titles(value: Value, index: int, seen: set[str]) -> list[str]:
     Raises:
         LanguageError: a title that is missing, empty, no string or used before.
     """
+    if value.__class__ is str and value and value not in seen:  # as most are
+        seen.add(value)
+        return [value]
     operand = f"title {index}"
     if value is None:
         raise LanguageError("Missing title. The title expression resulted in undef", operand=operand)
@@ -169,7 +172,7 @@ def _as_attributes(values: dict[str, Value]) -> dict[str, Value]:
     attributes: dict[str, Value] = {}
     for name, value in values.items():
         try:
-            attributes[name] = as_attribute(value)
+            attributes[name] = value if value.__class__ is str else as_attribute(value)
         except EvaluationError as error:
             raise OperandError(error.message, operand=f"attribute {name}", label="a '=>' expression") from None
     return attributes
