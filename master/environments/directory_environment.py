@@ -196,7 +196,7 @@ class DirectoryEnvironment:
         yield from self.module_roots()
 
     def _is_there(self, path: str) -> bool:
-        return self.live.is_folder(path) or self.live.exists(path)
+        return self.live.exists(path)
 
     def read_file(self, path: str) -> bytes:
         data = self.live.read(path)

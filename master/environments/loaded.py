@@ -27,6 +27,7 @@ from .store_questions import AskPuppetDb
 from .versions import version_behind
 
 MAX_LOADED = 2  # versions of one environment that differ: the one before serves runs that began with it
+TEMPLATES = 4 * 1024 * 1024  # octets of templates, and of what file() returns, that a loaded environment keeps of files that do not change
 
 
 @dataclass
@@ -155,7 +156,7 @@ class LoadedEnvironments:
         self, environment: Environment, files: TrackedFiles, host_class: type[DirectoryEnvironment] = DirectoryEnvironment
     ) -> LoadedEnvironment:
         """Return an environment, whose configuration was read from `files`, ready to be compiled; it is not kept. ConfigError."""
-        live, name = TrackedFiles(files.root, files.pin), environment.name
+        live, name = TrackedFiles(files.root, files.pin, memory=TEMPLATES), environment.name
         settings = {
             **self.settings.compiler,
             "environment": name,

@@ -93,12 +93,16 @@ class TrackedFiles(DiskFiles):
     Args:
         root: The folder of an environment, as its files are named.
         pin: The version of it whose files are read instead (see `environments.versions`); '' for those in `root` itself.
+        memory: Octets of contents that are kept, so that a file of the same signature is not read again.
     """
 
-    def __init__(self, root: str = "", pin: str = "") -> None:
+    def __init__(self, root: str = "", pin: str = "", *, memory: int = 0) -> None:
         self.root = root
         self.pin = pin
         self._seen = SeenFiles()
+        self._memory = memory
+        self._contents: dict[str, tuple[Signature, bytes]] = {}
+        self._size = 0
 
     def actual(self, path: str) -> str:
         """Return where a path's file is: below the pinned version when it is named below the environment."""
@@ -110,17 +114,29 @@ class TrackedFiles(DiskFiles):
 
     def read(self, path: str) -> bytes | None:
         path = self._named(path)
-        signature = self._note(path)
-        data = super().read(self.actual(path))
+        signature = self._note_now(path)
+        data = self._content(path, signature)
         if data is not None and self.pin:
             self._seen.add_content(path, signature, _digest(data))
         else:
             self._seen.add_unknown(path)
         return data
 
+    def _content(self, path: str, signature: Signature) -> bytes | None:
+        """Return what a file holds; its signature is of a moment before, so that a file that changes meanwhile is read again later."""
+        known = self._contents.get(path)
+        if known is not None and known[0] == signature:
+            return known[1]
+        data = super().read(self.actual(path))
+        if data is not None and signature is not None and len(data) <= self._memory // 16:
+            self._size += len(data) - (len(known[1]) if known is not None else 0)
+            if self._size > self._memory:
+                self._contents, self._size = {}, len(data)
+            self._contents[path] = (signature, data)
+        return data
+
     def exists(self, path: str) -> bool:
-        self._note(path)
-        return super().exists(self.actual(path))
+        return self._note_now(path) is not None
 
     def names(self, folder: str) -> Sequence[str]:
         signature = self._note(folder)
@@ -132,8 +148,8 @@ class TrackedFiles(DiskFiles):
         return names
 
     def is_folder(self, path: str) -> bool:
-        self._note(path)
-        return super().is_folder(self.actual(path))
+        signature = self._note_now(path)
+        return signature is not None and stat.S_ISDIR(signature[-1])
 
     def matching(self, folder: str, pattern: str) -> Sequence[str]:
         paths = [self._named(path) for path in super().matching(self.actual(folder), pattern)]
@@ -158,6 +174,12 @@ class TrackedFiles(DiskFiles):
         if path not in signatures:
             self._seen.add(self.pin, path, _signature(self.actual(path) if self.pin else path))
         return signatures[path]
+
+    def _note_now(self, path: str) -> Signature:
+        """Note a path, and return the signature that it has now, whatever it was when it was first looked at."""
+        signature = _signature(self.actual(path))
+        self._seen.add(self.pin, path, signature)
+        return signature
 
     @property
     def count(self) -> int:

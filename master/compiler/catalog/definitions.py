@@ -13,6 +13,7 @@ from ..types.base import ANY
 from ..types.notation.parse import parse_type
 from ..values.core import Value
 from ..values.puppet_type import PuppetType
+from ..values.variables import BUILT_IN, RESERVED
 
 Body = Callable[..., Value]
 """The code of a definition: a function of its scope, and of the values of its parameters in their order."""
@@ -88,6 +89,7 @@ class Definition:
         self.name = name
         self.parameters = tuple(parameters)
         self.by_name = {parameter.name: parameter for parameter in parameters}
+        self.names_are_allowed = self.by_name.keys().isdisjoint(RESERVED) and self.by_name.keys().isdisjoint(BUILT_IN)
         self.code = code
         self._body: Body | None = None
         self.place = place or Location(None)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from types import CodeType, FrameType, TracebackType
 from typing import Protocol, TypeAlias
 
@@ -128,10 +129,9 @@ def _deepest(traceback: TracebackType | None) -> tuple[MarkedFile, Position] | N
 
 
 def _position(code: CodeType, instruction: int) -> Position:
-    for index, (line, end_line, column, end_column) in enumerate(code.co_positions()):
-        if index * 2 == instruction:
-            return line or 0, column or 0, end_line or 0, end_column or 0
-    return code.co_firstlineno, 0, code.co_firstlineno, 0
+    # Python has no way to ask for the position of one instruction; islice at least counts them in C.
+    line, end_line, column, end_column = next(islice(code.co_positions(), instruction // 2, None), (code.co_firstlineno,) * 2 + (0, 0))
+    return line or 0, column or 0, end_line or 0, end_column or 0
 
 
 def _marked(unit: MarkedFile, position: Position) -> Mark:

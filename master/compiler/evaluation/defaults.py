@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from shared.errors import EvaluationError
 
@@ -41,7 +42,7 @@ def evaluate_defaults(
 
 
 def _evaluate_default(scope: Scope, parameter: ParameterSpec, parameters: Sequence[ParameterSpec], label: str) -> Value:
-    scope.pending = _complaints(scope, parameter, parameters, label)
+    scope.pending = partial(_complaint, scope, parameter, parameters, label)
     try:
         return _default_value(scope, parameter)
     except UnsetParameter as error:
@@ -53,7 +54,7 @@ def _evaluate_default(scope: Scope, parameter: ParameterSpec, parameters: Sequen
 
 def _default_value(scope: Scope, parameter: ParameterSpec) -> Value:
     header = parameter.header
-    if header.kind == READ and not (scope.pending is not None and header.default in scope.pending):
+    if header.kind == READ and (scope.pending is None or scope.pending(header.default) is None):
         value = scope.find(header.default)
         if value is not MISSING:
             return value
@@ -61,18 +62,17 @@ def _default_value(scope: Scope, parameter: ParameterSpec) -> Value:
     return parameter.run_default(scope)
 
 
-def _complaints(scope: Scope, parameter: ParameterSpec, parameters: Sequence[ParameterSpec], label: str) -> dict[str, str]:
-    """Return what to say when the default of `parameter` reads one that has no value yet, by the name of that one."""
-    complaints: dict[str, str] = {}
+def _complaint(scope: Scope, parameter: ParameterSpec, parameters: Sequence[ParameterSpec], label: str, name: str) -> str | None:
+    """Return what to say when the default of `parameter` reads one of that name that has no value yet; None when it may."""
+    if "::" in name or name in scope.vars:
+        return None
     is_earlier = True
     for other in parameters:
         if other is parameter:
             is_earlier = False
-        if other.name in scope.vars:
+        if other.name != name:
             continue
         if is_earlier:
-            complaints[other.name] = f"{label}: expects a value for parameter ${other.name}"
-        else:
-            problem = f"default expression for ${parameter.name} tries to illegally access not yet evaluated ${other.name}"
-            complaints[other.name] = f"{label}: {problem}"
-    return complaints
+            return f"{label}: expects a value for parameter ${name}"
+        return f"{label}: default expression for ${parameter.name} tries to illegally access not yet evaluated ${name}"
+    return None

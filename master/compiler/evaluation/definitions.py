@@ -107,15 +107,18 @@ def _bind_parameters(compilation: Compilation, scope: Scope, definition: Definit
     if isinstance(definition, HostClass):
         _bind_data(compilation, scope, definition, resource)
     known_values: dict[str, Value] = {}
+    are_allowed = definition.names_are_allowed
     for name, value in values.items():
         if name in definition.by_name or name not in METAPARAMETERS:
             known_values[name] = value
-        _refuse_name(definition, name)
+        if not (are_allowed and name in definition.by_name):
+            _refuse_name(definition, name)
         if value is not None and name != "name":
             variables[name] = value
     arguments = {name: value for name, value in known_values.items() if name in definition.by_name}
     for name, value in evaluate_defaults(scope, definition.parameters, arguments, resource.ref):
-        _refuse_name(definition, name)
+        if not are_allowed:
+            _refuse_name(definition, name)
         value = as_attribute(value)
         variables[name] = value
         known_values[name] = value

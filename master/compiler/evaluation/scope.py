@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -69,7 +69,7 @@ class Scope:
     vars: dict[str, Value] = field(default_factory=dict, init=False)
     defaults: dict[str, dict[str, ResourceAttribute]] = field(default_factory=dict, init=False)
     matched: MatchVariables | None = field(default=None, init=False)
-    pending: Mapping[str, str] | None = field(default=None, init=False)
+    pending: Callable[[str], str | None] | None = field(default=None, init=False)  # what to say of a variable that has no value yet
 
     # --- variables ---
 
@@ -80,8 +80,8 @@ class Scope:
             value = scope.vars.get(name, MISSING)
             if value is not MISSING:
                 return value
-            if scope.pending is not None and name in scope.pending:
-                raise UnsetParameter(scope.pending[name])
+            if scope.pending is not None and (complaint := scope.pending(name)) is not None:
+                raise UnsetParameter(complaint)
             scope = scope.next
         return self._unknown(name)
 

@@ -85,6 +85,8 @@ def _inspect_class_reference(value: AttributeClassReference) -> str:
 
 def as_attribute(value: Value) -> Value:
     """Return `value` as an attribute of a resource holds it: references in it, at any depth, become those of attributes."""
+    if value.__class__ is str or value is None or value.__class__ is bool:  # as most are
+        return value
     return _mapped(value, _ATTRIBUTES)
 
 
