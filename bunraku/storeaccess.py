@@ -14,7 +14,7 @@ from urllib.parse import quote_plus, urlsplit
 from yarl import URL
 
 from agent.servers.tls import without_system_authorities
-from httpd.tls import TrustFiles, client_context
+from httpd.tls.trust import TrustFiles, client_context
 from shared.clock import utc_now
 from shared.errors import ConfigError, PeerAnswered, PeerError, PeerNotTrusted, PeerUnreachable, TooLarge
 from shared.process.log import escape_controls

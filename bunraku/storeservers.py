@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from httpd.tls import TrustFiles
+from httpd.tls.trust import TrustFiles
 from master.puppetdb.configuration import read_puppetdb_conf
 from shared.data import plainjson
 from shared.errors import BadData, ConfigError

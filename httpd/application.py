@@ -9,8 +9,8 @@ from typing import Literal
 
 from shared.errors import PuppetError
 
-from .connection import HttpRequest
-from .responses import Response, error_response, incident_response
+from .connections.connection import HttpRequest
+from .messages.responses import Response, error_response, incident_response
 
 ServerState = Literal["starting", "running", "stopping"]
 

@@ -15,7 +15,7 @@ from .peers import ProxyRules
 if TYPE_CHECKING:  # a server without TLS does not load what reads certificates: 10 MB
     from certs.oids import OidNames
 
-    from .tls import TrustFiles
+    from .tls.trust import TrustFiles
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,13 @@ from shared.errors import ConfigError
 from shared.process.supervision import Supervisor
 
 from .application import HttpApplication
-from .connection import ConnectionServer
-from .dispatcher import Dispatcher
-from .identity import ClientIdentity
-from .listener import USUAL_REFUSALS, Listener
+from .connections.connection import ConnectionServer
+from .connections.listener import USUAL_REFUSALS, Listener
+from .dispatch.dispatcher import Dispatcher
+from .dispatch.identity import ClientIdentity
 from .options import ServerOptions
 from .tasks import WATCH_CERTIFICATES
-from .tls import ServerTls
+from .tls.trust import ServerTls
 
 
 class HttpServer:

@@ -69,6 +69,15 @@ LAYERS = {
         "loading",
         "evaluation",
     ),
+    "httpd": (
+        "limits peers tasks tls",
+        "options",
+        "connections",
+        "messages",
+        "application",
+        "dispatch",
+        "server",
+    ),
     "store": (
         "jsontext timestamps",
         "commands",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from certs.keys import KeyKind
-from httpd.tls import TrustFiles
+from httpd.tls.trust import TrustFiles
 from shared.errors import ConfigError
 from shared.settings import MasterSettings
 

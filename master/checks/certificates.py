@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from certs import bundles, certificates, verify
-from httpd import tls
+from httpd.tls import trust
 from shared.settings import MasterSettings
 
 from ..ca.authority import CertificateAuthority
@@ -66,10 +66,10 @@ def _authority(settings: MasterSettings, store: CaStore, now: datetime) -> Itera
 
 def _server(settings: MasterSettings, now: datetime) -> Iterator[Finding]:
     files = trust_files(settings)
-    trust = tls.load(files)
+    server_trust = trust.load(files)
     yield from _ending(server_endings(files), now)
     certificate = bundles.certificate(files.certificate.read_bytes())
-    verify.verify(certificate, verify.TrustStore(trust.authorities, trust.crls, "leaf"), now=now, purpose="server")
+    verify.verify(certificate, verify.TrustStore(server_trust.authorities, server_trust.crls, "leaf"), now=now, purpose="server")
     verify.verify_host(certificate, settings.certname)
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Final
 
-from httpd.listener import listening_socket
-from httpd.plain import occupation_of
+from httpd.connections.listener import listening_socket
+from httpd.connections.plain import occupation_of
 from shared.process.daemon import PidFile
 from shared.settings import MasterSettings
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from httpd.plain import LONGEST_SOCKET_PATH
+from httpd.connections.plain import LONGEST_SOCKET_PATH
 from shared.errors import ConfigError, PuppetError
 from shared.process import daemon
 from shared.settings import MasterSettings

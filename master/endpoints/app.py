@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Protocol
 
 from certs.oids import OidNames
-from httpd.admission import Admission
 from httpd.application import HttpApplication
-from httpd.connection import HttpRequest
-from httpd.dispatcher import request_number
-from httpd.responses import Response, text_response
+from httpd.connections.connection import HttpRequest
+from httpd.dispatch.admission import Admission
+from httpd.dispatch.dispatcher import request_number
+from httpd.messages.responses import Response, text_response
 from shared import __version__
 from shared.client import Client
 from shared.errors import NoEnvironment, PuppetError

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from certs.ocsp import MAX_REQUEST_BYTES, REQUEST_MIME, RESPONSE_MIME
-from httpd import bodies
-from httpd.conditional import Validators
-from httpd.connection import HttpRequest
-from httpd.responses import Response, error_response, text_response
+from httpd.connections.connection import HttpRequest
+from httpd.messages import bodies
+from httpd.messages.conditional import Validators
+from httpd.messages.responses import Response, error_response, text_response
 from shared.client import Client
 from shared.data import plainjson
 from shared.errors import BadData, BadRequest, MethodNotAllowed, NotAcceptable, NotFound, PuppetError, UnsupportedMediaType

@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from httpd import bodies
-from httpd.connection import HttpRequest
-from httpd.responses import Response
+from httpd.connections.connection import HttpRequest
+from httpd.messages import bodies
+from httpd.messages.responses import Response
 from shared.data import plainjson
 from shared.errors import BadRequest, ConfigError, Denied, Unavailable, UnsupportedMediaType
 from shared.names import quoted_for_log, valid_environment

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
-from httpd import bodies
-from httpd.connection import HttpRequest
-from httpd.responses import Response
+from httpd.connections.connection import HttpRequest
+from httpd.messages import bodies
+from httpd.messages.responses import Response
 from shared.client import Client
 from shared.errors import BadData, BadRequest, MethodNotAllowed, NoEnvironment, NoHandler, NotAcceptable, NotFound, PuppetError
 from shared.indirector.core import Binding, Indirection, Indirector, Model, Request, Stream

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from aiohttp import web_response
 
-from httpd.admission import Admission
-from httpd.connection import HttpRequest
+from httpd.connections.connection import HttpRequest
+from httpd.connections.plain import PlainListener
+from httpd.dispatch.admission import Admission
 from httpd.limits import ServerLimits
-from httpd.plain import PlainListener
-from httpd.responses import Response, send, text_response
+from httpd.messages.responses import Response, send, text_response
 from httpd.server import HttpServer
 
 from ..observability.metrics import MIME, Metrics

@@ -16,9 +16,9 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from httpd import bodies
-from httpd.connection import HttpRequest
-from httpd.responses import Response
+from httpd.connections.connection import HttpRequest
+from httpd.messages import bodies
+from httpd.messages.responses import Response
 from shared.client import Client
 from shared.data import plainjson
 from shared.errors import BadRequest, NotFound, PuppetError

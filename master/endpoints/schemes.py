@@ -10,8 +10,8 @@ import json
 from abc import ABC, abstractmethod
 from dataclasses import replace
 
-from httpd.bodies import TooSlow
-from httpd.responses import Response, error_headers, incident_response, one_line, text_response
+from httpd.messages.bodies import TooSlow
+from httpd.messages.responses import Response, error_headers, incident_response, one_line, text_response
 from shared.client import Client
 from shared.errors import (
     BadRequest,

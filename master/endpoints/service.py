@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from httpd.responses import Response, text_response
+from httpd.messages.responses import Response, text_response
 from shared.client import Client
 from shared.data import plainjson
 from shared.errors import BadName, MethodNotAllowed, NotFound

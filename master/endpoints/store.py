@@ -10,9 +10,9 @@ from types import TracebackType
 import aiohttp
 from yarl import URL
 
-from httpd.bodies import packed_chunks
-from httpd.connection import HttpRequest
-from httpd.responses import Response
+from httpd.connections.connection import HttpRequest
+from httpd.messages.bodies import packed_chunks
+from httpd.messages.responses import Response
 from shared.client import Client
 from shared.errors import BadName, PuppetError, Unavailable
 from shared.indirector.paths import decode_path

@@ -8,8 +8,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from httpd import tls
-from httpd.tls import TrustFiles
+from httpd.tls.trust import TrustFiles, client_context
 from shared.clock import utc_now
 from shared.filesystem.files import stamp_of
 
@@ -83,7 +82,7 @@ class TlsSessions:
     async def _open(self) -> aiohttp.ClientSession:
         import aiohttp
 
-        context = await asyncio.to_thread(tls.client_context, self.files, utc_now(), with_certificate=self.with_certificate)
+        context = await asyncio.to_thread(client_context, self.files, utc_now(), with_certificate=self.with_certificate)
         connector = aiohttp.TCPConnector(ssl=context, limit=self.connections, force_close=not self.keep_alive)
         return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False)
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from certs.certificates import time_text
-from httpd.tls import ServerTrust
+from httpd.tls.trust import ServerTrust
 from shared.settings import MasterSettings
 
 from ..ca.storage.store import CaFiles

@@ -2,7 +2,7 @@
 The revocation lists of a master that is not the CA, refreshed from the CA at intervals.
 
 They are fetched from ca_server over TLS that trusts the CA alone, and replace those on disk only when the CA has signed
-them and they are not older. The server notices the changed file (see `http.tls`), as it does when somebody copies one there.
+them and they are not older. The server notices the changed file (see `httpd.tls.trust`), as it does when somebody copies one there.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from cryptography import x509
 
 from certs import bundles, crl
 from certs.verify import CRL_FROM_THE_FUTURE
-from httpd import tls
-from httpd.tls import TrustFiles
+from httpd.tls.trust import TrustFiles, client_context
 from shared.clock import utc_now
 from shared.errors import BadData, PeerAnswered, PeerNotTrusted, PeerUnreachable, PuppetError, TooLarge
 from shared.filesystem.files import owner_in, write_atomic
@@ -85,7 +84,7 @@ class CrlSource:
         indirection: Indirection[Any] = CERTIFICATE_REVOCATION_LIST
         request: Request[Any] = Request("ca", self.settings.environment)
         target = paths.build("find", indirection, request, dialect, prefix="puppet-ca").target
-        context = await asyncio.to_thread(tls.client_context, self.files, self.now(), with_certificate=with_certificate)
+        context = await asyncio.to_thread(client_context, self.files, self.now(), with_certificate=with_certificate)
         host = f"[{self.settings.ca_server}]" if ":" in self.settings.ca_server else self.settings.ca_server
         headers = {"Accept": "s" if dialect is LEGACY else "text/plain", "Accept-Encoding": "identity"}
         limit = aiohttp.ClientTimeout(total=self.settings.crl_refresh_timeout)

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from certs import bundles, certificates
-from httpd.tls import TrustFiles
+from httpd.tls.trust import TrustFiles
 from shared.clock import utc_now
 from shared.errors import PuppetError
 

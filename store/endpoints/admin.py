@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 
 from aiohttp import BodyPartReader
 
-from httpd.bodies import packed_chunks, read_body, too_large
-from httpd.connection import HttpRequest
-from httpd.responses import Response
+from httpd.connections.connection import HttpRequest
+from httpd.messages.bodies import packed_chunks, read_body, too_large
+from httpd.messages.responses import Response
 from shared.errors import BadRequest, MethodNotAllowed
 
 from ..jsontext import Json, load_json

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from functools import partial
 from typing import Any
 
-from httpd.responses import Response
+from httpd.messages.responses import Response
 from shared.data import plainjson
 
 from ..jsontext import Json

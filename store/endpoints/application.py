@@ -6,10 +6,10 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from httpd.admission import Admission
 from httpd.application import HttpApplication
-from httpd.connection import HttpRequest
-from httpd.responses import Response, error_headers, one_line
+from httpd.connections.connection import HttpRequest
+from httpd.dispatch.admission import Admission
+from httpd.messages.responses import Response, error_headers, one_line
 from shared.client import Client
 from shared.errors import MethodNotAllowed, PuppetError, Unavailable
 

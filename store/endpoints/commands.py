@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from httpd.bodies import packed_chunks
-from httpd.connection import HttpRequest
-from httpd.responses import Response
+from httpd.connections.connection import HttpRequest
+from httpd.messages.bodies import packed_chunks
+from httpd.messages.responses import Response
 from shared.errors import MethodNotAllowed
 
 from ..commands.batches import read_batch

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from urllib.parse import parse_qsl, unquote
 
-from httpd.connection import HttpRequest
+from httpd.connections.connection import HttpRequest
 from shared.errors import BadRequest, NotAcceptable, UnsupportedMediaType
 
 MAX_PARAMETERS = 64

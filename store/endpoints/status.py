@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from httpd.application import ServerState
-from httpd.connection import HttpRequest
-from httpd.responses import Response
+from httpd.connections.connection import HttpRequest
+from httpd.messages.responses import Response
 from shared.errors import BadRequest, MethodNotAllowed
 
 from ..timestamps import format_timestamp

@@ -6,9 +6,9 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from httpd.dispatcher import Dispatcher
+from httpd.connections.plain import PlainListener
+from httpd.dispatch.dispatcher import Dispatcher
 from httpd.options import ServerOptions
-from httpd.plain import PlainListener
 from shared.errors import ConfigError
 from shared.filesystem.files import make_directory
 from shared.process.supervision import Supervisor

@@ -8,7 +8,7 @@ import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from httpd.admission import Admission
+from httpd.dispatch.admission import Admission
 from shared.errors import PuppetError, text_with_hint
 from shared.process.log import NOTICE
 from shared.process.memory import collect_garbage_forever, freeze_loaded_objects

@@ -7,7 +7,7 @@ from dataclasses import replace
 from certs.oids import OidNames
 from httpd.options import ServerOptions
 from httpd.server import HttpServer
-from httpd.tls import TrustFiles
+from httpd.tls.trust import TrustFiles
 from shared.process.supervision import Supervisor
 
 from ..endpoints.application import StoreApplication

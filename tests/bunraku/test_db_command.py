@@ -13,7 +13,7 @@ import pytest
 
 from bunraku.commands.db_archives import Importer
 from bunraku.storeaccess import StoreClient, StoreServers
-from httpd.tls import TrustFiles
+from httpd.tls.trust import TrustFiles
 from shared.errors import PeerUnreachable
 from store.archive.reading import ArchiveReader
 from store.commands.submission import Submission

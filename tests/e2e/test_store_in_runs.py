@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bunraku.storeaccess import StoreClient, StoreServers
-from httpd.tls import TrustFiles
+from httpd.tls.trust import TrustFiles
 from store.jsontext import Json, dump_json
 from tests.support.pair import Pair, Ran
 

@@ -12,9 +12,9 @@ import pytest
 import uvloop
 
 from httpd.application import HttpApplication
-from httpd.connection import HttpRequest
+from httpd.connections.connection import HttpRequest
+from httpd.messages.responses import Response, text_response
 from httpd.options import ServerOptions
-from httpd.responses import Response, text_response
 from httpd.server import HttpServer
 from httpd.tasks import HTTP_TASKS
 from shared.errors import MethodNotAllowed

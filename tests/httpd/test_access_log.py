@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from httpd.access_log import format_line
+from httpd.dispatch.access_log import format_line
 
 
 def written(target: str, method: str = "GET", name: str = "web1") -> str:

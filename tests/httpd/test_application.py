@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import ast
-from pathlib import Path
-
 import pytest
 
-import httpd
-from httpd import bodies
 from httpd.application import HttpApplication
-from httpd.connection import HttpRequest
+from httpd.connections.connection import HttpRequest
+from httpd.messages import bodies
+from httpd.messages.responses import Response, text_response
 from httpd.options import ServerOptions
-from httpd.responses import Response, text_response
 from httpd.server import HttpServer
 from httpd.tasks import HTTP_TASKS
 from shared.errors import NotFound
@@ -49,10 +45,3 @@ async def test_another_application_is_served(ca: CaFolder, caplog: pytest.LogCap
         assert broken.status == 500 and broken.text.startswith("Internal Server Error (incident ")
         assert "ZeroDivisionError" in caplog.text
     assert answers == [("GET", 200), ("PUT", 200), ("GET", 404), ("PUT", 413), ("GET", 500)]
-
-
-def test_the_kernel_imports_nothing_outside_itself_relatively() -> None:
-    folder = Path(httpd.__path__[0])
-    for path in folder.glob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            assert not (isinstance(node, ast.ImportFrom) and node.level > 1), f"{path.name}, line {node.lineno}"

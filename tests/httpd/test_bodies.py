@@ -7,8 +7,8 @@ import zlib
 
 import pytest
 
-from httpd.bodies import unpack
-from httpd.responses import compress, negotiate_coding
+from httpd.messages.bodies import unpack
+from httpd.messages.responses import compress, negotiate_coding
 from shared.errors import BadData, TooLarge
 from shared.wire.inflate import Inflater
 

@@ -6,7 +6,7 @@ from email.utils import formatdate
 
 import pytest
 
-from httpd.conditional import CLOCK_TOLERANCE, Validators
+from httpd.messages.conditional import CLOCK_TOLERANCE, Validators
 
 WRITTEN = 1_700_000_000.4  # seconds since the epoch
 NOW = WRITTEN + 10 * CLOCK_TOLERANCE

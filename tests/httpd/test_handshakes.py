@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from httpd.handshakes import Handshake, ServedContext
 from httpd.limits import ServerLimits
 from httpd.tasks import HANDSHAKE
+from httpd.tls.handshakes import Handshake, ServedContext
 from tests.support.raw_master import CaFolder, RunningMaster
 
 Serve = Callable[..., AbstractAsyncContextManager[RunningMaster]]

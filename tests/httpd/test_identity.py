@@ -10,9 +10,9 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from certs import certificates
 from certs.oids import OidNames
-from httpd.identity import identity_headers, peer_of, still_valid
+from httpd.dispatch.identity import identity_headers, peer_of, still_valid
 from httpd.peers import ProxyRules, address_of
-from httpd.tls import Revocations
+from httpd.tls.trust import Revocations
 from shared.errors import ConfigError, Denied
 from tests.support.raw_master import CaFolder
 

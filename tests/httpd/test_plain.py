@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from httpd.application import HttpApplication
-from httpd.connection import HttpRequest
-from httpd.dispatcher import Dispatcher
+from httpd.connections.connection import HttpRequest
+from httpd.connections.plain import LONGEST_SOCKET_PATH, PlainListener
+from httpd.dispatch.dispatcher import Dispatcher
 from httpd.limits import ServerLimits
+from httpd.messages.responses import Response, text_response
 from httpd.options import ServerOptions
-from httpd.plain import LONGEST_SOCKET_PATH, PlainListener
-from httpd.responses import Response, text_response
 from shared.errors import ConfigError
 from tests.support.raw_master import RawClient
 

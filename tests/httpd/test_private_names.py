@@ -19,7 +19,7 @@ from cryptography import x509
 from cryptography.x509 import name as x509_name
 from packaging.requirements import Requirement
 
-from httpd.connection import Connection, ConnectionServer, HttpRequest
+from httpd.connections.connection import Connection, ConnectionServer, HttpRequest
 
 ROOT = Path(__file__).parents[2]
 
@@ -60,7 +60,7 @@ def test_aiohttp_has_the_private_names_that_we_use(ours: type) -> None:
 
 
 def test_no_other_private_name_of_aiohttp_is_used() -> None:
-    source = (ROOT / "httpd/connection.py").read_text("utf-8")
+    source = (ROOT / "httpd/connections/connection.py").read_text("utf-8")
     listed = set[str]().union(*(names for _, names in PRIVATE_NAMES.values()))
     assert private_names(source) - OWN_NAMES - {"_replace"} == listed  # _replace is a named tuple's, and public
 
@@ -68,7 +68,7 @@ def test_no_other_private_name_of_aiohttp_is_used() -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        *sorted((ROOT / "httpd").glob("*.py")),
+        *sorted((ROOT / "httpd").rglob("*.py")),
         *sorted((ROOT / "master/endpoints").glob("*.py")),
         ROOT / "agent/servers/http.py",
         ROOT / "agent/servers/websources.py",

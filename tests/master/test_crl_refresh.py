@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from certs import bundles, crl
-from httpd.tls import ServerTls, load
+from httpd.tls.trust import ServerTls, load
 from master.service.crl_refresh import CrlRefresh, CrlSource, overdue_since, store_crls
 from shared.errors import PeerAnswered, PeerNotTrusted, PeerUnreachable, PuppetError, TooLarge
 from shared.settings import Conf, MasterSettings

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from httpd.tls import TrustFiles
+from httpd.tls.trust import TrustFiles
 from master.observability.metrics import Metrics
 from master.service.expiry import Ending, Expiries, agent_endings, expiry_warnings, server_endings
 from tests.support.ca_site import START, Clock, Site, empty_site, pem, site

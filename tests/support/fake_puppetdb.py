@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
-from httpd.tls import TrustFiles
+from httpd.tls.trust import TrustFiles
 from master.puppetdb.client import PuppetDbClient
 from master.puppetdb.commands import PATH
 from master.puppetdb.configuration import PuppetDbConfiguration

@@ -19,7 +19,7 @@ from certs import certificates, keys
 from certs.keys import KeyKind
 from httpd.options import ServerOptions
 from httpd.server import HttpServer
-from httpd.tls import TrustFiles
+from httpd.tls.trust import TrustFiles
 from master.ca.authority import CaOptions
 from master.ca.autosign import Autosign
 from master.ca.service import CaService

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
 
-from httpd.bodies import read_body
-from httpd.connection import HttpRequest
-from httpd.responses import Response
+from httpd.connections.connection import HttpRequest
+from httpd.messages.bodies import read_body
+from httpd.messages.responses import Response
 from shared.errors import BadRequest
 
 from ...jsontext import Json, load_json

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from httpd.application import HttpApplication
-from httpd.bodies import packed_chunks
-from httpd.connection import HttpRequest
-from httpd.dispatcher import Dispatcher
+from httpd.connections.connection import HttpRequest
+from httpd.connections.plain import PlainListener
+from httpd.dispatch.dispatcher import Dispatcher
 from httpd.limits import ServerLimits
+from httpd.messages.bodies import packed_chunks
+from httpd.messages.responses import Response, text_response
 from httpd.options import ServerOptions
-from httpd.plain import PlainListener
-from httpd.responses import Response, text_response
 from master.endpoints.store import StoreProxy
 from tests.support.raw_master import RunningMaster
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from httpd.admission import Admission
-from httpd.dispatcher import Dispatcher
+from httpd.connections.plain import PlainListener
+from httpd.dispatch.admission import Admission
+from httpd.dispatch.dispatcher import Dispatcher
 from httpd.limits import ServerLimits
 from httpd.options import ServerOptions
-from httpd.plain import PlainListener
 from shared.errors import BadData
 from store.commands.submission import Submission
 from store.endpoints.admin import AdminEndpoint

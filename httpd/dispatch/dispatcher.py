@@ -17,13 +17,13 @@ from shared.errors import Denied, OutOfSpace, PuppetError
 from shared.names import quoted_for_log
 from shared.process.log import ORIGIN, RequestOrigin
 
+from ..application import HttpApplication
+from ..connections.connection import HttpRequest
+from ..limits import ServerLimits
+from ..messages.responses import Response, one_line, send
+from ..options import ServerOptions
+from ..peers import address_of
 from . import access_log
-from .application import HttpApplication
-from .connection import HttpRequest
-from .limits import ServerLimits
-from .options import ServerOptions
-from .peers import address_of
-from .responses import Response, one_line, send
 
 log = logging.getLogger("puppet.http")
 

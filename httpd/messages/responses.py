@@ -13,7 +13,7 @@ from aiohttp import web_response
 
 from shared.errors import PuppetError, Unavailable
 
-from .connection import HttpRequest
+from ..connections.connection import HttpRequest
 
 log = logging.getLogger("puppet.http")
 

@@ -24,8 +24,8 @@ from aiohttp.web_protocol import RequestHandler
 from shared.client import Client
 from shared.names import quoted_for_log
 
-from .limits import ServerLimits
-from .peers import Peer
+from ..limits import ServerLimits
+from ..peers import Peer
 
 log = logging.getLogger("puppet.http")
 

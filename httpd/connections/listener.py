@@ -19,13 +19,13 @@ from shared.errors import ConfigError
 from shared.process.supervision import Supervisor
 from shared.process.threads import PacedThreads
 
+from ..options import ServerOptions
+from ..tasks import ACCEPT, COUNT_TURNS, HANDSHAKE
+from ..tls.handshakes import Handshake, session_for_transport
 from .connection import ConnectionServer
-from .handshakes import Handshake, session_for_transport
-from .options import ServerOptions
-from .tasks import ACCEPT, COUNT_TURNS, HANDSHAKE
 
 if TYPE_CHECKING:  # plain.py listens by the functions of this file, and does without TLS
-    from .tls import ServerTls
+    from ..tls.trust import ServerTls
 
 log = logging.getLogger("puppet.tls")
 

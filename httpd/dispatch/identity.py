@@ -17,10 +17,10 @@ from shared.client import Client
 from shared.errors import BadData, BadName, Denied, PeerNotTrusted
 from shared.names import quoted_for_log, valid_certname
 
-from .connection import HttpRequest
-from .options import ServerOptions
-from .peers import Peer, ProxyRules
-from .tls import Revocations, ServerTls, ServerTrust
+from ..connections.connection import HttpRequest
+from ..options import ServerOptions
+from ..peers import Peer, ProxyRules
+from ..tls.trust import Revocations, ServerTls, ServerTrust
 
 log = logging.getLogger("puppet.http")
 

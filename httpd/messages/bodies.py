@@ -11,7 +11,7 @@ from shared.errors import BadRequest, PuppetError, TooLarge, UnsupportedMediaTyp
 from shared.names import quoted_for_log
 from shared.wire.inflate import Inflater, content_coding
 
-from .connection import HttpRequest
+from ..connections.connection import HttpRequest
 
 
 class TooSlow(PuppetError):

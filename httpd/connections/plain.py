@@ -13,8 +13,8 @@ from aiohttp.web_protocol import RequestHandler
 
 from shared.errors import ConfigError
 
+from ..limits import ServerLimits
 from .connection import Connection, ConnectionServer, Handler
-from .limits import ServerLimits
 from .listener import BACKLOG, listening_socket
 
 LONGEST_SOCKET_PATH = 107  # bytes; the kernel's sockaddr_un has no more

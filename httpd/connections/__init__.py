@@ -1,0 +1,1 @@
+"""Connections: the sockets that accept them, and one connection with its limits and deadlines."""
