@@ -69,6 +69,13 @@ LAYERS = {
         "loading",
         "evaluation",
     ),
+    "master/compiler/erb": (
+        "errors methods nodes",
+        "runtime",
+        "reading",
+        "purity writing",
+        "translation",
+    ),
     "httpd": (
         "limits peers tasks tls",
         "options",

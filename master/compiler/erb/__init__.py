@@ -1,10 +1,9 @@
 """
 ERB templates and functions in Ruby as Python: one whose Ruby lies in a subset becomes a function, and any other is left to Ruby as a whole.
 
-`translation` reads a template with the grammar of Ruby, after `scanner` has found its tags; `reader` and `calls` check its tree, and
-`writing`, `conditions` and `blocks` write the Python code. `runtime` is what this code calls: Ruby's methods on Ruby's values, or a
-Doubt where we are not certain. `function_reader`, `function_calls` and `function_writing` add what only functions have, and `purity` says
-whether what is left to Ruby can read anything but what it is given.
+`translation` has a template or a function read with the grammar of Ruby and its tree checked, in `reading`, and the Python code written, in
+`writing`. `runtime` is what this code calls: Ruby's methods on Ruby's values, or a Doubt where we are not certain. `purity` says whether
+what is left to Ruby can read anything but what it is given.
 """
 
 from .errors import Doubt, Refusal, RubyError, RubyStop

@@ -16,9 +16,9 @@ from tree_sitter import Language, Parser
 
 from . import methods
 from .errors import Refusal
-from .function_calls import LIBRARIES
+from .reading.function_calls import LIBRARIES
+from .reading.scanner import OUTPUT, TEXT, TemplateProgram, scan
 from .runtime.library import ERRORS
-from .scanner import OUTPUT, TEXT, TemplateProgram, scan
 
 if TYPE_CHECKING:
     from tree_sitter import Node

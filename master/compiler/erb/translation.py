@@ -10,12 +10,12 @@ from tree_sitter import Language, Parser
 from ..syntax.source import Source
 from . import nodes as n
 from .errors import Refusal
-from .function_reader import read_function
-from .function_writing import function_code
-from .literal_reader import named
-from .reader import Reader
-from .scanner import scan
-from .writing import template_code
+from .reading.functions import read_function
+from .reading.literal_reader import named
+from .reading.scanner import scan
+from .reading.templates import Reader
+from .writing.functions import function_code
+from .writing.templates import template_code
 
 
 def translate(source: Source) -> CodeType:

@@ -33,7 +33,7 @@ class TranslatedFunction:
 
     Attributes:
         methods: its Python functions by their names in Ruby; none when it is left to Ruby.
-        definition: see `erb.function_writing.function_code`.
+        definition: see `erb.writing.functions.function_code`.
         reason: why it is left to Ruby; `line`: where.
         impurity: what it may read besides what it is given, when Ruby runs it; None: nothing.
     """

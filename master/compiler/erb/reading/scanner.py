@@ -6,7 +6,7 @@ import re
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
-from .errors import Refusal
+from ..errors import Refusal
 
 TEXT = "_erb_text"
 """The function whose call stands for text of the template, with the text's number."""

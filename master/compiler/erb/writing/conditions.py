@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 
-from ..codegen.writer import STORE, Effect, Rule, Writer, constant_of, load
-from ..syntax.nodes import SyntaxNode
-from . import nodes as n
-from .errors import Refusal
+from ...codegen.writer import STORE, Effect, Rule, Writer, constant_of, load
+from ...syntax.nodes import SyntaxNode
+from .. import nodes as n
+from ..errors import Refusal
 
 
 def truth(writer: Writer, node: SyntaxNode) -> ast.expr:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..syntax.nodes import SyntaxNode
+from ...syntax.nodes import SyntaxNode
+from .. import nodes as n
 from . import literals
-from . import nodes as n
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-    from .reader import Reader
+    from .templates import Reader
 
 
 def named(node: Node | None) -> list[Node]:

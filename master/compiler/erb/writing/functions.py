@@ -5,16 +5,16 @@ from __future__ import annotations
 import ast
 from types import CodeType
 
-from ..codegen.frames import Frame
-from ..codegen.writer import LOAD, STORE, Effect, Rule, Writer, constant_of, load
-from ..syntax.nodes import SyntaxNode
-from ..syntax.source import Source
-from . import conditions, writing
-from . import nodes as n
+from ...codegen.frames import Frame
+from ...codegen.writer import LOAD, STORE, Effect, Rule, Writer, constant_of, load
+from ...syntax.nodes import SyntaxNode
+from ...syntax.source import Source
+from .. import nodes as n
+from ..errors import Refusal
+from ..reading.functions import FunctionTree
+from . import conditions, templates
 from .blocks import loops_of
-from .errors import Refusal
-from .function_reader import FunctionTree
-from .writing import SESSION, TemplateWriter, as_text, walk
+from .templates import SESSION, TemplateWriter, as_text, walk
 
 
 def function_code(tree: FunctionTree, source: Source) -> CodeType:
@@ -140,7 +140,7 @@ def array(writer: Writer, node: SyntaxNode) -> ast.expr:
     assert isinstance(node, n.RubyArrayLiteral)
     if any(isinstance(item, n.RubySplat) for item in node.items) and any(isinstance(inner, n.OwnCall | n.Block) for inner in walk(node)):
         raise Refusal("a splat beside what may assign", node.at)
-    return writing.array(writer, node)
+    return templates.array(writer, node)
 
 
 def resource_defaults(writer: Writer, node: SyntaxNode) -> ast.expr:
@@ -170,7 +170,7 @@ def own_call(writer: Writer, node: SyntaxNode) -> ast.expr:
 
 
 RULES: dict[type[SyntaxNode], Rule] = {
-    **writing.RULES,
+    **templates.RULES,
     n.LibraryCall: library_call,
     n.LogCall: log_call,
     n.OwnCall: own_call,
@@ -185,7 +185,7 @@ RULES: dict[type[SyntaxNode], Rule] = {
 }
 
 EFFECTS: dict[type[SyntaxNode], Effect] = {
-    **writing.EFFECTS,
+    **templates.EFFECTS,
     n.Rescued: rescued_effect,
     n.RubyReturn: return_effect,
     n.RubyWhile: while_effect,

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ..syntax.nodes import SyntaxNode
-from . import methods
-from . import nodes as n
+from ...syntax.nodes import SyntaxNode
+from .. import methods
+from .. import nodes as n
 from .scanner import OUTPUT, TEXT
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-    from .reader import Reader
+    from .templates import Reader
 
 _TYPE_TESTS = frozenset(("is_a?", "kind_of?", "instance_of?"))
 _PLAIN_ARGUMENT = re.compile(rb"""["'@A-Za-z_0-9]|:[A-Za-z_]|\[""")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 
-from ..codegen.frames import Frame
-from ..codegen.writer import LOAD, STORE, Writer, constant_of, load
-from ..syntax.nodes import SyntaxNode
-from . import methods
-from . import nodes as n
-from .errors import Refusal
+from ...codegen.frames import Frame
+from ...codegen.writer import LOAD, STORE, Writer, constant_of, load
+from ...syntax.nodes import SyntaxNode
+from .. import methods
+from .. import nodes as n
+from ..errors import Refusal
 
 
 def loop(writer: Writer, node: n.RubyMethodCall, function: str, receiver: ast.expr) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..syntax.nodes import SyntaxNode
-from . import literal_reader, methods
-from . import nodes as n
+from ...syntax.nodes import SyntaxNode
+from .. import methods
+from .. import nodes as n
+from ..errors import Refusal
+from . import literal_reader
 from .calls import CallReader
-from .errors import Refusal
 from .literal_reader import named
 from .scanner import TemplateProgram
 from .variables import Variables

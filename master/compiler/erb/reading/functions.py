@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING
 import tree_sitter_ruby
 from tree_sitter import Language, Parser
 
-from ..syntax.nodes import SyntaxNode
-from . import literal_reader, methods
-from . import nodes as n
-from .errors import Refusal
+from ...syntax.nodes import SyntaxNode
+from .. import methods
+from .. import nodes as n
+from ..errors import Refusal
+from ..runtime.library import ERRORS
+from . import literal_reader
 from .function_calls import LIBRARIES, FunctionCallReader
 from .literal_reader import named
-from .reader import Reader
-from .runtime.library import ERRORS
 from .scanner import TemplateProgram
+from .templates import Reader
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -7,7 +7,7 @@ import re
 from shared.errors import EvaluationError
 from shared.regexps import Regexp
 
-from .errors import Refusal
+from ..errors import Refusal
 
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "s": " ", "e": "\x1b", "a": "\a", "b": "\b", "v": "\v", "f": "\f", "0": "\0", "\n": ""}
 _DECIMAL = re.compile(r"0|[1-9][0-9]*(?:_[0-9]+)*")

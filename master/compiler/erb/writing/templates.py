@@ -6,14 +6,15 @@ import ast
 from collections.abc import Mapping, Sequence
 from types import CodeType
 
-from ..codegen.frames import Frame, children
-from ..codegen.writer import LOAD, STORE, Effect, Rule, Writer, constant_of, load
-from ..syntax.nodes import SyntaxNode
-from ..syntax.source import Source
-from . import blocks, conditions, methods
-from . import nodes as n
+from ...codegen.frames import Frame, children
+from ...codegen.writer import LOAD, STORE, Effect, Rule, Writer, constant_of, load
+from ...syntax.nodes import SyntaxNode
+from ...syntax.source import Source
+from .. import methods
+from .. import nodes as n
+from ..errors import Refusal
+from . import blocks, conditions
 from .conditions import again
-from .errors import Refusal
 
 SESSION = "session"
 _ASSIGNING = (n.Assignment, n.SeveralAssignments, n.ConditionalAssignment, n.MatchTest, n.MatchData, n.OwnCall, n.Block)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..syntax.nodes import SyntaxNode
-from . import methods
-from . import nodes as n
+from ...syntax.nodes import SyntaxNode
+from .. import methods
+from .. import nodes as n
 from .calls import CallReader
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-    from .function_reader import FunctionReader
+    from .functions import FunctionReader
 
 LIBRARIES = frozenset(("base64", "cgi", "digest", "digest/md5", "digest/sha1", "digest/sha2", "erb", "ipaddr", "json", "set", "uri"))
 """What may be required: parts of Ruby's library, all or nothing of which is translated."""
