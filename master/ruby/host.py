@@ -26,7 +26,7 @@ from .wire import dump_value, load_value
 
 if TYPE_CHECKING:
     from ..compiler.catalog.resources import DeclaredResource
-    from ..compiler.evaluation.scope import Scope
+    from ..compiler.evaluation.scopes.scope import Scope
 
 HOST = Path(__file__).with_name("host.rb")
 

@@ -18,14 +18,14 @@ from ..host import CompilerHost, NodeInput
 from ..loading.loader import Loader
 from ..log import CompilationLog, LocatedReporter, LogEntry
 from ..values.core import Strictness, Value
-from .class_declarations import declare_class, include_classes
+from .declarations.classes import declare_class, include_classes
+from .declarations.definitions import evaluate_definition
+from .declarations.finalize import finish
+from .declarations.resource_expressions import create_resources
 from .definition_lookup import DefinitionLookup
-from .definitions import evaluate_definition
 from .dependencies import NodeDependencies, TopVariables
-from .finalize import finish
-from .resource_expressions import create_resources
-from .scope import Scope
-from .scope_table import ScopeTable
+from .scopes.scope import Scope
+from .scopes.scope_table import ScopeTable
 from .site_data import SiteData
 from .templates import render_epp, render_erb
 

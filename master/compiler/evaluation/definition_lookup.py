@@ -22,7 +22,7 @@ from ..values.puppet_type import PuppetType
 from ..values.text import inspect
 
 if TYPE_CHECKING:
-    from .scope import Scope
+    from .scopes.scope import Scope
 
 
 class DefinitionLookup:

@@ -26,9 +26,9 @@ from ..values.core import DEFAULT, MISSING, Instance, MaybeValue, Reporter, Sens
 from ..values.members import WITH_MEMBERS, member
 from ..values.puppet_type import PuppetType
 from ..values.text import inspect, inspect_bare, to_s
-from . import resource_expressions
-from .relationship_expressions import relate
-from .scope import MatchVariables, Scope, declaring_scope
+from .declarations import resource_expressions
+from .declarations.relationship_expressions import relate
+from .scopes.scope import MatchVariables, Scope, declaring_scope
 
 
 class Lazy:

@@ -15,7 +15,7 @@ from ..values.puppet_type import PuppetType
 if TYPE_CHECKING:
     from .compilation import Compilation
     from .definition_lookup import DefinitionLookup
-    from .scope import Scope
+    from .scopes.scope import Scope
 
 
 class SiteData:

@@ -14,8 +14,8 @@ from ..syntax.source import Source
 from ..types.descriptions.describe import check_parameters
 from ..values.core import Value
 from ..values.variables import RESERVED
-from .defaults import evaluate_defaults
-from .scope import Scope
+from .scopes.defaults import evaluate_defaults
+from .scopes.scope import Scope
 
 
 def render_epp(scope: Scope, function: str, text: str, file: str, parameters: Mapping[str, Value] | None, *, outside: Scope) -> Value:

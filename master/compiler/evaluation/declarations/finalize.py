@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from shared.errors import EvaluationError, PuppetError
 from shared.suggestions import did_you_mean
 
-from ..catalog.relationships import materialize
-from ..catalog.resources import INHERITED, METAPARAMETERS, DeclaredResource
-from ..errors.locations import FINAL
-from ..values.core import Value
+from ...catalog.relationships import materialize
+from ...catalog.resources import INHERITED, METAPARAMETERS, DeclaredResource
+from ...errors.locations import FINAL
+from ...values.core import Value
 from .definitions import check_unevaluated
 
 if TYPE_CHECKING:
-    from .compilation import Compilation
+    from ..compilation import Compilation
 
 
 def finish(compilation: Compilation) -> None:

@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING, TypeAlias
 from shared.errors import EvaluationError, Location
 from shared.suggestions import did_you_mean
 
-from ..catalog.collectors import ResourceCollector, ResourceTest
-from ..catalog.definitions import Definition, class_title
-from ..catalog.overrides import DUPLICATE
-from ..catalog.resources import DeclaredResource, Override, ResourceAttribute, capitalized_type, check_tags, flat_tags
-from ..errors.issues import LanguageError, OperandError
-from ..types.attribute_references import as_attribute
-from ..types.infer import infer
-from ..types.notation.operands import flatten_arrays
-from ..types.references import ClassType, ResourceEntryType
-from ..values.core import DEFAULT, Value, entries
-from ..values.labels import label
-from ..values.text import inspect, to_s
-from .class_declarations import declare_parent
-from .scope import Scope
+from ...catalog.collectors import ResourceCollector, ResourceTest
+from ...catalog.definitions import Definition, class_title
+from ...catalog.overrides import DUPLICATE
+from ...catalog.resources import DeclaredResource, Override, ResourceAttribute, capitalized_type, check_tags, flat_tags
+from ...errors.issues import LanguageError, OperandError
+from ...types.attribute_references import as_attribute
+from ...types.infer import infer
+from ...types.notation.operands import flatten_arrays
+from ...types.references import ClassType, ResourceEntryType
+from ...values.core import DEFAULT, Value, entries
+from ...values.labels import label
+from ...values.text import inspect, to_s
+from ..scopes.scope import Scope
+from .classes import declare_parent
 
 if TYPE_CHECKING:
-    from ..host import NativeType
-    from .compilation import Compilation
+    from ...host import NativeType
+    from ..compilation import Compilation
 
 
 AttributePair: TypeAlias = tuple[str, Value] | tuple[None, dict[str, Value]]

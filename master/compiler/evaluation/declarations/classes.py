@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..catalog.definitions import HostClass, class_title
-from ..catalog.resources import DeclaredResource
-from ..values.core import Value
-from .scope import Scope, declaring_scope
+from ...catalog.definitions import HostClass, class_title
+from ...catalog.resources import DeclaredResource
+from ...values.core import Value
+from ..scopes.scope import Scope, declaring_scope
 
 if TYPE_CHECKING:
-    from .compilation import Compilation
+    from ..compilation import Compilation
 
 
 def include_classes(compilation: Compilation, names: Sequence[str], scope: Scope) -> list[DeclaredResource]:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from shared.errors import EvaluationError
 
-from ..catalog.collectors import ResourceCollector
-from ..catalog.relationships import RelationshipEdge, RelationshipEnd, split_reference
-from ..errors.issues import LanguageError
-from ..errors.locations import FINAL
-from ..types.notation.operands import flatten_arrays
-from ..types.notation.parse import parse_type
-from ..types.references import ClassType, ResourceEntryType
-from ..values.core import Value
-from ..values.labels import label, with_article
-from ..values.puppet_type import PuppetType
-from .scope import Scope
+from ...catalog.collectors import ResourceCollector
+from ...catalog.relationships import RelationshipEdge, RelationshipEnd, split_reference
+from ...errors.issues import LanguageError
+from ...errors.locations import FINAL
+from ...types.notation.operands import flatten_arrays
+from ...types.notation.parse import parse_type
+from ...types.references import ClassType, ResourceEntryType
+from ...values.core import Value
+from ...values.labels import label, with_article
+from ...values.puppet_type import PuppetType
+from ..scopes.scope import Scope
 
 
 def relate(scope: Scope, op: str, left: Value, right: Value) -> Value:

@@ -7,10 +7,10 @@ from functools import partial
 
 from shared.errors import EvaluationError
 
-from ..catalog.definitions import ParameterSpec
-from ..codegen import READ
-from ..errors.issues import UnsetParameter
-from ..values.core import MISSING, Value
+from ...catalog.definitions import ParameterSpec
+from ...codegen import READ
+from ...errors.issues import UnsetParameter
+from ...values.core import MISSING, Value
 from .scope import Scope
 
 

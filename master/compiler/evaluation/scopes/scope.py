@@ -10,19 +10,19 @@ from shared.errors import EvaluationError, Location
 from shared.regexps import Match
 from shared.suggestions import did_you_mean
 
-from ..catalog.collectors import Realizer
-from ..catalog.definitions import Definition
-from ..catalog.resources import DeclaredResource, ResourceAttribute, capitalized_type
-from ..errors.issues import LanguageError, UnsetParameter
-from ..functions.api import Closure, Types
-from ..functions.catalog_context import CatalogContext
-from ..host import NO_ARGUMENTS, LookupArguments, LookupMethods
-from ..values.core import MISSING, MaybeValue, Reporter, Strictness, Value
-from ..values.variables import BUILT_IN, RESERVED
-from .dependencies import TopVariables
+from ...catalog.collectors import Realizer
+from ...catalog.definitions import Definition
+from ...catalog.resources import DeclaredResource, ResourceAttribute, capitalized_type
+from ...errors.issues import LanguageError, UnsetParameter
+from ...functions.api import Closure, Types
+from ...functions.catalog_context import CatalogContext
+from ...host import NO_ARGUMENTS, LookupArguments, LookupMethods
+from ...values.core import MISSING, MaybeValue, Reporter, Strictness, Value
+from ...values.variables import BUILT_IN, RESERVED
+from ..dependencies import TopVariables
 
 if TYPE_CHECKING:
-    from .compilation import Compilation
+    from ..compilation import Compilation
 
 
 class MatchVariables:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shared.regexps import Match
 
-from ..values.core import MISSING, MaybeValue
+from ...values.core import MISSING, MaybeValue
 from .scope import Scope
 
 

@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING
 
 from shared.errors import EvaluationError
 
-from ..catalog.definitions import Definition, HostClass, NodeBlock, class_title
-from ..catalog.resources import METAPARAMETERS, DeclaredResource
-from ..errors.locations import FINAL
-from ..host import NotFoundInData
-from ..types.attribute_references import as_attribute
-from ..types.descriptions.describe import check_parameters
-from ..values.core import Value
-from ..values.variables import BUILT_IN, RESERVED
-from .defaults import evaluate_defaults
-from .scope import MatchVariables, Scope, declaring_scope
+from ...catalog.definitions import Definition, HostClass, NodeBlock, class_title
+from ...catalog.resources import METAPARAMETERS, DeclaredResource
+from ...errors.locations import FINAL
+from ...host import NotFoundInData
+from ...types.attribute_references import as_attribute
+from ...types.descriptions.describe import check_parameters
+from ...values.core import Value
+from ...values.variables import BUILT_IN, RESERVED
+from ..scopes.defaults import evaluate_defaults
+from ..scopes.scope import MatchVariables, Scope, declaring_scope
 
 if TYPE_CHECKING:
-    from .compilation import Compilation
+    from ..compilation import Compilation
 
 
 def evaluate_definition(compilation: Compilation, resource: DeclaredResource) -> None:

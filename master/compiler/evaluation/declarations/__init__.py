@@ -1,0 +1,1 @@
+"""What enters the catalog: classes, definitions, resources and their relationships, from the declaration to the end of a compilation."""
