@@ -69,6 +69,15 @@ LAYERS = {
         "loading",
         "evaluation",
     ),
+    "master/compiler/types": (
+        "kinds",
+        "attribute_references named",
+        "inference init",
+        "attributes descriptions",
+        "declare",
+        "builtin",
+        "notation",
+    ),
     "master/compiler/evaluation": (
         "dependencies",
         "scopes",

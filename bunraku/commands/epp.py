@@ -17,7 +17,7 @@ from master.compiler.syntax.checker import Diagnostic
 from master.compiler.syntax.dump import as_data, notation_of
 from master.compiler.syntax.parser import parse
 from master.compiler.syntax.source import Source
-from master.compiler.types.infer import infer
+from master.compiler.types.inference.infer import infer
 from master.compiler.values.core import Sensitive, Value
 from master.listings.manifests import problems
 from shared.data import plainyaml

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from shared.errors import EvaluationError
 
-from ..compiler.types.containers import HASH
+from ..compiler.types.kinds.containers import HASH
 from ..compiler.values.core import MISSING, MaybeValue, Value
 from .data_layers import DataLayers
 from .errors import DataError, LookupUsageError

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 from shared.errors import EvaluationError
 
-from ..compiler.types.base import ANY
 from ..compiler.types.descriptions.describe import describe_wrong_type
+from ..compiler.types.kinds.base import ANY
 from ..compiler.types.notation.parse import parse_type
 from ..compiler.values.core import MISSING, MaybeValue, Value
 from ..compiler.values.puppet_type import PuppetType

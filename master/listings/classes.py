@@ -18,10 +18,10 @@ from ..compiler.syntax.checker import Diagnostic, check, log_and_refuse
 from ..compiler.syntax.checker.report import Strict
 from ..compiler.syntax.parser import parse
 from ..compiler.syntax.source import Source
-from ..compiler.types.base import TypeReference
 from ..compiler.types.builtin import BUILTIN_TYPES
+from ..compiler.types.kinds.base import TypeReference
+from ..compiler.types.kinds.references import ResourceEntryType
 from ..compiler.types.notation.access import no_access_error, type_from_access
-from ..compiler.types.references import ResourceEntryType
 from ..compiler.values.core import DEFAULT, Value, key_of
 from ..compiler.values.puppet_type import PuppetType
 from .key_order import sorted_as_clojure

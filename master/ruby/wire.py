@@ -13,7 +13,7 @@ from shared.regexps import Regexp
 from ..compiler.callables.signatures import Closure
 from ..compiler.erb.runtime.values import RubySymbol
 from ..compiler.functions.old_api import OldApiReference
-from ..compiler.types.references import ClassType, ResourceEntryType
+from ..compiler.types.kinds.references import ClassType, ResourceEntryType
 from ..compiler.values.core import DEFAULT, Binary, Instance, Iterator, Sensitive, Value, entries, key_of
 from ..compiler.values.puppet_type import PuppetType
 from ..compiler.values.text import to_s

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from ..types.base import NotUndefType
-from ..types.containers import ArrayType, HashType, StructType, TupleType
-from ..types.references import TypeType
-from ..types.scalars import (
+from ..types.kinds.base import NotUndefType
+from ..types.kinds.containers import ArrayType, HashType, StructType, TupleType
+from ..types.kinds.references import TypeType
+from ..types.kinds.scalars import (
     BinaryType,
     BooleanType,
     FloatType,

@@ -14,17 +14,15 @@ from typing import Final, Protocol
 from shared.errors import EvaluationError
 from shared.regexps import Regexp, quoted
 
-from ..types.aliases import AliasType
-from ..types.base import ANY, NotUndefType, OptionalType, UnitType
-from ..types.containers import ArrayType, HashType, StructType, TupleType
 from ..types.descriptions.describe import describe_mismatch, describe_signatures
-from ..types.infer import arguments_type, infer, infer_set
+from ..types.inference.infer import arguments_type, infer, infer_set
+from ..types.inference.iterables import IterableType, elements
 from ..types.init import Constructors, InitType
-from ..types.iterables import IterableType, elements
-from ..types.notation.parse import parse_type
-from ..types.objects import ObjectExtension, ObjectType
-from ..types.references import TypeType
-from ..types.scalars import (
+from ..types.kinds.base import ANY, NotUndefType, OptionalType, UnitType
+from ..types.kinds.containers import ArrayType, HashType, StructType, TupleType
+from ..types.kinds.objects import ObjectExtension, ObjectType
+from ..types.kinds.references import TypeType
+from ..types.kinds.scalars import (
     BinaryType,
     BooleanType,
     FloatType,
@@ -39,6 +37,8 @@ from ..types.scalars import (
     TimestampType,
     URIType,
 )
+from ..types.named.aliases import AliasType
+from ..types.notation.parse import parse_type
 from ..values.core import DEFAULT, Binary, Sensitive, Value, key_of
 from ..values.numbers import Number, to_number
 from ..values.puppet_type import PuppetType, Types

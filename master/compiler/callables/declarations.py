@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..types.aliases import AliasType
-from ..types.base import ANY, OptionalType
+from ..types.kinds.base import ANY, OptionalType
+from ..types.named.aliases import AliasType
 from ..types.notation.parse import parse_type
 from ..values.puppet_type import PuppetType, Types
 from .signatures import Parameter, Signature

@@ -15,12 +15,12 @@ from typing import Any, Final
 from shared.errors import EvaluationError
 from shared.regexps import Regexp
 
-from ..types.base import ANY
-from ..types.containers import ArrayType, HashType, StructType, TupleType
-from ..types.infer import infer_set
-from ..types.objects import ObjectType
-from ..types.scalars import BinaryType, EnumType, FloatType, NumericType, PatternType, StringType
-from ..types.type_sets import TypeSetType
+from ..types.inference.infer import infer_set
+from ..types.kinds.base import ANY
+from ..types.kinds.containers import ArrayType, HashType, StructType, TupleType
+from ..types.kinds.objects import ObjectType
+from ..types.kinds.scalars import BinaryType, EnumType, FloatType, NumericType, PatternType, StringType
+from ..types.named.type_sets import TypeSetType
 from ..values.core import DEFAULT, Binary, Deferred, Instance, Iterator, Sensitive, Value, entries
 from ..values.puppet_type import PuppetType
 from ..values.text import float_text, program, quoted, to_s

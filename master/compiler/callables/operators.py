@@ -17,7 +17,7 @@ from typing import Any, Final
 from shared.errors import EvaluationError
 
 from ..errors.issues import BadOperand
-from ..types.infer import infer
+from ..types.inference.infer import infer
 from ..types.notation.access import type_from_access
 from ..types.notation.operands import flatten_arrays
 from ..values.comparison import nanoseconds

@@ -14,11 +14,11 @@ from typing import Any, TypeAlias, TypeGuard
 from shared.errors import EvaluationError
 
 from ..errors.issues import LanguageError
-from ..types.base import ANY, INF, AnyType, OptionalType, Range, UnitType
-from ..types.containers import ArrayType, TupleType
 from ..types.descriptions.describe import describe_mismatch, describe_signatures
-from ..types.infer import arguments_type, infer_set
-from ..types.references import CallableType
+from ..types.inference.infer import arguments_type, infer_set
+from ..types.kinds.base import ANY, INF, AnyType, OptionalType, Range, UnitType
+from ..types.kinds.containers import ArrayType, TupleType
+from ..types.kinds.references import CallableType
 from ..values.core import LambdaValue, Value
 from ..values.puppet_type import PuppetType
 from ..values.variables import RESERVED

@@ -9,7 +9,7 @@ from shared.errors import Location
 from shared.regexps import Regexp
 
 from ..codegen import CONSTANT, NONE, ParameterHeader
-from ..types.base import ANY
+from ..types.kinds.base import ANY
 from ..types.notation.parse import parse_type
 from ..values.core import Value
 from ..values.puppet_type import PuppetType

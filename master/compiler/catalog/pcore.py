@@ -7,13 +7,12 @@ from typing import Any, Final
 
 from shared.errors import Unsupported
 
-from ..types.aliases import AliasType
-from ..types.base import ANY, INF, VariantType, Wrapper, entry_for
-from ..types.containers import ArrayType, CollectionType, HashType, StructType, TupleType
 from ..types.init import InitType
-from ..types.objects import ObjectAttribute, ObjectType
-from ..types.references import CallableType, ClassType, ResourceEntryType
-from ..types.scalars import (
+from ..types.kinds.base import ANY, INF, VariantType, Wrapper, entry_for
+from ..types.kinds.containers import ArrayType, CollectionType, HashType, StructType, TupleType
+from ..types.kinds.objects import ObjectAttribute, ObjectType
+from ..types.kinds.references import CallableType, ClassType, ResourceEntryType
+from ..types.kinds.scalars import (
     BooleanType,
     EnumType,
     PatternType,
@@ -26,6 +25,7 @@ from ..types.scalars import (
     TimeType,
     URIType,
 )
+from ..types.named.aliases import AliasType
 from ..values.core import Value
 from ..values.puppet_type import PuppetType
 

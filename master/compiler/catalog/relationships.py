@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from shared.errors import EvaluationError, Location
 
-from ..types.references import ClassType, ResourceEntryType
+from ..types.kinds.references import ClassType, ResourceEntryType
 from ..values.core import Value
 from ..values.text import to_s
 from .builder import CatalogBuilder

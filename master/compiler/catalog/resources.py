@@ -13,7 +13,7 @@ from shared.regexps import Regexp
 
 from ..host import NativeType
 from ..types.attribute_references import as_attribute
-from ..types.references import ClassType, ResourceEntryType
+from ..types.kinds.references import ClassType, ResourceEntryType
 from ..values.core import Sensitive, Value, entries
 from ..values.text import inspect, to_s
 from .definitions import Definition

@@ -13,8 +13,8 @@ from shared.data.richdata import of_bytes
 from shared.errors import Unsupported
 from shared.regexps import Regexp
 
-from ..types.objects import ObjectType
-from ..types.references import ClassType, ResourceEntryType, reference_text
+from ..types.kinds.objects import ObjectType
+from ..types.kinds.references import ClassType, ResourceEntryType, reference_text
 from ..values.core import DEFAULT, Binary, Deferred, Instance, Iterator, Sensitive, Value, entries
 from ..values.labels import label, with_article
 from ..values.puppet_type import PuppetType

@@ -9,8 +9,8 @@ from typing import Any
 from shared.data.richdata import is_rich
 from shared.errors import CompileError, EvaluationError, PuppetError
 
+from ..types.kinds.references import ClassType, ResourceEntryType
 from ..types.notation.operands import flatten_arrays
-from ..types.references import ClassType, ResourceEntryType
 from ..values.core import Value
 from .compilation_view import CompilationView
 from .resources import RELATIONSHIPS, DeclaredResource, parts_of_title

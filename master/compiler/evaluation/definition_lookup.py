@@ -15,8 +15,8 @@ from ..host import CompilerHost
 from ..loading.loader import Loader
 from ..log import CompilationLog
 from ..types.builtin import BUILTIN_TYPES
-from ..types.objects import ANNOTATION
-from ..types.references import ResourceEntryType
+from ..types.kinds.objects import ANNOTATION
+from ..types.kinds.references import ResourceEntryType
 from ..values.core import Deferred
 from ..values.puppet_type import PuppetType
 from ..values.text import inspect

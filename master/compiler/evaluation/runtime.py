@@ -17,10 +17,10 @@ from ..errors.control import Break, Jump, Next, Return
 from ..errors.issues import LanguageError
 from ..errors.locations import current_place
 from ..syntax.checker import problem
-from ..types.base import TypeReference
+from ..types.kinds.base import TypeReference
+from ..types.kinds.objects import LOOKUP_CONTEXT
+from ..types.kinds.references import ClassType, ResourceEntryType
 from ..types.notation.operands import flatten_arrays
-from ..types.objects import LOOKUP_CONTEXT
-from ..types.references import ClassType, ResourceEntryType
 from ..values import comparison
 from ..values.core import DEFAULT, MISSING, Instance, MaybeValue, Reporter, Sensitive, Value, key_of
 from ..values.members import WITH_MEMBERS, member

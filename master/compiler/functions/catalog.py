@@ -11,7 +11,7 @@ from ..catalog.relationships import split_reference
 from ..catalog.resources import DeclaredResource, capitalized_type, flat_tags
 from ..errors.locations import current_place
 from ..types.attribute_references import as_legacy_argument
-from ..types.references import ClassType, ResourceEntryType, TypeType
+from ..types.kinds.references import ClassType, ResourceEntryType, TypeType
 from ..values.core import Value, entries
 from ..values.puppet_type import PuppetType
 from ..values.text import inspect, to_s

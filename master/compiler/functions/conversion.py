@@ -6,7 +6,7 @@ from shared.errors import EvaluationError
 
 from ..callables.conversions import new as new_value
 from ..types.descriptions.describe import describe_mismatch
-from ..types.infer import infer, infer_set
+from ..types.inference.infer import infer, infer_set
 from ..types.notation.parse import parse_type
 from ..values.core import Value
 from ..values.puppet_type import PuppetType

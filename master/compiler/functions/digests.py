@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from shared.errors import EvaluationError
 
+from ..types.kinds.references import ClassType, ResourceEntryType, reference_text
 from ..types.notation.operands import flatten_arrays
-from ..types.references import ClassType, ResourceEntryType, reference_text
 from ..values.core import Value
 from ..values.labels import ruby_class
 from ..values.numbers import parse_integer

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 from shared.errors import EvaluationError
 
 from ..callables.signatures import Closure
-from ..types.iterables import elements
+from ..types.inference.iterables import elements
 from ..types.notation.operands import flatten_arrays
 from ..values.core import Key, Value, entries, key_of
 from ..values.labels import ruby_class

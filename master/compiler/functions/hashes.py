@@ -9,7 +9,7 @@ from typing import Final
 from shared.errors import EvaluationError
 
 from ..types.builtin import ERROR
-from ..types.infer import infer
+from ..types.inference.infer import infer
 from ..values.core import Key, Value, key_of, value_of
 from ..values.text import inspect
 from .api import Closure, Context, function

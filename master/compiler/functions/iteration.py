@@ -19,12 +19,12 @@ from shared.regexps import Regexp
 from ..callables.signatures import Closure
 from ..errors.control import Break
 from ..types.attributes import attributes_of
-from ..types.base import ANY, UnitType, VariantType
-from ..types.containers import TupleType
-from ..types.infer import infer_set
-from ..types.iterables import elements, pairs
+from ..types.inference.infer import infer_set
+from ..types.inference.iterables import elements, pairs
+from ..types.kinds.base import ANY, UnitType, VariantType
+from ..types.kinds.containers import TupleType
+from ..types.kinds.scalars import IntegerType
 from ..types.notation.parse import parse_type
-from ..types.scalars import IntegerType
 from ..values.core import Deferred, Instance, Iterator, Key, Value, entries, is_same, key_of, value_of
 from ..values.puppet_type import PuppetType
 from .api import Context, Function, function

@@ -10,12 +10,12 @@ from shared.errors import EvaluationError
 from shared.regexps import Regexp
 
 from ..callables.signatures import Parameter, Signature
-from ..types.aliases import AliasType
-from ..types.base import VariantType
-from ..types.containers import ArrayType, HashType
-from ..types.iterables import elements
+from ..types.inference.iterables import elements
+from ..types.kinds.base import VariantType
+from ..types.kinds.containers import ArrayType, HashType
+from ..types.kinds.scalars import NumericType, StringType
+from ..types.named.aliases import AliasType
 from ..types.notation.operands import flatten_arrays
-from ..types.scalars import NumericType, StringType
 from ..values.core import Binary, Key, Sensitive, Value, entries, key_of
 from ..values.text import inspect, to_s
 from .api import Context, Dispatch, Function, function, legacy_function

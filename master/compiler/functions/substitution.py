@@ -10,9 +10,9 @@ from shared.errors import EvaluationError
 from shared.regexps import Match, Regexp
 
 from ..callables.sprintf import format_text
-from ..types.aliases import AliasType
-from ..types.base import VariantType
-from ..types.scalars import PatternType, RegexpType
+from ..types.kinds.base import VariantType
+from ..types.kinds.scalars import PatternType, RegexpType
+from ..types.named.aliases import AliasType
 from ..values.core import Value
 from ..values.labels import ruby_class
 from .api import Context, function, legacy_function

@@ -22,12 +22,12 @@ from ..functions.stdlib import Library
 from ..host import CompilerHost
 from ..syntax.checker import Diagnostic, namespace_of
 from ..syntax.source import Source
-from ..types.aliases import AliasType
 from ..types.builtin import BUILTIN_TYPES
+from ..types.kinds.objects import ObjectType
+from ..types.named.aliases import AliasType
+from ..types.named.type_sets import TypeSetType
 from ..types.notation.access import IllegalAlias, declared_type
 from ..types.notation.parse import parse_type
-from ..types.objects import ObjectType
-from ..types.type_sets import TypeSetType
 from ..values.puppet_type import PuppetType
 from .erb_templates import ErbTemplates
 from .file_reader import DiagnosticLog, FileReader

@@ -15,7 +15,7 @@ from ..values.core import Binary, Iterator, Value, entries, key_of
 from ..values.text import inspect, inspect_object
 from ..values.times import Timespan, Timestamp
 from ..values.versions import SemVer, SemVerRange
-from .references import ClassType, ResourceEntryType, reference_text
+from .kinds.references import ClassType, ResourceEntryType, reference_text
 
 
 @lru_cache

@@ -11,13 +11,12 @@ from typing import Any, Final
 
 from ..values.core import Instance, Value
 from ..values.puppet_type import PuppetType
-from .aliases import AliasType
-from .base import VariantType, Wrapper, entry_for
-from .containers import ArrayType, CollectionType, HashType, StructType, TupleType
 from .init import InitType
-from .objects import ObjectType
-from .references import CallableType, ClassType, ResourceEntryType
-from .scalars import (
+from .kinds.base import VariantType, Wrapper, entry_for
+from .kinds.containers import ArrayType, CollectionType, HashType, StructType, TupleType
+from .kinds.objects import ObjectType
+from .kinds.references import CallableType, ClassType, ResourceEntryType
+from .kinds.scalars import (
     EnumType,
     IntegerType,
     NumericType,
@@ -30,6 +29,7 @@ from .scalars import (
     TimeType,
     URIType,
 )
+from .named.aliases import AliasType
 
 Attributes = Sequence[tuple[Value, Value]]
 

@@ -7,18 +7,18 @@ from typing import Final
 
 from ..values.puppet_type import PuppetType
 from ..values.text import inspect_object
-from . import containers, references, scalars
-from .aliases import builtin_alias
-from .base import ANY, UNDEF, NotUndefType, OptionalType, VariantType
-from .data import DATA, RICH_DATA, RICH_DATA_KEY
 from .declare import define_object
 from .descriptions.inspection import inspect_type
+from .inference.iterables import IterableType
 from .init import InitType
-from .iterables import IterableType
-from .objects import BUILTIN_OBJECTS, ObjectType
-from .references import TypeType
-from .scalars import STRING
-from .type_sets import TypeSetType
+from .kinds import containers, references, scalars
+from .kinds.base import ANY, UNDEF, NotUndefType, OptionalType, VariantType
+from .kinds.objects import BUILTIN_OBJECTS, ObjectType
+from .kinds.references import TypeType
+from .kinds.scalars import STRING
+from .named.aliases import builtin_alias
+from .named.data import DATA, RICH_DATA, RICH_DATA_KEY
+from .named.type_sets import TypeSetType
 
 
 def _error() -> ObjectType:

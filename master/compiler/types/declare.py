@@ -17,14 +17,14 @@ from ..values.core import DEFAULT, Value
 from ..values.puppet_type import PuppetType
 from ..values.text import program, to_s
 from ..values.versions import SemVer, SemVerRange
-from .base import ANY, INF, OptionalType
-from .containers import HashType, StructElement, StructType
 from .descriptions.describe import describe_mismatch
-from .infer import infer, infer_set
-from .objects import NO_DEFAULT, ObjectAttribute, ObjectExtension, ObjectType
-from .references import CallableType
-from .scalars import STRING, PatternType, StringType
-from .type_sets import TypeSetType
+from .inference.infer import infer, infer_set
+from .kinds.base import ANY, INF, OptionalType
+from .kinds.containers import HashType, StructElement, StructType
+from .kinds.objects import NO_DEFAULT, ObjectAttribute, ObjectExtension, ObjectType
+from .kinds.references import CallableType
+from .kinds.scalars import STRING, PatternType, StringType
+from .named.type_sets import TypeSetType
 
 _KEYS: Final = (
     "name", "parent", "type_parameters", "attributes", "constants", "functions", "equality", "equality_include_type", "checks",

@@ -9,8 +9,8 @@ from typing import ClassVar
 from ..values.core import Value
 from ..values.puppet_type import Expansion, Guard, PuppetType
 from ..values.text import program
-from .base import Wrapper
-from .data import RICH_DATA
+from .kinds.base import Wrapper
+from .named.data import RICH_DATA
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,7 +112,7 @@ class PuppetType:
 
 
 class InstanceType(PuppetType):
-    """What an Instance asks of its Object type: the base class of `types.objects.ObjectType`."""
+    """What an Instance asks of its Object type: the base class of `types.kinds.objects.ObjectType`."""
 
     __slots__ = ()
 

@@ -12,7 +12,7 @@ from shared.data import hocon, plainyaml
 from shared.data.yamlscalars import STANDARD, Psych, utf8_of
 from shared.errors import BadData, EvaluationError
 
-from ...compiler.types.infer import infer
+from ...compiler.types.inference.infer import infer
 from ...compiler.values.core import Strictness, Value
 from ...files.code_files import CodeFiles
 from ..errors import DataError

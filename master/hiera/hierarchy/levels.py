@@ -11,10 +11,10 @@ from shared.errors import EvaluationError, Location
 from ...compiler.errors.locations import FINAL, locate_error
 from ...compiler.functions.api import Function
 from ...compiler.host import NotFoundInData
-from ...compiler.types.containers import HASH, HashType
-from ...compiler.types.data import RICH_DATA, RICH_DATA_KEY
 from ...compiler.types.descriptions.describe import describe_mismatch, describe_wrong_type
-from ...compiler.types.infer import infer
+from ...compiler.types.inference.infer import infer
+from ...compiler.types.kinds.containers import HASH, HashType
+from ...compiler.types.named.data import RICH_DATA, RICH_DATA_KEY
 from ...compiler.values.core import MISSING, MaybeValue, Value
 from ..data.config import HierarchyEntry
 from ..data.files import DataFile

@@ -8,7 +8,7 @@ from typing import Any
 from shared.errors import EvaluationError
 
 from ...compiler.host import LookupMethods, NotFoundInData
-from ...compiler.types.objects import LOOKUP_CONTEXT
+from ...compiler.types.kinds.objects import LOOKUP_CONTEXT
 from ...compiler.values.core import Instance, Iterator, LambdaValue, Value, entries, key_of
 from ..data.sources import DataSources
 from ..invocation import Invocation

@@ -11,9 +11,9 @@ from master.compiler.callables.declarations import signature_of
 from master.compiler.callables.signatures import Closure, Parameter, Signature
 from master.compiler.functions import Context, Function, builtin_functions, function, legacy_function
 from master.compiler.functions.api import collect
-from master.compiler.types.aliases import AliasType
+from master.compiler.types.kinds.scalars import IntegerType
+from master.compiler.types.named.aliases import AliasType
 from master.compiler.types.notation.parse import parse_type
-from master.compiler.types.scalars import IntegerType
 from master.compiler.values.core import Value
 from master.compiler.values.puppet_type import PuppetType
 from shared.errors import EvaluationError

@@ -13,8 +13,8 @@ from master.compiler.functions import Context, builtin_functions
 from master.compiler.functions.digests import seeded_number
 from master.compiler.functions.scan import scan_values
 from master.compiler.functions.strings import compare_versions
+from master.compiler.types.kinds.scalars import INTEGER, IntegerType
 from master.compiler.types.notation.parse import parse_type
-from master.compiler.types.scalars import INTEGER, IntegerType
 from master.compiler.values.core import Binary, Iterator, Reporter, Sensitive, Value, key_of
 from master.compiler.values.times import Timespan, Timestamp
 from master.compiler.values.versions import SemVer

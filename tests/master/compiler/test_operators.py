@@ -6,8 +6,8 @@ import pytest
 
 from master.compiler.callables import operators as o
 from master.compiler.errors.issues import BadOperand
-from master.compiler.types.base import UNDEF, OptionalType, VariantType
-from master.compiler.types.scalars import INTEGER, STRING, IntegerType, NumericType
+from master.compiler.types.kinds.base import UNDEF, OptionalType, VariantType
+from master.compiler.types.kinds.scalars import INTEGER, STRING, IntegerType, NumericType
 from master.compiler.values import comparison
 from master.compiler.values.core import DEFAULT, Binary, Reporter, Strictness, Value, key_of
 from master.compiler.values.numbers import to_number

@@ -6,9 +6,9 @@ import pytest
 
 from master.compiler.callables.formats import to_string
 from master.compiler.callables.sprintf import format_text
+from master.compiler.types.kinds.references import ClassType, ResourceEntryType
+from master.compiler.types.kinds.scalars import IntegerType
 from master.compiler.types.notation.parse import parse_type
-from master.compiler.types.references import ClassType, ResourceEntryType
-from master.compiler.types.scalars import IntegerType
 from master.compiler.values.core import DEFAULT, Binary, Deferred, Sensitive, Value, key_of
 from master.compiler.values.text import float_text, inspect, program, quoted, to_s
 from master.compiler.values.times import Timespan, Timestamp

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from master.compiler.types.aliases import AliasType
 from master.compiler.types.descriptions.describe import check_parameters, describe_mismatch
-from master.compiler.types.infer import infer_set
+from master.compiler.types.inference.infer import infer_set
+from master.compiler.types.kinds.scalars import STRING, IntegerType
+from master.compiler.types.named.aliases import AliasType
 from master.compiler.types.notation.parse import parse_type
-from master.compiler.types.scalars import STRING, IntegerType
 from master.compiler.values.core import Value
 
 MESSAGES: list[tuple[str, Value, str]] = [

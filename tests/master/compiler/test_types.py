@@ -6,15 +6,15 @@ import pytest
 
 from master.compiler.callables import conversions as conversions  # Init[T] asks these
 from master.compiler.errors.issues import BadOperand
-from master.compiler.types.aliases import AliasType
-from master.compiler.types.base import ANY, VariantType
-from master.compiler.types.common import common_type
-from master.compiler.types.containers import ArrayType
-from master.compiler.types.infer import infer, infer_set
+from master.compiler.types.inference.common import common_type
+from master.compiler.types.inference.infer import infer, infer_set
+from master.compiler.types.kinds.base import ANY, VariantType
+from master.compiler.types.kinds.containers import ArrayType
+from master.compiler.types.kinds.references import ClassType, ResourceEntryType
+from master.compiler.types.kinds.scalars import INTEGER, STRING, EnumType, IntegerType
+from master.compiler.types.named.aliases import AliasType
 from master.compiler.types.notation.access import declared_type, type_from_access
 from master.compiler.types.notation.parse import parse_type
-from master.compiler.types.references import ClassType, ResourceEntryType
-from master.compiler.types.scalars import INTEGER, STRING, EnumType, IntegerType
 from master.compiler.values.core import DEFAULT, Deferred, Iterator, Sensitive, Value, key_of
 from master.compiler.values.times import Timespan
 from master.compiler.values.versions import SemVer

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from master.compiler.types.common import common_type
 from master.compiler.types.descriptions.describe import mismatches
-from master.compiler.types.infer import infer, infer_set
+from master.compiler.types.inference.common import common_type
+from master.compiler.types.inference.infer import infer, infer_set
 from master.compiler.types.notation.parse import parse_type
 from master.compiler.values import comparison
 from master.compiler.values.core import DEFAULT, Value, key_of, value_of

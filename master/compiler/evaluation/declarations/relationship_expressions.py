@@ -8,9 +8,9 @@ from ...catalog.collectors import ResourceCollector
 from ...catalog.relationships import RelationshipEdge, RelationshipEnd, split_reference
 from ...errors.issues import LanguageError
 from ...errors.locations import FINAL
+from ...types.kinds.references import ClassType, ResourceEntryType
 from ...types.notation.operands import flatten_arrays
 from ...types.notation.parse import parse_type
-from ...types.references import ClassType, ResourceEntryType
 from ...values.core import Value
 from ...values.labels import label, with_article
 from ...values.puppet_type import PuppetType

@@ -14,9 +14,9 @@ from ...catalog.overrides import DUPLICATE
 from ...catalog.resources import DeclaredResource, Override, ResourceAttribute, capitalized_type, check_tags, flat_tags
 from ...errors.issues import LanguageError, OperandError
 from ...types.attribute_references import as_attribute
-from ...types.infer import infer
+from ...types.inference.infer import infer
+from ...types.kinds.references import ClassType, ResourceEntryType
 from ...types.notation.operands import flatten_arrays
-from ...types.references import ClassType, ResourceEntryType
 from ...values.core import DEFAULT, Value, entries
 from ...values.labels import label
 from ...values.text import inspect, to_s

@@ -7,7 +7,7 @@ import re
 from shared.errors import EvaluationError
 from shared.regexps import Regexp
 
-from ...types.iterables import elements
+from ...types.inference.iterables import elements
 from ...values.core import Value, is_same, key_of
 from ...values.labels import ruby_class
 from ...values.numbers import parse_integer

@@ -10,7 +10,7 @@ from shared.errors import EvaluationError
 
 from ...callables.sprintf import format_text, to_integer
 from ...errors.control import Break, Next
-from ...types.iterables import elements, pairs
+from ...types.inference.iterables import elements, pairs
 from ...values.core import Iterator, Key, Value, entries, key_of
 from ...values.labels import ruby_class
 from ...values.numbers import parse_integer

@@ -8,7 +8,7 @@ from typing import Final
 
 from shared.errors import EvaluationError
 
-from ...types.infer import infer_set
+from ...types.inference.infer import infer_set
 from ...values.core import Value
 from ...values.labels import ruby_class
 from ...values.puppet_type import PuppetType

@@ -7,7 +7,7 @@ from shared.errors import EvaluationError
 from ...catalog.relationships import split_reference
 from ...catalog.resources import DeclaredResource, capitalized_type
 from ...types.attribute_references import as_attribute
-from ...types.references import ClassType, ResourceEntryType
+from ...types.kinds.references import ClassType, ResourceEntryType
 from ...values.core import Value, entries, is_same, key_of
 from ...values.labels import ruby_class
 from ...values.text import inspect, to_s

@@ -10,7 +10,7 @@ from shared.regexps import Regexp
 
 from ...callables.sprintf import to_float, to_integer
 from ...types.descriptions.describe import describe_mismatch
-from ...types.infer import infer_set
+from ...types.inference.infer import infer_set
 from ...types.notation.operands import flatten_arrays
 from ...types.notation.parse import parse_type
 from ...values.core import Value

@@ -12,13 +12,13 @@ from typing import Protocol
 
 from ...values.core import Deferred, Value
 from ...values.puppet_type import PuppetType
-from ..aliases import AliasType
-from ..base import ANY, INF, UNDEF, OptionalType, Range, TypeReference, VariantType
-from ..containers import ArrayType, HashType, StructType, TupleType
-from ..infer import infer_set
-from ..normalization import normalized
-from ..references import CallableType, ClassType, ResourceEntryType, TypeType, capitalized
-from ..scalars import EnumType, PatternType
+from ..inference.infer import infer_set
+from ..kinds.base import ANY, INF, UNDEF, OptionalType, Range, TypeReference, VariantType
+from ..kinds.containers import ArrayType, HashType, StructType, TupleType
+from ..kinds.normalization import normalized
+from ..kinds.references import CallableType, ClassType, ResourceEntryType, TypeType, capitalized
+from ..kinds.scalars import EnumType, PatternType
+from ..named.aliases import AliasType
 from .mismatch import (
     MISSING_BLOCK,
     MISSING_KEY,

@@ -15,14 +15,12 @@ from shared.regexps import Regexp
 
 from ...values.puppet_type import PuppetType
 from ...values.text import inspect
-from ..aliases import AliasType
-from ..base import INF, UNDEF, TypeReference, UnitType, VariantType, Wrapper, entry_for
-from ..containers import ArrayType, CollectionType, HashType, StructElement, StructType, TupleType
-from ..data import DATA, RICH_DATA, RICH_DATA_KEY
 from ..init import InitType
-from ..objects import ObjectType
-from ..references import CallableType, ClassType, ResourceEntryType, TypeType
-from ..scalars import (
+from ..kinds.base import INF, UNDEF, TypeReference, UnitType, VariantType, Wrapper, entry_for
+from ..kinds.containers import ArrayType, CollectionType, HashType, StructElement, StructType, TupleType
+from ..kinds.objects import ObjectType
+from ..kinds.references import CallableType, ClassType, ResourceEntryType, TypeType
+from ..kinds.scalars import (
     STRING,
     BinaryType,
     BooleanType,
@@ -41,7 +39,9 @@ from ..scalars import (
     TimeType,
     URIType,
 )
-from ..type_sets import TypeSetType
+from ..named.aliases import AliasType
+from ..named.data import DATA, RICH_DATA, RICH_DATA_KEY
+from ..named.type_sets import TypeSetType
 
 Attributes = Iterable[tuple[str, str]]
 

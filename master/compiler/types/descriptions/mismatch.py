@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ...values.puppet_type import PuppetType
-from ..aliases import AliasType
-from ..base import INF, AnyType, OptionalType, Range, VariantType, Wrapper
-from ..containers import ArrayType, HashType, StructType, TupleType
-from ..normalization import normalized
-from ..scalars import StringType
+from ..kinds.base import INF, AnyType, OptionalType, Range, VariantType, Wrapper
+from ..kinds.containers import ArrayType, HashType, StructType, TupleType
+from ..kinds.normalization import normalized
+from ..kinds.scalars import StringType
+from ..named.aliases import AliasType
 
 
 @dataclass(frozen=True, slots=True)

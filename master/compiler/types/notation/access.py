@@ -19,16 +19,15 @@ from ...values.puppet_type import PuppetType
 from ...values.times import Timespan, Timestamp
 from ...values.uris import URI
 from ...values.versions import SemVerRange
-from ..aliases import has_undefined
-from ..base import INF, UNDEF, UNIT, NotUndefType, OptionalType, Range, TypeReference, VariantType
-from ..containers import ArrayType, CollectionType, HashType, IteratorType, StructElement, StructType, TupleType
 from ..declare import define_type_set, object_extension, unnamed_object
-from ..infer import infer
+from ..inference.infer import infer
+from ..inference.iterables import IterableType
 from ..init import InitType
-from ..iterables import IterableType
-from ..objects import ObjectType
-from ..references import CallableType, ClassType, ResourceEntryType, TypeType
-from ..scalars import (
+from ..kinds.base import INF, UNDEF, UNIT, NotUndefType, OptionalType, Range, TypeReference, VariantType
+from ..kinds.containers import ArrayType, CollectionType, HashType, IteratorType, StructElement, StructType, TupleType
+from ..kinds.objects import ObjectType
+from ..kinds.references import CallableType, ClassType, ResourceEntryType, TypeType
+from ..kinds.scalars import (
     BooleanType,
     EnumType,
     FloatType,
@@ -44,7 +43,8 @@ from ..scalars import (
     TimeType,
     URIType,
 )
-from ..type_sets import TypeSetType
+from ..named.aliases import has_undefined
+from ..named.type_sets import TypeSetType
 from .named_references import class_reference, resource_reference
 from .operands import Keys, arity_error, check_keys, flatten_arrays, limits, size_of, type_text
 

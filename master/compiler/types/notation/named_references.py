@@ -10,8 +10,8 @@ from ...errors.issues import BadOperand
 from ...values.core import Value
 from ...values.labels import label, uppercase_article, with_article
 from ...values.puppet_type import PuppetType
-from ..base import INF
-from ..references import ClassType, ResourceEntryType, capitalized
+from ..kinds.base import INF
+from ..kinds.references import ClassType, ResourceEntryType, capitalized
 from .operands import Keys, arity_error, flatten_arrays, type_text
 
 _NAME = re.compile(r"(?:(?:::)?[a-z_]\w*)(?:::[a-z]\w*)*", re.ASCII)

@@ -9,9 +9,9 @@ from ...errors.issues import BadOperand
 from ...values.core import DEFAULT, Value
 from ...values.labels import label, ruby_class, uppercase_article, with_article
 from ...values.puppet_type import PuppetType
-from ..base import INF, Range
-from ..infer import infer
-from ..scalars import IntegerType
+from ..inference.infer import infer
+from ..kinds.base import INF, Range
+from ..kinds.scalars import IntegerType
 
 Keys = list[Value]
 Kind = TypeVar("Kind", bound=Value)

@@ -16,8 +16,8 @@ from shared.regexps import Regexp
 from ...values.core import DEFAULT, Key, Value, key_of
 from ...values.numbers import parse_integer
 from ...values.puppet_type import PuppetType, Types
-from ..base import TypeReference
 from ..builtin import BUILTIN_TYPES
+from ..kinds.base import TypeReference
 from .access import no_access_error, type_from_access
 
 _TOKEN = re.compile(

@@ -8,12 +8,12 @@ from typing import Any, Final
 
 from shared.errors import EvaluationError
 
-from ..values.core import Value
-from ..values.puppet_type import Guard, PuppetType
-from ..values.text import program
-from ..values.versions import SemVer, SemVerRange
+from ...values.core import Value
+from ...values.puppet_type import Guard, PuppetType
+from ...values.text import program
+from ...values.versions import SemVer, SemVerRange
+from ..kinds.objects import ObjectType
 from .aliases import AliasType
-from .objects import ObjectType
 
 _BARE: Final = (
     "TypeSet[{pcore_uri => 'http://puppet.com/2016.1/pcore', pcore_version => '1.0.0', "

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from shared.errors import EvaluationError
 
-from ..values.core import Value
-from ..values.puppet_type import Expansion, Guard, PuppetType
-from .base import UNDEF, NotUndefType, OptionalType, VariantType
-from .normalization import normalized
+from ...values.core import Value
+from ...values.puppet_type import Expansion, Guard, PuppetType
+from ..kinds.base import UNDEF, NotUndefType, OptionalType, VariantType
+from ..kinds.normalization import normalized
 
 
 class AliasType(PuppetType):

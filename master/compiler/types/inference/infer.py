@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 from shared.regexps import Regexp
 
-from ..values.core import DEFAULT, Binary, Deferred, Instance, Iterator, LambdaValue, Sensitive, Value, value_of
-from ..values.puppet_type import PuppetType
-from ..values.times import Timespan, Timestamp
-from ..values.uris import URI
-from ..values.versions import SemVer, SemVerRange
-from . import containers, scalars
-from .base import UNDEF, VariantType
+from ...values.core import DEFAULT, Binary, Deferred, Instance, Iterator, LambdaValue, Sensitive, Value, value_of
+from ...values.puppet_type import PuppetType
+from ...values.times import Timespan, Timestamp
+from ...values.uris import URI
+from ...values.versions import SemVer, SemVerRange
+from ..kinds import containers, scalars
+from ..kinds.base import UNDEF, VariantType
+from ..kinds.objects import DEFERRED, ObjectExtension, ObjectType
+from ..kinds.references import TypeType
 from .common import common_of
-from .objects import DEFERRED, ObjectExtension, ObjectType
-from .references import TypeType
 
 
 def _instance_type(value: Instance) -> PuppetType:

@@ -8,13 +8,13 @@ from typing import ClassVar, Final
 from shared.errors import EvaluationError
 from shared.regexps import Regexp
 
-from ..values.comparison import matches
-from ..values.core import DEFAULT, Binary, Sensitive, Value
-from ..values.puppet_type import Expansion, Guard, PuppetType
-from ..values.text import ascii_fold, program, quoted
-from ..values.times import Timespan, Timestamp
-from ..values.uris import URI
-from ..values.versions import SemVer, SemVerRange
+from ...values.comparison import matches
+from ...values.core import DEFAULT, Binary, Sensitive, Value
+from ...values.puppet_type import Expansion, Guard, PuppetType
+from ...values.text import ascii_fold, program, quoted
+from ...values.times import Timespan, Timestamp
+from ...values.uris import URI
+from ...values.versions import SemVer, SemVerRange
 from .base import ANY, ANY_SIZE, INF, AnyType, Range, Wrapper, as_size, range_texts, within
 
 

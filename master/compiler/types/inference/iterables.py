@@ -6,12 +6,12 @@ from collections.abc import Iterable
 
 from shared.errors import EvaluationError
 
-from ..values.core import Iterator, Value, entries
-from ..values.puppet_type import Guard, PuppetType
-from .aliases import AliasType
-from .base import ANY, AnyType, Wrapper
+from ...values.core import Iterator, Value, entries
+from ...values.puppet_type import Guard, PuppetType
+from ..kinds.base import ANY, AnyType, Wrapper
+from ..kinds.scalars import EnumType, IntegerType
+from ..named.aliases import AliasType
 from .infer import infer
-from .scalars import EnumType, IntegerType
 
 _ITERABLE = frozenset((list, dict, str, Iterator))
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..values.core import LambdaValue, Value
-from ..values.puppet_type import Expansion, Guard, PuppetType
-from ..values.text import quoted
+from ...values.core import LambdaValue, Value
+from ...values.puppet_type import Expansion, Guard, PuppetType
+from ...values.text import quoted
 from .base import ANY, UNDEF, AnyType, UnitType, Wrapper, range_texts
 from .containers import TupleType
 from .scalars import EnumType, IntegerType

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import reduce
 
-from ..values.puppet_type import PuppetType
-from .base import ANY, UNDEF, UnitType, VariantType
-from .containers import ArrayType, HashType
-from .data import DATA, RICH_DATA
-from .references import CallableType, ClassType, ResourceEntryType, TypeType
-from .scalars import EnumType, FloatType, IntegerType, NumericType, PatternType, RegexpType, ScalarDataType, ScalarType, StringType
+from ...values.puppet_type import PuppetType
+from ..kinds.base import ANY, UNDEF, UnitType, VariantType
+from ..kinds.containers import ArrayType, HashType
+from ..kinds.references import CallableType, ClassType, ResourceEntryType, TypeType
+from ..kinds.scalars import EnumType, FloatType, IntegerType, NumericType, PatternType, RegexpType, ScalarDataType, ScalarType, StringType
+from ..named.data import DATA, RICH_DATA
 
 
 def common_type(one: PuppetType | None, two: PuppetType | None) -> PuppetType:

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..values.core import Value, value_of
+from ...values.core import Value, value_of
+from ..kinds.base import UNDEF, VariantType
+from ..kinds.containers import ArrayType, HashType
+from ..kinds.objects import ObjectType
+from ..kinds.references import TypeType
+from ..kinds.scalars import (
+    STRING,
+    BinaryType,
+    DefaultType,
+    NumericType,
+    ScalarDataType,
+    ScalarType,
+    SemVerRangeType,
+    SensitiveType,
+    URIType,
+)
 from .aliases import AliasType, builtin_alias
-from .base import UNDEF, VariantType
-from .containers import ArrayType, HashType
-from .objects import ObjectType
-from .references import TypeType
-from .scalars import STRING, BinaryType, DefaultType, NumericType, ScalarDataType, ScalarType, SemVerRangeType, SensitiveType, URIType
 from .type_sets import TypeSetType
 
 

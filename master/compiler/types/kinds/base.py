@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias, TypeVar
 
-from ..values.core import Value
-from ..values.puppet_type import Expansion, Guard, PuppetType
-from ..values.text import float_text, quoted
+from ...values.core import Value
+from ...values.puppet_type import Expansion, Guard, PuppetType
+from ...values.text import float_text, quoted
 
 Entry = TypeVar("Entry")
 
