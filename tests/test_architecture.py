@@ -121,6 +121,12 @@ LAYERS = {
         "cli",
         "__main__",
     ),
+    "bunraku/modules": (
+        "errors releases",
+        "forge",
+        "modulepath",
+        "puppetfiles",
+    ),
     "bunraku": (
         "console faces peer progress puppet storeaccess",
         "__main__ catalogs commandlines modulefaces modules previews storeoptions",

@@ -87,8 +87,8 @@ def main(options: DeployOptions, flags: dict[str, Any]) -> int:
 
 def _bring_modules(root: Path, flags: dict[str, Any]) -> None:
     """Bring the modules of the Puppetfile in a folder; PuppetError."""
-    from ..modules.deployment import install_puppetfile
-    from ..modules.puppetfile import read_puppetfile
+    from ..modules.puppetfiles.deployment import install_puppetfile
+    from ..modules.puppetfiles.puppetfile import read_puppetfile
 
     puppetfile = read_puppetfile(root)
     if puppetfile is not None:

@@ -151,15 +151,15 @@ class _Site:
         return tuple(dict.fromkeys(folders))
 
     def installed(self) -> Any:
-        from ..modules.installed import read_installed
+        from ..modules.modulepath.installed import read_installed
 
         return read_installed(self.modulepath, strict=self.master.strict, warn=lambda text: self.say("warning", text))
 
 
 def _install(site: _Site) -> int:
     from ..modules.forge import forge_of
-    from ..modules.installation import ModuleInstaller
-    from ..modules.placement import placement
+    from ..modules.modulepath.installation import ModuleInstaller
+    from ..modules.modulepath.placement import placement
 
     options = site.options
     (name,) = options.names
@@ -179,9 +179,9 @@ def _install(site: _Site) -> int:
 def _upgrade(site: _Site) -> int:
     from ..modules.errors import AlreadyNewest
     from ..modules.forge import forge_of
-    from ..modules.installation import ModuleInstaller
-    from ..modules.metadata import dashed
-    from ..modules.placement import placement
+    from ..modules.modulepath.installation import ModuleInstaller
+    from ..modules.modulepath.placement import placement
+    from ..modules.releases.metadata import dashed
 
     options = site.options
     name = dashed(options.names[0])
@@ -209,9 +209,9 @@ def _upgrade(site: _Site) -> int:
 
 def _uninstall(site: _Site) -> int:
     from ..modules.errors import with_v
-    from ..modules.metadata import dashed
-    from ..modules.placement import placement
-    from ..modules.removal import uninstall
+    from ..modules.modulepath.placement import placement
+    from ..modules.modulepath.removal import uninstall
+    from ..modules.releases.metadata import dashed
 
     options = site.options
     name, version = dashed(options.names[0]), options.version or ""
@@ -225,8 +225,8 @@ def _uninstall(site: _Site) -> int:
 
 
 def _list(site: _Site) -> int:
-    from ..modules.listing import ModuleListing
-    from ..modules.origins import origins_of
+    from ..modules.modulepath.listing import ModuleListing
+    from ..modules.puppetfiles.origins import origins_of
 
     options, environment = site.options, site.environment
     installed = site.installed()
@@ -258,7 +258,7 @@ def _list(site: _Site) -> int:
 
 
 def _changes(site: _Site) -> int:
-    from ..modules.checksums import changed_files, module_root
+    from ..modules.releases.checksums import changed_files, module_root
 
     (path,) = site.options.names
     root = module_root(Path(path))
@@ -299,8 +299,8 @@ def _search(site: _Site) -> int:
 
 
 def _build(site: _Site) -> int:
-    from ..modules.building import build
-    from ..modules.checksums import module_root
+    from ..modules.releases.building import build
+    from ..modules.releases.checksums import module_root
 
     path = Path(site.options.names[0] if site.options.names else ".")
     root = path.absolute() if site.options.names else module_root(path)
@@ -312,7 +312,7 @@ def _build(site: _Site) -> int:
 
 
 def _limits(site: _Site) -> Any:
-    from ..modules.archives import ModuleArchiveLimits
+    from ..modules.releases.archives import ModuleArchiveLimits
 
     return ModuleArchiveLimits.of(site.agent)
 
@@ -328,7 +328,7 @@ def _one_line(text: str) -> str:
 
 def _print_tree(site: _Site, done: Any) -> None:
     """Print what was installed, below the folder it is in."""
-    from ..modules.listing import TreeNode, drawn, shown_version
+    from ..modules.modulepath.listing import TreeNode, drawn, shown_version
 
     def node(module: Any) -> TreeNode:
         text = f"{module.name} ({site.paint('cyan', shown_version(module.previous, module.version))})"

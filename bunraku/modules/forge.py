@@ -24,8 +24,8 @@ from shared.process.log import for_console
 from shared.settings import AgentSettings
 
 from .errors import ModuleToolError
-from .metadata import ModuleDependency, dashed, name_and_version, released_dependencies
-from .versions import Version
+from .releases.metadata import ModuleDependency, dashed, name_and_version, released_dependencies
+from .releases.versions import Version
 
 if TYPE_CHECKING:
     import aiohttp

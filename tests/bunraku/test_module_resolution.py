@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from bunraku.modules.metadata import ModuleDependency
-from bunraku.modules.resolution import Candidate, ResolutionProblem, Unsatisfiable, resolve
-from bunraku.modules.versions import Version, VersionRange
+from bunraku.modules.modulepath.resolution import Candidate, ResolutionProblem, Unsatisfiable, resolve
+from bunraku.modules.releases.metadata import ModuleDependency
+from bunraku.modules.releases.versions import Version, VersionRange
 from shared.errors import TooLarge
 
 Universe = Mapping[str, Mapping[str, Mapping[str, str]]]
@@ -74,7 +74,7 @@ async def test_releases_are_chosen_together(name: str) -> None:
 
 
 async def test_a_forge_that_names_ever_new_dependencies_ends_at_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bunraku.modules.resolution.MAX_MODULES", 20)
+    monkeypatch.setattr("bunraku.modules.modulepath.resolution.MAX_MODULES", 20)
 
     class Endless(dict[str, dict[str, dict[str, str]]]):
         def get(self, name: str, default: object = None) -> dict[str, dict[str, str]]:  # type: ignore[override]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bunraku.modules.deployment import install_puppetfile
-from bunraku.modules.puppetfile import parse_puppetfile, read_puppetfile
+from bunraku.modules.puppetfiles.deployment import install_puppetfile
+from bunraku.modules.puppetfiles.puppetfile import parse_puppetfile, read_puppetfile
 from shared.errors import ConfigError, PuppetError
 from shared.settings import AgentSettings, load
 from tests.support.forge import LocalForge, serving

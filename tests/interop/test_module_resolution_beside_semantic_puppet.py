@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from bunraku.modules.metadata import ModuleDependency
-from bunraku.modules.resolution import Candidate, ResolutionProblem, Unsatisfiable, resolve
-from bunraku.modules.versions import Version, VersionRange
+from bunraku.modules.modulepath.resolution import Candidate, ResolutionProblem, Unsatisfiable, resolve
+from bunraku.modules.releases.metadata import ModuleDependency
+from bunraku.modules.releases.versions import Version, VersionRange
 from tests.interop.conftest import NOT_INSTALLED
 
 pytestmark = [pytest.mark.slow, pytest.mark.interop, pytest.mark.skipif(shutil.which("ruby") is None, reason="ruby is not installed")]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bunraku.modules.versions import BadVersion, Version, VersionRange
+from bunraku.modules.releases.versions import BadVersion, Version, VersionRange
 from tests.interop.conftest import NOT_INSTALLED
 
 pytestmark = [pytest.mark.slow, pytest.mark.interop, pytest.mark.skipif(shutil.which("ruby") is None, reason="ruby is not installed")]

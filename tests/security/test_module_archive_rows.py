@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from bunraku.modules.archives import ModuleArchiveLimits, unpack
-from bunraku.modules.placement import placement
+from bunraku.modules.modulepath.placement import placement
+from bunraku.modules.releases.archives import ModuleArchiveLimits, unpack
 from shared.errors import BadData, NotFound, PuppetError, TooLarge
 from tests.support.forge import metadata_of, module_files, packed
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from shared.errors import BadData, PuppetError
 from shared.filesystem.files import owner_in, sync_directory
 
-from .archives import ModuleArchiveLimits, unpack
-from .metadata import folder_of, name_and_version, read_metadata
-from .versions import Version
+from ..releases.archives import ModuleArchiveLimits, unpack
+from ..releases.metadata import folder_of, name_and_version, read_metadata
+from ..releases.versions import Version
 
 log = logging.getLogger("puppet.modules")
 

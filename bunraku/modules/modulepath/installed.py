@@ -11,9 +11,9 @@ from typing import Any
 
 from shared.errors import PuppetError
 
-from .errors import with_v
-from .metadata import FOLDER_NAME, MissingMetadata, ModuleDependency, dashed, installed_dependencies, read_metadata
-from .versions import BadVersion, Version
+from ..errors import with_v
+from ..releases.metadata import FOLDER_NAME, MissingMetadata, ModuleDependency, dashed, installed_dependencies, read_metadata
+from ..releases.versions import BadVersion, Version
 
 Warn = Callable[[str], None]
 

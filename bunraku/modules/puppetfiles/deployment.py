@@ -13,13 +13,13 @@ from shared.errors import PuppetError
 from shared.filesystem.files import make_directory, owner_in
 from shared.settings import AgentSettings
 
-from .archives import ModuleArchiveLimits
-from .forge import Forge, ForgeRelease, forge_of
-from .installation import Say, download
-from .placement import ModulePlacement, placement
+from ..forge import Forge, ForgeRelease, forge_of
+from ..modulepath.installation import Say, download
+from ..modulepath.placement import ModulePlacement, placement
+from ..releases.archives import ModuleArchiveLimits
+from ..releases.versions import ANY_STABLE, VersionRange
 from .puppetfile import DeclaredModule, Puppetfile
 from .repositories import GitLimits, check_out
-from .versions import ANY_STABLE, VersionRange
 
 PARALLEL: Final = 4  # modules that are fetched at the same time
 

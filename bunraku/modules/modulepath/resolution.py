@@ -16,8 +16,8 @@ from resolvelib.resolvers import Resolution, ResolutionImpossible, ResolutionToo
 
 from shared.errors import PuppetError, TooLarge
 
-from .metadata import ModuleDependency, folder_of
-from .versions import Version, VersionRange
+from ..releases.metadata import ModuleDependency, folder_of
+from ..releases.versions import Version, VersionRange
 
 MAX_ROUNDS: Final = 20_000  # decisions of one search
 MAX_MODULES: Final = 250  # of which releases are asked for

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .errors import with_v
+from ..errors import with_v
 from .installed import InstalledModule, InstalledModules, UnmetDependency
 
 Paint = Callable[[str, str], str]  # name of a colour, text: the coloured text

@@ -17,8 +17,8 @@ from shared.errors import BadData, BadName, ConfigError, Location, NotFound, Too
 from shared.filesystem.files import open_beneath, parts_of
 from shared.names import quoted_for_log
 
-from .metadata import FOLDER_NAME, FULL_NAME, dashed
-from .versions import BadVersion, Version, VersionRange
+from ..releases.metadata import FOLDER_NAME, FULL_NAME, dashed
+from ..releases.versions import BadVersion, Version, VersionRange
 
 if TYPE_CHECKING:
     from tree_sitter import Node

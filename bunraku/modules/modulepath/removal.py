@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from . import errors
-from .checksums import has_changes
-from .errors import Wanted
+from .. import errors
+from ..errors import Wanted
+from ..releases.checksums import has_changes
+from ..releases.versions import VersionRange
 from .installed import InstalledModule, InstalledModules
 from .placement import ModulePlacement
-from .versions import VersionRange
 
 
 def uninstall(

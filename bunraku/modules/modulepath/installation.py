@@ -10,15 +10,15 @@ from pathlib import Path
 from shared.errors import PuppetError
 from shared.filesystem.files import make_directory
 
-from . import errors
-from .checksums import has_changes
-from .errors import Wanted
-from .forge import Forge, ForgeRelease
+from .. import errors
+from ..errors import Wanted
+from ..forge import Forge, ForgeRelease
+from ..releases.checksums import has_changes
+from ..releases.metadata import dashed, folder_of, installed_dependencies, read_metadata
+from ..releases.versions import ANY_STABLE, Version, VersionRange
 from .installed import InstalledModule, InstalledModules
-from .metadata import dashed, folder_of, installed_dependencies, read_metadata
 from .placement import ModulePlacement
 from .resolution import Candidate, Constraint, ResolutionProblem, Unsatisfiable, resolve
-from .versions import ANY_STABLE, Version, VersionRange
 
 _INSTALLED = 10  # the priority of what is there
 Say = Callable[[str, str], None]
