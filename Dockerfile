@@ -12,6 +12,7 @@ COPY pyproject.toml README.md LICENSE ./
 COPY bin bin
 COPY shared shared
 COPY certs/*.py certs/py.typed certs/
+COPY certs/files certs/files
 COPY httpd httpd
 COPY store store
 COPY master master

@@ -207,7 +207,7 @@ def _enable_or_disable(settings: AgentSettings, options: AgentOptions) -> int:
 
 
 def _print_fingerprint(settings: AgentSettings, digest: str) -> int:
-    from certs.ssldir import SslDir
+    from certs.files.ssldir import SslDir
 
     from .bootstrap import fingerprint_text
 

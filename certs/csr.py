@@ -21,9 +21,10 @@ from cryptography.x509.name import _ASN1Type
 from shared.errors import BadData, ConfigError
 from shared.names import quoted_for_log
 
-from . import bundles, der, oids
+from . import der, oids
+from .files import bundles
+from .files.sitefiles import yaml_map
 from .keys import PrivateKey, Strength, digest_for, strength
-from .sitefiles import yaml_map
 
 MAX_REQUEST_BYTES = 64 * 1024
 _PRINTABLE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 '()+,-./:=?")

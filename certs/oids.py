@@ -11,7 +11,7 @@ from cryptography import x509
 from shared.errors import ConfigError
 from shared.names import quoted_for_log
 
-from .sitefiles import yaml_map
+from .files.sitefiles import yaml_map
 
 PUPPET_ARC = "1.3.6.1.4.1.34380.1"
 REGISTERED_ARC = f"{PUPPET_ARC}.1"

@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from certs.files.ssldir import SslDir
 from certs.oids import OidNames
-from certs.ssldir import SslDir
 from httpd.options import ServerOptions
 from httpd.peers import ProxyRules
 from httpd.server import HttpServer

@@ -33,6 +33,14 @@ LAYERS = {
         "faces file_serving ral",
         "types",
     ),
+    "certs": (
+        "der fingerprints keys signatures",
+        "files ocsp verify",
+        "oids",
+        "csr",
+        "certificates text",
+        "crl",
+    ),
     "master": (
         "authorization compiler files reports",
         "hiera module_types observability ruby",

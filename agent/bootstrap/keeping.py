@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from certs import bundles, crl, verify
-from certs.ssldir import SslDir
+from certs import crl, verify
+from certs.files import bundles
+from certs.files.ssldir import SslDir
 from certs.verify import TrustStore
 
 

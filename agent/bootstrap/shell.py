@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from cryptography import x509
 
-from certs import bundles, csr, fingerprints, keys, verify
+from certs import csr, fingerprints, keys, verify
 from certs.csr import CsrAttributes
+from certs.files import bundles
+from certs.files.ssldir import SslDir
 from certs.keys import PrivateKey
 from certs.oids import OidNames
-from certs.ssldir import SslDir
 from certs.verify import TrustStore
 from shared.errors import BadData, PeerAnswered, PeerError, PeerNotTrusted, PuppetError, TooLarge
 from shared.failpoints import failpoint

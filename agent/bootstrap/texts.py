@@ -8,7 +8,7 @@ from cryptography import x509
 
 from certs import fingerprints
 from certs.certificates import name_of
-from certs.ssldir import SslDir
+from certs.files.ssldir import SslDir
 from certs.verify import NotVerified
 from shared.errors import NotFound, PeerNotTrusted, PuppetError
 

@@ -123,7 +123,7 @@ class Agent:
         log.error("%s", text_with_hint(err))
 
     async def _bootstrap(self, dialects: DialectCache) -> Verifier:
-        from certs.ssldir import SslDir
+        from certs.files.ssldir import SslDir
 
         from ..bootstrap import Bootstrap
         from ..servers.http import HttpClient

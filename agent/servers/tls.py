@@ -96,7 +96,8 @@ class Verifier:
 
     def trust(self) -> TrustStore:
         """Return the CA bundle and the CRLs as certs.verify takes them. Blocks."""
-        from certs import bundles, verify
+        from certs import verify
+        from certs.files import bundles
 
         crls = bundles.revocation_lists(self.crls.read_bytes()) if self.revocation and self.crls is not None and self.crls.exists() else ()
         revocation: Revocation = self.revocation if crls else False

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from certs.ssldir import SslDir
+from certs.files.ssldir import SslDir
 from master.ca.commands import lifecycle, puppet_cert
 from master.ca.commands.site import CaSite, Console
 from master.ca.configured import audit_of, ca_options, key_kind
@@ -133,7 +133,7 @@ def _location(words: list[str]) -> tuple[str, list[str]]:
 
 
 def _find(place: CaSite, names: list[str]) -> int:
-    from certs import bundles
+    from certs.files import bundles
     from master.ca.setup.bootstrap import open_authority
 
     if len(names) != 1:

@@ -19,7 +19,7 @@ from agent.servers.selection import locate_ca
 from agent.servers.server import DialectCache
 from agent.servers.sites import Site
 from certs import fingerprints, keys, text, verify
-from certs.ssldir import SslDir
+from certs.files.ssldir import SslDir
 from certs.verify import TrustStore
 from shared.clock import utc_now
 from shared.errors import ConfigError, PeerNotTrusted, PuppetError, Unsupported

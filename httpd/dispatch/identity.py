@@ -11,7 +11,8 @@ from urllib.parse import unquote
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from certs import bundles, certificates, verify
+from certs import certificates, verify
+from certs.files import bundles
 from certs.oids import OidNames
 from shared.client import Client
 from shared.errors import BadData, BadName, Denied, PeerNotTrusted

@@ -15,7 +15,8 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from certs import bundles, signatures
+from certs import signatures
+from certs.files import bundles
 from shared.clock import utc_now
 from shared.errors import ConfigError, PuppetError
 from shared.filesystem.files import stamp_of

@@ -10,8 +10,9 @@ from datetime import datetime, timedelta
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
 
-from certs import bundles, certificates, crl, ocsp, signatures
-from certs.bundles import MAX_CRL_BYTES
+from certs import certificates, crl, ocsp, signatures
+from certs.files import bundles
+from certs.files.bundles import MAX_CRL_BYTES
 from certs.fingerprints import fingerprint
 from certs.keys import PrivateKey, public_der
 from shared.clock import utc_now

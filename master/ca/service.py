@@ -14,7 +14,8 @@ from typing import Any, ParamSpec, TypeVar
 
 from cryptography import x509
 
-from certs import bundles, certificates
+from certs import certificates
+from certs.files import bundles
 from shared.client import Client
 from shared.errors import BadRequest, NotFound, OutOfSpace, PuppetError, Unavailable
 from shared.filesystem.files import FileLock

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from cryptography import x509
 
-from certs import bundles, certificates, keys
+from certs import certificates, keys
+from certs.files import bundles
 from certs.keys import PrivateKey
 from shared.errors import ConfigError
 from shared.filesystem.files import Stamp, stamp_of

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from certs import bundles, certificates, verify
+from certs import certificates, verify
+from certs.files import bundles
 from httpd.tls import trust
 from shared.settings import MasterSettings
 

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cryptography import x509
 
-from certs import bundles, crl
+from certs import crl
+from certs.files import bundles
 from certs.verify import CRL_FROM_THE_FUTURE
 from httpd.tls.trust import TrustFiles, client_context
 from shared.clock import utc_now

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from certs import bundles, certificates
+from certs import certificates
+from certs.files import bundles
 from httpd.tls.trust import TrustFiles
 from shared.clock import utc_now
 from shared.errors import PuppetError

@@ -34,7 +34,8 @@ import uvloop
 
 sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
-from certs import bundles, csr, keys
+from certs import csr, keys
+from certs.files import bundles
 from certs.keys import KeyKind
 from tests.bench import realistic, sites
 from tests.bench.costs import family, memory_of, processor_seconds, verdict

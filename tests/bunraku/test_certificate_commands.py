@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bunraku.commands import certificates
-from certs import bundles
+from certs.files import bundles
 from shared.errors import ConfigError, NotFound
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from certs import bundles
+from certs.files import bundles
 from shared.errors import BadData, TooLarge
 
 

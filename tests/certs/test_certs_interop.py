@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from certs import bundles, certificates, crl, csr, keys, ocsp
+from certs import certificates, crl, csr, keys, ocsp
+from certs.files import bundles
 from certs.keys import KeyKind
 
 pytestmark = [pytest.mark.slow]

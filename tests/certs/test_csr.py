@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from certs import csr, der, oids
-from certs.bundles import dump
+from certs.files.bundles import dump
 from certs.keys import KeyKind
 from shared.errors import BadData, ConfigError, TooLarge
 

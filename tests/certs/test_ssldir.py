@@ -3,9 +3,9 @@ import stat
 import pytest
 
 from certs import csr
-from certs.bundles import dump
+from certs.files.bundles import dump
+from certs.files.ssldir import SslDir
 from certs.keys import KeyKind
-from certs.ssldir import SslDir
 from shared.errors import BadData, BadName
 from shared.settings import CommonSettings, Conf, load
 

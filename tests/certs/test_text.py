@@ -2,7 +2,8 @@ import subprocess
 
 import pytest
 
-from certs import bundles, certificates, csr, text
+from certs import certificates, csr, text
+from certs.files import bundles
 from certs.keys import KeyKind
 
 

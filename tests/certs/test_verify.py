@@ -169,7 +169,8 @@ def test_sha1_counts_for_a_configured_root_and_for_crls_but_never_for_a_leaf(tmp
     import subprocess
     from datetime import UTC, datetime
 
-    from certs import bundles, signatures
+    from certs import signatures
+    from certs.files import bundles
 
     def run(*argv: str) -> None:
         subprocess.run(["openssl", *argv], check=True, capture_output=True, cwd=tmp_path)

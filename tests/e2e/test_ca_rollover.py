@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from certs import bundles, certificates, signatures
+from certs import certificates, signatures
+from certs.files import bundles
 from tests.support.pair import NAME
 from tests.support.processes import MasterProcess, OurAgent, master
 

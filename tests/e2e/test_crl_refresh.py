@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from certs import bundles, crl
+from certs import crl
+from certs.files import bundles
 from tests.support.processes import MasterProcess, master
 from tests.support.raw_master import RawClient
 from tests.support.throwaway_ca import ThrowAwayCa

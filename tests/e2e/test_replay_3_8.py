@@ -19,7 +19,7 @@ from urllib.parse import quote_plus
 import pytest
 
 from certs import csr
-from certs.bundles import dump
+from certs.files.bundles import dump
 from certs.keys import KeyKind
 from shared.data import plainyaml
 from tests.e2e.bodies_3_8 import CATALOG, METADATA, NODE, PSON_REPORT, ROOT, UUID, YAML_REPORT

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from certs import bundles
+from certs.files import bundles
 from tests.support.processes import MasterProcess, RealAgent, has_real_puppet, master
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]

@@ -17,7 +17,8 @@ import pytest
 from cryptography import x509
 
 from bunraku.commands.node import deactivate, node_statuses
-from certs import bundles, keys
+from certs import keys
+from certs.files import bundles
 from certs.keys import KeyKind
 from master.puppetdb.configured import puppetdb_client
 from master.puppetdb.termini import PuppetDbFacts

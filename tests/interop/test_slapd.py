@@ -15,7 +15,8 @@ from typing import Literal
 
 import pytest
 
-from certs import bundles, keys
+from certs import keys
+from certs.files import bundles
 from certs.keys import KeyKind
 from master.termini.ldap import Ldap
 from master.termini.ldap_conf import LdapTrust

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from cryptography import x509
 
-from certs import bundles
+from certs.files import bundles
 from master.termini.ca import CaCertificates, CaCrls, CaOcsp, CaRequests, CaStatuses, NoCa
 from shared.errors import BadRequest, Conflict, NotFound
 from shared.indirector.core import Binding, request_for

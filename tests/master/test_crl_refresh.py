@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from certs import bundles, crl
+from certs import crl
+from certs.files import bundles
 from httpd.tls.trust import ServerTls, load
 from master.service.crl_refresh import CrlRefresh, CrlSource, overdue_since, store_crls
 from shared.errors import PeerAnswered, PeerNotTrusted, PeerUnreachable, PuppetError, TooLarge

@@ -29,8 +29,8 @@ from agent.servers.http import HttpClient
 from agent.servers.server import DialectCache
 from agent.servers.sites import Site
 from certs.certificates import BACKDATED
+from certs.files.ssldir import SslDir
 from certs.keys import KeyKind
-from certs.ssldir import SslDir
 from shared.data import plainyaml
 from shared.errors import ConfigError, PeerUnreachable
 from shared.process.processes import Process

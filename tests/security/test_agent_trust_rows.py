@@ -16,9 +16,10 @@ from agent.servers.http import HttpClient
 from agent.servers.server import DialectCache
 from agent.servers.sites import HttpLimits, Site
 from agent.servers.tls import Verifier
-from certs import bundles, fingerprints
+from certs import fingerprints
+from certs.files import bundles
+from certs.files.ssldir import SslDir
 from certs.keys import KeyKind
-from certs.ssldir import SslDir
 from shared.errors import BadData, PeerAnswered, PeerError, PeerNotTrusted, PuppetError, TooLarge
 from shared.wire.dialects import MODERN
 from tests.support.fake_server import Ask, FakeMaster, Reply

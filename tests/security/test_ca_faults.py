@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from certs import bundles, crl, keys
+from certs import crl, keys
+from certs.files import bundles
 from master.ca.storage import inventory
 from master.ca.storage.store import CaStore
 from master.observability.longtasks import CHANGE_CA

@@ -9,7 +9,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.name import _ASN1Type
 
-from certs import bundles, certificates
+from certs import certificates
+from certs.files import bundles
 from shared.errors import BadRequest, Conflict
 from tests.support.ca_site import refused, request
 

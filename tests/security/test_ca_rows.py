@@ -15,7 +15,8 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from certs import bundles, certificates, crl, csr, keys, oids
+from certs import certificates, crl, csr, keys, oids
+from certs.files import bundles
 from certs.keys import KeyKind
 from master.ca import autosign
 from master.ca.autosign import Autosign

@@ -17,9 +17,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives.hashes import SHA256
 
 from certs import csr
-from certs.bundles import dump
+from certs.files.bundles import dump
+from certs.files.ssldir import SslDir
 from certs.keys import KeyKind, PrivateKey
-from certs.ssldir import SslDir
 from master.ca.authority import CaOptions, CertificateAuthority
 from master.ca.autosign import Autosign
 from master.ca.registry import CertificateRegistry

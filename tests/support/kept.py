@@ -10,7 +10,8 @@ from pathlib import Path
 
 from cryptography import x509
 
-from certs import bundles, crl, signatures
+from certs import crl, signatures
+from certs.files import bundles
 from master.ca.storage import inventory
 from shared.data import plainyaml
 

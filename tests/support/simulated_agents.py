@@ -22,7 +22,8 @@ from urllib.parse import quote
 
 import orjson
 
-from certs import bundles, certificates, csr, keys
+from certs import certificates, csr, keys
+from certs.files import bundles
 from certs.keys import KeyKind
 from tests.support.raw_master import RawAnswer, RawClient
 

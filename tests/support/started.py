@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from certs import csr, keys
-from certs.bundles import dump
+from certs.files.bundles import dump
 from certs.keys import KeyKind
 from tests.support.processes import MasterProcess, master
 

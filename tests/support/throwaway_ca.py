@@ -11,9 +11,10 @@ from typing import Any
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
 
-from certs import bundles, certificates, crl, keys
+from certs import certificates, crl, keys
+from certs.files import bundles
+from certs.files.ssldir import SslDir
 from certs.keys import KeyKind, PrivateKey
-from certs.ssldir import SslDir
 
 YEAR = 365 * 86400  # seconds
 

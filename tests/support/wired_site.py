@@ -12,7 +12,7 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 from certs import csr, keys
-from certs.bundles import dump
+from certs.files.bundles import dump
 from certs.keys import KeyKind
 from master.wiring import Master, running
 from shared.settings import MasterSettings, load

@@ -11,9 +11,10 @@ from typing import Any, TextIO
 
 from cryptography import x509
 
-from certs import bundles, certificates, csr, fingerprints
+from certs import certificates, csr, fingerprints
 from certs import text as certificate_text
-from certs.ssldir import SslDir
+from certs.files import bundles
+from certs.files.ssldir import SslDir
 from shared.errors import BadData, ConfigError, PuppetError
 from shared.names import quoted_for_log, valid_certname
 from shared.process.cli import CommandOptions, flag, maybe_flag, parse_options, text, texts

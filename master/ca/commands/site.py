@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TextIO
 
+from certs.files.ssldir import SslDir
 from certs.keys import Generator, KeyKind
-from certs.ssldir import SslDir
 from shared.clock import utc_now
 
 from .. import audit

@@ -14,10 +14,11 @@ from pathlib import Path
 
 from cryptography import x509
 
-from certs import bundles, certificates, crl, csr, keys, signatures, verify
+from certs import certificates, crl, csr, keys, signatures, verify
+from certs.files import bundles
+from certs.files.ssldir import SslDir
 from certs.fingerprints import fingerprint
 from certs.keys import PrivateKey
-from certs.ssldir import SslDir
 from shared.errors import BadData, ConfigError, Conflict, NotFound, PeerNotTrusted, PuppetError, TooLarge
 from shared.failpoints import failpoint
 from shared.filesystem.files import make_directory, open_beneath, sync_directory, write_atomic

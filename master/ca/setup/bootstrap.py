@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from certs import bundles, certificates, crl, keys, oids
+from certs import certificates, crl, keys, oids
+from certs.files import bundles
+from certs.files.ssldir import SslDir
 from certs.keys import Generator
-from certs.ssldir import SslDir
 from shared.clock import utc_now
 from shared.errors import BadData, ConfigError
 from shared.failpoints import failpoint

@@ -23,9 +23,10 @@ from typing import Literal
 
 from cryptography import x509
 
-from certs import bundles, certificates, crl, fingerprints, keys, oids, signatures, verify
+from certs import certificates, crl, fingerprints, keys, oids, signatures, verify
+from certs.files import bundles
+from certs.files.ssldir import SslDir
 from certs.keys import Generator
-from certs.ssldir import SslDir
 from shared.errors import ConfigError, Conflict
 from shared.failpoints import failpoint
 from shared.filesystem.files import make_directory, write_atomic

@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable
 
-from certs import bundles
+from certs.files import bundles
 from shared.errors import BadData, Conflict, PuppetError
 from shared.filesystem.files import Stamp, stamp_of
 

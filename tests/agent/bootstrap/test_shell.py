@@ -21,8 +21,8 @@ from agent.servers.server import DialectCache
 from agent.servers.sites import Site
 from agent.servers.tls import Verifier
 from certs import fingerprints, verify
+from certs.files.ssldir import SslDir
 from certs.keys import KeyKind
-from certs.ssldir import SslDir
 from shared.errors import NotFound, PeerAnswered, PeerNotTrusted
 from shared.wire.dialects import LEGACY, MODERN
 from tests.support.fake_server import Ask, FakeMaster, Reply
@@ -242,7 +242,8 @@ async def test_a_certificate_for_another_key_is_not_kept_and_the_way_out_is_show
 
 
 def _request(key: Any) -> bytes:
-    from certs import bundles, csr
+    from certs import csr
+    from certs.files import bundles
 
     return bundles.dump([csr.build(key, NAME)])
 
@@ -405,7 +406,7 @@ async def test_a_renewed_certificate_replaces_the_old_one(tmp_path: Path) -> Non
     assert key is not None
     world.now += timedelta(days=350)
     renewed = world.authority.sign(NAME, key.public_key(), now=world.now)
-    from certs import bundles
+    from certs.files import bundles
 
     world.master.answer = lambda ask: Reply(body=bundles.dump([renewed]))
     await world.run(renewal=30 * 86400)

@@ -13,8 +13,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat
 
-from certs import bundles, certificates, crl, keys
-from certs.ssldir import SslDir
+from certs import certificates, crl, keys
+from certs.files import bundles
+from certs.files.ssldir import SslDir
 from master.ca.commands import puppet_cert
 from master.ca.commands.site import CaSite
 from master.ca.registry import CertificateRegistry

@@ -2,7 +2,8 @@ import subprocess
 
 import pytest
 
-from certs import bundles, certificates, crl, keys
+from certs import certificates, crl, keys
+from certs.files import bundles
 from certs.keys import KeyKind
 from master.ca.setup import bootstrap
 from shared.errors import ConfigError

@@ -2,7 +2,8 @@ import io
 
 import pytest
 
-from certs import bundles, fingerprints
+from certs import fingerprints
+from certs.files import bundles
 from master.ca.commands import puppet_cert
 from master.ca.commands.site import CaSite
 from master.ca.policy import SigningPolicy

@@ -1,6 +1,7 @@
 import pytest
 
-from certs import bundles, certificates, csr, oids
+from certs import certificates, csr, oids
+from certs.files import bundles
 from certs.keys import KeyKind
 from master.ca.policy import PolicyViolation, SigningPolicy
 from shared.errors import BadData, BadRequest, Conflict, NotFound, Unavailable

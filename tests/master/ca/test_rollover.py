@@ -6,7 +6,8 @@ import json
 import pytest
 from cryptography import x509
 
-from certs import bundles, certificates, crl, signatures, verify
+from certs import certificates, crl, signatures, verify
+from certs.files import bundles
 from certs.keys import KeyKind
 from master.ca.commands import puppet_cert
 from master.ca.commands.site import CaSite

@@ -6,8 +6,9 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from certs import bundles, csr
-from certs.bundles import dump
+from certs import csr
+from certs.files import bundles
+from certs.files.bundles import dump
 from master.ca.policy import SigningPolicy
 from master.ca.setup.bootstrap import ensure_own_certificate
 from shared.client import Client

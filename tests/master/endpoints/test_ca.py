@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509 import ocsp
 
 from certs import csr
-from certs.bundles import dump
+from certs.files.bundles import dump
 from certs.keys import KeyKind
 from master.endpoints.ca import CaEndpoints
 from master.endpoints.limits import MasterLimits

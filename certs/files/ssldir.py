@@ -15,8 +15,9 @@ from shared.filesystem.files import make_directory, owner_in, write_atomic
 from shared.names import valid_certname
 from shared.settings import CommonSettings
 
-from . import bundles, keys
-from .keys import PrivateKey
+from .. import keys
+from ..keys import PrivateKey
+from . import bundles
 
 T = TypeVar("T")
 
