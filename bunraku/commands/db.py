@@ -10,7 +10,7 @@ from shared.process.cli import flag, text
 from shared.settings import AgentSettings, MasterSettings
 
 from ..faces import parse_face
-from ..storeoptions import SERVER_OPTIONS_HELP, StoreFaceOptions
+from ..stores.options import SERVER_OPTIONS_HELP, StoreFaceOptions
 
 HELP = f"""Usage: puppet db export FILE [--url URL]
        puppet db import FILE [--url URL]
@@ -73,7 +73,7 @@ def main(argv: Sequence[str]) -> int:
 
         options.exactly(0)
         return move(options.from_, options.to, flags, restart=options.restart, as_json=options.as_json)
-    from ..storeservers import servers_of  # with what TLS takes, 10 MB, which a store on a socket does without
+    from ..stores.servers import servers_of  # with what TLS takes, 10 MB, which a store on a socket does without
     from .db_archives import ACTIONS
 
     action = ACTIONS.get(options.action)

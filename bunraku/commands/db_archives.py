@@ -23,8 +23,8 @@ from store.archive.writing import ArchiveQuestion, ArchiveWriter, archive_chunks
 from store.commands.submission import Submission
 from store.jsontext import Json, dump_json, load_json
 
-from ..storeaccess import StoreClient, StoreServers
-from ..storeoptions import StoreFaceOptions
+from ..stores.access import StoreClient, StoreServers
+from ..stores.options import StoreFaceOptions
 
 _CHUNK = 2**18
 _AT_ONCE = 8  # commands that are under way at the same time

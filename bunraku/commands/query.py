@@ -15,9 +15,9 @@ from store.jsontext import Json, dump_json, load_json
 from store.queries.pql.errors import PqlError
 
 from ..faces import parse_face
-from ..storeaccess import StoreClient
-from ..storeoptions import SERVER_OPTIONS_HELP, StoreFaceOptions
-from ..storeservers import servers_of
+from ..stores.access import StoreClient
+from ..stores.options import SERVER_OPTIONS_HELP, StoreFaceOptions
+from ..stores.servers import servers_of
 
 HELP = f"""Usage: puppet query QUERY [--json | --table] [--url URL]
 

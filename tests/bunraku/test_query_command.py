@@ -27,7 +27,7 @@ NAME = "node1.example.com"
 @pytest.fixture(autouse=True)
 def no_configuration(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """This machine's own configuration of client tools does not count."""
-    monkeypatch.setattr("bunraku.storeservers.CLIENT_TOOLS", (tmp_path / "client-tools.conf",))
+    monkeypatch.setattr("bunraku.stores.servers.CLIENT_TOOLS", (tmp_path / "client-tools.conf",))
 
 
 def answer(ask: Ask) -> Reply:

@@ -16,7 +16,7 @@ import pytest
 
 from bunraku.commands.db_archives import Importer
 from bunraku.puppet import main
-from bunraku.storeaccess import StoreClient, StoreServers
+from bunraku.stores.access import StoreClient, StoreServers
 from httpd.tls.trust import TrustFiles
 from store.commands.submission import Submission
 from tests.support.archives import archive_contents

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bunraku.storeaccess import StoreClient, StoreServers
+from bunraku.stores.access import StoreClient, StoreServers
 from httpd.tls.trust import TrustFiles
 from store.jsontext import Json, dump_json
 from tests.support.pair import Pair, Ran

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from shared.process.cli import maybe_text, texts
 
-from .faces import FaceOptions
+from ..faces import FaceOptions
 
 SERVER_OPTIONS_HELP = """  --url URL      the server: https://HOST:8081, http://localhost:8080 or unix:/SOCKET; of several, also separated
                  by commas, the first that runs

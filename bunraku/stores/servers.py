@@ -12,8 +12,8 @@ from shared.data import plainjson
 from shared.errors import BadData, ConfigError
 from shared.settings import AgentSettings, MasterSettings, load
 
-from .storeaccess import StoreServers, checked_url
-from .storeoptions import StoreFaceOptions
+from .access import StoreServers, checked_url
+from .options import StoreFaceOptions
 
 CLIENT_TOOLS = (Path("~/.puppetlabs/client-tools/puppetdb.conf"), Path("/etc/puppetlabs/client-tools/puppetdb.conf"))
 """Where the client tools of Puppet keep their configuration, in JSON; the first that exists counts."""
