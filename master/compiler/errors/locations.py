@@ -115,6 +115,17 @@ def current_place(operand: int | None = None) -> Location | None:
     return None
 
 
+def current_line() -> Location | None:
+    """Return the file and the line that are being evaluated, sooner than `current_place` could; None outside of manifests."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        unit: MarkedFile | None = frame.f_globals.get(UNIT)
+        if unit is not None:
+            return Location(unit.source.file, frame.f_lineno)
+        frame = frame.f_back
+    return None
+
+
 def _deepest(traceback: TracebackType | None) -> tuple[MarkedFile, Position] | None:
     deepest: tuple[MarkedFile, CodeType, int] | None = None
     while traceback is not None:

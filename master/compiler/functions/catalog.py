@@ -9,7 +9,7 @@ from shared.errors import EvaluationError, Location
 from ..catalog.definitions import class_title
 from ..catalog.relationships import split_reference
 from ..catalog.resources import DeclaredResource, capitalized_type, flat_tags
-from ..errors.locations import current_place
+from ..errors.locations import current_line
 from ..types.attribute_references import as_legacy_argument
 from ..types.kinds.references import ClassType, ResourceEntryType, TypeType
 from ..values.core import Value, entries
@@ -121,7 +121,7 @@ def create_resources(context: CatalogContext, *arguments: Value) -> None:
     name = to_s(type_) if not isinstance(type_, ResourceEntryType) else str(type_.type_name)
     virtuality = 2 if name.startswith("@@") else 1 if name.startswith("@") else 0
     type_name = name.removeprefix("@").removeprefix("@").lower()
-    location = current_place()
+    location = current_line()
     file, line = (location.file, location.line) if location is not None else (None, None)
     if virtuality and type_name == "class":
         raise EvaluationError("Evaluation Error: Classes are not virtualizable", where=Location(file, line))
