@@ -23,10 +23,10 @@ _INVALID_REGEX = "2201B"
 
 @dataclass(frozen=True, slots=True)
 class StatementPart:
-    """A statement of an answer: its rows, the same rows without paging, how a row is shown, and how many are read at a time."""
+    """A statement of an answer, the one that counts its rows without paging, how a row is shown, and how many are read at a time."""
 
     page: Select[Any]
-    rows: Select[Any]
+    total: Select[Any]
     show: Callable[[Any], Json]
     batch: int
 

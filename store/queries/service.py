@@ -9,7 +9,6 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any
 
-from sqlalchemy import func, select
 from sqlalchemy.sql.selectable import Select
 
 from ..database.engine import Database, Dialect
@@ -25,7 +24,7 @@ from .schema.fields import Kind
 from .sql.counts import count_events, page_counts, shown_counts, shown_totals, total_counts
 from .sql.dialects import Sql
 from .sql.plans import Explanation, shown_plan
-from .sql.selects import Selects
+from .sql.selects import Selects, count_rows
 from .sql.sqlite import SqliteSql
 
 _LONG = 8192  # characters of a text in PQL that takes several milliseconds to parse
@@ -69,7 +68,7 @@ class QueryService:
                 connection = await stack.enter_async_context(self._database.reading(self._limits.timeout))
                 total = None
                 if question.paging.include_total:
-                    total = await connection.scalar(select(func.count()).select_from(parts[0].rows.subquery()))
+                    total = await connection.scalar(parts[0].total)
             except BaseException as err:
                 await stack.__aexit__(type(err), err, err.__traceback__)
                 raise
@@ -109,14 +108,14 @@ class QueryService:
         if any(column.kind in (Kind.ROWS, Kind.PACKED, Kind.DOCUMENT) for column in columns):
             batch = self._limits.batch_of_documents
         if selection.entity.name == "fact_names" and not any(isinstance(column, ColumnFunction) for column in selection.columns or ()):
-            return [self._part(statement.page, statement.rows, lambda row: row[0], batch)]
-        return [self._part(statement.page, statement.rows, partial(shown_row, columns), batch)]
+            return [self._part(statement.page, statement.total, lambda row: row[0], batch)]
+        return [self._part(statement.page, statement.total, partial(shown_row, columns), batch)]
 
-    def _part(self, page: Select[Any], rows: Select[Any], show: Callable[[Any], Json], batch: int) -> StatementPart:
+    def _part(self, page: Select[Any], total: Select[Any], show: Callable[[Any], Json], batch: int) -> StatementPart:
         limit = page._limit  # the limit that the query has
         if self._limits.rows and (limit is None or limit > self._limits.rows):
             page = page.limit(self._limits.rows + 1)
-        return StatementPart(page, rows, show, batch)
+        return StatementPart(page, total, show, batch)
 
     def _counts(self, selects: Selects, question: Question, query: Json) -> list[StatementPart]:
         is_aggregate = question.entity == "aggregate_event_counts"
@@ -128,10 +127,10 @@ class QueryService:
             rows = count_events(selects, self._sql, selection, counting, distinct, subject)
             if is_aggregate:
                 totals = total_counts(rows)
-                parts.append(StatementPart(totals, totals, partial(shown_totals, subject), 1))
+                parts.append(StatementPart(totals, count_rows(totals), partial(shown_totals, subject), 1))
             else:
                 page = page_counts(rows, self._sql, question.paging, subject)
-                parts.append(self._part(page, rows, partial(shown_counts, subject), self._limits.batch))
+                parts.append(self._part(page, count_rows(rows), partial(shown_counts, subject), self._limits.batch))
         return parts
 
 

@@ -32,9 +32,9 @@ class ShownColumn:
 
 @dataclass(frozen=True, slots=True)
 class QueryStatement:
-    """A SELECT, without and with its paging, and what its columns hold."""
+    """A SELECT with its paging, what its columns hold, and the SELECT that says how many rows there are without paging."""
 
-    rows: Select[Any]
+    total: Select[Any]
     page: Select[Any]
     columns: tuple[ShownColumn, ...]
 
@@ -56,6 +56,7 @@ class Selects:
         names = unique_names(columns)
         if selection.is_grouped:
             rows, orders = self._grouped(source, selection, columns, names, distinct)
+            total = count_rows(rows)
             shown = [ShownColumn(name, _kind_of(column)) for name, column in zip(names, columns, strict=True)]
         else:
             expressions = [self._value(source, column) for column in columns]
@@ -69,7 +70,8 @@ class Selects:
             labelled = [expression.label(f"c{index}") for index, expression in enumerate(expressions)]
             rows = self._filtered(select(*labelled).select_from(source.tables), source, selection, distinct)
             orders = self._orders(source, selection)
-        return QueryStatement(rows, _paged(rows, orders, selection), tuple(shown))
+            total = rows.with_only_columns(func.count())  # the columns, which no row is counted by, would cost the most
+        return QueryStatement(total, _paged(rows, orders, selection), tuple(shown))
 
     def _source(self, selection: Selection) -> EntitySource:
         self._number += 1
@@ -181,6 +183,11 @@ class Selects:
         if not is_nullable:
             return expression
         return expression.nulls_first() if order.descending else expression.nulls_last()
+
+
+def count_rows(rows: Select[Any]) -> Select[Any]:
+    """Return the SELECT of how many rows another has."""
+    return select(func.count()).select_from(rows.subquery())
 
 
 def unique_names(columns: tuple[Column, ...]) -> list[str]:
