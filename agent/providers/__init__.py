@@ -1,4 +1,4 @@
-"""Providers: how resources are read and changed on this machine, one folder a type."""
+"""Providers: how resources are read and changed on this machine, one folder a type; `systems` and `lines` list those of most types."""
 
 from __future__ import annotations
 
