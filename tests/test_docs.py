@@ -82,7 +82,7 @@ def assert_console_says(transcript: str, pair: Pair) -> None:
     assert capture.buffer.getvalue().decode().splitlines() == expected  # type: ignore[attr-defined]
 
 
-PLACES = re.compile(r"`((?:shared|certs|master|agent|bunraku|tests|docs|packaging|examples)/[\w./-]*)`")
+PLACES = re.compile(r"`((?:shared|certs|httpd|store|master|agent|bunraku|tests|docs|packaging|examples)/[\w./-]*)`")
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 

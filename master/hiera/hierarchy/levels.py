@@ -188,8 +188,8 @@ class HierarchyLevel:
         raise DataError(
             f"The backend '{backend}' is written in Ruby (hiera/backend/{backend.lower()}_backend.rb), which is not run here",
             where=Location(self.config_path),
-            hint="Use yaml_data, json_data, hocon_data or eyaml_lookup_key, or write a lookup_key function in the Puppet language or "
-            "in Python.",
+            hint="Use yaml_data, json_data, hocon_data or eyaml_lookup_key, or write a lookup_key function in the Puppet language, "
+            "in Python, or with Ruby's API of Puppet 4.",
         )
 
     # --- functions ---
@@ -254,4 +254,4 @@ def _hint_for(function: str) -> str:
     path = posixpath.join(*rest.split("::"))
     if module == "environment":
         return f"It would be in functions/environment/{path}.pp of the environment."
-    return f"It would be in the module {module}: functions/{path}.pp, or lib/puppet/functions/{module}/{path}.py."
+    return f"It would be in the module {module}: functions/{path}.pp, or lib/puppet/functions/{module}/{path}.py or .rb."
