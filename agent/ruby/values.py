@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from shared.errors import ResourceError
+from shared.ruby.texts import dump_text
 
 
 def dump_value(value: Any) -> Any:
     """Return a value as JSON data for Ruby."""
     if isinstance(value, str):
-        return value if value.isascii() else _dump_text(value)
+        return value if value.isascii() else dump_text(value)
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, list | tuple | set | frozenset):
@@ -24,14 +25,6 @@ def dump_value(value: Any) -> Any:
     if isinstance(value, bytes):
         return {"$": "bytes", "v": base64.b64encode(value).decode()}
     return str(value)
-
-
-def _dump_text(value: str) -> Any:
-    try:
-        value.encode()
-    except UnicodeEncodeError:  # bytes that are not UTF-8
-        return {"$": "bytes", "v": base64.b64encode(value.encode("utf-8", "surrogateescape")).decode()}
-    return value
 
 
 def load_value(data: Any) -> Any:

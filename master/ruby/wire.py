@@ -9,6 +9,7 @@ from typing import Any
 
 from shared.errors import EvaluationError
 from shared.regexps import Regexp
+from shared.ruby.texts import dump_text
 
 from ..compiler.callables.signatures import Closure
 from ..compiler.erb.runtime.values import RubySymbol
@@ -30,7 +31,7 @@ def dump_value(value: Value | OldApiReference, register: Callable[[Any], int]) -
         register: returns a number for a value that stays in this process; Ruby refers to it by that number.
     """
     if value.__class__ is str:
-        return value if value.isascii() else _dump_text(value)
+        return value if value.isascii() else dump_text(value)
     if value.__class__ in _PLAIN_TYPES:
         return value
     if value.__class__ is list:
@@ -42,14 +43,6 @@ def dump_value(value: Value | OldApiReference, register: Callable[[Any], int]) -
     if value.__class__ is float:
         return value if math.isfinite(value) else {"$": "float", "v": str(value)}
     return _dump_special(value, register)
-
-
-def _dump_text(value: str) -> Any:
-    try:
-        value.encode()
-    except UnicodeEncodeError:  # bytes that are not UTF-8
-        return {"$": "bytes", "v": base64.b64encode(value.encode("utf-8", "surrogateescape")).decode()}
-    return value
 
 
 def _dump_special(value: Value | OldApiReference, register: Callable[[Any], int]) -> Any:
