@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from ...errors.issues import BadOperand
@@ -12,17 +12,18 @@ from ...values.labels import label, uppercase_article, with_article
 from ...values.puppet_type import PuppetType
 from ..kinds.base import INF
 from ..kinds.references import ClassType, ResourceEntryType, capitalized
-from .operands import Keys, arity_error, flatten_arrays, type_text
+from .operands import arity_error, flatten_arrays, type_text
 
 _NAME = re.compile(r"(?:(?:::)?[a-z_]\w*)(?:::[a-z]\w*)*", re.ASCII)
 _CLASSREF = re.compile(r"(?:::)?[A-Z][\w-]*(?:::[A-Z][\w-]*)*", re.ASCII)
 
 
-def _titles(keys: Sequence[Value]) -> tuple[Keys, bool] | None:
-    """Return the titles, and whether the result is an array of references; None when all titles are undef."""
-    many = len(keys) > 1 or (bool(keys) and keys[0].__class__ is list)
-    titles: Keys = [k for k in flatten_arrays(keys) if k is not None]
-    return (titles, many) if titles or not keys else None
+def _references(keys: Sequence[Value], reference_of: Callable[[int, Value], PuppetType]) -> Value:
+    """Return the reference of a title, or an array for several titles or an array; titles that are undef have none."""
+    references: list[Value] = [reference_of(index, title) for index, title in enumerate(k for k in flatten_arrays(keys) if k is not None)]
+    if len(keys) > 1 or keys[0].__class__ is list:
+        return references
+    return references[0] if references else None
 
 
 def class_reference(base: PuppetType, keys: Sequence[Value]) -> Value:
@@ -30,12 +31,8 @@ def class_reference(base: PuppetType, keys: Sequence[Value]) -> Value:
     assert isinstance(base, ClassType)
     if not keys:
         raise arity_error(str(base), 1, INF, 0)
-    parsed = _titles(keys)
-    if parsed is None:
-        return [] if len(keys) > 1 or keys[0].__class__ is list else None
-    titles, many = parsed
-    references = []
-    for index, title in enumerate(titles):
+
+    def reference_of(index: int, title: Value) -> PuppetType:
         if not isinstance(title, str):
             text = f"Illegal Class name in class reference. {uppercase_article(label(title))} cannot be used where a String is expected"
             raise BadOperand(text, index)
@@ -44,8 +41,9 @@ def class_reference(base: PuppetType, keys: Sequence[Value]) -> Value:
             raise BadOperand(
                 f"Illegal name. The given name '{title}' does not conform to the naming rule /^((::)?[a-z_]\\w*)(::[a-z]\\w*)*$/", index
             )
-        references.append(ClassType(name))
-    return references if many else references[0]
+        return ClassType(name)
+
+    return _references(keys, reference_of)
 
 
 def resource_reference(base: PuppetType, keys: Sequence[Value]) -> Value:
@@ -67,29 +65,22 @@ def resource_reference(base: PuppetType, keys: Sequence[Value]) -> Value:
             raise BadOperand(f"Illegal type reference. The given name '{type_name}' does not conform to the naming rule", 0)
         if not rest:
             return ResourceEntryType(type_name)
-    return _references(base, type_name, rest, 1 if base.type_name is None else 0)
+    if len(rest) == 1 and rest[0].__class__ is str:
+        return reference(type_name, rest[0])
+
+    def reference_of(index: int, title: Value) -> PuppetType:
+        if not isinstance(title, str):
+            raise BadOperand(
+                f"Error creating type specialization of {with_article(label(base))}, "
+                f"Cannot use {type_text(title)} where a resource title String is expected",
+                index + (base.type_name is None),
+            )
+        return reference(type_name, title)
+
+    return _references(rest, reference_of)
 
 
 @lru_cache(maxsize=8192)
 def reference(type_name: str, title: str) -> ResourceEntryType:
     """Return `Type['title']`: always the same object for the same resource, as catalogs name the same resources again and again."""
     return ResourceEntryType(type_name, title)
-
-
-def _references(base: ResourceEntryType, type_name: str, keys: Keys, shift: int) -> Value:
-    if len(keys) == 1 and keys[0].__class__ is str:
-        return reference(type_name, keys[0])
-    parsed = _titles(keys)
-    if parsed is None:
-        return [] if len(keys) > 1 or keys[0].__class__ is list else None
-    titles, many = parsed
-    references = []
-    for index, title in enumerate(titles):
-        if not isinstance(title, str):
-            raise BadOperand(
-                f"Error creating type specialization of {with_article(label(base))}, "
-                f"Cannot use {type_text(title)} where a resource title String is expected",
-                index + shift,
-            )
-        references.append(reference(type_name, title))
-    return references if many else references[0]
