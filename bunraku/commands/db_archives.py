@@ -21,9 +21,9 @@ from store.archive.payloads import Row
 from store.archive.reading import ArchiveReader
 from store.archive.writing import ArchiveQuestion, ArchiveWriter, archive_chunks
 from store.commands.submission import Submission
-from store.jsontext import Json, dump_json, load_json
+from store.jsontext import dump_json, load_json
 
-from ..stores.access import StoreClient, StoreServers
+from ..stores.access import StoreClient, StoreServers, read_rows
 from ..stores.options import StoreFaceOptions
 
 _CHUNK = 2**18
@@ -86,18 +86,9 @@ async def rows_of(client: StoreClient, question: ArchiveQuestion) -> AsyncIterat
     for name, value in question.parameters.items():
         parameters[name] = dump_json(value).decode()
     body = await client.get(f"/pdb/query/v4/{question.entity.replace('_', '-')}", parameters)
-    for row in await asyncio.to_thread(_rows, body):
-        yield row
-
-
-def _rows(body: bytes) -> list[dict[str, Json]]:
-    try:
-        rows = load_json(body)
-    except ValueError as err:
-        raise BadData(f"The server answered a query with what is not JSON: {err}") from err
-    if not isinstance(rows, list):
-        raise BadData("The server answered a query with what is no list")
-    return [row for row in rows if isinstance(row, dict)]
+    for row in await asyncio.to_thread(read_rows, body):
+        if isinstance(row, dict):
+            yield row
 
 
 # --- import

@@ -11,11 +11,11 @@ from shared.errors import BadData, ConfigError, PeerAnswered
 from shared.process.cli import flag
 from shared.process.log import escape_controls
 from shared.settings import AgentSettings, MasterSettings
-from store.jsontext import Json, dump_json, load_json
+from store.jsontext import Json, dump_json
 from store.queries.pql.errors import PqlError
 
 from ..faces import parse_face
-from ..stores.access import StoreClient
+from ..stores.access import StoreClient, read_rows
 from ..stores.options import SERVER_OPTIONS_HELP, StoreFaceOptions
 from ..stores.servers import servers_of
 
@@ -108,13 +108,7 @@ def columns_of(query: str) -> list[str]:
 
 def print_table(body: bytes, columns: Sequence[str]) -> None:
     """Print rows as a table: the columns that were asked for first. Raise BadData for an answer that is no list."""
-    try:
-        rows = load_json(body)
-    except ValueError as err:
-        raise BadData(f"The answer is not JSON: {err}") from err
-    if not isinstance(rows, list):
-        raise BadData("The answer is no list of rows")
-    objects = [row if isinstance(row, dict) else {"value": row} for row in rows]
+    objects = [row if isinstance(row, dict) else {"value": row} for row in read_rows(body)]
     present = dict.fromkeys(name for row in objects for name in row)
     names = [*(name for name in dict.fromkeys(columns) if name in present), *(name for name in present if name not in columns)]
     sys.stdout.writelines(f"{line}\n" for line in table_lines(objects, names))

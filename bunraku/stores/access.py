@@ -16,8 +16,9 @@ from yarl import URL
 from agent.servers.tls import without_system_authorities
 from httpd.tls.trust import TrustFiles, client_context
 from shared.clock import utc_now
-from shared.errors import ConfigError, PeerAnswered, PeerError, PeerNotTrusted, PeerUnreachable, TooLarge
+from shared.errors import BadData, ConfigError, PeerAnswered, PeerError, PeerNotTrusted, PeerUnreachable, TooLarge
 from shared.process.log import escape_controls
+from store.jsontext import Json, load_json
 
 with without_system_authorities():
     import aiohttp
@@ -69,6 +70,17 @@ def checked_url(text: str) -> str:
             hint="Write https://HOST:8081, http://localhost:8080 or unix:/PATH/OF/SOCKET.",
         )
     return url
+
+
+def read_rows(body: bytes) -> list[Json]:
+    """Return the rows in the answer to a query; raise BadData when it is none."""
+    try:
+        rows = load_json(body)
+    except ValueError as err:
+        raise BadData(f"The answer is not JSON: {err}") from err
+    if not isinstance(rows, list):
+        raise BadData("The answer is no list of rows")
+    return rows
 
 
 @dataclass(slots=True)
