@@ -19,6 +19,7 @@ from master.environments.directories import EnvironmentSettings
 from master.pools.compile_worker import CompileWorker
 from shared.errors import CompileError, PuppetError
 from tests.master.ruby.site import PROGRAM, needs_ruby
+from tests.support.compile_jobs import catalog_job
 
 FACTS = {"os": {"family": "Debian", "release": {"major": "12"}}, "uptime": 5, "colour": "red", "networking": {"fqdn": "n.test"}}
 HIERA = "version: 5\nhierarchy: [{name: a, paths: ['%{facts.os.family}.yaml', '%{::colour}.yaml', common.yaml]}]\n"
@@ -45,22 +46,9 @@ class Site:
     def ask(self, bench: CompileWorker | None = None, **changed: Any) -> dict[str, Any]:
         """The catalog; `changed` are attributes of the job."""
         facts = changed.pop("facts", FACTS)
-        job = {
-            "ask": "catalog",
-            "certname": "n.test",
-            "environment": "production",
-            "facts": facts,
-            "parameters": facts,
-            "classes": {},
-            "trusted": {"certname": "n.test"},
-            "server_facts": {"servername": "m"},
-            "code_id": None,
-            "exported": False,
-            "is_stored": False,
-            "generation": 0,
-        }
+        job = catalog_job("n.test", facts, server_facts={"servername": "m"}) | changed
         self.logs.clear()
-        catalog: dict[str, Any] = json.loads((bench or self.bench).answer(job | changed, self.logs.append).body)
+        catalog: dict[str, Any] = json.loads((bench or self.bench).answer(job, self.logs.append).body)
         return catalog
 
 

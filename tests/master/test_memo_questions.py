@@ -18,6 +18,7 @@ from master.environments.directories import EnvironmentSettings
 from master.environments.store_questions import MAX_ANSWERS, MAX_QUESTIONS, TOGETHER
 from master.pools.compile_worker import CompileWorker
 from shared.errors import CompileError, PuppetError
+from tests.support.compile_jobs import catalog_job
 from tests.support.stored_catalogs import stored_data
 
 AWAY = PuppetError("No PuppetDB answers", hint="Look for it.")
@@ -85,20 +86,7 @@ class Site:
     def outcome(self, worker: CompileWorker | None = None, *, is_stored: bool = False, facts: Mapping[str, Any] | None = None) -> Any:
         """The agent's catalog, the stored one and what was logged; or the error."""
         facts = {"colour": "red", **(facts or {})}
-        job = {
-            "ask": "catalog",
-            "certname": "n.test",
-            "environment": "production",
-            "facts": facts,
-            "parameters": facts,
-            "classes": {},
-            "trusted": {"certname": "n.test"},
-            "server_facts": {},
-            "code_id": None,
-            "exported": False,
-            "is_stored": is_stored,
-            "generation": 0,
-        }
+        job = catalog_job("n.test", facts, is_stored=is_stored)
         logs: list[Any] = []
         try:
             compiled = (worker or self.worker).answer(job, logs.append)

@@ -13,6 +13,7 @@ from master.pools.compile_worker import CompileWorker
 from shared.data import plainjson
 from shared.models.catalog import CATALOG
 from shared.wire.dialects import LEGACY, MODERN
+from tests.support.compile_jobs import catalog_job
 
 PLAIN = [
     "",
@@ -35,10 +36,7 @@ def compiled(folder: Path, manifest: str) -> PreparedCatalog:
     (folder / "production" / "manifests").mkdir(parents=True)
     (folder / "production" / "manifests" / "site.pp").write_text(manifest)
     worker = CompileWorker(EnvironmentSettings((str(folder),)), CodeCache())
-    job = {
-        "ask": "catalog", "certname": "n", "environment": "production", "facts": {}, "parameters": {}, "classes": {}, "trusted": {},
-        "server_facts": {}, "code_id": None, "exported": False, "is_stored": False, "generation": 0,
-    }  # fmt: skip
+    job = catalog_job("n", {})
     return PreparedCatalog(name="n", environment="production", body=worker.answer(job, lambda entry: None).body)
 
 

@@ -17,6 +17,7 @@ from master.environments.runs import RunVersions
 from master.environments.versions import code_id_of_version, find_version, version_behind
 from master.pools.compile_worker import CompileWorker
 from shared.errors import NotFound
+from tests.support.compile_jobs import catalog_job
 
 CODE = {
     "manifests/site.pp": "node 'a.test' { include a } node 'b.test' { include b } node 'c.test' { notify { lookup('k'): } }",
@@ -55,11 +56,7 @@ class Site:
 
     def ask(self, node: str, pin: str = "") -> tuple[dict[str, Any], bool]:
         """Return a node's catalog, and whether it came from memory."""
-        job = {
-            "ask": "catalog", "certname": f"{node}.test", "environment": "production", "facts": {}, "parameters": {}, "classes": {},
-            "trusted": {"certname": f"{node}.test"}, "server_facts": {}, "code_id": None, "pin": pin, "exported": False,
-            "is_stored": False, "generation": 0,
-        }  # fmt: skip
+        job = catalog_job(f"{node}.test", {}, pin=pin)
         logs: list[LogEntry] = []
         hits = self.worker.memo.hits
         catalog: dict[str, Any] = json.loads(self.worker.answer(job, logs.append).body)

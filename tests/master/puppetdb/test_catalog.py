@@ -15,6 +15,7 @@ from master.environments.directories import EnvironmentSettings
 from master.pools.compile_worker import CompileWorker
 from master.puppetdb.catalog import as_text, catalog_for_agent, stored_catalog
 from shared.errors import CompileError, EvaluationError
+from tests.support.compile_jobs import catalog_job
 from tests.support.stored_catalogs import stored_data
 
 RECORDED = json.loads((Path(__file__).parents[2] / "data" / "puppetdb" / "terminus.json").read_text())
@@ -106,20 +107,7 @@ class Site:
     def compile(self, certname: str, *, is_stored: bool = True) -> tuple[dict[str, Any], dict[str, Any]]:
         """The agent's catalog and the stored one."""
         facts = {"short": certname.partition(".")[0]}
-        job = {
-            "ask": "catalog",
-            "certname": certname,
-            "environment": "production",
-            "facts": facts,
-            "parameters": facts,
-            "classes": {},
-            "trusted": {"certname": certname},
-            "server_facts": {},
-            "code_id": None,
-            "exported": False,
-            "is_stored": is_stored,
-            "generation": 0,
-        }
+        job = catalog_job(certname, facts, is_stored=is_stored)
         compiled = self.worker.answer(job, lambda entry: None)
         return json.loads(compiled.body), stored_data(compiled.stored)
 
