@@ -38,8 +38,6 @@ from tests.support.processes import MasterProcess, free_port, master
 from tests.support.simulated_agents import Record
 
 GRACE = 3.0  # seconds after a fault in which a run may still suffer from it
-COOL = 3.0  # seconds without faults at the end
-EVERY = 30.0  # seconds between two lines of progress
 SHOWN = 10  # problems of a kind
 SHORTEST = 3.0  # seconds from the start of one fault to that of the next
 WARM = 0.25  # of the wanted requests: before them the heap is not yet as large as it gets

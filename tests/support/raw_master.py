@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -237,10 +236,6 @@ class RunningMaster:
         made = await RawClient.connect(self.port, options.pop("context", None) or self.ca.context(name), **options)
         self.clients.append(made)
         return made
-
-    def plain_socket(self) -> socket.socket:
-        """A TCP connection without TLS; the caller closes it."""
-        return socket.create_connection(("127.0.0.1", self.port), timeout=10)
 
 
 def master_server(**options: Any) -> HttpServer:

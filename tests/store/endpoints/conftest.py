@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -175,9 +175,6 @@ class FakeStore:
         finally:
             await client.close()
             await listener.stop(0)
-
-
-Serving = Callable[[FakeStore], AbstractAsyncContextManager[RawClient]]
 
 
 @pytest.fixture
