@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -37,6 +38,16 @@ def why_no_clients() -> str:
         if (CLIENTS / "installed.txt").exists()
         else f"there are no Puppetboard and pypuppetdb in {CLIENTS}; `make clients` installs them"
     )
+
+
+CHROMIUM = "/usr/bin/chromium"
+NEEDS_BROWSER = [
+    pytest.mark.interop,
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(why_no_clients()), reason=why_no_clients()),
+    pytest.mark.skipif(shutil.which(CHROMIUM) is None, reason="Chromium is not installed (Debian: chromium)"),
+]
+"""The marks of tests that look at pages with a browser."""
 
 
 def python_of_clients(*argv: str) -> list[str]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import http.server
-import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,17 +18,10 @@ from typing import Any
 import pytest
 
 from master.preview.page import render_html
-from tests.interop.clients import answers_of, why_no_clients
+from tests.interop.clients import CHROMIUM, NEEDS_BROWSER, answers_of
 from tests.support.preview_results import change, message, result
 
-CHROMIUM = "/usr/bin/chromium"
-
-pytestmark = [
-    pytest.mark.interop,
-    pytest.mark.slow,
-    pytest.mark.skipif(bool(why_no_clients()), reason=why_no_clients()),
-    pytest.mark.skipif(shutil.which(CHROMIUM) is None, reason="Chromium is not installed (Debian: chromium)"),
-]
+pytestmark = NEEDS_BROWSER
 
 NODES = [f"web{number:04}.example.com" for number in range(2000)]
 MARKUP = "</script><script>document.title = 'taken'</script><img src=x onerror=\"document.title='taken'\">"

@@ -7,7 +7,6 @@ The screenshots are in the folder `puppetboard*/pages` of pytest's base folder: 
 from __future__ import annotations
 
 import json
-import shutil
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
@@ -19,7 +18,9 @@ from typing import Any
 import pytest
 
 from tests.interop.clients import (
+    CHROMIUM,
     DATASET,
+    NEEDS_BROWSER,
     STORES,
     StoreAddress,
     answers_of,
@@ -27,18 +28,10 @@ from tests.interop.clients import (
     server,
     store_on_port,
     submit,
-    why_no_clients,
 )
 from tests.interop.puppetserver import free_port
 
-CHROMIUM = "/usr/bin/chromium"
-
-pytestmark = [
-    pytest.mark.interop,
-    pytest.mark.slow,
-    pytest.mark.skipif(bool(why_no_clients()), reason=why_no_clients()),
-    pytest.mark.skipif(shutil.which(CHROMIUM) is None, reason="Chromium is not installed (Debian: chromium)"),
-]
+pytestmark = NEEDS_BROWSER
 
 # The data set is old; what it says last is not too old for Puppetboard.
 SETTINGS = """
