@@ -6,6 +6,7 @@ module Puppet
     include Bunraku::Logging
     extend Puppet::Util
     include Puppet::Util
+    include Puppet::Util::Errors
 
     class << self
       attr_accessor :name, :metaparam, :options, :array_matching
@@ -221,16 +222,6 @@ module Puppet
     # Formats a message; secrets do not get into it.
     def format(text, *values)
       text % values.map { |value| @sensitive ? '[redacted]' : value.to_s }
-    end
-
-    def fail(*args)
-      raise Puppet::Error, args.last.to_s unless args.first.is_a?(Class)
-
-      raise args.first, args.drop(1).join(' ')
-    end
-
-    def devfail(message)
-      raise Puppet::DevError, message
     end
 
     def file

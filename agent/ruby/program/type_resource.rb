@@ -278,12 +278,6 @@ module Puppet
       send_log(self[:loglevel] || :notice, message)
     end
 
-    def fail(*args)
-      raise Puppet::Error, args.last.to_s unless args.first.is_a?(Class)
-
-      raise args.first, args.drop(1).join(' ')
-    end
-
     private
 
     def real_name(name)

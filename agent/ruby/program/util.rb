@@ -195,9 +195,9 @@ module Puppet
       end
     end
 
-    # Hiding what error messages repeat.
+    # Errors that types, parameters and providers raise; their methods are public, as a provider may call `resource.fail`.
     module Errors
-      module_function
+      extend self
 
       def fail(*args)
         raise Puppet::Error, args.last.to_s unless args.first.is_a?(Class)
