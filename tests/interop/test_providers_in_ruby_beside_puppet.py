@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from shared.ruby import find_ruby
+from tests.interop.applying import apply_twice, files_of
 
 pytestmark = [
     pytest.mark.slow,
@@ -73,25 +72,10 @@ def applied(program: list[str], manifest: str, root: Path, *options: str) -> str
         (root / "lamps" / name).write_text("")
     (root / "guests").write_text("bob:7:Bob:w,y\ncid:8:Cid:\ndan:9::p,q\n")
     (root / "site.pp").write_text(manifest.replace("@root", str(root)))
-    environ = {**os.environ, "CRATES": str(root / "crates"), "LAMPS": str(root / "lamps"), "GUESTS": str(root / "guests")}
-    own = ["--confdir", str(root / "conf"), "--vardir", str(root / "var")]
-    words = [
-        *program,
-        "apply",
-        "--color=false",
-        "--detailed-exitcodes",
-        "--modulepath",
-        str(MODULES),
-        *own,
-        *options,
-        str(root / "site.pp"),
-    ]
-    told = ""
-    for _ in range(2):
-        done = subprocess.run(words, env=environ, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300, check=False)
-        told += f"{done.stdout}exit {done.returncode}\n"
-    for path in sorted(path for path in root.rglob("*") if path.is_file() and not {"conf", "var"} & set(path.relative_to(root).parts)):
-        told += f"== {path.relative_to(root)}\n{path.read_text() if path.name != 'site.pp' else ''}\n"
+    environ = {"CRATES": str(root / "crates"), "LAMPS": str(root / "lamps"), "GUESTS": str(root / "guests")}
+    told = apply_twice(program, root, MODULES, *options, environ=environ)
+    for path in files_of(root):
+        told += f"== {path.relative_to(root)}\n{path.read_text()}\n"
     told = re.sub(r" in [\d.]+ seconds|^Notice: Compiled catalog.*\n|^Error: Facter: .*\n", "", told, flags=re.MULTILINE)
     return told.replace(str(root), "@root")
 

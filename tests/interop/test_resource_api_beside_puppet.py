@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -16,6 +15,7 @@ import yaml
 
 from agent.ruby.process import PROGRAM
 from shared.ruby import find_ruby
+from tests.interop.applying import apply_twice
 
 pytestmark = [
     pytest.mark.slow,
@@ -94,23 +94,7 @@ def applied(program: list[str], manifest: str, root: Path, *options: str) -> tup
     root.mkdir()
     (root / "depot.yaml").write_text(DEPOT)
     (root / "site.pp").write_text(manifest)
-    own = ["--confdir", str(root / "conf"), "--vardir", str(root / "var")]
-    words = [
-        *program,
-        "apply",
-        "--color=false",
-        "--detailed-exitcodes",
-        "--modulepath",
-        str(MODULES),
-        *own,
-        *options,
-        str(root / "site.pp"),
-    ]
-    environ = {**os.environ, "CRATES": str(root / "depot.yaml")}
-    lines = ""
-    for _ in range(2):
-        done = subprocess.run(words, env=environ, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300, check=False)
-        lines += f"{done.stdout}exit {done.returncode}\n"
+    lines = apply_twice(program, root, MODULES, *options, environ={"CRATES": str(root / "depot.yaml")})
     lines += (root / "depot.yaml").read_text()
     lines = re.sub(r"(in|after) [\d.]+ seconds|^Notice: Compiled catalog.*\n|^Error: Facter: .*\n", "", lines, flags=re.MULTILINE)
     return lines.replace(str(root), "@root"), events(root / "var" / "state" / "last_run_report.yaml")
