@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+from .errors import PuppetError
 
 
 async def start_program(*argv: str, **options: Any) -> asyncio.subprocess.Process:
@@ -51,3 +54,117 @@ async def emptied(stream: asyncio.StreamReader) -> None:
     """What a killed program still has in a pipe is thrown away: while one is too full to be read from, its end is not seen either."""
     while await stream.read(65536):
         pass
+
+
+async def run_bounded(
+    argv: Sequence[str],
+    *,
+    timeout: float,
+    most: int,
+    environ: Mapping[str, str],
+    what: str,
+    stdin: bytes | None = None,
+    folder: str = "/",
+) -> bytes:
+    """
+    Return the standard output of a program that ends with 0 within `timeout` seconds and `most` bytes.
+
+    It runs in `folder`, and in a process group of its own, which is killed whole on any way out. Raises PuppetError `Failed to <what>: …`.
+    """
+    code, output, text = await run_output(argv, timeout=timeout, most=most, environ=environ, what=what, stdin=stdin, folder=folder)
+    if code != 0:
+        raise PuppetError(f"Failed to {what}: Execution of '{' '.join(argv)}' returned {code}: {text[:500]}")
+    return output
+
+
+async def run_output(
+    argv: Sequence[str],
+    *,
+    timeout: float,
+    most: int,
+    environ: Mapping[str, str],
+    what: str,
+    stdin: bytes | None = None,
+    folder: str = "/",
+) -> tuple[int, bytes, str]:
+    """As run_bounded, but whatever the exit code: it, the standard output, and the beginning of what was printed on standard error."""
+    try:
+        process = await start_program(
+            *argv,
+            stdin=asyncio.subprocess.PIPE if stdin is not None else asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=dict(environ),
+            cwd=folder,
+            limit=2**16,
+        )
+    except OSError as err:
+        raise PuppetError(f"Failed to {what}: {argv[0]}: {err.strerror}") from err
+    assert process.stdout is not None and process.stderr is not None
+    try:
+        async with asyncio.timeout(timeout), asyncio.TaskGroup() as group:
+            group.create_task(_feed(process, stdin))
+            complaint = group.create_task(_bounded(process.stderr, 4096))
+            printed = group.create_task(_bounded(process.stdout, most, on_overflow=lambda: kill_group(process.pid)))
+            await _exited(process)
+            kill_group(process.pid)  # a child left behind would keep the pipes open
+            code = await process.wait()
+    except TimeoutError:
+        raise PuppetError(f"Failed to {what}: {argv[0]} did not end within {timeout:g} seconds") from None
+    finally:
+        kill_group(process.pid)
+        await emptied(process.stdout)
+        await emptied(process.stderr)
+        await process.wait()
+    output, overflown = printed.result()
+    if overflown:
+        raise PuppetError(f"Failed to {what}: {argv[0]} printed more than {most} bytes")
+    return code, output, complaint.result()[0].decode("utf-8", "replace").strip()
+
+
+async def _exited(process: asyncio.subprocess.Process) -> None:
+    """
+    Until the program itself has ended.
+
+    `process.wait()` alone may also wait for the ends of its pipes, which a child left behind keeps open (CPython before 3.13).
+    """
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    try:
+        fd = os.pidfd_open(process.pid)
+    except ProcessLookupError:
+        return
+    except OSError:  # a kernel that has none
+        await process.wait()
+        return
+    try:
+        loop.add_reader(fd, ended.set)
+        await ended.wait()
+    finally:
+        loop.remove_reader(fd)
+        os.close(fd)
+
+
+async def _feed(process: asyncio.subprocess.Process, stdin: bytes | None) -> None:
+    if process.stdin is None or stdin is None:
+        return
+    try:
+        process.stdin.write(stdin)
+        await process.stdin.drain()
+    except (BrokenPipeError, ConnectionResetError):
+        pass  # a program may end without reading its input
+    finally:
+        process.stdin.close()
+
+
+async def _bounded(stream: asyncio.StreamReader, most: int, *, on_overflow: Callable[[], None] | None = None) -> tuple[bytes, bool]:
+    """Return a stream to its end, its first `most` bytes kept, and whether there were more."""
+    output = bytearray()
+    overflown = False
+    while chunk := await stream.read(65536):
+        if len(output) + len(chunk) <= most and not overflown:
+            output += chunk
+        elif not overflown:
+            overflown = True
+            if on_overflow:
+                on_overflow()
+    return bytes(output), overflown

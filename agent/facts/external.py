@@ -13,8 +13,8 @@ from typing import Any
 
 from shared.data import plainjson, plainyaml
 from shared.errors import BadData, PuppetError
-from shared.indirector.termini import run_bounded
 from shared.names import quoted_for_log
+from shared.programs import run_bounded
 
 log = logging.getLogger("puppet.facts")
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from shared.data import plainjson
 from shared.errors import BadData, PuppetError
-from shared.indirector.termini import run_output
+from shared.programs import run_output
 
 from .external import ExternalFactLimits
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shared.errors import ConfigError, PuppetError
-from shared.indirector.termini import run_output
 from shared.names import quoted_for_log
 from shared.process.log import escape_controls
+from shared.programs import run_output
 
 _REVISION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./@{}~^+-]{0,249}", re.ASCII)
 _URL = re.compile(r"(?:https?|ssh|git|file)://[^\s-][^\s]*|(?:[\w.-]+@)?[A-Za-z0-9][\w.-]*:(?!//)[^\s:-][^\s]*", re.ASCII)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shared.errors import PuppetError
-from shared.indirector.termini import run_bounded
 from shared.names import quoted_for_log
+from shared.programs import run_bounded
 
 log = logging.getLogger("puppet.ca.autosign")
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shared.errors import ConfigError
-from shared.indirector.termini import run_bounded
+from shared.programs import run_bounded
 
 MAX_OUTPUT = 4 << 20  # octets
 

@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from shared.errors import BadRequest, ConfigError, Denied, PuppetError
-from shared.indirector.termini import run_bounded
 from shared.names import quoted_for_log
-from shared.programs import emptied, kill_group, start_program
+from shared.programs import emptied, kill_group, run_bounded, start_program
 
 from .revisions import MAX_CODE_ID, is_code_id
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from shared.data import plainjson
 from shared.errors import BadData, PuppetError, Unavailable
-from shared.indirector.termini import run_output
 from shared.process.log import NOTICE
+from shared.programs import run_output
 from shared.settings import MasterSettings
 
 log = logging.getLogger("puppet.deploy")

@@ -15,8 +15,8 @@ from typing import Any
 
 from shared.data import plainjson
 from shared.errors import BadData, ConfigError, PuppetError
-from shared.indirector.termini import run_bounded
 from shared.names import quoted_for_log
+from shared.programs import run_bounded
 from shared.settings import MasterSettings
 
 from ..environments.code_commands import ENVIRON

@@ -13,7 +13,7 @@ import pytest
 
 from agent.facts.builtin.host import Host
 from agent.facts.facter import FactSources, gather
-from shared.indirector.termini import run_output
+from shared.programs import run_output
 
 pytestmark = [pytest.mark.slow, pytest.mark.interop, pytest.mark.skipif(shutil.which("facter") is None, reason="facter is not installed")]
 

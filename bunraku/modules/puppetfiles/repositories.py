@@ -13,8 +13,8 @@ from typing import Final
 
 from agent.servers.websources import without_password
 from shared.errors import PuppetError
-from shared.indirector.termini import run_output
 from shared.names import quoted_for_log
+from shared.programs import run_output
 
 from .puppetfile import DeclaredModule
 
