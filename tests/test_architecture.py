@@ -38,7 +38,7 @@ LAYERS = {
     "shared": (
         "client clock docstrings errors regexp_syntax suggestions webtrust",
         "failpoints names pluginfiles programs regexps",
-        "data filesystem",
+        "data filesystem git",
         "settings wire",
         "indirector process ruby",
         "models testing",

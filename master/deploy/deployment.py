@@ -12,6 +12,7 @@ from typing import Any
 from shared.data import plainjson
 from shared.errors import ConfigError, PuppetError
 from shared.filesystem.files import write_atomic
+from shared.git import Git, check_ref
 from shared.names import valid_environment
 from shared.settings import MasterSettings
 
@@ -22,7 +23,7 @@ from ..environments.revisions import DEPLOYMENT
 from ..environments.settings import environment_settings
 from ..files.code_files import DiskFiles
 from .archive import VersionArchive
-from .git import Repository, check_ref
+from .git import Repository
 from .modules import BringModules, install_modules
 from .programs import Programs
 from .tree import digest_of, flush
@@ -121,8 +122,8 @@ class Deployments:
             PuppetError: It cannot be brought here, or another deployment is under way.
         """
         archive, ref = self.archive(environment), check_ref(options.ref or environment)
-        programs = Programs(self.settings.deploy_timeout, self.settings.deploy_path)
-        repository = Repository.at(options.repository or self.settings.deploy_repository, programs)
+        git = Git(self.settings.deploy_timeout, self.settings.deploy_path)
+        repository = Repository.at(options.repository or self.settings.deploy_repository, git)
         with _plain_umask(), archive.locked():
             commit = repository.commit_of(ref)
             self.say(f"{ref} of {repository.name} is {commit}")
@@ -144,7 +145,8 @@ class Deployments:
         """Make a version of the files of a commit; return its name and what the checks found."""
         environment = archive.root.name
         (staging / DEPLOYMENT).unlink(missing_ok=True)  # a commit may hold one, from whoever
-        modules = install_modules(staging, repository.programs, self.bring_modules, cache=archive.folder / "g10k")
+        programs = Programs(self.settings.deploy_timeout, self.settings.deploy_path)
+        modules = install_modules(staging, programs, self.bring_modules, cache=archive.folder / "g10k")
         if modules:
             self.say(f"{modules} has brought the modules of the Puppetfile")
         # The modules of one commit may differ from day to day.

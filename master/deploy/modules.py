@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from shared.errors import PuppetError
+from shared.git import without_credentials
 
-from .git import without_credentials
 from .programs import Programs
 
 PUPPETFILE: Final = "Puppetfile"

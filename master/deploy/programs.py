@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import pwd
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from shared.errors import ConfigError
+from shared.git import home_of_user
 from shared.programs import run_bounded
 
 MAX_OUTPUT = 4 << 20  # octets
-
-
-def home_of_user() -> str:
-    """Return the home of the account that this process runs as, where its keys for SSH are."""
-    try:
-        return pwd.getpwuid(os.geteuid()).pw_dir
-    except KeyError:
-        return "/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +31,8 @@ class Programs:
         """Return the absolute path of a program; None when it is not installed."""
         return shutil.which(name, path=self.path)
 
-    def require(self, name: str) -> str:
-        """Return the absolute path of a program; ConfigError when it is not installed."""
-        program = self.find(name)
-        if program is None:
-            raise ConfigError(f"A deployment needs the program {name}", hint=f"Install it into one of {self.path}.")
-        return program
-
-    def run(self, argv: Sequence[str], action: str, *, folder: Path, environ: Mapping[str, str] | None = None) -> str:
+    def run(self, argv: Sequence[str], action: str, *, folder: Path) -> str:
         """Return what a program prints; PuppetError `Failed to <action>: …` when it fails, is slow or prints too much. Blocks."""
-        variables = {"PATH": self.path, "HOME": home_of_user(), "LANG": "C.UTF-8", **(environ or {})}
+        variables = {"PATH": self.path, "HOME": home_of_user(), "LANG": "C.UTF-8"}
         running = run_bounded(argv, timeout=self.timeout, most=MAX_OUTPUT, environ=variables, what=action, folder=str(folder))
         return asyncio.run(running).decode("utf-8", "replace")

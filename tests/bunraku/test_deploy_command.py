@@ -117,7 +117,10 @@ def test_branches_tags_and_commits_can_be_named(site: Site) -> None:
         (["--repo", "git://example.com/x.git"], "Repositories are not fetched by the protocol 'git'"),
         (["--repo", "ssh://-oProxyCommand=touch/x"], "Not the address of a repository: "),
         (["--repo", "relative/path"], "Not the address of a repository: "),
-        (["--repo", "/nowhere"], "Failed to look for production in /nowhere: git ended with 128: "),
+        (
+            ["--repo", "/nowhere"],
+            "Failed to look for production in /nowhere: git ls-remote ended with 128: fatal: '/nowhere' does not ",
+        ),
         (["--rollback"], "No version of production before the current one is kept"),
         (["--rollback", "1234"], "No version of production that is kept begins with '1234'"),
         (["--rollback", "--ref", "x"], "--rollback returns to a version that is kept"),

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 import pytest
 
 from bunraku.commands.preview import main
-from bunraku.previews.revisions import Git, checked_location
+from bunraku.previews.revisions import checked_location
 from shared.errors import BadName, ConfigError, NotFound, PuppetError
 
 pytestmark = pytest.mark.slow
@@ -293,17 +292,3 @@ def test_an_environment_that_is_a_link_is_the_version_that_it_leads_to(site: Sit
     code, result = site.preview("--nodes", "db1")
     assert (code, result["to"]) == (2, {"name": "feature", "root": str(version), "revision": None})
     assert "Notify[production]" in {change["subject"] for change in result["changes"]}  # it is called so in both compilations
-
-
-def test_git_that_takes_too_long_ends_with_what_it_started(tmp_path: Path) -> None:
-    pid = tmp_path / "pid"
-    program = tmp_path / "git"
-    program.write_text(f"#!/bin/sh\nsleep 300 &\necho $! > {pid}.new; mv {pid}.new {pid}\nwait\n")
-    program.chmod(0o755)
-    with pytest.raises(PuppetError, match="did not end within 10 seconds"):
-        Git(str(program), timeout=10).run("clone")
-    status = Path(f"/proc/{pid.read_text().strip()}/stat")
-    deadline = time.monotonic() + 60
-    while status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z":
-        assert time.monotonic() < deadline, "what git started is still there"
-        time.sleep(0.01)

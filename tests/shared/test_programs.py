@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from shared.programs import start_program
+from tests.support.processes import until_ended
 
 PIPES: dict[str, Any] = {"stdin": asyncio.subprocess.DEVNULL, "stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.PIPE}
 
@@ -37,19 +38,7 @@ async def test_a_program_that_is_just_being_started_ends_with_its_children_when_
         go_on.set()
         with pytest.raises(asyncio.CancelledError):
             await caller
-        await gone(int(pid.read_text()))
-
-
-async def gone(pid: int) -> None:
-    """Return when a process has ended."""
-    while True:
-        try:
-            os.kill(pid, 0)
-            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
-                return
-        except (ProcessLookupError, FileNotFoundError):
-            return
-        await asyncio.sleep(0.01)
+        await until_ended(int(pid.read_text()))
 
 
 async def test_a_program_that_cannot_be_started_is_an_error_of_the_system(tmp_path: Path) -> None:

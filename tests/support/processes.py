@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import shutil
@@ -274,6 +275,18 @@ class RealAgent:
     def puppet(self, *arguments: str) -> Done:
         environ = clean_environment(HOME=str(self.root), **{f"FACTER_{name}": value for name, value in self.facts.items()})
         return run([REAL_PUPPET, *arguments, *self.options], environ)
+
+
+async def until_ended(pid: int) -> None:
+    """Return when a process has ended."""
+    while True:
+        try:
+            os.kill(pid, 0)
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return
+        except (ProcessLookupError, FileNotFoundError):
+            return
+        await asyncio.sleep(0.01)
 
 
 def free_port() -> int:

@@ -7,14 +7,15 @@ It is Ruby for r10k; here it is read, never run, so only what declares is unders
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from master.module_types.ruby_source import RubyFile
-from shared.errors import BadData, BadName, ConfigError, Location, NotFound, TooLarge
+from shared.errors import BadData, BadName, ConfigError, Location, NotFound, PuppetError, TooLarge
 from shared.filesystem.files import open_beneath, parts_of
+from shared.git import ALL_PROTOCOLS, check_location, check_ref
 from shared.names import quoted_for_log
 
 from ..releases.metadata import FOLDER_NAME, FULL_NAME, dashed
@@ -27,8 +28,6 @@ MAX_PUPPETFILE: Final = 1 << 20  # bytes
 MAX_MODULES: Final = 2000
 _R10K: Final = "This Puppetfile is read, not run: write forge, moduledir and mod with plain values, or deploy it with r10k."
 _REFS: Final = ("commit", "tag", "branch", "ref")
-_SCHEMES: Final = re.compile(r"(https?|ssh|git|file)://[^\s-][^\s]*|[\w.-]+@[\w.-]+:[^\s-][^\s]*|/[^\s]+", re.ASCII)
-_REF: Final = re.compile(r"[A-Za-z0-9_][\w./+@-]*", re.ASCII)
 _KNOWN: Final = frozenset(("git", *_REFS, "local", "install_path", "type", "version"))
 
 
@@ -239,9 +238,9 @@ class _Reader:
             url, reference = options.get("git"), options[references[0]] if references else ""
             if version is not None or len(references) > 1:
                 raise self._error(node, "says more than one version", "Write one of :ref, :tag, :branch and :commit.")
-            if not isinstance(url, str) or not _SCHEMES.fullmatch(url):
+            if not isinstance(url, str) or not _passes(lambda text: check_location(text, ALL_PROTOCOLS), url):
                 raise self._error(node, "has a repository that is none", "Write https://…, ssh://…, user@host:path, file:///… or a path.")
-            if isinstance(reference, _Symbol) or not isinstance(reference, str) or (reference and not _is_ref(reference)):
+            if isinstance(reference, _Symbol) or not isinstance(reference, str) or (reference and not _passes(check_ref, reference)):
                 raise self._error(node, "has a reference that is none", "Write the name of a branch or tag, or the sum of a commit.")
             ref_kind = references[0] if references else ""
             module = DeclaredModule(title, "git", line, git=url, ref=reference, ref_kind=ref_kind, install_path=install_path)
@@ -268,5 +267,10 @@ class _Reader:
         return version
 
 
-def _is_ref(text: str) -> bool:
-    return bool(_REF.fullmatch(text)) and ".." not in text and "@{" not in text and not text.endswith((".lock", "/", "."))
+def _passes(check: Callable[[str], object], text: str) -> bool:
+    """Return whether a check lets a text pass."""
+    try:
+        check(text)
+    except PuppetError:
+        return False
+    return True

@@ -1,26 +1,22 @@
-"""Modules from Git repositories, by the program git: one revision of each, without its history."""
+"""Modules from Git repositories: one revision of each, without its history."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from agent.servers.websources import without_password
 from shared.errors import PuppetError
+from shared.git import ALL_PROTOCOLS, Git, is_commit, without_credentials
 from shared.names import quoted_for_log
-from shared.programs import run_output
 
 from .puppetfile import DeclaredModule
 
-_OUTPUT: Final = 64 << 10  # bytes that one command may print
-_INHERITED: Final = ("PATH", "HOME", "LANG", "SSH_AUTH_SOCK", "GIT_SSH_COMMAND", "GIT_SSL_CAINFO", "http_proxy", "https_proxy", "no_proxy")
-_COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _SPECS: Final = {"branch": "refs/heads/{}", "tag": "refs/tags/{}", "commit": "{}", "ref": "{}", "": "HEAD"}
 
 
@@ -44,59 +40,32 @@ async def check_out(module: DeclaredModule, folder: Path, limits: GitLimits, *, 
     Raises:
         PuppetError: it cannot be fetched, has no such revision, or is too large.
     """
-    git = _Git(module, folder, limits.seconds)
-    await git.run("init", "--quiet", "--template=", str(folder), inside=False)
+    shown_url = without_credentials(module.git)
+    git = Git(limits.seconds, protocols=ALL_PROTOCOLS, follows_redirects=True)  # as the Git of r10k does
+    run = partial(
+        git.run,
+        action=f"fetch the module {module.title} from {shown_url}",
+        location=module.git,
+        hint=f"The Puppetfile names it in line {module.line}.",
+    )
+    await run("init", "--quiet", "--template=", str(folder))
+    run = partial(run, folder=folder)
     spec = _SPECS[module.ref_kind].format(module.ref)
     try:
-        await git.run("fetch", "--quiet", "--depth=1", "--no-tags", "--", module.git, spec)
+        await run("fetch", "--quiet", "--depth=1", "--no-tags", "--", module.git, spec)
         revision = "FETCH_HEAD"
     except PuppetError:
         if module.ref_kind not in ("commit", "ref"):
             raise
         # A server may refuse to be asked for a commit, and knows none by the beginning of its sum.
-        await git.run("fetch", "--quiet", "--tags", "--", module.git, "+refs/heads/*:refs/remotes/origin/*")
-        revision = await git.run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{module.ref}^{{commit}}")
-    commit = await git.run("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
-    if not _COMMIT.fullmatch(commit):
-        raise PuppetError(f"{git.shown_url} has no revision {quoted_for_log(module.ref or 'HEAD')}", hint=f"See line {module.line}.")
-    await git.run("checkout", "--quiet", "--detach", commit)
+        await run("fetch", "--quiet", "--tags", "--", module.git, "+refs/heads/*:refs/remotes/origin/*")
+        revision = await run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{module.ref}^{{commit}}")
+    commit = await run("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
+    if not is_commit(commit):
+        raise PuppetError(f"{shown_url} has no revision {quoted_for_log(module.ref or 'HEAD')}", hint=f"See line {module.line}.")
+    await run("checkout", "--quiet", "--detach", commit)
     await asyncio.to_thread(_finish, folder, module, limits, owner)
     return commit
-
-
-class _Git:
-    """The program, in a folder and for a module."""
-
-    def __init__(self, module: DeclaredModule, folder: Path, seconds: float) -> None:
-        self.shown_url = without_password(module.git)
-        self._module = module
-        self._folder = folder
-        self._seconds = seconds
-
-    async def run(self, *words: str, inside: bool = True) -> str:
-        """Return what a command prints, without blanks around it; PuppetError when it fails."""
-        options = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0", "-c", "advice.detachedHead=false")
-        place = ("-C", str(self._folder)) if inside else ()
-        what = f"fetch the module {self._module.title} from {self.shown_url}"
-        code, output, complaint = await run_output(
-            ("git", *place, *options, *words), timeout=self._seconds, most=_OUTPUT, environ=_environ(), what=what
-        )
-        if code:
-            said = complaint.replace(self._module.git, self.shown_url).strip()[:1000]
-            hint = f"The Puppetfile names it in line {self._module.line}."
-            raise PuppetError(f"Could not {what}: git {words[0]} ended with {code}: {said}", hint=hint)
-        return output.decode("utf-8", "replace").strip()
-
-
-def _environ() -> Mapping[str, str]:
-    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-    return {
-        "GIT_SSH_COMMAND": "ssh -oBatchMode=yes",
-        **inherited,
-        "GIT_TERMINAL_PROMPT": "0",
-        "GIT_ALLOW_PROTOCOL": "https:http:ssh:git:file",
-        "GIT_LFS_SKIP_SMUDGE": "0",
-    }
 
 
 def _finish(folder: Path, module: DeclaredModule, limits: GitLimits, owner: tuple[int, int] | None) -> None:
