@@ -44,19 +44,21 @@ nothing differs that its catalog depends on is compiled from one side only.
   --query PQL             those that a query to the store or PuppetDB finds: 'nodes[certname] { facts { … } }'
   --all                   all whose facts are stored
   --facts FILE            JSON or YAML: these facts go over those of every node; 'stored', the default, for none
+  --classification WHICH  stored (the default): classes and parameters of a node as at its last run; current: what the classifier says now
 
   --format FORMAT         text (the default), json or markdown; --json is the same as --format json
   --html FILE             writes a page as well, to search and filter in a browser; it needs no network
   --workers NUMBER        processes that compile; by default as many as there are processors
   --fail-on WHAT          only this makes the exit code differ from 0: new-errors, or changes
 
-Facts are those that a node sent last, trusted data those of its certificate, classes and parameters what the classifier says now. Exported
-resources come from the store as it is.
+Facts are those that a node sent last, trusted data those of its certificate, classes and parameters those of its last run; a node of
+which this master keeps no run is classified now. Exported resources come from the store as it is.
 
 Exit codes: 0 no difference, 2 differences, 4 nodes cannot be compiled from --to, 6 both; 1 when there is no preview. With --fail-on
 new-errors 4 when nodes fail that did not; with --fail-on changes 2 when catalogs differ."""
 
 FORMATS = ("text", "json", "markdown")
+CLASSIFICATIONS = ("stored", "current")
 FAIL_ON = ("", "new-errors", "changes")
 DIFFERENT, FAILED = 2, 4
 
@@ -75,6 +77,7 @@ class PreviewOptions(CommandOptions):
     query: str | None = maybe_text()
     all: bool = flag()
     facts: str = text(default="stored")
+    classification: str = text(default="stored")
     json: bool = flag()
     format: str = text(default="text")
     html: str | None = maybe_text()
@@ -95,6 +98,8 @@ class PreviewOptions(CommandOptions):
             raise ConfigError(f"A preview by --server takes no {' and no '.join(given)}", hint="They are for previews on a master itself.")
         if self.format not in FORMATS:
             raise ConfigError(f"There is no format '{self.format}'", hint=f"There are {', '.join(FORMATS)}.")
+        if self.classification not in CLASSIFICATIONS:
+            raise ConfigError(f"There is no classification '{self.classification}'", hint=f"There are {' and '.join(CLASSIFICATIONS)}.")
         if self.fail_on not in FAIL_ON:
             raise ConfigError(f"Nothing called '{self.fail_on}' makes a preview fail", hint="There are new-errors and changes.")
         if not self.workers.isdecimal() or int(self.workers) > 256:
@@ -161,6 +166,8 @@ class PreviewCommand:
 
         options = self.options
         question: dict[str, Any] = {"from": options.before, "to": options.after, "environment": self.environment}
+        if options.classification != CLASSIFICATIONS[0]:
+            question["classification"] = options.classification
         if options.all:
             question["all"] = True
         elif options.query is not None:
@@ -172,6 +179,8 @@ class PreviewCommand:
         return self._finish(result)
 
     def _finish(self, result: dict[str, Any]) -> int:
+        if number := len(result.get("classified_now", ())):
+            say("notice", f"{number} {'node was' if number == 1 else 'nodes were'} classified now, as no run of theirs is kept")
         if self.options.html is not None:
             _write_page(Path(self.options.html), result)
         self._print(result)
@@ -195,10 +204,10 @@ class PreviewCommand:
                 nodes=indirector.node,
                 client=client,
                 environment=sides.environment,
+                classification=self.options.classification,
                 given_facts={} if self.options.facts == "stored" else given_facts(Path(self.options.facts)),
             )
             certnames = await self.options.selection.certnames(nodes)
-            elsewhere: list[str] = []
             with _progress(len(certnames)) as progress:
                 result = await run_preview(
                     pool,
@@ -206,13 +215,10 @@ class PreviewCommand:
                     nodes,
                     certnames,
                     on_outcome=lambda node, outcome: progress.count(outcome["state"]),
-                    on_elsewhere=elsewhere.append,
                 )
         finally:
             await pool.close()
             await client.close()
-        if elsewhere:
-            say("notice", f"{len(elsewhere)} nodes are left out, which the classifier has in another environment than {sides.environment}")
         return result
 
     def _print(self, result: dict[str, Any]) -> None:

@@ -71,9 +71,10 @@ def summary(result: Mapping[str, Any]) -> str:
     compiled = f"{counts['compiled']:,} {'was' if counts['compiled'] == 1 else 'were'} compiled from both sides"
     detail = f": {', '.join(states)}" if states else ""
     number = counts["unaffected"]
-    return (
-        f"{number:,} node{'' if number == 1 else 's'} cannot be affected, {compiled}{detail}. {_counted(len(result['changes']), 'change')}."
-    )
+    changes = _counted(len(result["changes"]), "change")
+    elsewhere = len(result.get("elsewhere", ()))
+    left_out = f" {_counted(elsewhere, 'node')} {'is' if elsewhere == 1 else 'are'} left out, in another environment." if elsewhere else ""
+    return f"{_counted(number, 'node')} cannot be affected, {compiled}{detail}. {changes}.{left_out}"
 
 
 def _counted(number: int, noun: str) -> str:

@@ -28,7 +28,10 @@ NAME: Final = "preview"
 MAX_BODY: Final = 4 << 20  # bytes: the names of 100,000 nodes
 RETRY: Final = 60  # seconds after which to ask again while other previews run
 
-_MEMBERS: Final = frozenset({"from", "to", "environment", "nodes", "query", "all"})
+STORED: Final = "stored"
+CLASSIFICATIONS: Final = (STORED, "current")
+
+_MEMBERS: Final = frozenset({"from", "to", "environment", "classification", "nodes", "query", "all"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,7 @@ class PreviewQuestion:
         before, after: The names of two environments; never folders, which callers have no business with.
         environment: How the environment is called in both compilations.
         names, query, all: Which nodes; one of them is set.
+        classification: See `PreviewNodes`.
     """
 
     before: str
@@ -48,6 +52,7 @@ class PreviewQuestion:
     names: tuple[str, ...] = ()
     query: str | None = None
     all: bool = False
+    classification: str = STORED
 
     @classmethod
     def of(cls, data: Any) -> Self:
@@ -62,9 +67,12 @@ class PreviewQuestion:
             raise BadRequest("nodes is a list of certnames")
         if sum((bool(names), query is not None, is_all)) != 1:
             raise BadRequest("Say which nodes: one of nodes, query and all")
+        classification = data.get("classification", STORED)
+        if classification not in CLASSIFICATIONS:
+            raise BadRequest(f"classification is {' or '.join(CLASSIFICATIONS)}")
         before, after = (valid_environment(text) for text in texts[:2])
         certnames = tuple(dict.fromkeys(valid_certname(name) for name in names or ()))
-        return cls(before, after, valid_environment(texts[2]) if texts[2] else before, certnames, query, is_all)
+        return cls(before, after, valid_environment(texts[2]) if texts[2] else before, certnames, query, is_all, classification)
 
 
 class PreviewLines(Protocol):

@@ -26,7 +26,7 @@ from shared.data import plainjson
 from shared.errors import BadData, PuppetError, Unavailable
 from shared.indirector.core import Indirection, M, Model
 from shared.models.facts import FACTS, PackedFacts
-from shared.models.node import Node
+from shared.models.node import NODE, Node
 from shared.models.packed_report import PackedReport
 from shared.models.report import REPORT
 from shared.settings import MasterSettings
@@ -259,9 +259,18 @@ class ParsePool:
         _, body = await self._ask({**fields_question, **question}, below.packed)
         return body
 
+    def takes_stored(self, size: int) -> bool:
+        """Return whether a process is to read a file of so many bytes."""
+        return size >= IN_PLACE
+
     async def stored_facts(self, name: str, body: bytes, files: str) -> PackedFacts | None:
         """Return the facts in a file; `files` is `yaml` or `json`. BadData: it holds none."""
-        return await self._facts({"stored": files, "name": name}, body)
+        return await self._facts({"stored": files, "of": FACTS.name, "name": name}, body)
+
+    async def stored_node(self, name: str, body: bytes, files: str) -> Node:
+        """Return the node in a file; `files` is `yaml` or `json`. BadData: it holds none."""
+        _, data = await self._ask({"stored": files, "of": NODE.name, "name": name}, body)
+        return await asyncio.to_thread(lambda: Node.from_data(plainjson.loads_pson(data)))
 
     async def catalog_wanted(self, body: bytes, *, timestamp: str) -> tuple[dict[str, Any], PackedFacts | None]:
         """Return what a body of /puppet/v4/catalog says, with its facts apart, which get this timestamp. BadRequest: it is none."""

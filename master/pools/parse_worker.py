@@ -43,6 +43,8 @@ def answer(question: Mapping[str, Any], body: bytes) -> tuple[dict[str, Any], by
     """
     Return what a body holds: of facts their values as JSON and what is stored of them, of reports what is stored, else plain data.
 
+    The question `stored` is about a file of ours, all others about what peers have sent.
+
     The question `dump` is answered with the requested form of an instance, whose large values are the body.
 
     Raises:
@@ -50,6 +52,8 @@ def answer(question: Mapping[str, Any], body: bytes) -> tuple[dict[str, Any], by
     """
     if "dump" in question:
         return {}, _dump(question, body)
+    if "stored" in question and question["of"] == NODE.name:
+        return {}, plainjson.dumps_pson(_files(question["stored"], NODE).load(question["name"], body).to_data(MODERN))
     if "stored" in question:
         return _pack_facts(_files(question["stored"], FACTS).load(question["name"], body), document=False)
     if "catalog_wanted" in question:

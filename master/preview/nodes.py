@@ -17,7 +17,7 @@ from shared.client import Client
 from shared.errors import BadData, BadName, NotFound, PuppetError
 from shared.indirector import Binding, Request
 from shared.indirector.termini import FilePerKey
-from shared.models.facts import Facts
+from shared.models.facts import Facts, permitted_facts
 from shared.models.node import Node
 from shared.names import valid_certname
 from shared.settings import MasterSettings
@@ -25,11 +25,12 @@ from shared.settings import MasterSettings
 from ..authorization.trusted import trusted_data
 from ..bindings import server_facts
 from ..ca.storage.store import CaFiles
+from ..endpoints.preview import STORED
 from ..pools.jobs import CompileJob
 from ..puppetdb.client import QUERY_PATH, PuppetDbClient, rows_of
 from ..puppetdb.termini import PuppetDbFacts
 from ..termini.facts import StoredFacts
-from ..termini.node import with_facts_in_hand
+from ..termini.node import NodeFiles, Plain, WithFacts, with_facts_in_hand
 from ..termini.trusted_external import TrustedExternal
 
 
@@ -41,7 +42,11 @@ class PreviewNodes:
     Args:
         client: asks the site's PuppetDB or store.
         environment: how the environment is called in which nodes are compiled.
+        classification: `stored`: as the last run of each node had it; `current`: as the classifier says now.
         given_facts: are laid over those of each node.
+
+    Attributes:
+        classified_now: the nodes that were classified now because no node of a run is stored.
     """
 
     settings: MasterSettings
@@ -49,7 +54,9 @@ class PreviewNodes:
     nodes: Binding[Node]
     client: PuppetDbClient
     environment: str
+    classification: str = STORED
     given_facts: Mapping[str, Any] = field(default_factory=dict)
+    classified_now: list[str] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         self._server_facts = server_facts(self.settings)
@@ -77,7 +84,7 @@ class PreviewNodes:
 
     async def job(self, name: str) -> CompileJob | None:
         """
-        Return what the compilation of a node needs; None when the classifier has the node in another environment.
+        Return what the compilation of a node needs; None when the node is in another environment.
 
         Raises:
             NotFound: The node's facts are not stored. PuppetError: It cannot be classified.
@@ -91,7 +98,7 @@ class PreviewNodes:
                 hint="It has not sent any to this master. Give them with --facts FILE (JSON or YAML).",
             )
         merged = Facts(name=name, values=values)
-        node = await with_facts_in_hand(self.nodes, merged).find(
+        node = await self._stored_node(name, facts, merged) or await with_facts_in_hand(self.nodes, merged).find(
             name, environment=self.environment, ignore_cache=True, ignore_cache_save=True
         )
         if node is None:
@@ -100,6 +107,26 @@ class PreviewNodes:
             return None
         trusted = await self._trusted(name, facts)
         return CompileJob.of(name, node, self.environment, merged, trusted, self._server_facts, code_id=None)
+
+    async def _stored_node(self, name: str, run_facts: Facts | None, facts: Facts) -> Node | None:
+        """
+        Return the node as its last run had it, with other facts; None when it is to be classified now, or nothing classifies nodes.
+
+        Args:
+            run_facts: the facts of that run, which are among the node's parameters.
+        """
+        terminus = self.nodes.terminus
+        if self.classification != STORED or (isinstance(terminus, WithFacts) and isinstance(terminus.inner, Plain)):
+            return None
+        cache = self.nodes.cache
+        request: Request[Node] = Request(name, self.environment)
+        stored = await cache.last(name) if isinstance(cache, NodeFiles) else await cache.find(request) if cache is not None else None
+        if stored is None:
+            self.classified_now.append(name)
+            return None
+        old = run_facts.values if run_facts is not None else {}
+        own = {key: value for key, value in stored.parameters.items() if key not in old or old[key] != value}
+        return stored.model_copy(update={"parameters": own}).merged(permitted_facts(facts), self.environment)
 
     async def _facts(self, name: str) -> Facts | None:
         request: Request[Facts] = Request(name, self.environment)

@@ -125,6 +125,8 @@ class PreviewResult:
 
     Attributes:
         findings: what is wrong with files of either side, with the nodes for which these were read first; they end as warnings.
+        elsewhere: nodes that are left out because they are in another environment.
+        classified_now: nodes that have the classes of now and not of their last run, of which nothing is stored.
         compilations: how many catalogs were compiled; compiled: how many nodes from both sides.
     """
 
@@ -137,6 +139,8 @@ class PreviewResult:
     warnings: dict[tuple[Any, ...], PreviewMessage] = field(default_factory=dict)
     unstable: dict[tuple[Any, ...], UnstableValue] = field(default_factory=dict)
     findings: tuple[dict[Finding, list[str]], dict[Finding, list[str]]] = field(default_factory=lambda: ({}, {}))
+    elsewhere: list[str] = field(default_factory=list)
+    classified_now: list[str] = field(default_factory=list)
     compiled: int = 0
     compilations: int = 0
     seconds: float = 0.0
@@ -198,6 +202,8 @@ class PreviewResult:
         yield "seconds", round(self.seconds, 3)
         yield "counts", self.counts
         yield "nodes", dict(sorted(self.states.items()))
+        yield "elsewhere", sorted(self.elsewhere)
+        yield "classified_now", sorted(self.classified_now)
         yield "changes", (change.data() for change in self.sorted_changes())
         yield "errors", (message.data() for message in self.sorted_errors())
         yield "warnings", (message.data() for message in self.sorted_warnings())

@@ -25,14 +25,12 @@ async def run_preview(
     names: Sequence[str],
     *,
     on_outcome: OnOutcome = lambda node, outcome: None,
-    on_elsewhere: Callable[[str], None] = lambda node: None,
 ) -> PreviewResult:
     """
     Compile nodes from both sides and return what differs; keep what catalogs depended on, as the settings say.
 
     Args:
         on_outcome: called with each node when it is done, and what was found of it.
-        on_elsewhere: called with each node that the classifier has in another environment, which is left out.
     Raises:
         NotFound: The facts of a node are not known. PuppetError: No process can be started, or the code changed in between.
     """
@@ -46,7 +44,7 @@ async def run_preview(
         for name in waiting:
             job: CompileJob | None = await nodes.job(name)
             if job is None:
-                on_elsewhere(name)
+                result.elsewhere.append(name)
                 continue
             try:
                 outcome = await pool.preview(job, sides, records.folder if records is not None else None)
@@ -61,6 +59,7 @@ async def run_preview(
                 group.create_task(work())
     except* Exception as errors:
         raise first_error(errors) from errors
+    result.classified_now = nodes.classified_now
     result.seconds = time.monotonic() - began
     if records is not None:
         await asyncio.to_thread(records.limit, size)

@@ -46,6 +46,7 @@ class PreviewService:
             nodes=self.indirector.node,
             client=self.client,
             environment=question.environment,
+            classification=question.classification,
         )
         names = await self._names(question, nodes)
         done: asyncio.Queue[bytes | None] = asyncio.Queue()  # as many as there are nodes at most, a short line each

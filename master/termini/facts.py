@@ -14,7 +14,7 @@ from shared.indirector.termini import FilePerKey, Json
 from shared.models.facts import Facts, NodeName
 from shared.names import quoted_for_log, valid_certname
 
-from ..pools.parse_pool import IN_PLACE, ParsePool
+from ..pools.parse_pool import ParsePool
 
 log = logging.getLogger("puppet.indirector")
 
@@ -50,16 +50,9 @@ class StoredFacts(Terminus[Facts]):
         self.parsers = parsers
 
     async def find(self, request: Request[Facts]) -> Facts | None:
-        if self.parsers is None or await asyncio.to_thread(self._size, request.key) < IN_PLACE:
+        if self.parsers is None or not self.parsers.takes_stored(await asyncio.to_thread(self.files.size, request.key)):
             return await self.files.find(request)
         return await self._find_large(request.key, self.parsers)
-
-    def _size(self, key: str) -> int:
-        """Return the bytes of a node's file; 0 when there is none."""
-        try:
-            return self.files.path(key).stat().st_size
-        except FileNotFoundError:
-            return 0
 
     async def _find_large(self, key: str, parsers: ParsePool) -> Facts | None:
         """Return the facts in a large file, which a process parses; None when it holds none, with a warning as for a small one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -100,6 +101,18 @@ class NodeFiles(Terminus[Node]):
 
     async def find(self, request: Request[Node]) -> Node | None:
         return await self.files.find(request)
+
+    async def last(self, key: str) -> Node | None:
+        """Return the node that was saved last, also where `find` finds none because the files are a record for other programs."""
+        parsers = self.parsers
+        if parsers is None or not parsers.takes_stored(await asyncio.to_thread(self.files.size, key)):
+            return await asyncio.to_thread(self.files.read, key)
+        try:
+            body = await asyncio.to_thread(self.files.body, key)
+            return None if body is None else await parsers.stored_node(key, body, "json" if isinstance(self.files, Json) else "yaml")
+        except BadData as err:
+            log.warning("Ignoring %s, which does not hold a node: %s", self.files.path(key), err)
+            return None
 
     async def search(self, request: Request[Node]) -> list[Node]:
         return await self.files.search(request)

@@ -81,11 +81,11 @@ class FilePerKey(Terminus[M]):
         return instance.to_bytes(MODERN)
 
     async def find(self, request: Request[M]) -> M | None:
-        return await asyncio.to_thread(self._read, request.key)
+        return await asyncio.to_thread(self.read, request.key)
 
     async def search(self, request: Request[M]) -> list[M]:
         """Return all that are stored, by key."""
-        instances = [await asyncio.to_thread(self._read, key) for key in await asyncio.to_thread(self.keys)]
+        instances = [await asyncio.to_thread(self.read, key) for key in await asyncio.to_thread(self.keys)]
         return [instance for instance in instances if instance is not None]
 
     async def save(self, request: Request[M]) -> object:
@@ -113,6 +113,13 @@ class FilePerKey(Terminus[M]):
             return []
         return sorted(name.removesuffix(self.suffix) for name in names if name.endswith(self.suffix) and not name.startswith("."))
 
+    def size(self, key: str) -> int:
+        """Return the bytes of the file of a key; 0 when there is no file. Blocks."""
+        try:
+            return self.path(key).stat().st_size
+        except FileNotFoundError:
+            return 0
+
     def body(self, key: str) -> bytes | None:
         """Return the content of the file of a key, None when there is no file; BadData when it is too large. Blocks."""
         try:
@@ -124,7 +131,8 @@ class FilePerKey(Terminus[M]):
             raise BadData(f"larger than {self.most} bytes")
         return body
 
-    def _read(self, key: str) -> M | None:
+    def read(self, key: str) -> M | None:
+        """Return what is stored under a key, None when nothing is, or what does not parse, with a warning. Blocks."""
         try:
             body = self.body(key)
             return None if body is None else self.load(key, body)

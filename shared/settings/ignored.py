@@ -79,7 +79,7 @@ IGNORED_SETTINGS: Mapping[str, IgnoredSetting] = {
     "name": IgnoredSetting("", "It is the command's own name."),
     "passfile": IgnoredSetting("$privatedir/password", "Private keys are kept without a password."),
     "preferred_serialization_format": IgnoredSetting("json", "Both sides agree on a format that both can; that is JSON from Puppet 5 on."),
-    "preview_outputdir": IgnoredSetting("$vardir/preview", "There is no `puppet preview` here; `puppet catalog diff` compares catalogs."),
+    "preview_outputdir": IgnoredSetting("$vardir/preview", "`puppet preview` prints its result here, or writes a page where --html says."),
     "privatedir": IgnoredSetting("$ssldir/private", "Nothing is kept there."),
     "puppet_trace": IgnoredSetting("false", "The setting trace shows where an error came from."),
     "puppetdlog": IgnoredSetting(

@@ -267,6 +267,7 @@ WRONG: Mapping[str, tuple[list[str], type[PuppetError]]] = {
     "no sides": (["--all"], ConfigError),
     "an argument": (["x", "--from", "production", "--to", "feature", "--all"], ConfigError),
     "a format": (["--from", "production", "--to", "feature", "--all", "--format", "xml"], ConfigError),
+    "a classification": (["--from", "production", "--to", "feature", "--all", "--classification", "x"], ConfigError),
     "a reason to fail": (["--from", "production", "--to", "feature", "--all", "--fail-on", "x"], ConfigError),
     "an environment": (["--from", "production", "--to", "nothere", "--all"], NotFound),
     "a folder": (["--from", "production", "--to", "./nothere", "--all"], NotFound),
@@ -292,3 +293,105 @@ def test_an_environment_that_is_a_link_is_the_version_that_it_leads_to(site: Sit
     code, result = site.preview("--nodes", "db1")
     assert (code, result["to"]) == (2, {"name": "feature", "root": str(version), "revision": None})
     assert "Notify[production]" in {change["subject"] for change in result["changes"]}  # it is called so in both compilations
+
+
+MESSAGE = "${fact} ${team} ${facts['fact']}"
+CLASSIFIED = {
+    "manifests/site.pp": "node default { }",
+    "modules/old/manifests/init.pp": f'class old($text = "x") {{ notify {{ "old ${{text}} {MESSAGE}": }} }}',
+    "modules/new/manifests/init.pp": 'class new { notify { "new ${team}": } }',
+}
+
+
+@dataclass(slots=True)
+class Classifier:
+    """A classifier for the nodes of a site, of whose last runs the master keeps what `store_run` says."""
+
+    site: Site
+
+    def says(self, text: str) -> None:
+        path = self.site.root / "enc"
+        path.write_text(f"#!/bin/sh\ncat <<'END'\n{text}\nEND\n")
+        path.chmod(0o755)
+
+    def store_run(self, name: str, classes: Any, environment: str = "production", **parameters: str) -> None:
+        """Store the facts of a run and the node that the master made of them, as it does."""
+        facts = {"fact": "of the run", "shadowed": "a fact"}
+        stored = self.site.root / "var/server_data/facts" / f"{name}.json"
+        stored.write_text(json.dumps({"name": name, "values": facts}))
+        node = {"name": name, "environment": environment, "classes": classes, "parameters": facts | parameters}
+        path = self.site.root / "var/yaml/node" / f"{name}.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"--- !ruby/object:Puppet::Node {json.dumps(node)}\n")
+
+    def preview(self, *words: str, code: Mapping[str, str] = CLASSIFIED) -> dict[str, Any]:
+        """Return what a preview finds that adds a parameter to every notification, by its nodes."""
+        self.site.write(code, "production")
+        self.site.write({name: text.replace('": }', '": message => "m" }') for name, text in code.items()})
+        _, result = self.site.preview("--node_terminus=exec", f"--external_nodes={self.site.root}/enc", *words)
+        return result
+
+
+@pytest.fixture
+def classifier(site: Site) -> Classifier:
+    for name in NODES:
+        (site.root / "var/server_data/facts" / f"{name}.json").unlink()
+    return Classifier(site)
+
+
+def subjects(result: Mapping[str, Any]) -> dict[str, list[str]]:
+    return {change["subject"]: change["nodes"] for change in result["changes"]}
+
+
+def test_classes_and_parameters_are_those_of_the_last_run_unless_those_of_now_are_asked_for(classifier: Classifier) -> None:
+    classifier.says("{classes: [new], parameters: {team: red}}")
+    classifier.store_run("web1", {"old": {"text": "t"}}, team="blue")
+    classifier.store_run("web2", ["old"], team="green")
+    result = classifier.preview("--all")
+    assert subjects(result) == {
+        "Notify[old t of the run blue of the run]": ["web1"],
+        "Notify[old x of the run green of the run]": ["web2"],
+    }
+    assert (result["classified_now"], result["elsewhere"]) == ([], [])
+    result = classifier.preview("--all", "--classification", "current")
+    assert subjects(result) == {"Notify[new red]": ["web1", "web2"]}
+    assert result["classified_now"] == []
+
+
+def test_a_classifier_that_does_not_answer_any_more_is_not_needed_for_nodes_that_have_run(classifier: Classifier) -> None:
+    classifier.store_run("web1", ["old"], team="blue")
+    assert subjects(classifier.preview("--all")) == {"Notify[old x of the run blue of the run]": ["web1"]}
+    with pytest.raises(PuppetError, match="find web1 via exec"):
+        classifier.preview("--all", "--classification", "current")
+
+
+def test_a_node_of_which_no_run_is_kept_is_classified_now_and_named(classifier: Classifier) -> None:
+    classifier.says("{classes: [new], parameters: {team: red}}")
+    classifier.store_run("web1", ["old"], team="blue")
+    classifier.store_run("web2", ["old"], team="blue")
+    (classifier.site.root / "var/yaml/node/web2.yaml").write_text("--- [torn")
+    for words, nodes in ((["--nodes", "web1,web2"], ["web2"]), (["--all", "--node_cache_terminus="], ["web1", "web2"])):
+        result = classifier.preview(*words)
+        assert result["classified_now"] == nodes
+        assert subjects(result)["Notify[new red]"] == nodes
+    classifier.site.run("--from", "production", "--to", "feature", "--all", "--node_cache_terminus=", "--node_terminus=plain")
+    assert "classified now" not in classifier.site.capsys.readouterr().err  # nothing classifies nodes
+
+
+def test_facts_of_a_file_go_over_those_of_the_run_and_not_over_what_the_classifier_said(classifier: Classifier, tmp_path: Path) -> None:
+    classifier.store_run("web1", ["old"], team="blue", shadowed="a parameter")
+    facts = tmp_path / "facts.json"
+    facts.write_text(json.dumps({"fact": "of a file", "team": "a fact", "shadowed": "of a file"}))
+    code = {**CLASSIFIED, "modules/old/manifests/init.pp": 'class old { notify { "${fact} ${team} ${shadowed}": } }'}
+    result = classifier.preview("--all", "--facts", str(facts), code=code)
+    assert subjects(result) == {"Notify[of a file blue a parameter]": ["web1"]}
+
+
+def test_nodes_whose_last_run_was_in_another_environment_are_left_out_and_named(classifier: Classifier) -> None:
+    classifier.says("{classes: [new], parameters: {team: red}}")
+    classifier.store_run("web1", ["old"], team="blue")
+    classifier.store_run("web2", ["old"], team="blue", environment="staging")
+    result = classifier.preview("--all")
+    assert (list(result["nodes"]), result["elsewhere"]) == (["web1"], ["web2"])
+    classifier.site.run("--from", "production", "--to", "feature", "--all", "--node_terminus=exec", "--external_nodes=/nowhere/enc")
+    assert "1 node is left out, in another environment.\n" in classifier.site.capsys.readouterr().out

@@ -53,6 +53,36 @@ async def test_a_preview_compiles_with_facts_and_trusted_data_of_the_last_run(tm
         assert subjects == {f"Notify[{said}]", f"Notify[changed: {said}]"}
 
 
+async def test_a_preview_has_the_classes_of_the_last_run_although_the_classifier_says_others_now(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pair = Pair(tmp_path, manifest="node default { }")
+    pair.write("auth.conf", RULE)
+    modules = {name: f'class {name} {{ notify {{ "{name} ${{team}} ${{kernel}}": MORE }} }}' for name in ("before", "now")}
+    for environment, more in (("production", ""), ("feature", "message => 'm'")):
+        pair.write(f"code/environments/{environment}/manifests/site.pp", "node default { }")
+        for name, text in modules.items():
+            pair.write(f"code/environments/{environment}/modules/{name}/manifests/init.pp", text.replace("MORE", more))
+    enc = tmp_path / "enc"
+    enc.write_text("#!/bin/sh\necho '{classes: {before: {}}, parameters: {team: blue}}'\n")
+    enc.chmod(0o755)
+    root, agent = tmp_path / "master", tmp_path / "agent"
+    async with pair.mastered(store="none", node_terminus="exec", external_nodes=str(enc)):
+        assert (await pair.run()).code in (0, 2)
+        enc.write_text("#!/bin/sh\necho '{classes: {now: {}}, parameters: {team: red}}'\n")
+        here = [f"--confdir={root}", f"--codedir={root}/code", f"--vardir={root}/var", f"--logdir={root}/log", f"--rundir={root}/run"]
+        here += ["--certname", "localhost", "--workers", "1", "--node_terminus", "exec", "--external_nodes", str(enc)]
+        there = [f"--confdir={agent}", f"--vardir={agent}/var", f"--logdir={agent}/log", f"--rundir={agent}/run", f"--certname={NAME}"]
+        there += ["--server", "localhost", "--masterport", str(pair.port)]
+        for places in (here, there):
+            for words, subject in (([], "Notify[before blue Linux]"), (["--classification", "current"], "Notify[now red Linux]")):
+                capsys.readouterr()
+                await asyncio.to_thread(main, ["--from", "production", "--to", "feature", "--json", "--all", *words, *places])
+                result = json.loads(capsys.readouterr().out)
+                assert [change["subject"] for change in result["changes"]] == [subject]
+                assert (result["classified_now"], result["elsewhere"]) == ([], [])
+
+
 RULE = f"path /puppet/v1/preview\nauth yes\nallow {NAME}\n"
 
 

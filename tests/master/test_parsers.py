@@ -6,8 +6,9 @@ import json
 import os
 import signal
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -16,10 +17,13 @@ import pytest
 from master.catalogs.v4_request import parse_large_catalog_request
 from master.pools.parse_pool import IN_PLACE, REPORT_IN_PLACE, ParsePool
 from master.reports.processors import of_its_age
+from master.termini.node import NodeFiles
 from shared.data import plainyaml
 from shared.errors import BadData, BadRequest, PuppetError, Unavailable
+from shared.indirector import Request
+from shared.indirector.termini import Json, WriteOnlyYaml
 from shared.models.facts import FACTS, Facts, PackedFacts
-from shared.models.node import NODE
+from shared.models.node import NODE, Node
 from shared.models.packed_report import PackedReport
 from shared.models.report import REPORT
 from shared.wire.dialects import LEGACY, MODERN, Dialect
@@ -82,6 +86,18 @@ async def test_a_report_in_yaml_is_parsed_there_and_is_the_same() -> None:
     here = LEGACY.load(REPORT, body, LEGACY.formats["yaml"])
     assert (report.to_ruby_yaml(), report.to_ruby_yaml(legacy=True)) == (here.to_ruby_yaml(), here.to_ruby_yaml(legacy=True))
     assert (report.time, report.to_data(MODERN)) == (here.time, here.to_data(MODERN))
+
+
+@pytest.mark.parametrize("kind", [WriteOnlyYaml, Json])
+async def test_a_node_of_the_last_run_is_the_same_wherever_its_file_is_read(tmp_path: Path, kind: Callable[..., Any]) -> None:
+    async with pool() as parsers:
+        nodes = NodeFiles(kind(NODE, tmp_path), parsers)
+        for size in (10, IN_PLACE):
+            node = Node(name="web1", environment="staging", classes={"a": {"x": [1, None]}}, parameters={"fact": "x" * size, "n": 1.5})
+            await nodes.save(Request("web1", body=node))
+            assert await nodes.last("web1") == node
+        (tmp_path / f"web2{nodes.files.suffix}").write_text("[" * IN_PLACE)
+        assert await nodes.last("web2") is None and await nodes.last("web3") is None
 
 
 REPORT_DATA = {

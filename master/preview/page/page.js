@@ -196,8 +196,9 @@
     ...Object.entries(choices).map(([value, label]) => make("option", {value}, label)));
   const revision = (side) => (side.revision ? `${side.name} (${side.revision.slice(0, 12)})` : side.name);
   byId("sides").textContent = `${revision(data.from)} → ${revision(data.to)}`;
-  const {counts} = data;
+  const {counts, elsewhere = []} = data;
   byId("summary").textContent = `${count(counts.unaffected, "node")} cannot be affected, ${count(counts.compiled, "node")} ${counts.compiled === 1 ? "was" : "were"} compiled; `
+    + `${elsewhere.length ? `${count(elsewhere.length, "node")} left out, in another environment; ` : ""}`
     + `environment ${data.environment}; ${data.seconds.toFixed(1)} seconds`;
   let left = 0;
   for (const [state, label] of Object.entries(STATES)) {

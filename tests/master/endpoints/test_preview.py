@@ -91,6 +91,7 @@ def test_the_environment_is_called_as_the_side_that_is_compared_unless_it_is_sai
     assert PreviewQuestion.of(QUESTION) == PreviewQuestion("production", "feature", "production", all=True)
     asked = {"from": "a", "to": "b", "environment": "c", "nodes": ["web1", "web2", "web1"]}
     assert PreviewQuestion.of(asked) == PreviewQuestion("a", "b", "c", names=("web1", "web2"))
+    assert PreviewQuestion.of({**QUESTION, "classification": "current"}).classification == "current"
     assert PreviewQuestion.of({"from": "a", "to": "b", "query": "nodes {}"}).query == "nodes {}"
 
 
@@ -103,6 +104,8 @@ def test_the_environment_is_called_as_the_side_that_is_compared_unless_it_is_sai
         {"nodes": "web1", "all": False},
         {"nodes": [1], "all": False},
         {"query": 5, "all": False},
+        {"classification": "none"},
+        {"classification": []},
         {"from": 5},
         {"repo": "/etc"},
         {"facts": {}},
