@@ -75,7 +75,7 @@ LAYERS = {
         "answers comparison",
         "pool records",
         "worker",
-        "nodes",
+        "__main__ nodes",
         "run",
         "served",
     ),

@@ -24,7 +24,7 @@ COMPILATIONS = 4
 class PreviewPool(CompilePool):
     """Up to `size` processes that compile nodes from two sides of the code."""
 
-    COMMAND = (*PYTHON, "master.preview.worker")
+    COMMAND = (*PYTHON, "master.preview")
 
     @classmethod
     def of(

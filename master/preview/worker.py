@@ -1,5 +1,5 @@
 """
-The process that compiles for previews: `python -I -m master.preview.worker`, with the lowest priority.
+What compiles for previews, in a process of its own.
 
 It gets one node after another, compiles its catalog from one side, and from the other one as well unless nothing differs that the
 catalog depends on. Only differences leave the process.
@@ -7,8 +7,6 @@ catalog depends on. Only differences leave the process.
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,7 +25,7 @@ from ..environments.directory_environment import DirectoryEnvironment
 from ..environments.loaded import LoadedEnvironment
 from ..environments.store_questions import AskPuppetDb, Question
 from ..files.code_files import DiskFiles, TrackedFiles
-from ..pools.compile_worker import CompileWorker, Overtime, deadline, main
+from ..pools.compile_worker import CompileWorker, Overtime, deadline
 from ..pools.compiled_catalog import CompiledCatalog
 from .answers import SideAnswers, are_equal, configuration
 from .comparison import CatalogComparison, Diff, NodeWords, Place
@@ -35,8 +33,6 @@ from .inputs import RecordedEnvironment
 from .records import CatalogRecord, CatalogRecords
 from .sources import module_sources
 
-NICE = 10
-"""How far below agents' catalogs the priority of these processes is."""
 FROM, TO = 0, 1
 MAX_KNOWN = 50_000
 """Changes that the other process is known to have; then all are sent again."""
@@ -338,8 +334,3 @@ def _with_states(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[st
         *({**message, "state": "old" if identity in old else "new"} for identity, message in new.items()),
         *({**message, "state": "fixed"} for identity, message in old.items() if identity not in new),
     ]
-
-
-if __name__ == "__main__":
-    os.nice(NICE)
-    sys.exit(main("compiling for a preview", PreviewWorker))

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from bunraku.commands.preview import main
+from master.wiring import running
 from shared.errors import PuppetError
+from shared.settings import MasterSettings, load
 from tests.support.pair import NAME, Pair
+from tests.support.wired_site import WiredSite
 
 pytestmark = pytest.mark.slow
 
@@ -81,6 +87,97 @@ async def test_a_preview_has_the_classes_of_the_last_run_although_the_classifier
                 result = json.loads(capsys.readouterr().out)
                 assert [change["subject"] for change in result["changes"]] == [subject]
                 assert (result["classified_now"], result["elsewhere"]) == ([], [])
+
+
+@asynccontextmanager
+async def site(root: Path, **settings: str) -> AsyncIterator[WiredSite]:
+    """A master that makes previews for agent1, with two environments; catalogs of `feature` wait until there is a file `go_on`."""
+    program = root / "wait"
+    program.write_text(f"#!/bin/sh\nnice >> {root}/niceness\nwhile [ ! -e {root}/go_on ]; do sleep 0.05; done\n")
+    program.chmod(0o755)
+    for name, text in (("production", "notify { 'a': }"), ("feature", f"generate('{program}')\nnotify {{ 'b': }}")):
+        path = root / "conf/code/environments" / name / "manifests/site.pp"
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    (root / "conf/auth.conf").write_text(RULE.replace(NAME, "agent1"))
+    flags = {
+        "confdir": str(root / "conf"), "vardir": str(root / "var"), "rundir": str(root / "run"), "logdir": str(root / "log"),
+        "certname": "localhost", "autosign": "true", "key_type": "ec", "bindaddress": "127.0.0.1", "masterport": "0", "store": "none",
+        **dict.fromkeys(("idle_timeout", "header_timeout", "handshake_timeout", "body_timeout", "write_timeout"), "1h"), **settings,
+    }  # fmt: skip
+    loaded = load(MasterSettings, section="master", flags=flags)
+    async with running(loaded) as master:
+        wired = WiredSite(root, loaded, master)
+        try:
+            yield wired
+        finally:
+            for client in wired.open:
+                await client.close()
+
+
+def compiling(title: str) -> dict[int, int]:
+    """Return the niceness of the processes of this one that have a title, by their number."""
+    processes = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            if int(fields[1]) == os.getpid() and (folder / "cmdline").read_bytes().rstrip(b"\0").decode() == title:
+                processes[int(folder.name)] = int(fields[16])
+    return processes
+
+
+AGENTS = 6
+
+
+async def test_a_preview_takes_only_processes_of_its_own_which_have_a_lower_priority_than_those_of_agents(tmp_path: Path) -> None:
+    async with site(tmp_path, compile_workers="2", preview_workers="2", max_previews="1") as wired:
+        agents = {f"agent{number}": await wired.client(f"agent{number}") for number in range(1, AGENTS + 1)}
+        for client in agents.values():
+            client.timeout = 120.0
+
+        async def run_all() -> None:
+            """Let all agents get a catalog at the same time."""
+            answers = await asyncio.gather(*(wired.catalog(client, name, {"n": name}) for name, client in agents.items()))
+            assert {answer.status for answer in answers} == {200}
+
+        await run_all()
+        body = b'{"from": "production", "to": "feature", "all": true}'
+        asking = [await wired.client("agent1") for _ in range(2)]
+        for client in asking:
+            client.timeout = 300.0
+        preview = asyncio.create_task(asking[0].ask("POST", "/puppet/v1/preview", body, Content_Type="application/json"))
+        try:
+            async with asyncio.timeout(120):
+                await until(lambda: len(read_lines(tmp_path / "niceness")) == 2)
+                # Its two processes are at work. Agents wait for none of them, and it gets no third one.
+                for _ in range(3):
+                    await run_all()
+                refused = await asking[1].ask("POST", "/puppet/v1/preview", body, Content_Type="application/json")
+            assert refused.status == 503
+            of_the_preview, of_agents = compiling("puppet master: compiling for a preview"), compiling("puppet master: compiling")
+            own = os.getpriority(os.PRIO_PROCESS, 0)
+            assert (list(of_the_preview.values()), list(of_agents.values())) == ([own + 10] * 2, [own] * 2)
+            assert {os.getsid(pid) for pid in of_the_preview} == set(of_the_preview)
+            autogroups = [Path(f"/proc/{pid}/autogroup") for pid in of_the_preview]
+            assert all(path.read_text().endswith("nice 10\n") for path in autogroups if path.exists())
+            assert not preview.done()
+        finally:
+            (tmp_path / "go_on").touch()
+            answer = await preview
+        result = json.loads(answer.body.splitlines()[-1])["result"]
+        assert result["counts"]["changed"] == AGENTS
+        assert {int(line) for line in read_lines(tmp_path / "niceness")} == {own + 10}  # also of what they start
+        async with asyncio.timeout(60):
+            await until(lambda: not compiling("puppet master: compiling for a preview"))
+
+
+async def until(is_met: Callable[[], bool]) -> None:
+    while not is_met():  # noqa: ASYNC110  # nothing tells of it
+        await asyncio.sleep(0.05)
+
+
+def read_lines(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.exists() else []
 
 
 RULE = f"path /puppet/v1/preview\nauth yes\nallow {NAME}\n"
