@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
@@ -109,7 +108,7 @@ def run(arguments: Sequence[str]) -> int:
         code = run_face(name, rest)
         if code is not None:
             return code
-        program = shutil.which(f"puppet-{name}") if name.replace("-", "").replace("_", "").isalnum() else None
+        program = program_of(name)
         if program:
             os.execv(program, [program, *rest])  # noqa: S606
         if name in ELSEWHERE:
@@ -122,6 +121,15 @@ def run(arguments: Sequence[str]) -> int:
     module, _, function = COMMANDS[name][1].partition(":")
     command: Command = getattr(import_module(module), function)
     return finished(lambda: command(rest), is_face=name in FACES)
+
+
+def program_of(name: str) -> str | None:
+    """Return the path of a program `puppet-<name>`, which is a subcommand, too; None when there is none."""
+    if not name.replace("-", "").replace("_", "").isalnum():
+        return None
+    from shutil import which  # here, since every command would wait for it
+
+    return which(f"puppet-{name}")
 
 
 def finished(command: Callable[[], Code], *, is_face: bool) -> Code | int:

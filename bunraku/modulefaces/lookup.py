@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from shared.errors import PuppetError
-from shared.process.log import for_console
 from shared.settings import AgentSettings, MasterSettings, flags_of
 
 from .files import FaceFile, face_folders, faces_in, outlines
@@ -71,4 +70,6 @@ def _or_warning(read: Callable[[], T], otherwise: T) -> T:
 
 
 def _warn(problem: PuppetError) -> None:
+    from shared.process.log import for_console  # few environments have faces that cannot be used
+
     print(f"Warning: {for_console(str(problem)).replace(chr(10), ' ')}", file=sys.stderr)

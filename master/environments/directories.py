@@ -6,15 +6,14 @@ Source: language reference 16, command line reference 5.5.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from shared import names
 from shared.data.durations import ttl
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from shared.settings import MasterSettings
 
 log = logging.getLogger("puppet.environment")
+T = TypeVar("T")
 
 _REMEMBERED = 1.0  # seconds for which an environment that existed is assumed to exist
 
@@ -197,6 +197,13 @@ def _read_conf(path: str, files: CodeFiles) -> tuple[dict[str, str], list[str]]:
     return conf, warnings
 
 
+async def _in_thread(function: Callable[[], T]) -> T:
+    """Return what a function returns, which may block."""
+    import asyncio  # here, since commands that only read environments would wait 20 ms for it
+
+    return await asyncio.to_thread(function)
+
+
 def _is_name(text: str) -> bool:
     """Return whether an environment may be called so."""
     try:
@@ -267,7 +274,7 @@ class Environments:
         now = time.monotonic()
         if now - self._seen.get(name, -_REMEMBERED) < _REMEMBERED:
             return True
-        exists = await asyncio.to_thread(self.has, name)
+        exists = await _in_thread(lambda: self.has(name))
         if exists:
             self._seen[name] = now
         else:
@@ -278,12 +285,12 @@ class Environments:
         """Return whether an environment is a link, or was a moment ago. NotFound."""
         now = time.monotonic()
         if now - self._linked.get(name, (-_REMEMBERED, False))[0] >= _REMEMBERED:
-            self._linked[name] = (now, await asyncio.to_thread(lambda: Path(self.root_of(name)).is_symlink()))
+            self._linked[name] = (now, await _in_thread(lambda: Path(self.root_of(name)).is_symlink()))
         return self._linked[name][1]
 
     async def listing(self) -> Mapping[str, Any]:
         """Return the answer to `/puppet/v3/environments`. Source: protocol reference 3.14."""
-        return await asyncio.to_thread(self._listing)
+        return await _in_thread(self._listing)
 
     async def expire(self, name: str | None) -> None:
         """Have what is kept of one environment or of all read anew."""
