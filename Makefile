@@ -29,7 +29,7 @@ help:
 	@echo "make twins-image  what these boot from, with the packages that they install"
 	@echo "make interop-server  our agent against Debian's puppetserver where it is installed, and 8.7 where make peers put it"
 	@echo "make openapi writes docs/api/*.yaml anew, from what routes"
-	@echo "make lock    pins what a release and its wheel need, with hashes: requirements/"
+	@echo "make lock    pins what a release, its wheel, these tests and making a release need, with hashes: requirements/"
 	@echo "make audit   asks for known vulnerabilities of these; says so when nobody can be asked"
 	@echo "make sbom    dist/bunraku.cdx.json, the bill of materials in CycloneDX"
 	@echo "make wheel   a wheel of this project in dist/"
@@ -43,10 +43,10 @@ help:
 	@echo "make fuzz    asks Debian's puppet and ours generated questions; SEED=, QUESTIONS=, FUZZ=\"--json FILE --topic hiera\""
 	@echo "make clean   removes what the above have made"
 
-$(VENV)/.installed: pyproject.toml
+# In the versions of requirements/dev.txt, so that what others release changes no result here.
+$(VENV)/.installed: pyproject.toml requirements/dev.txt requirements/install.sh
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=23.2'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,ldap,postgresql]'
+	sh requirements/install.sh $(BIN)/python requirements/dev.txt --editable '.[dev,ldap,postgresql]'
 	@touch $@
 
 demo: $(VENV)/.installed
@@ -132,17 +132,21 @@ openapi: $(VENV)/.installed
 	$(BIN)/python -m store.endpoints.openapi > docs/api/store.yaml.new
 	mv docs/api/store.yaml.new docs/api/store.yaml
 
-$(VENV)/.release: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[release]'
+$(VENV)/.release: $(VENV)/.installed requirements/releasing.txt
+	sh requirements/install.sh $(BIN)/python requirements/releasing.txt --editable '.[release]'
 	@touch $@
 
-# What a release is installed with and its wheel made with, each file by its hash. Where the packages came from is not written down.
+# What a release is installed with and its wheel made with, what this checkout is tested with and a release made with, each file by its hash.
+# Where the packages came from is not written down. The last two agree with the first.
 LOCKED := $(BIN)/pip-compile --quiet --upgrade --generate-hashes --strip-extras --no-header \
   --no-emit-index-url --no-emit-find-links --no-emit-trusted-host
+WORKING := --allow-unsafe --build-deps-for editable --constraint requirements/release.txt
 lock: $(VENV)/.release
 	$(LOCKED) --extra ldap --extra postgresql --output-file requirements/release.txt pyproject.toml
 	$(LOCKED) --build-deps-for wheel --only-build-deps --output-file requirements/build.txt pyproject.toml
 	$(LOCKED) --output-file requirements/puppetboard.txt requirements/puppetboard.in
+	$(LOCKED) $(WORKING) --extra dev --extra ldap --extra postgresql --output-file requirements/dev.txt pyproject.toml
+	$(LOCKED) $(WORKING) --constraint requirements/dev.txt --extra release --output-file requirements/releasing.txt pyproject.toml
 
 audit: $(VENV)/.release
 	@$(BIN)/python .ci/audit

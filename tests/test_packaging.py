@@ -51,17 +51,29 @@ def pinned(lock: str = "release") -> dict[str, str]:
     return {canonicalize_name(name): found for name, found, _ in PIN.findall((ROOT / f"requirements/{lock}.txt").read_text())}
 
 
-def declared() -> list[Requirement]:
-    """What pyproject.toml says that a release needs, with what is optional."""
+EXTRAS = {"release": ("ldap", "postgresql"), "dev": ("dev", "ldap", "postgresql"), "releasing": ("release",)}
+"""The locks of this project with what it needs, and which of the optional things they have."""
+PYTHONS = ("3.11", "3.12", "3.13", "3.14", "3.15")
+
+
+def declared(lock: str = "release") -> list[Requirement]:
+    """What pyproject.toml says that this project needs, with what is optional and in a lock."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    optional = project["optional-dependencies"]
-    return [Requirement(text) for text in (*project["dependencies"], *optional["ldap"], *optional["postgresql"])]
+    optional = [text for extra in EXTRAS[lock] for text in project["optional-dependencies"][extra]]
+    return [Requirement(text) for text in (*project["dependencies"], *optional)]
 
 
-def test_a_release_pins_everything_that_is_declared_in_a_version_that_fits() -> None:
-    pins = pinned()
-    for each in declared():
+@pytest.mark.parametrize("lock", EXTRAS)
+def test_a_lock_pins_everything_that_is_declared_in_a_version_that_fits(lock: str) -> None:
+    pins = pinned(lock)
+    for each in declared(lock):
         assert pins.get(canonicalize_name(each.name), "") in each.specifier, f"run make lock: {each}"
+
+
+@pytest.mark.parametrize("lock", ["dev", "releasing"])
+def test_tests_run_with_the_versions_of_a_release(lock: str) -> None:
+    pins, others = pinned(lock), pinned("build") | pinned()
+    assert {name: others[name] for name in pins.keys() & others.keys()} == {name: pins[name] for name in pins.keys() & others.keys()}
 
 
 def test_a_wheel_is_made_with_a_pinned_backend_that_fits() -> None:
@@ -70,7 +82,7 @@ def test_a_wheel_is_made_with_a_pinned_backend_that_fits() -> None:
         assert pinned("build").get(canonicalize_name(each.name), "") in each.specifier, f"run make lock: {each}"
 
 
-@pytest.mark.parametrize("lock", ["release", "build"])
+@pytest.mark.parametrize("lock", ["release", "build", "dev", "releasing"])
 def test_every_pin_has_hashes_and_nothing_says_where_it_came_from(lock: str) -> None:
     text = (ROOT / f"requirements/{lock}.txt").read_text()
     lines = [line for line in text.splitlines() if line and not line.startswith((" ", "#"))]
@@ -79,9 +91,21 @@ def test_every_pin_has_hashes_and_nothing_says_where_it_came_from(lock: str) -> 
 
 
 def test_a_release_pins_what_its_packages_need_too_and_nothing_else() -> None:
-    pins = pinned()
+    pins, names = pinned(), needed(declared())
+    assert names <= set(pins), "run make lock"
+    assert set(pins) <= names | {"pyasn1"}, "run make lock"  # of ldap3
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.parametrize("lock", EXTRAS)
+def test_a_lock_pins_what_its_packages_need_with_later_versions_of_python(lock: str, python: str) -> None:
+    assert needed(declared(lock), python_version=python, python_full_version=f"{python}.0") <= set(pinned(lock))
+
+
+def needed(requirements: list[Requirement], **environment: str) -> set[str]:
+    """Return the names of the packages that are needed, those that they need, and so on, as far as they are installed here."""
     needed: set[tuple[str, str]] = set()  # packages with one of their extras, or without
-    unread = [(each.name, extra) for each in declared() for extra in ("", *each.extras)]
+    unread = [(each.name, extra) for each in requirements for extra in ("", *each.extras)]
     while unread:
         name, extra = unread.pop()
         name = canonicalize_name(name)
@@ -89,15 +113,44 @@ def test_a_release_pins_what_its_packages_need_too_and_nothing_else() -> None:
             continue
         needed.add((name, extra))
         try:
-            requirements = [Requirement(text) for text in requires(name) or ()]
+            further = [Requirement(text) for text in requires(name) or ()]
         except PackageNotFoundError:
             continue  # optional, and not installed here
-        for requirement in requirements:
-            if requirement.marker is None or requirement.marker.evaluate({"extra": extra}):
+        for requirement in further:
+            if requirement.marker is None or requirement.marker.evaluate({"extra": extra, **environment}):
                 unread += [(requirement.name, more) for more in ("", *requirement.extras)]
-    names = {name for name, _ in needed}
-    assert names <= set(pins), "run make lock"
-    assert set(pins) <= names | {"pyasn1"}, "run make lock"  # of ldap3
+    return {name for name, _ in needed}
+
+
+NOT_THERE = (
+    "WARNING: x\nERROR: Could not find a version that satisfies the requirement a==1\nERROR: No matching distribution found for a==1"
+)
+OTHER_FILE = "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE.\n    a==1"
+INSTALL = "-m pip install --quiet --disable-pip-version-check"
+LOCKED, ON_TOP = f"{INSTALL} --require-hashes --requirement the.txt", f"{INSTALL} --no-deps --no-build-isolation --editable ."
+NEWEST = f"{INSTALL} --upgrade --editable .[dev]"
+
+
+@pytest.mark.parametrize(
+    ("problem", "fails", "calls", "said"),
+    [
+        ("", 0, [LOCKED, ON_TOP], ""),
+        (NOT_THERE, 0, [LOCKED, NEWEST], "the newest versions that fit are taken: No matching distribution found for a==1\n"),
+        (OTHER_FILE, 1, [LOCKED], f"{OTHER_FILE}\n"),
+    ],
+    ids=["as locked", "a version that the index has no longer", "a file with other content"],
+)
+def test_what_a_lock_names_is_installed_or_one_line_says_why_not(
+    problem: str, fails: int, calls: list[str], said: str, tmp_path: Path
+) -> None:
+    python = tmp_path / "python"  # which is asked to run pip
+    refuse = f"case \"$*\" in *--require-hashes*) cat <<'END' >&2\n{problem}\nEND\nexit 1;; esac\n" if problem else ""
+    python.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/calls\n{refuse}')
+    python.chmod(0o755)
+    argv = ["sh", str(ROOT / "requirements/install.sh"), str(python), "the.txt", "--editable", ".[dev]"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr.removeprefix("the.txt cannot be installed as it is, ")) == (fails, "", said)
+    assert (tmp_path / "calls").read_text().splitlines() == calls
 
 
 AUDITS = [
