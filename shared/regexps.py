@@ -8,16 +8,13 @@ match here has a budget of processor time, so that a machine under load does not
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextvars import ContextVar
 from functools import lru_cache
 
 import regex
 
 from .errors import EvaluationError
+from .pattern_timeout import PATTERN_TIMEOUT
 from .regexp_syntax import InvalidRegexp, translate
-
-PATTERN_TIMEOUT: ContextVar[float] = ContextVar("pattern_timeout", default=5.0)
-"""Seconds of processor time for one match: the setting `pattern_timeout` of whoever compiles or applies here."""
 
 Match = regex.Match[str]
 
@@ -111,13 +108,14 @@ class Regexp:
         return f"(?{on}{'-' if off else ''}{off}:{_escaped_slashes(body)})"
 
 
-def match_whole(pattern: regex.Pattern[str], text: str) -> Match | None:
+def match_whole(pattern: regex.Pattern[str] | str, text: str) -> Match | None:
     """
     Match all of `text` with an expression of Python's, such as a type's author writes.
 
     Raises:
         EvaluationError: it takes longer than `pattern_timeout`.
     """
+    pattern = regex.compile(pattern) if isinstance(pattern, str) else pattern
     try:
         return pattern.fullmatch(text, timeout=PATTERN_TIMEOUT.get())
     except TimeoutError:

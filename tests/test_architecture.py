@@ -36,7 +36,7 @@ LISTS = {
 
 LAYERS = {
     "shared": (
-        "client clock docstrings errors regexp_syntax suggestions webtrust",
+        "client clock docstrings errors pattern_timeout regexp_syntax suggestions webtrust",
         "failpoints names pluginfiles programs regexps",
         "data filesystem git",
         "settings wire",
@@ -206,6 +206,7 @@ HIDDEN = {
     "master/process.py": "the account is left and the pid file written before the server is loaded",
     "store/process/listeners.py": "a store without TLS does not load certificates and cryptography, which take 10 MB",
     "store/queries/service.py": "few stores are asked in PQL, or are on PostgreSQL: each takes 3 MB",
+    "shared/ral/": "few values and titles have to match a pattern, whose engine takes 1.5 MB",
     "shared/settings/declarations.py": "only a master that starts its store writes settings as JSON",
 }
 """The files and folders that import modules of ours inside functions, and why."""

@@ -18,7 +18,7 @@ from shared.filesystem.checksums import algorithm
 from shared.indirector.core import Request
 from shared.models.catalog import Catalog
 from shared.models.report import Report
-from shared.regexps import PATTERN_TIMEOUT
+from shared.pattern_timeout import PATTERN_TIMEOUT
 from shared.settings import AgentSettings
 from shared.wire.dialects import LEGACY, MODERN, Dialect
 

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 from agent.process.process_environment import public_directory_modes, secure_directories, set_search_path
 from shared import __version__
 from shared.errors import ConfigError, PuppetError, text_with_hint
+from shared.pattern_timeout import PATTERN_TIMEOUT
 from shared.process import log as logs
 from shared.process.cli import DEBUGGING, CommandOptions, flag, maybe_text, parse_options, text
 from shared.process.daemon import take_priority
 from shared.process.service import make_room
-from shared.regexps import PATTERN_TIMEOUT
 from shared.settings import AgentSettings, MasterSettings, load, read, unknown_settings
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import Any
 from shared.data.plainjson import dumps_pretty
 from shared.errors import BadData, ConfigError, NotFound, PuppetError
 from shared.models.catalog import CATALOG, Catalog
+from shared.pattern_timeout import PATTERN_TIMEOUT
 from shared.process.cli import maybe_text
-from shared.regexps import PATTERN_TIMEOUT
 from shared.settings import AgentSettings, MasterSettings, load
 
 from ..catalogs.compilation import LocalEnvironment, Manifest, environment_of, external_for, node_for, profile_text

@@ -22,8 +22,8 @@ from master.compiler.values.core import Sensitive, Value
 from master.listings.manifests import problems
 from shared.data import plainyaml
 from shared.errors import BadData, ConfigError, Location, ParseError, PuppetError, Unsupported
+from shared.pattern_timeout import PATTERN_TIMEOUT
 from shared.process.cli import flag, maybe_text, text
-from shared.regexps import PATTERN_TIMEOUT
 from shared.settings import AgentSettings, MasterSettings, load
 
 from ..catalogs.compilation import LocalEnvironment, Manifest, environment_of, external_for, node_for

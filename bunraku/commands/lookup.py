@@ -21,8 +21,8 @@ from shared.data import plainyaml
 from shared.data.plainjson import dumps_pretty
 from shared.errors import ConfigError, EvaluationError
 from shared.models.node import Node
+from shared.pattern_timeout import PATTERN_TIMEOUT
 from shared.process.cli import CommandOptions, flag, maybe_text, parse_options, text
-from shared.regexps import PATTERN_TIMEOUT
 from shared.settings import AgentSettings, MasterSettings, load
 
 from ..catalogs.compilation import LocalEnvironment, Manifest, environment_of, external_for, node_for

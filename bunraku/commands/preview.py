@@ -14,8 +14,8 @@ from typing import Any
 from shared.data import plainjson
 from shared.errors import ConfigError, PuppetError
 from shared.filesystem.files import write_atomic
+from shared.pattern_timeout import PATTERN_TIMEOUT
 from shared.process.cli import CommandOptions, flag, maybe_text, parse_options, text, texts
-from shared.regexps import PATTERN_TIMEOUT
 from shared.settings import AgentSettings, MasterSettings, load
 from shared.settings.master import settings_beside_master
 

@@ -23,8 +23,8 @@ from typing import Any, BinaryIO
 from shared.data import plainjson
 from shared.errors import BadData, BadRequest, CompileError, Location, PuppetError
 from shared.filesystem.files import write_all
+from shared.pattern_timeout import PATTERN_TIMEOUT
 from shared.process.memory import freeze_loaded_objects, keep_memory_of_bodies
-from shared.regexps import PATTERN_TIMEOUT
 from shared.wire.packed_catalogs import PackedCatalog
 
 from ..compiler.codegen.codecache import CodeCache

@@ -7,11 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Literal, TypedDict, TypeVar, cast, overload
 
-import regex
 from typing_extensions import Unpack
 
 from ..errors import PuppetError, ResourceError
-from ..regexps import match_whole
 from .messages import ABSENT, REDACTED, change_message, displayed
 
 Resource = Any  # a Type: types are made of attributes, so that this module cannot import it; overriding methods declare it as Type
@@ -104,7 +102,7 @@ class Param(Generic[T]):
         self.doc = options.get("doc", "")
         self.values = tuple(v if isinstance(v, Value) else Value(v) for v in options.get("values", ()))
         patterns = options.get("match", ())
-        self.patterns = tuple(regex.compile(p) for p in ([patterns] if isinstance(patterns, str) else patterns))
+        self.patterns = (patterns,) if isinstance(patterns, str) else tuple(patterns)
         self.requires = tuple(options.get("requires", ()))
         self.sensitive = options.get("sensitive", False)
         self.meta = options.get("meta", False)
@@ -161,7 +159,7 @@ class Param(Generic[T]):
 
     def _validate_listed(self, value: Any) -> None:
         text = text_of(value)
-        if text in self._listed or any(match_whole(p, text) for p in self.patterns):
+        if text in self._listed or self._matches_pattern(text):
             return
         message = f"Invalid value {_ruby_inspect(value)}."
         if self.values:
@@ -170,10 +168,17 @@ class Param(Generic[T]):
             message += f" Valid values match {', '.join(self.pattern_texts)}."
         raise ValueError(message)
 
+    def _matches_pattern(self, text: str) -> bool:
+        if not self.patterns:
+            return False
+        from ..regexps import match_whole  # the engine takes 1.5 MB, and most values are listed ones
+
+        return any(match_whole(pattern, text) for pattern in self.patterns)
+
     @property
     def pattern_texts(self) -> Sequence[str]:
         """Return the patterns of values as messages show them."""
-        return [f"/{pattern.pattern}/" for pattern in self.patterns]
+        return [f"/{pattern}/" for pattern in self.patterns]
 
     def listed(self, value: Any) -> Value | None:
         """Return the declaration of a listed value."""

@@ -8,10 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-import regex
-
 from ..errors import Location, PuppetError, ResourceError
-from ..regexps import match_whole
 from .attributes import Param, Property, TypeDeclaration, refusal
 from .messages import ABSENT
 from .metaparams import Metaparams
@@ -22,12 +19,23 @@ if TYPE_CHECKING:
     from .providers import Provider
 
 TitlePatterns = Sequence[tuple[str, Sequence[str | tuple[str, Callable[[str], Any]]]]]
+WHOLE_TITLE = r"(.*)"  # the pattern that every title matches
 
 PendingValue = Callable[[], tuple[Any, bool]]
 """Gives an attribute's value, and whether it is a secret; PuppetError when there is none."""
 
 
 _TAG = re.compile(r"\w[\w:.-]*\Z")
+
+
+def _parts_of_title(pattern: str, title: str) -> Sequence[str | None] | None:
+    """Return what the groups of a pattern match in a title; None when it does not match all of it."""
+    import regex  # here, because few types split their titles, and the engine takes 1.5 MB
+
+    from ..regexps import match_whole
+
+    match = match_whole(regex.compile(pattern, regex.DOTALL), title)
+    return None if match is None else match.groups()
 
 
 def own_tags(type_name: str, title: str) -> tuple[str, ...]:
@@ -342,16 +350,16 @@ class Type(Metaparams):
         namevars = cls.declaration.namevars
         if len(namevars) > 1:
             raise ResourceError(f"The type {cls.declaration.name} has several namevars and says not how to split a title")
-        return [(r"(.*)", [namevars[0]])]
+        return [(WHOLE_TITLE, [namevars[0]])]
 
     @classmethod
     def names_in(cls, title: str) -> dict[str, Any]:
         """Return the attributes that a title sets, by `title_patterns`."""
         for pattern, targets in cls.title_patterns():
-            match = match_whole(regex.compile(pattern, regex.DOTALL), title)
-            if match:
+            parts = (title,) if pattern == WHOLE_TITLE else _parts_of_title(pattern, title)
+            if parts is not None:
                 pairs = [(t, None) if isinstance(t, str) else t for t in targets]
-                captured = zip(pairs, match.groups(), strict=False)
+                captured = zip(pairs, parts, strict=False)
                 return {name: convert(text) if convert else text for (name, convert), text in captured if text is not None}
         raise ResourceError(f'No set of title patterns matched the title "{title}".')
 

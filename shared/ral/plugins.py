@@ -95,7 +95,22 @@ def _load_type(name: str, path: Path) -> type[Type]:
     cls = pluginfiles.only(_load(path, f"{_TYPE}{name}", f"the type {name}"), Type, lambda cls: "declaration" in vars(cls))
     if cls.declaration.name != name:
         raise ConfigError(f"{path} defines the type {cls.declaration.name}, not {name}")
+    _check_patterns(cls, path)
     return cls
+
+
+def _check_patterns(cls: type[Type], path: Path) -> None:
+    """Raise ConfigError for a pattern of values that is no regular expression; otherwise the first value would find that out."""
+    patterns = [(attribute.name, pattern) for attribute in cls.declaration.attributes.values() for pattern in attribute.patterns]
+    if not patterns:
+        return
+    import regex
+
+    for name, pattern in patterns:
+        try:
+            regex.compile(pattern)
+        except regex.error as err:
+            raise ConfigError(f"The pattern /{pattern}/ of the attribute {name} in {path} is not valid: {err}") from err
 
 
 def _load_provider(name: str, path: Path, type_name: str) -> Provider[Any]:

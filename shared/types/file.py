@@ -12,7 +12,7 @@ from ..errors import BadData, ResourceError
 from ..filesystem import checksums, modes
 from ..filesystem.checksums import Algorithm, Checksum
 from ..models.file_metadata import FileMetadata
-from ..ral import ABSENT, Ensure, Origin, Param, Property, Ref, State, TitlePatterns, Type, Value
+from ..ral import ABSENT, Ensure, Origin, Param, Property, Ref, State, Type, Value
 from ..ral.attributes import as_list, text_of
 from ..ral.core import CompleteCatalog
 
@@ -280,8 +280,11 @@ class File(Type, name="file", features={"manages_symlinks": "The provider can ma
         super().__init__(title, parameters, origin)
 
     @classmethod
-    def title_patterns(cls) -> TitlePatterns:
-        return [(r"(/|.+:/|.*[^/])/*", ["path"]), (r"(.*)", ["path"])]
+    def names_in(cls, title: str) -> dict[str, Any]:
+        """Return the path without slashes at its end; `/` and `C:/` keep one."""
+        path = title.rstrip("/")
+        is_root = path != title and (not path or (path.endswith(":") and len(path) > 1))
+        return {"path": f"{path}/" if is_root else path}
 
     def validate(self) -> None:
         if sum(bool(self.wanted(attribute)) for attribute in ("content", "target")) + bool(self.source) > 1:

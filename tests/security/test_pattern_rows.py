@@ -15,9 +15,9 @@ from bunraku.commands.agent import resolver
 from master.environments.directories import Environments, EnvironmentSettings
 from master.listings.resource_types import ResourceTypes
 from shared.errors import BadRequest, EvaluationError, PuppetError
+from shared.pattern_timeout import PATTERN_TIMEOUT
 from shared.ral import Param, Type
 from shared.ral.core import TitlePatterns
-from shared.regexps import PATTERN_TIMEOUT
 from shared.types.file_line import FileLine
 from tests.support.pair import Pair
 

@@ -24,6 +24,14 @@ def test_a_path_as_ensure_is_a_links_target():
     assert file.target == "/etc/hosts"
 
 
+@pytest.mark.parametrize(
+    ("title", "path"),
+    [("/a/", "/a"), ("/a\n//", "/a\n"), ("///", "/"), ("C:/", "C:/"), ("C://", "C:/"), ("C:/a/", "C:/a"), (":/", ":"), ("", "")],
+)
+def test_a_title_gives_a_path_without_slashes_at_its_end(title, path):
+    assert File.names_in(title) == {"path": path}
+
+
 @pytest.mark.parametrize(("title", "path"), [("/a/", "/a"), ("/a//b///", "/a/b"), ("/", "/"), ("//a", "/a"), ("/a/../b", "/b")])
 def test_paths_are_normal(title, path):
     assert File(title, {}).path == path

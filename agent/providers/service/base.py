@@ -8,7 +8,6 @@ from typing import Any
 
 from shared.errors import EvaluationError, ResourceError
 from shared.ral import Output, Provider, State, execute
-from shared.regexps import Regexp
 from shared.types.exec import Words
 from shared.types.service import Service
 
@@ -19,6 +18,8 @@ STATUS_SECONDS = 120.0  # the time limit of queries
 
 def parse_processes(text: str, pattern: str, *, own: int) -> int | None:
     """Return the id of the first matching process in the output of `ps -ef`, except `own`. ValueError: not a Ruby expression."""
+    from shared.regexps import Regexp  # each run asks for the default provider of services; few look for processes
+
     expression = Regexp(pattern)
     try:
         _ = expression.pattern

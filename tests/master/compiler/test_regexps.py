@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from shared.errors import EvaluationError
-from shared.regexps import PATTERN_TIMEOUT, Regexp, quoted
+from shared.pattern_timeout import PATTERN_TIMEOUT
+from shared.regexps import Regexp, quoted
 
 MATCHES = [
     (r"^b", "a\nb", True),

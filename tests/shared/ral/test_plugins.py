@@ -72,6 +72,10 @@ def test_a_changed_file_is_loaded_anew(tmp_path: Path) -> None:
         ("def broken(:", r"Could not load the type dnszone: SyntaxError: invalid syntax \(file: .*dnszone.py, line: 1\)"),
         ("x = 1", "must define one subclass of Type, not 0"),
         (TYPE.replace('"dnszone"', '"other"'), "defines the type other, not dnszone"),
+        (
+            TYPE.replace("email = ", "serial = Property(str, match=r'[0-9')\n    email = "),
+            r"The pattern /\[0-9/ of the attribute serial in .* is not valid",
+        ),
     ],
 )
 def test_a_type_that_cannot_be_used_is_refused_by_file(tmp_path: Path, text: str, message: str) -> None:

@@ -1,0 +1,8 @@
+"""How long one match of a pattern may take. In a module of its own: whoever sets it need not load the engine (`shared/regexps.py`)."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+
+PATTERN_TIMEOUT: ContextVar[float] = ContextVar("pattern_timeout", default=5.0)
+"""Seconds of processor time for one match: the setting `pattern_timeout` of whoever compiles or applies here."""
