@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from shared.data import plainyaml
 from shared.errors import ConfigError, PuppetError, text_with_hint
 from shared.filesystem.files import open_for_appending
 from shared.process import daemon
@@ -152,6 +153,7 @@ async def until_signalled(
         queues = log_queues or LogQueues()
         queues.handlers["audit log: refused requests"] = master.refusals.queue
         describe_logs(master.metrics, queues)
+        plainyaml.load_reader()
         freeze_loaded_objects()
         notifier.ready(status)
         supervisor.start(MEASURE_LOOP, master.metrics.watch_loop)

@@ -190,6 +190,7 @@ HIDDEN = {
     "agent/facts/facterconf.py": "few machines have a facter.conf",
     "agent/plugins/loading.py": "few catalogs have types of modules",
     "agent/process/agent.py": "a daemon between its runs does not hold in memory what only runs need",
+    "shared/data/plainyaml.py": "few runs of an agent read YAML, whose library takes a megabyte",
     "agent/providers/": "a run loads the providers of those types only that its catalog has",
     "agent/ruby/needs.py": "few catalogs have types in Ruby",
     "agent/run/factsources.py": "few machines have facts in Ruby",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, quote_plus
 
 from shared.data import plainyaml
@@ -67,10 +69,9 @@ class LastEnvironments:
     def read(cls, path: Path) -> LastEnvironments | None:
         """Return the environments in last_run_summary.yaml; None when it has none of an agent's run. Blocks."""
         try:
-            data = plainyaml.loads(path.read_bytes())
+            application = _application_section(path.read_bytes())
         except (OSError, BadData):
             return None
-        application = data.get("application") if isinstance(data, dict) else None
         if not isinstance(application, dict) or application.get("run_mode") != "agent":
             return None
         initial, converged = application.get("initial_environment"), application.get("converged_environment")
@@ -78,6 +79,21 @@ class LastEnvironments:
             return cls(valid_environment(initial), valid_environment(converged)) if initial and converged else None
         except (PuppetError, TypeError):
             return None
+
+
+_WRITTEN_SECTION = re.compile(
+    rb"^application:\n  run_mode: (\w+)\n  initial_environment: (\w+)\n  converged_environment: (\w+)\n(?! )", re.MULTILINE
+)
+
+
+def _application_section(body: bytes) -> Any:
+    """Return the section `application` of a summary. As an agent writes it, it is read without YAML, which takes a megabyte."""
+    sections = _WRITTEN_SECTION.findall(body)
+    if len(sections) == 1:
+        names = ("run_mode", "initial_environment", "converged_environment")
+        return {name: plainyaml.PSYCH.plain(word.decode()) for name, word in zip(names, sections[0], strict=True)}
+    data = plainyaml.loads(body)
+    return data.get("application") if isinstance(data, dict) else None
 
 
 def facts_option(facts: Facts, dialect: Dialect, *, stringify: bool, old_server: bool = False) -> dict[str, Option]:

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, BinaryIO
 
-from shared.data import plainjson
+from shared.data import plainjson, plainyaml
 from shared.errors import BadData, BadRequest, CompileError, Location, PuppetError
 from shared.filesystem.files import write_all
 from shared.pattern_timeout import PATTERN_TIMEOUT
@@ -305,6 +305,7 @@ def serve(stdin: BinaryIO, send: Callable[[bytes], None], worker_class: type[Com
         return
     _limit_memory(int(setup["memory"]))
     keep_memory_of_bodies()
+    plainyaml.load_reader()
     freeze_loaded_objects()
     send(frames.pack({"ready": os.getpid(), "warning": warning}))
     while True:

@@ -17,6 +17,8 @@ from ..errors import BadData
 from ..names import quoted_for_log
 from .plainjson import MAX_NUMBER
 
+MAX_DEPTH = 100  # levels of nesting
+MAX_NODES = 1_000_000  # keys and values; what an alias names is counted each time it is used
 STANDARD = "tag:yaml.org,2002:"
 
 ALLOWED_CLASSES = frozenset(
@@ -76,6 +78,17 @@ _INFINITE = frozenset((".inf", "+.inf", "-.inf", ".nan"))
 
 class ScalarError(BadData):
     """A scalar, map or list that cannot be read; whoever knows the place adds it."""
+
+
+class YamlError(BadData):
+    """A text that is not YAML, or that is not accepted; `problem` without the place, `line` and `column` from 1, None if unknown."""
+
+    def __init__(self, problem: str, line: int | None = None, column: int | None = None, *, syntax: bool = False) -> None:
+        place = f" (line: {line}, column: {column})" if line is not None else ""
+        super().__init__(f"{'Not YAML: ' if syntax else ''}{problem}{place}")
+        self.problem = problem
+        self.line = line
+        self.column = column
 
 
 class Scalars:

@@ -56,13 +56,27 @@ def test_facts_are_escaped_once_more_than_the_form_does(dialect: Any, stringify:
         assert unquote(text) == decoded
 
 
+def written(initial: str, *, mode: str = "agent") -> str:
+    """Return a summary as an agent writes it."""
+    section = f"  run_mode: {mode}\n  initial_environment: {initial}\n  converged_environment: b\n"
+    return f"---\nversion:\n  config: 1\napplication:\n{section}resources:\n  total: 1\n"
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
+        (written("a"), LastEnvironments("a", "b")),
+        (written("a", mode="user"), None),
+        (written("'no'"), LastEnvironments("no", "b")),
+        (written("no"), None),
         ("application: {run_mode: agent, initial_environment: a, converged_environment: b}", LastEnvironments("a", "b")),
         ("application: {run_mode: user, initial_environment: a, converged_environment: b}", None),
         ("application: {run_mode: agent, initial_environment: a}", None),
         ("application: {run_mode: agent, initial_environment: ../a, converged_environment: b}", None),
+        (
+            "---\napplication:\n  run_mode: agent\n  initial_environment: a\n  converged_environment: b\nresources:\n  total: 1\n",
+            LastEnvironments("a", "b"),
+        ),
         ("version: {config: 1}", None),
         ("- a", None),
         ("{", None),
