@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str:
     """Return the name of `known` that is most like `name`, or '' when none is close."""
+    import difflib  # only for a name that is wrong
+
     close = difflib.get_close_matches(name, list(known), n=1)
     return close[0] if close else ""
 

@@ -186,7 +186,9 @@ def test_a_package_imports_itself_relatively(package: str) -> None:
 
 
 HIDDEN = {
+    "agent/bootstrap/": "a run whose certificates are there loads nothing that makes requests and checks new CRLs",
     "agent/cli.py": "`puppet agent --help` and a wrong option answer without loading the agent",
+    "agent/facts/custom.py": "few machines have custom facts in Python",
     "agent/facts/facterconf.py": "few machines have a facter.conf",
     "agent/plugins/loading.py": "few catalogs have types of modules",
     "agent/process/agent.py": "a daemon between its runs does not hold in memory what only runs need",
@@ -195,6 +197,8 @@ HIDDEN = {
     "agent/ruby/needs.py": "few catalogs have types in Ruby",
     "agent/run/factsources.py": "few machines have facts in Ruby",
     "agent/run/run.py": "a run that gets no catalog loads nothing that applies one",
+    "agent/run/wiring.py": "few catalogs have files of web servers or remote filebuckets, few modules bring termini",
+    "agent/servers/dipper.py": "a run that replaces no file needs no filebucket",
     "agent/servers/tls.py": "a run without TLS, as with --catalog, does not load certificates",
     "agent/transaction/run.py": "few catalogs have schedules",
     "bunraku/": "a command loads what it needs only, and `--help` nothing at all",

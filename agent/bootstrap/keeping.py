@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from certs import crl, verify
+from certs import verify
 from certs.files import bundles
 from certs.files.ssldir import SslDir
 from certs.verify import TrustStore
@@ -22,6 +22,8 @@ def save_authorities(layout: SslDir, pem: bytes, now: datetime) -> None:
 
 def save_crls(layout: SslDir, pem: bytes) -> None:
     """Save CRLs that our own CAs signed and that are not older than those on disk; raise PeerNotTrusted, BadData or TooLarge for others."""
+    from certs import crl
+
     crls = bundles.revocation_lists(pem)
     acceptable_crls = crl.accept_newer(crls, layout.crls() or (), layout.authorities() or ())
     layout.save_crls(pem if len(acceptable_crls) == len(crls) else bundles.dump(acceptable_crls))

@@ -14,12 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from cryptography import x509
 
-from certs import csr, fingerprints, keys, verify
-from certs.csr import CsrAttributes
+from certs import fingerprints, keys, verify
 from certs.files import bundles
 from certs.files.ssldir import SslDir
 from certs.keys import PrivateKey
-from certs.oids import OidNames
 from certs.verify import TrustStore
 from shared.errors import BadData, PeerAnswered, PeerError, PeerNotTrusted, PuppetError, TooLarge
 from shared.failpoints import failpoint
@@ -401,6 +399,10 @@ class Bootstrap:
         return replace(state, request=True, submitted=True, asked=False)
 
     def _build_request(self, key: PrivateKey, legacy: bool) -> x509.CertificateSigningRequest:
+        from certs import csr
+        from certs.csr import CsrAttributes
+        from certs.oids import OidNames
+
         options = self.options
         attributes = CsrAttributes()
         if options.csr_attributes is not None and options.csr_attributes.exists():

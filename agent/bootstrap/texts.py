@@ -7,7 +7,6 @@ from datetime import datetime
 from cryptography import x509
 
 from certs import fingerprints
-from certs.certificates import name_of
 from certs.files.ssldir import SslDir
 from certs.verify import NotVerified
 from shared.errors import NotFound, PeerNotTrusted, PuppetError
@@ -56,6 +55,8 @@ def unusable(problem: NotVerified, layout: SslDir, now: datetime) -> PeerNotTrus
 
 def _way_out(problem: NotVerified, layout: SslDir, now: datetime) -> str:
     """Return what to do about a certificate that cannot be used. When the clock may be wrong, the text does not ask to remove anything."""
+    from certs.certificates import name_of
+
     name, clock = layout.certname, f"{now:%Y-%m-%d %H:%M} UTC"
     if problem.reason in ("not-yet-valid", "crl-not-yet-valid"):
         return f"This host's clock says {clock}. Set it right and run again; nothing has to be removed."

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from shared import pluginfiles
 from shared.errors import ConfigError
 
 from .builtin.host import Host
@@ -21,6 +20,8 @@ log = logging.getLogger("puppet.facts")
 
 def load_file(path: Path) -> list[Declaration]:
     """Return the facts that a file declares, in order. The file runs in a fresh module; ConfigError says what failed in it, and where."""
+    from shared import pluginfiles
+
     name = f"puppet_facts_{path.stem}"
     module = pluginfiles.load(path, name, f"the custom facts of {path.name}")
     del sys.modules[name]  # only dataclasses and typing needed it, which look up a class's module

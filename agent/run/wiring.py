@@ -7,13 +7,12 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from shared.errors import ConfigError, NotFound, PeerAnswered
 from shared.indirector.core import Binding, Indirection, Indirector, Request, Terminus
 from shared.indirector.paths import Outgoing
-from shared.indirector.plugins import PluginContext, find_models, find_plugins, terminus_of
 from shared.indirector.rest import Rest
 from shared.indirector.routes import Route
 from shared.indirector.termini import FilePerKey, Json, MemoryTerminus, WriteOnlyYaml, Yaml
@@ -33,15 +32,16 @@ from shared.wire.dialects import LEGACY, MODERN, Dialect
 
 from ..facts.builtin.host import Host
 from ..facts.facter import Facter
-from ..servers.dipper import RemoteDipper
 from ..servers.http import HttpClient
 from ..servers.server import DialectCache, Server
 from ..servers.sites import Site
-from ..servers.sources import Bindings, SourceRouter
-from ..servers.websources import web_sources
+from ..servers.sources import Bindings, FileSources, SourceRouter
 from ..state.runlog import RunLog
 from ..state.statefiles import write_report
 from .factsources import fact_sources
+
+if TYPE_CHECKING:
+    from ..servers.dipper import RemoteDipper
 
 CATALOG_MODE = 0o600  # a cached catalog holds passwords
 
@@ -149,6 +149,8 @@ class Wiring:
         factories = self._factories(indirection)
         if name in factories:
             return factories[name]()
+        from shared.indirector.plugins import PluginContext, find_models, find_plugins, terminus_of
+
         plugin = find_plugins([self.settings.plugindest]).get((indirection.name, name))
         if plugin is None:
             raise ConfigError(
@@ -205,8 +207,13 @@ class Wiring:
             elsewhere=self._file_bindings_at,
             static=self._static_content if static else None,
             code_id=code_id,
-            web=web_sources(self.settings),
+            web=self._web_sources,
         )
+
+    def _web_sources(self) -> FileSources:
+        from ..servers.websources import web_sources
+
+        return web_sources(self.settings)
 
     def _file_bindings_at(self, host: str, port: int | None) -> Bindings:
         server = self.server_at(host, port)
@@ -226,6 +233,8 @@ class Wiring:
 
     def bucket_at(self, host: str | None, port: int | None) -> RemoteDipper:
         """Return the filebucket of a server; `host` None: of the agent's own."""
+        from ..servers.dipper import RemoteDipper
+
         server = self.server_at(host or self.settings.server, port)
         configured = self.settings.given("digest_algorithm")
         binding = Binding(FILE_BUCKET_FILE, Rest(FILE_BUCKET_FILE, server))

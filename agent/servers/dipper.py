@@ -7,15 +7,17 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from shared.errors import NotFound, Unsupported
 from shared.filesystem import checksums
-from shared.filesystem.bucket import Bucket, Report
 from shared.filesystem.checksums import Algorithm
 from shared.indirector import Binding, Request
 from shared.models.file_bucket_file import FileBucketFile
 from shared.types.filebucket import Filebucket
+
+if TYPE_CHECKING:
+    from shared.filesystem.bucket import Bucket, Report
 
 
 class Dipper(Protocol):
@@ -115,6 +117,8 @@ def bucket_factory(
             if remote is None:
                 raise Unsupported(f"{resource.ref} is on a server, and there is none here", hint="Give the bucket a local path.")
             return remote(resource.server, resource.port)
+        from shared.filesystem.bucket import Bucket
+
         path = folder if resource is None or resource.path is None else Path(str(resource.path))
         return LocalDipper(Bucket(path, algorithm=algorithm, report=report))
 

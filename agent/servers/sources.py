@@ -87,7 +87,7 @@ class SourceRouter:
             can be asked.
         static: Fetches bytes of a static catalog's code; None: the server has none.
         code_id: The code that the catalog was compiled from.
-        web: Answers `http:` and `https:` URLs; None: they are refused.
+        web: Makes what answers `http:` and `https:` URLs, when there is the first one; None: they are refused.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class SourceRouter:
         elsewhere: Callable[[str, int | None], Bindings] | None = None,
         static: StaticContent | None = None,
         code_id: str = "",
-        web: FileSources | None = None,
+        web: Callable[[], FileSources] | None = None,
     ) -> None:
         self.environment = environment
         self.local = LocalSources()
@@ -107,7 +107,8 @@ class SourceRouter:
         self._elsewhere = elsewhere
         self._static = static
         self._code_id = code_id
-        self._web = web
+        self._make_web = web
+        self._web: FileSources | None = None
 
     async def metadata(self, source: str, options: MetadataOptions) -> FileMetadata | None:
         if handler := self._handler_for(source):
@@ -165,8 +166,9 @@ class SourceRouter:
         """Return what answers a URL that leads to no file server; None for `puppet:` and for a key without a scheme."""
         scheme, colon, _ = source.partition(":")
         if scheme in ("http", "https"):
-            if self._web is None:
+            if self._make_web is None:
                 raise Unsupported(f"Files of web servers cannot be fetched here: {source}")
+            self._web = self._web or self._make_web()
             return self._web
         if scheme == "file" or source.startswith("/"):
             return self.local

@@ -143,7 +143,7 @@ class LocalRun:
             Binding(FILE_METADATA, MetadataServer(server, digest=settings.digest_algorithm)),
             Binding(FILE_CONTENT, ContentServer(server)),
             environment=catalog.environment or settings.environment,
-            web=web_sources(settings),
+            web=lambda: web_sources(settings),
         )
 
     def _files(self, catalog: Catalog) -> FileContext:

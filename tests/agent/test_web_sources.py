@@ -92,7 +92,7 @@ async def at_once(seconds):
 
 def sources(memory=None):
     web = WebSources(cache=memory or DownloadCache(), sleep=at_once)
-    return SourceRouter(Binding(FILE_METADATA, Nothing()), Binding(FILE_CONTENT, Nothing()), environment="production", web=web)
+    return SourceRouter(Binding(FILE_METADATA, Nothing()), Binding(FILE_CONTENT, Nothing()), environment="production", web=lambda: web)
 
 
 async def applied(url, tmp_path, memory=None, **more):
@@ -254,7 +254,9 @@ async def test_a_server_of_a_ca_in_ssl_trust_store_is_trusted(setting, got, tmp_
     async with serving(site, ca.serving(tmp_path)) as url:
         flags = {"vardir": str(tmp_path), "statedir": str(tmp_path), "ssl_trust_store": str(tmp_path / setting) if setting else ""}
         web_only = web_sources(load(AgentSettings, section="agent", flags=flags, conf=Conf()))
-        found = SourceRouter(Binding(FILE_METADATA, Nothing()), Binding(FILE_CONTENT, Nothing()), environment="production", web=web_only)
+        found = SourceRouter(
+            Binding(FILE_METADATA, Nothing()), Binding(FILE_CONTENT, Nothing()), environment="production", web=lambda: web_only
+        )
         await apply(File(str(tmp_path / "got"), {"source": f"{url}/f"}), sources=found)
     assert (tmp_path / "got").exists() is got
     assert ("'ssl_trust_store' setting names no file" in caplog.text) is (setting in ("no such file", "nonsense"))
