@@ -25,9 +25,9 @@ from shared.wire.dialects import MODERN
 from .bodies import LimitedBody, retry_after
 from .pace import Bounds, Pace
 from .sites import PROBE, READY_PROBES, Exchange, ExchangeObserver, HttpLimits, Proxy, Site
-from .tls import Verifier, refusal_of, unverified_context, without_system_authorities
+from .tls import Verifier, light_imports, refusal_of, unverified_context
 
-with without_system_authorities():
+with light_imports():
     import aiohttp
 
 log = logging.getLogger("puppet.http")

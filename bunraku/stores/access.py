@@ -13,14 +13,14 @@ from urllib.parse import quote_plus, urlsplit
 
 from yarl import URL
 
-from agent.servers.tls import without_system_authorities
+from agent.servers.tls import light_imports
 from httpd.tls.trust import TrustFiles, client_context
 from shared.clock import utc_now
 from shared.errors import BadData, ConfigError, PeerAnswered, PeerError, PeerNotTrusted, PeerUnreachable, TooLarge
 from shared.process.log import escape_controls
 from store.jsontext import Json, load_json
 
-with without_system_authorities():
+with light_imports():
     import aiohttp
 
 _ALIVE = "/status/v1/simple"
