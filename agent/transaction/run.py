@@ -361,7 +361,10 @@ class Transaction:
         """Return the resources that follow directly with the same provider, as long as they fit, without those that will be skipped."""
 
         def in_row(node: Node) -> bool:
-            return isinstance(node, Type) and node.handler is resource.handler and not node.pending and fits(node)
+            if not isinstance(node, Type) or node.pending or node.ref.type != resource.ref.type:
+                return False
+            self._choose_provider(node)  # a generated one has none yet
+            return node.handler is resource.handler and fits(node)
 
         row = self._walk.successors(resource, in_row, limit=limit)
         return [successor for successor in row if isinstance(successor, Type) and self._will_be_evaluated(successor)]

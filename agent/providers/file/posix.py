@@ -76,10 +76,20 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
     # --- reading
 
     async def read_ahead(self, resources: Sequence[File]) -> None:
-        plain = [resource for resource in resources if not resource.source]
-        for resource in plain:
+        readable = [resource for resource in resources if self._can_read_ahead(resource)]
+        for resource in readable:
             self._choose_checksum(resource)
-        self._inspected_ahead = await asyncio.to_thread(inspect_paths, plain)
+            if resource.source:
+                metadata = await metadata_of(resource, self.context.sources, self.context.inlined, self.context.environment)
+                adopt_metadata(resource, metadata, root=self.root)
+        self._inspected_ahead = await asyncio.to_thread(inspect_paths, readable)
+
+    def _can_read_ahead(self, resource: File) -> bool:
+        """Return whether no server has to be asked first, and what is desired does not depend on the state."""
+        if not resource.source:
+            return True
+        metadata = resource.metadata or self.context.inlined.single.get(resource.title)
+        return metadata is not None and metadata.type in ("file", "directory") and resource.source_permissions == "ignore"
 
     def forget_ahead(self) -> None:
         self._inspected_ahead.clear()

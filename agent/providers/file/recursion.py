@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from shared.errors import ResourceError
@@ -37,16 +37,17 @@ async def children_of(resource: File, sources: FileSources, inlined: Inlined) ->
         for name, child in children.items():
             if not child.source and not leads_to_mount(name, points):
                 child.set_desired("ensure", ["absent"])
-    resources = sorted(children.values(), key=lambda child: child.path)
-    return [child for child in resources if not _managed_elsewhere(resource, child)]
+    return sorted((child for name, child in children.items() if not _managed_elsewhere(resource, name)), key=lambda child: child.path)
 
 
-def _managed_elsewhere(resource: File, child: File) -> bool:
-    """Return whether the catalog has the child's path, or a path between the directory and it, as a file of its own."""
-    above = PurePosixPath(resource.path)
-    path = PurePosixPath(child.path)
-    between = [path, *(parent for parent in path.parents if above in parent.parents)]
-    return any(resource.find(Ref("file", str(folder))) is not None for folder in between)
+def _managed_elsewhere(resource: File, name: str) -> bool:
+    """Return whether the catalog has a path below the directory, or one between the two, as a file of its own."""
+    path = resource.path.rstrip("/")
+    for part in name.split("/"):
+        path = f"{path}/{part}"
+        if resource.find(Ref("file", path)) is not None:
+            return True
+    return False
 
 
 def _metadata_options(resource: File) -> MetadataOptions:
@@ -80,6 +81,14 @@ async def _add_local(resource: File, children: Children, points: Sequence[str]) 
         children[name] = resource.child_at(name)
 
 
+def _child_at(resource: File, relative: str, children: Children) -> File:
+    """Return the child of that path, which is made and added when there is none yet."""
+    child = children.get(relative)
+    if child is None:
+        child = children[relative] = resource.child_at(relative)
+    return child
+
+
 async def _add_links(resource: File, sources: FileSources, children: Children) -> None:
     """Add directories as in the target's tree, and a link to each of its files."""
     target = str(resource.target)
@@ -90,7 +99,7 @@ async def _add_links(resource: File, sources: FileSources, children: Children) -
         if relative == ".":
             resource.set_desired("ensure", ["directory"])
             continue
-        child = children.setdefault(relative, resource.child_at(relative))
+        child = _child_at(resource, relative, children)
         if entry.type == "directory":
             child.set_desired("ensure", ["directory"])
         else:
@@ -104,7 +113,7 @@ async def _add_remote(resource: File, sources: FileSources, inlined: Inlined, ch
         if relative == ".":
             resource.metadata = entry.model_copy(update={"source": source})
             continue
-        child = children.setdefault(relative, resource.child_at(relative))
+        child = _child_at(resource, relative, children)
         below = f"{source}/{relative}"
         child.assign("source", below)
         if entry.checksum is not None and entry.type == "file":
@@ -114,7 +123,7 @@ async def _add_remote(resource: File, sources: FileSources, inlined: Inlined, ch
 
 async def _source_entries(resource: File, sources: FileSources, inlined: Inlined) -> list[tuple[str, FileMetadata]]:
     """Return the entries of the first source that has any; with sourceselect `all` those of all sources, of one path the first."""
-    describe_mounts: dict[str, tuple[str, FileMetadata]] = {}
+    entries_by_path: dict[str, tuple[str, FileMetadata]] = {}
     trees = inlined.trees.get(resource.title)
     for source in resource.source:
         entries = trees.get(source) if trees is not None else await sources.search(source, _metadata_options(resource))
@@ -124,7 +133,7 @@ async def _source_entries(resource: File, sources: FileSources, inlined: Inlined
         if top is not None and top.type != "directory":
             return []
         for entry in entries:
-            describe_mounts.setdefault(str(entry.relative_path), (source, entry))
+            entries_by_path.setdefault(str(entry.relative_path), (source, entry))
         if resource.sourceselect == "first":
             break
-    return list(describe_mounts.values())
+    return list(entries_by_path.values())

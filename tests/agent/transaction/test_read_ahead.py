@@ -11,7 +11,11 @@ from typing import Any
 
 import pytest
 
+from agent.providers.file.context import FileContext
+from agent.providers.file.posix import PosixFile
+from agent.providers.file.source_metadata import Inlined
 from agent.providers.service.systemd import Systemd
+from agent.servers.dipper import bucket_factory
 from agent.state.runlog import RunLog
 from agent.state.statefiles import StateFile
 from agent.transaction.ahead import MAX_READ_AHEAD
@@ -22,7 +26,7 @@ from shared.ral import Output, Param, Platform, Property, Provider, Providers, S
 from shared.ral.catalog import RalCatalog
 from shared.types.file import File
 from shared.types.service import Service
-from tests.support.fake_commands import apply
+from tests.support.fake_commands import MemorySources, apply, metadata_of
 
 
 class Pot(Type, name="pot", refreshable=True):
@@ -193,6 +197,44 @@ async def test_files_read_ahead_are_told_as_files_read_at_their_turn(tmp_path: P
     assert [path.read_text() for path in paths] == ["new"] * 4
     assert [status for _, status, _ in done.events] == ["success"] * 4
     assert (await apply(*(File(str(path), given) for path in paths))).events == []
+
+
+async def test_files_with_a_source_are_read_ahead_when_its_metadata_came_with_the_catalog(tmp_path: Path) -> None:
+    url = "puppet:///modules/m/f"
+    told, asked, free = (str(tmp_path / name) for name in ("told", "asked", "free"))
+    for path in (told, asked, free):
+        Path(path).write_text("old")
+    inlined = Inlined({path: metadata_of(url, b"new") for path in (told, free)})
+    sources = MemorySources({url: b"new"})
+    provider = PosixFile(FileContext(sources, bucket_factory(tmp_path / "bucket"), RunLog(), inlined=inlined))
+    files = [File(told, {"source": url}), File(asked, {"source": url}), File(free, {"source": url, "source_permissions": "use"})]
+    await provider.read_ahead(files)
+    assert sources.asked == []
+    for path in (told, asked, free):
+        Path(path).unlink()
+    states = [await provider.retrieve(file) for file in files]
+    assert [bool(state and state["ensure"] == "file") for state in states] == [True, False, False]
+
+
+async def test_a_directorys_generated_files_are_read_together(tmp_path: Path) -> None:
+    for name in "abc":
+        (tmp_path / name).write_text(name)
+        (tmp_path / name).chmod(0o644)
+    tmp_path.chmod(0o755)
+    batches: list[list[str]] = []
+
+    class Watching(PosixFile, type=File, name="posix", features=("manages_symlinks",)):
+        async def read_ahead(self, resources: Sequence[File]) -> None:
+            batches.append([Path(resource.path).name for resource in resources])
+            await super().read_ahead(resources)
+
+    context = FileContext(MemorySources(), bucket_factory(tmp_path / "bucket"), RunLog())
+    catalog = RalCatalog({"file": File})
+    catalog.add(File(str(tmp_path), {"recurse": True, "mode": "0644"}))
+    providers = Providers({"file": lambda: [Watching(context)]}, Platform())
+    done = await apply_catalog(catalog, ApplyContext(log=RunLog(), providers=providers, state=StateFile(None)))
+    assert done.completed and not any(status.changed for status in done.statuses.values())
+    assert batches == [["a", "b", "c"]]
 
 
 async def test_systemd_is_asked_about_several_units_at_the_same_time() -> None:
