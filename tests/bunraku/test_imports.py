@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.processes import clean_environment
+from tests.support.processes import OurAgent, clean_environment, master
 
 HEAVY = frozenset(
     ("aiohttp", "alembic", "asyncio", "cryptography", "lark", "orjson", "pydantic", "regex", "sqlalchemy", "tree_sitter", "uvloop", "yaml")
@@ -50,6 +50,42 @@ def test_a_command_imports_little_that_it_does_not_need(tmp_path: Path, command:
         words.append(str(tmp_path / "empty.pp"))
     imported = modules_of(*words)
     assert (len(imported) <= most, sorted(imported & HEAVY - heavy)) == (True, []), f"{len(imported)} modules"
+
+
+MANIFEST = """
+file { 'ROOT/tree': ensure => directory }
+Integer[1, 3].each |$i| { file { "ROOT/tree/${i}": content => "number ${i}\\n", mode => '0640' } }
+exec { '/bin/true': refreshonly => true }
+"""
+SELDOM_USED = frozenset(
+    [
+        "agent.providers.user",
+        "agent.ruby.process",
+        "agent.servers.websources",
+        "certs.csr",
+        "difflib",
+        "dns",
+        "frozenlist._frozenlist",
+        "shared.filesystem.bucket",
+        "shared.indirector.plugins",
+        "shared.pluginfiles",
+        "shared.regexps",
+    ]
+)
+"""What a run loads that restores a file, has a pattern to match, …; and an extension that needs the library of C++."""
+
+
+@pytest.mark.slow
+def test_an_unchanged_run_of_an_agent_imports_only_what_it_uses(tmp_path: Path) -> None:
+    with master(tmp_path / "master", autosign="true") as process:
+        process.write({"manifests/site.pp": MANIFEST.replace("ROOT", str(tmp_path))})
+        process.start()
+        agent = OurAgent(tmp_path / "agent", process.port, "web1.test")
+        first = agent.test()
+        assert first.code == 2, first.text
+        imported = modules_of("agent", "--test", *agent.options)
+    heavy = sorted(imported & HEAVY - {"aiohttp", "asyncio", "cryptography", "orjson", "pydantic", "uvloop"})
+    assert (heavy, sorted(imported & SELDOM_USED), len(imported) <= 690) == ([], [], True), f"{len(imported)} modules"
 
 
 ENDED = """
