@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import secrets
 import stat
 import time
 from collections.abc import Iterator
@@ -144,7 +143,7 @@ def write_atomic(
         OSError: as the system says it; the old file is intact and the temporary one removed.
     """
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY, dir_fd=at)
-    temporary = f".{path.name[:120]}.{secrets.token_hex(8)}.tmp"
+    temporary = f".{path.name[:120]}.{os.urandom(8).hex()}.tmp"
     try:
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=folder)
         try:

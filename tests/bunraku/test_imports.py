@@ -33,9 +33,9 @@ def modules_of(*words: str) -> set[str]:
         ("--version", 90, set()),
         ("--help", 150, set()),  # although it looks for faces of modules, in the environment
         ("help", 150, set()),
-        ("config print certname", 250, {"asyncio", "orjson", "yaml"}),
+        ("config print certname", 200, {"orjson"}),
         ("agent --help", 240, {"asyncio"}),
-        ("cert --help", 420, {"asyncio", "cryptography", "orjson", "pydantic", "yaml"}),
+        ("cert --help", 420, {"asyncio", "cryptography", "orjson", "pydantic"}),
         ("apply", 950, set(HEAVY)),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
