@@ -21,7 +21,7 @@ from shared.process import log as logs
 from shared.process.cli import DEBUGGING, CommandOptions, flag, optional_text, parse_options, run_main, text
 from shared.process.daemon import take_priority
 from shared.process.service import make_room
-from shared.settings import AgentSettings, Conf, MasterSettings, load, path_names, read, unknown_settings
+from shared.settings import AgentSettings, Conf, MasterSettings, load, path_names, read, read_conf, unknown_settings
 
 from .process import process_environment
 from .run.lock import DisabledLock
@@ -178,14 +178,14 @@ def load_settings(flags: dict[str, Any]) -> tuple[AgentSettings, Conf, list[str]
 
     A file with errors is ignored completely, with a sentence that says so.
     """
-    first = load(AgentSettings, section="agent", flags=flags, conf=Conf())
     try:
-        conf = read(first.config)
+        conf = read_conf(AgentSettings, section="agent", flags=flags)
         settings = load(AgentSettings, section="agent", flags=flags, conf=conf)
     except ConfigError as err:
         if err.where is None:
             raise
-        return first, Conf(first.config), [f"{err}; the whole file is left out"]
+        without_file = load(AgentSettings, section="agent", flags=flags, conf=Conf())
+        return without_file, Conf(without_file.config), [f"{err}; the whole file is left out"]
     problems = unknown_settings(conf, AgentSettings)
     if problems:  # a master on the same host may have its settings in that file
         problems = unknown_settings(conf, AgentSettings, MasterSettings)

@@ -8,11 +8,11 @@ whom the directory belongs to (`files.owner_in`). `puppet master`, also with --c
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ..errors import ConfigError
-from ..settings import MasterSettings, load
+from ..settings import MasterSettings, setting_texts
 from ..settings.common import CommonSettings
 from . import daemon
 
@@ -21,10 +21,14 @@ _SHARED = {"vardir": 0o751, "logdir": 0o750, "rundir": 0o755, "ssldir": 0o771}  
 
 def account_of(settings: MasterSettings) -> tuple[int, int] | None:
     """Return the ids of the account that a master of root's becomes; None when we are not root, or it stays root, or has no account."""
-    if os.geteuid() != 0 or settings.user == "root":
+    return _account(settings.user, settings.group)
+
+
+def _account(user: str, group: str) -> tuple[int, int] | None:
+    if os.geteuid() != 0 or user == "root":
         return None
     try:
-        return daemon.account(settings.user, settings.group)
+        return daemon.account(user, group)
     except ConfigError:
         return None
 
@@ -41,18 +45,22 @@ def make_room(settings: CommonSettings, folders: Iterable[Path] = ()) -> None:
     if os.geteuid() != 0:
         return
     try:
-        master = settings if isinstance(settings, MasterSettings) else _master_beside(settings)
-        if (account := account_of(master)) is None:
+        if isinstance(settings, MasterSettings):
+            user, group, is_master = settings.user, settings.group, True
+        else:
+            (user, group), is_master = _account_of_master_beside(settings), False
+        if (account := _account(user, group)) is None:
             return
         for name, mode in _SHARED.items():
             # Agents trust the account `puppet` with their $vardir, and no other: for others it is root's, and lets them through.
-            roots = name == "vardir" and settings is not master and master.user != "puppet"
+            roots = name == "vardir" and not is_master and user != "puppet"
             daemon.own([getattr(settings, name)], *((0, 0) if roots else account), mode=mode)
         daemon.own(folders, *account)
     except (ConfigError, OSError):
         return
 
 
-def _master_beside(settings: CommonSettings) -> MasterSettings:
+def _account_of_master_beside(settings: CommonSettings) -> Sequence[str]:
+    """Return user and group of the master that may be on this host beside an agent."""
     places = {name: str(getattr(settings, name)) for name in ("confdir", *_SHARED)}
-    return load(MasterSettings, section="master", flags=places)
+    return setting_texts(MasterSettings, ("user", "group"), section="master", flags=places)

@@ -1,7 +1,18 @@
 """Settings: puppet.conf and the command line, as typed, frozen objects."""
 
 from .agent import AgentSettings
-from .base import SettingOptions, Settings, canonical, flags_of, ignored_setting_texts, load, path_names, unknown_settings
+from .base import (
+    SettingOptions,
+    Settings,
+    canonical,
+    flags_of,
+    ignored_setting_texts,
+    load,
+    path_names,
+    read_conf,
+    setting_texts,
+    unknown_settings,
+)
 from .common import CommonSettings
 from .conf import Conf, read
 from .ignored import IGNORED_SETTINGS, IgnoredSetting
@@ -23,6 +34,8 @@ __all__ = [
     "load",
     "path_names",
     "read",
+    "read_conf",
     "setting_text",
+    "setting_texts",
     "unknown_settings",
 ]

@@ -196,6 +196,17 @@ def load(
     return settings
 
 
+def read_conf(cls: type[Settings], *, section: str, flags: Mapping[str, Any]) -> Conf:
+    """Return `$confdir/puppet.conf`, which the command line may place elsewhere; ConfigError for an unparsable file."""
+    return _layered(cls, section, flags, {}, None, None, None)[0]
+
+
+def setting_texts(cls: type[Settings], names: Iterable[str], *, section: str, flags: Mapping[str, Any]) -> list[str]:
+    """Return the texts of a few settings, without checking any, which takes most of the time of `load`; ConfigError as for `read_conf`."""
+    _, layers = _layered(cls, section, flags, {}, None, None, None)
+    return [str(layers.value(name)) for name in names]
+
+
 def ignored_setting_texts(cls: type[Settings], *, section: str, flags: Mapping[str, Any]) -> dict[str, str]:
     """Return the texts of the settings that nothing reads, by name; `cls` has the settings that they may name."""
     _, layers = _layered(cls, section, flags, {}, None, None, None)
