@@ -314,10 +314,3 @@ class Environments:
                 for environment in environments
             },
         }
-
-
-async def _in_thread(read: Callable[[], T]) -> T:
-    """Return what a function returns that blocks. asyncio is loaded only here: `puppet help` lists environments without it."""
-    import asyncio
-
-    return await asyncio.to_thread(read)
