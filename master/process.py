@@ -39,6 +39,7 @@ log = logging.getLogger("puppet.master")
 
 CHANGED_USER = 39
 TASK_FAILED = 70  # EX_SOFTWARE of sysexits.h
+SWITCH = 0.001  # seconds after which a thread that computes gives way to the event loop; Python lets it go on for 5 ms
 Reread = Callable[[], MasterSettings]
 
 
@@ -70,6 +71,7 @@ def serve(settings: MasterSettings, reread: Reread) -> int:
     setproctitle.setproctitle("puppet master")
     try:
         pidfile.write()
+        sys.setswitchinterval(SWITCH)
         with queued(settings.log_queue) as queues:
             end = HardEnd(queues, pidfile.remove)
             code = exit_code(lambda: uvloop.run(until_signalled(settings, reread, log_queues=queues, end_within=end.arm)))

@@ -63,6 +63,7 @@ ALONE, IDLE, BUSY = (True, True), (False, True), (False, False)
 )
 async def test_all_is_looked_at(looks: list[tuple[bool, bool]], found: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     assert await collected(looks, monkeypatch) == found
+    assert gc.get_threshold()[1] < 10
     assert gc.get_threshold()[2] > 1000
 
 
