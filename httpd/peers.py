@@ -5,7 +5,9 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
 from shared.client import Client
 from shared.errors import ConfigError
@@ -15,7 +17,16 @@ if TYPE_CHECKING:
     from cryptography import x509  # a server without TLS does not load it: 10 MB
 
 
-@dataclass(frozen=True, slots=True)
+class CheckedParts(NamedTuple):
+    """What is checked of a certificate at each request: reading it takes as long as checking. `issuer` is the DER of a name."""
+
+    issuer: bytes
+    serial_number: int
+    begin: datetime
+    end: datetime
+
+
+@dataclass(frozen=True)
 class Peer:
     """A connection's other end. `problem` says why its certificate, though verified, names nobody."""
 
@@ -26,6 +37,14 @@ class Peer:
     @property
     def authenticated(self) -> bool:
         return self.client.authenticated
+
+    @cached_property
+    def checked_parts(self) -> CheckedParts | None:
+        """The parts of the certificate that are checked at each request; None without a certificate."""
+        own = self.certificate
+        if own is None:
+            return None
+        return CheckedParts(own.issuer.public_bytes(), own.serial_number, own.not_valid_before_utc, own.not_valid_after_utc)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ MAX_CERTNAME = 64  # octets; the X.520 limit for a common name, which OpenSSL en
 
 _LABEL = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
 _FIRST = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_")
+_FILE_KEY = re.compile(r"[^/\\:\x00-\x1f\x7f]+")
 _ENVIRONMENT = re.compile(r"\w+", re.ASCII)
 MAX_ENVIRONMENT = 255
 FIRST_SEGMENTS = frozenset({"puppet", "puppet-ca", "status", "metrics", "puppet-admin-api", "pdb", "v2.0"})
@@ -66,6 +67,6 @@ def valid_environment(text: str) -> str:
 
 def valid_file_key(text: str) -> str:
     """Return `text` itself, when it may become one file's name: no separator, no NUL, nothing that climbs; else BadName."""
-    if not text or len(text) > 200 or text.startswith((".", "-")) or any(c in "/\\:\x7f" or ord(c) < 32 for c in text):
+    if len(text) > 200 or text.startswith((".", "-")) or _FILE_KEY.fullmatch(text) is None:
         raise BadName(f"invalid key {quoted_for_log(text)}")
     return text

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -25,7 +26,7 @@ from shared.client import Client
 from shared.names import quoted_for_log
 
 from ..limits import ServerLimits
-from ..peers import Peer
+from ..peers import Peer, address_of
 
 log = logging.getLogger("puppet.http")
 
@@ -159,6 +160,11 @@ class Connection(RequestHandler):
         """The peer's address, '' when it has left."""
         name = self.peername
         return str(name[0]) if isinstance(name, tuple) else ""
+
+    @cached_property
+    def client_address(self) -> str:
+        """The peer's address as it was at the first request; IPv4 also of one that connected over IPv6."""
+        return address_of(self.peername)
 
     @property
     def has_ended(self) -> bool:

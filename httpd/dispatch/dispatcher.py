@@ -22,7 +22,6 @@ from ..connections.connection import HttpRequest
 from ..limits import ServerLimits
 from ..messages.responses import Response, one_line, send
 from ..options import ServerOptions
-from ..peers import address_of
 from . import access_log
 
 log = logging.getLogger("puppet.http")
@@ -68,7 +67,7 @@ class Dispatcher:
 
     async def handle(self, request: HttpRequest) -> web_response.StreamResponse:
         """Answer one request; return the response as aiohttp wants it, written already."""
-        address = address_of(request.connection.peername)
+        address = request.connection.client_address
         request.client = Client(address, address, authenticated=False)
         origin = ORIGIN.set(RequestOrigin(f"{next(self._numbers) % 2**48:012x}", address))
         exchange = _Exchange(request, time.monotonic())

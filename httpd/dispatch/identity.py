@@ -100,11 +100,11 @@ def still_valid(peer: Peer, revocations: Revocations, now: datetime) -> Client:
     """
     if peer.problem:
         raise Denied(f"The client certificate cannot be used: {peer.problem}")
-    certificate = peer.certificate
-    if certificate is not None:
-        if revocations.revoked(certificate):
+    checked = peer.checked_parts
+    if checked is not None:
+        if revocations.has_revoked(checked.issuer, checked.serial_number):
             raise Denied(f"The certificate of {peer.client.name} is revoked")
-        if not certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc:
+        if not checked.begin <= now <= checked.end:
             raise Denied(f"The certificate of {peer.client.name} is not valid at this time")
     return peer.client
 

@@ -50,7 +50,11 @@ class Revocations:
 
     def revoked(self, certificate: x509.Certificate) -> bool:
         """Return whether the issuer of `certificate` has revoked it."""
-        return certificate.serial_number in self.serials.get(certificate.issuer.public_bytes(), frozenset())
+        return self.has_revoked(certificate.issuer.public_bytes(), certificate.serial_number)
+
+    def has_revoked(self, issuer: bytes, serial_number: int) -> bool:
+        """Return whether an issuer, by the DER of its name, has revoked one of its certificates."""
+        return serial_number in self.serials.get(issuer, frozenset())
 
     @classmethod
     def of(cls, crls: Iterable[x509.CertificateRevocationList]) -> Revocations:

@@ -203,8 +203,10 @@ class Handlers:
         if self.parsers is not None and self.parsers.takes_to_write(instance):
             parsers = self.parsers
             return await _render_first(formats, lambda form: parsers.dump(binding.indirection, instance, call.dialect, form))
-        is_short = binding.indirection.brief or instance.encoded(call.dialect, formats[0]) is not None  # then the body exists already
-        return await _render(formats, lambda form: call.dialect.dump(binding.indirection, instance, form), in_place=is_short)
+        if not formats[0].raw and (body := instance.encoded(call.dialect, formats[0])) is not None:
+            return Response(200, body, formats[0].content_type)
+        is_brief = binding.indirection.brief
+        return await _render(formats, lambda form: call.dialect.dump(binding.indirection, instance, form), in_place=is_brief)
 
     async def _search(self, binding: Binding[Any], indirected: Request[Any], call: IndirectorCall, accept: str | None) -> Response:
         formats = _formats(call, binding.indirection, accept)

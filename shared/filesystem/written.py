@@ -44,14 +44,15 @@ class WrittenFiles:
         self.clock = clock
         self._files: OrderedDict[str, _Written] = OrderedDict()
 
-    def holds(self, path: Path, digest: bytes) -> bool:
+    def holds(self, path: Path | str, digest: bytes) -> bool:
         """
         Return whether a file is as it was when it held what has this digest; looks at the file, but does not read it.
 
         A file that somebody else changed, replaced or removed is not.
         """
-        written = self._files.get(str(path))
-        return written is not None and written.is_settled and written.digest == digest and written.identity == _identity_at(str(path))
+        name = str(path)
+        written = self._files.get(name)
+        return written is not None and written.is_settled and written.digest == digest and written.identity == _identity_at(name)
 
     def last(self, path: Path) -> bytes | None:
         """Return the digest of what was last written to a file, or read from it, whatever it holds now; None when that is not known."""

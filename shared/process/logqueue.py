@@ -6,7 +6,6 @@ Each destination has a queue and a thread of its own, so that one which nobody r
 
 from __future__ import annotations
 
-import copy
 import logging
 import queue
 import threading
@@ -64,7 +63,8 @@ class QueuedHandler(QueueHandler):
 
     def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
         """Return a copy that holds on to nothing of its caller, with the request that it belongs to."""
-        prepared = copy.copy(record)
+        prepared = logging.LogRecord.__new__(logging.LogRecord)
+        vars(prepared).update(vars(record))  # copy.copy takes several times as long
         prepared.msg, prepared.args = record.getMessage(), None
         if record.exc_info and not record.exc_text:
             prepared.exc_text = _TRACEBACKS.formatException(record.exc_info)
