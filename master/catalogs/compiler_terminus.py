@@ -112,9 +112,10 @@ class CompilerTerminus(Terminus[Catalog]):
         requested, exists = await self._environment_for(request)
         trusted = trusted_data(name, request.client, await self.external(certname_behind(name, request.client)))
         if sent_facts is not None:
+            sent_facts = sent_facts.with_trusted(trusted)
             await self.nodes.expire(name, environment=requested)
             # Before the classifier runs, since some classifiers read the file.
-            await self.facts.save(sent_facts.with_trusted(trusted), environment=requested)
+            await self.facts.save(sent_facts, environment=requested)
         facts = sent_facts or await self.facts.find(name, environment=requested)
         node = await with_facts_in_hand(self.nodes, facts).find(
             name,
@@ -142,6 +143,7 @@ class CompilerTerminus(Terminus[Catalog]):
             code_id=version.code_id,
             pin=version.pin,
             is_stored=self.is_stored and not request.ignore_cache_save,
+            packs=True,
         )
         return await self._compile(job, request, checksum)
 
@@ -210,7 +212,8 @@ class CompilerTerminus(Terminus[Catalog]):
         if isinstance(facts, PackedFacts):
             return facts
         timestamp = arrived if dialect is LEGACY or not facts.timestamp else facts.timestamp
-        return facts.model_copy(update={"values": {**facts.values, **own_facts}, "timestamp": timestamp, "expiration": None})
+        values = facts.values if own_facts.items() <= facts.values.items() else {**facts.values, **own_facts}
+        return facts.model_copy(update={"values": values, "timestamp": timestamp, "expiration": None})
 
 
 def _parse_facts(text: str, dialect: Dialect, format: Format) -> Facts | None:

@@ -270,7 +270,7 @@ def _read_job(frame: tuple[dict[str, Any], bytes] | None) -> dict[str, Any] | No
     job, packed = frame
     if packed:
         values, hidden = plainjson.loads_pson(packed), set(job["hidden"])
-        job["facts"] = {key: value for key, value in values.items() if key not in hidden}
+        job["facts"] = {key: value for key, value in values.items() if key not in hidden} if hidden else values
     if job.get("layered"):
         job["parameters"] = {**job["facts"], **job["parameters"]}
     return job

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from shared.models.facts import Facts, permitted_facts
 from shared.models.node import Node
+from shared.wire.packed import LayeredValues, PackedValues
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +50,24 @@ class CompileJob:
         pin: str = "",
         exported: bool = False,
         is_stored: bool = False,
+        packs: bool = False,
     ) -> CompileJob:
-        """Return the job for a node that has its facts among its parameters; `server_facts` lack the environment's name."""
+        """
+        Return the job for a node that has its facts among its parameters.
+
+        Args:
+            server_facts: They lack the environment's name.
+            packs: Whether facts that are JSON already may stay so: for a job that goes to another process.
+        """
+        values, parameters = permitted_facts(facts), cast(Mapping[str, Any], node.parameters)
+        if packs and facts is not None and (layers := node.layers) is not None and layers.facts == facts.exact_values():
+            values = packed = PackedValues(layers.facts)
+            parameters = LayeredValues(layers.own, packed)
         return cls(
             certname=certname,
             environment=environment,
-            facts=permitted_facts(facts),
-            parameters=node.parameters,
+            facts=values,
+            parameters=parameters,
             classes=node.class_parameters(),
             trusted=trusted,
             server_facts=server_facts,

@@ -157,6 +157,8 @@ def with_facts_in_hand(nodes: Binding[Node], facts: Facts | None) -> Binding[Nod
 def _with(node: Node, facts: Facts | None, request: Request[Node]) -> Node:
     forged = facts.reserved if isinstance(facts, PackedFacts) else RESERVED_FACTS & set(facts.values if facts else ())
     _warn(forged, request)
+    if facts is not None and not forged and not isinstance(facts, PackedFacts):
+        return node.with_facts(facts, request.environment)
     return node.merged(permitted_facts(facts), request.environment)
 
 

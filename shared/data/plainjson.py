@@ -133,18 +133,23 @@ def dumps_exactly(data: Any) -> bytes | None:
     """Return compact JSON from which nothing but equal data could be read; None for data of which there is none."""
     try:
         text = orjson.dumps(data, option=_EXACT)
-        if b"null" in text:
-            json.dumps(data, allow_nan=False)  # refuses NaN and infinite numbers, which become null, too
+        # NaN and infinite numbers become null, too. What is read is no equal of theirs; to look for them takes longer.
+        return None if b"null" in text and orjson.loads(text) != data else text
     except (TypeError, ValueError):
         return None
-    return text
 
 
-def digest(data: Any) -> bytes | None:
-    """Return a digest that no other data has; None for data that JSON does not tell from all others."""
-    text = dumps_exactly(data)
-    if text is None:
+def digest(data: Any, text: bytes = b"") -> bytes | None:
+    """
+    Return a digest that no other data has; None for data that JSON does not tell from all others.
+
+    Args:
+        text: What `dumps_exactly` made of further data, which count as well.
+    """
+    exact = dumps_exactly(data)
+    if exact is None:
         return None
+    text = exact + text
     digest = hashlib.blake2b(digest_size=16)
     for start in range(0, len(text), _UNTHREADED):
         digest.update(text[start : start + _UNTHREADED])

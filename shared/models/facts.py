@@ -9,12 +9,26 @@ from pydantic import Field, PrivateAttr
 
 from ..data import plainjson
 from ..indirector.core import Indirection, Model
-from ..wire.bounds import check_bounds
+from ..wire.bounds import check_bounds, is_within_bounds
 from ..wire.dialects import Dialect
 from ..wire.packed import PackedValues
 
 RESERVED_FACTS = frozenset({"trusted", "facts", "server_facts", "environment", "settings"})
 """Names that only the master sets at top scope: a node cannot forge them by facts."""
+
+
+class Remembered:
+    """What was made of a field of a model. It says nothing more than the field: models are equal whether they have it or not."""
+
+    __slots__ = ("made", "of")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, of: object = None, made: Any = None) -> None:
+        self.of = of
+        self.made = made
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Remembered)
 
 
 class Facts(Model):
@@ -23,11 +37,18 @@ class Facts(Model):
     values: dict[str, Any] = Field(default_factory=dict)
     timestamp: str | None = None
     _trusted: Mapping[str, Any] | None = PrivateAttr(None)  # no field: nobody who sends facts can say what is trusted
+    _exact: Remembered = PrivateAttr(default_factory=Remembered)  # exact_values
 
     @classmethod
     def from_data(cls, data: Any) -> Self:
-        check_bounds(data, "Facts")
-        return super().from_data(data)
+        values = data.get("values") if isinstance(data, dict) else None
+        exact = plainjson.dumps_exactly(values) if isinstance(values, dict) else None
+        if exact is None or not is_within_bounds(exact):
+            check_bounds(data, "Facts")
+        facts = super().from_data(data)
+        if exact is not None:
+            facts._exact = Remembered(facts.values, exact)
+        return facts
 
     @property
     def trusted(self) -> Mapping[str, Any] | None:
@@ -49,9 +70,17 @@ class Facts(Model):
             data["expiration"] = self.expiration.isoformat()
         return data
 
+    def exact_values(self) -> bytes | None:
+        """Return JSON from which nothing but equal values could be read, made once; None for values of which there is none."""
+        if self._exact.of is not self.values:
+            self._exact = Remembered(self.values, plainjson.dumps_exactly(self.values))
+        exact: bytes | None = self._exact.made
+        return exact
+
     def digest(self) -> bytes | None:
         times = [self.expiration.isoformat() if self.expiration else "", self.timestamp or ""]
-        return plainjson.digest([self.name, self.values, *times])
+        exact = self.exact_values()
+        return None if exact is None else plainjson.digest([self.name, *times], exact)
 
 
 class NodeName(Model):
@@ -77,6 +106,9 @@ class PackedFacts(Facts):
         values: Any = self.values
         assert isinstance(values, PackedValues)
         return values
+
+    def exact_values(self) -> bytes | None:
+        return None
 
     def written(self) -> bytes | None:
         return self.document or None

@@ -8,6 +8,25 @@ from ..data.plainyaml import MAX_DEPTH, MAX_NODES
 from ..errors import BadData
 
 _COLLECTIONS = (dict, list)
+_NO_BRACKETS = bytes(code for code in range(256) if code not in b"[]{}")
+_ROUNDS = 40  # of taking away innermost pairs, of which each round takes one level or two
+
+
+def is_within_bounds(text: bytes) -> bool:
+    """
+    Return whether a JSON text holds data that is clearly within the bounds, with some levels to spare, without looking at the data.
+
+    A bracket in a string may make it say no.
+    """
+    if len(text) > MAX_NODES:
+        return False
+    brackets = text.translate(None, _NO_BRACKETS)
+    for _ in range(_ROUNDS):
+        before = len(brackets)
+        brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
+        if len(brackets) == before:
+            break
+    return not brackets
 
 
 def check_bounds(data: Any, what: str) -> None:

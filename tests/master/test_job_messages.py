@@ -58,6 +58,25 @@ def test_packed_facts_arrive_as_those_in_hand(facts: dict[str, Any], own: dict[s
     assert list(read["parameters"].items()) == list(expected.parameters.items())
 
 
+@given(VALUES, VALUES)
+def test_facts_that_stay_json_arrive_as_those_in_hand(values: dict[str, Any], own: dict[str, Any]) -> None:
+    values.pop("trusted", None)
+    node, facts = Node(name="n", parameters=own), Facts(name="n", values=values)
+    _, read = sent(CompileJob.of("n", node.with_facts(facts, "production"), "production", facts, {}, {}, code_id=None, packs=True))
+    expected = job_of(node, facts)
+    assert list(read["facts"].items()) == list(expected.facts.items())
+    assert list(read["parameters"].items()) == list(expected.parameters.items())
+
+
+@given(VALUES, VALUES)
+def test_a_node_with_other_facts_than_the_job_lends_it_none(values: dict[str, Any], others: dict[str, Any]) -> None:
+    values.pop("trusted", None)
+    facts, node = Facts(name="n", values=values), Node(name="n").with_facts(Facts(name="n", values=others), "production")
+    _, read = sent(CompileJob.of("n", node, "production", facts, {}, {}, code_id=None, packs=True))
+    assert list(read["facts"].items()) == list(values.items())
+    assert list(read["parameters"].items()) == list(others.items())
+
+
 def test_facts_are_sent_once() -> None:
     facts = Facts(name="n", values={"large": "x" * 1000, "role": "fact"})
     frame, read = sent(job_of(Node(name="n", parameters={"role": "own"}), facts))

@@ -14,7 +14,7 @@ from shared.errors import BadData
 from shared.indirector.core import Model
 from shared.indirector.termini import Json, Yaml
 from shared.models.facts import FACTS, Facts
-from shared.wire.bounds import check_bounds
+from shared.wire.bounds import check_bounds, is_within_bounds
 from shared.wire.dialects import LEGACY, MODERN
 
 
@@ -114,3 +114,21 @@ def test_whatever_the_door_accepts_can_be_compiled_and_read_back(values: dict[st
 def test_bounds_hold_for_data_of_any_origin(data: Any) -> None:
     with pytest.raises(BadData, match=r"Facts (nested|of) more than"):
         check_bounds(data, "Facts")
+
+
+@pytest.mark.parametrize("depth", range(1, 120))
+def test_no_text_is_clearly_within_the_bounds_whose_data_are_not(depth: int) -> None:
+    values = {"x": nested(depth)}
+    if is_within_bounds(plainjson.dumps(values)):
+        check_bounds({"name": "n", "values": values}, "Facts")
+    else:
+        assert depth > 30
+
+
+@pytest.mark.parametrize("text", [b'{"x":"]["}', b'{"x":"[[["}', b'{"x":"}"}', b"[" + b"1," * 600_000 + b"1]"])
+def test_a_text_that_might_be_beyond_is_not_clearly_within(text: bytes) -> None:
+    assert not is_within_bounds(text)
+
+
+def test_facts_with_brackets_in_their_texts_are_accepted() -> None:
+    assert MODERN.load(FACTS, b'{"name":"n","values":{"x":"]["}}', MODERN.formats["json"]).values == {"x": "]["}
