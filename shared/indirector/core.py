@@ -117,6 +117,7 @@ class Request(Generic[M]):
     ignore_cache: bool = False
     ignore_terminus: bool = False
     ignore_cache_save: bool = False
+    later: list[Callable[[], object]] | None = None  # gets what blocks in a save, which the caller then has done; None: it is done at once
 
     @property
     def instance(self) -> M:
@@ -290,11 +291,29 @@ class Binding(Generic[M]):
         instance = self._expiring(instance)
         if self.cache and not request.ignore_cache_save:
             log.info("Caching %s for %s", self.indirection.name, request.key)
-            try:
-                await self.cache.save(replace(request, body=instance))
-            except OSError as err:
-                log.error("Could not cache %s for %s: %s", self.indirection.name, request.key, err)
+            await self._save_to_cache(self.cache, replace(request, body=instance))
         return self.terminus.filter(instance, request)
+
+    async def _save_to_cache(self, cache: Terminus[M], request: Request[M]) -> None:
+        """Save what was found in the cache; an error of the system is only logged."""
+
+        def log_failure(err: OSError) -> None:
+            log.error("Could not cache %s for %s: %s", self.indirection.name, request.key, err)
+
+        def write_all(writes: Sequence[Callable[[], object]]) -> None:
+            try:
+                for write in writes:
+                    write()
+            except OSError as err:
+                log_failure(err)
+
+        writes: list[Callable[[], object]] | None = None if request.later is None else []
+        try:
+            await cache.save(replace(request, later=writes))
+        except OSError as err:
+            log_failure(err)
+        if writes and request.later is not None:
+            request.later.append(lambda: write_all(writes))
 
     async def search(self, key: str | Request[M], **parameters: Any) -> list[M] | None:
         """Return all instances that fit, never from the cache; None when what is searched does not exist."""

@@ -94,13 +94,14 @@ class FilePerKey(Terminus[M]):
 
     async def save(self, request: Request[M]) -> object:
         """Store an instance, unless its file holds the same already; return the file's path."""
-        name = self.name(request.key)
-        try:
-            digest = request.instance.digest() if self.written is not None else None
-            if self.written is None or digest is None or not self.written.holds(name, digest):
-                await asyncio.to_thread(self._write, request.key, request.instance, digest)
-        except RecursionError as err:  # JSON may be nested more deeply than a writer goes
-            raise BadData(f"The {self.indirection.name} of {quoted_for_log(request.key)} cannot be stored: nested too deeply") from err
+        name, instance = self.name(request.key), request.instance
+        digest = instance.digest() if self.written is not None else None
+        if self.written is not None and digest is not None and self.written.holds(name, digest):
+            return name
+        if request.later is not None:
+            request.later.append(lambda: self._write(request.key, instance, digest))
+        else:
+            await asyncio.to_thread(self._write, request.key, instance, digest)
         return name
 
     async def destroy(self, request: Request[M]) -> object:
@@ -150,7 +151,10 @@ class FilePerKey(Terminus[M]):
         return str(self.path(key))
 
     def _write(self, key: str, instance: M, digest: bytes | None) -> None:
-        body = self.dump(instance)
+        try:
+            body = self.dump(instance)
+        except RecursionError as err:  # JSON may be nested more deeply than a writer goes
+            raise BadData(f"The {self.indirection.name} of {quoted_for_log(key)} cannot be stored: nested too deeply") from err
         if self.written is None or digest is None:
             self._write_body(key, body)
             return

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -241,6 +243,75 @@ async def test_facts_are_stored_before_the_classifier_runs_and_when_the_compile_
     assert stored is not None and stored.values["os"] == "x"
     cached = plainyaml.loads((tmp_path / "node" / "n.yaml").read_bytes(), aliases=True)
     assert cached["parameters"]["os"] == "x"
+
+
+class CountingThreads(ThreadPoolExecutor):
+    """Threads that count what they are given to do."""
+
+    count = 0
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
+        self.count += 1
+        return super().submit(fn, *args, **options)
+
+
+class Files:
+    """The files of facts and nodes below a folder, and a compiler that looks at both and fails."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.seen: list[tuple[bool, bool]] = []
+        self.facts = Binding(FACTS, StoredFacts(Yaml(FACTS, folder / "facts")))
+        nodes = Binding(NODE, WithFacts(Plain(), self.facts), cache=WriteOnlyYaml(NODE, folder / "node"))
+        self.compiler = CompilerTerminus(
+            facts=self.facts,
+            nodes=nodes,
+            compile=self.compile,
+            server_facts={},
+            environments=self.has_environment,
+            default_environment="production",
+            now=lambda: datetime(2026, 11, 20, tzinfo=UTC),
+        )
+
+    async def compile(self, job: CompileJob) -> CompiledCatalog:
+        self.seen.append(((self.folder / "facts/n.yaml").is_file(), (self.folder / "node/n.yaml").is_file()))
+        raise CompileError("no")
+
+    async def has_environment(self, name: str) -> bool:
+        return True
+
+    async def ask(self) -> None:
+        options = {"facts": quote('{"name":"n","values":{"os":"x"}}'), "facts_format": "application/json"}
+        await Binding(CATALOG, self.compiler).find(Request(key="n", options=options))
+
+
+async def test_one_thread_stores_facts_and_node_before_the_compile(tmp_path: Path) -> None:
+    files, threads = Files(tmp_path), CountingThreads(1)
+    asyncio.get_running_loop().set_default_executor(threads)
+    with pytest.raises(CompileError):
+        await files.ask()
+    assert (files.seen, threads.count) == ([(True, True)], 1)
+    stored = await files.facts.find("n")
+    assert stored is not None and stored.values["os"] == "x"
+
+
+async def test_a_node_that_cannot_be_recorded_gets_its_catalog_and_the_log_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    files = Files(tmp_path)
+    (tmp_path / "node").write_text("no folder")
+    with pytest.raises(CompileError):
+        await files.ask()
+    assert files.seen == [(True, False)]
+    assert "Could not cache node for n" in caplog.text
+
+
+async def test_a_node_whose_facts_cannot_be_stored_gets_no_catalog(tmp_path: Path) -> None:
+    files = Files(tmp_path)
+    (tmp_path / "facts").write_text("no folder")
+    with pytest.raises(OSError, match="facts"):
+        await files.ask()
+    assert files.seen == []
 
 
 async def test_ACL_02_facts_of_another_node_are_refused_and_nothing_is_stored_or_compiled() -> None:
