@@ -8,11 +8,13 @@ import re
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from http.client import HTTPSConnection
 from pathlib import Path
 
 import pytest
@@ -74,6 +76,23 @@ class Masters:
             shutil.copy(source, place)
         self.second.settings |= {"ca_server": "localhost", "ca_port": str(self.first.port), "crl_refresh_interval": "1"}
         self.second.start()
+        for each in (self.first, self.second):  # before a proxy asks: otherwise the first agents all get one master, and stay there
+            wait_until_running(each.port, self.first.ca / "ca_crt.pem")
+
+
+def wait_until_running(port: int, ca: Path) -> None:
+    """Return when a master says that it can compile."""
+    deadline, context = time.monotonic() + 60, ssl.create_default_context(cafile=str(ca))
+    while True:
+        connection = HTTPSConnection("localhost", port, context=context, timeout=10)
+        try:
+            connection.request("GET", "/status/v1/simple/server")
+            if connection.getresponse().read() == b"running":
+                return
+        finally:
+            connection.close()
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 @contextmanager
@@ -112,8 +131,8 @@ def free_port() -> int:
 
 
 @contextmanager
-def proxy(program: str, kind: str, both: Masters, folder: Path) -> Iterator[int]:
-    """The example of docs/scale.md, running; its port."""
+def proxy(program: str, kind: str, both: Masters, folder: Path, *, replacing: tuple[str, str] = ("", "")) -> Iterator[int]:
+    """The example of docs/scale.md, running, with another text in place of one; its port."""
     folder.mkdir()
     port = free_port()
     ssl = both.first.root / "conf" / "ssl"
@@ -134,7 +153,7 @@ def proxy(program: str, kind: str, both: Masters, folder: Path) -> Iterator[int]
     def filled(text: str) -> str:
         return re.sub(r"\b(" + "|".join(words) + r")\b", lambda match: str(words[match[1]]), text)
 
-    (folder / "proxy.conf").write_text(filled(BEFORE[program] + example(program, kind)))
+    (folder / "proxy.conf").write_text(filled(BEFORE[program] + example(program, kind).replace(*replacing, 1)))
     command = [program_of(program), *map(filled, COMMANDS[program][1:])]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=clean_environment(), cwd="/")
@@ -231,8 +250,8 @@ async def test_R_43_a_master_that_runs_and_cannot_compile_gets_no_agents_until_i
         shutil.copy(both.first.ca / "ca_crt.pem", folder / "ca.pem")
         record = Record()
         server = Server(port, ca_port=port if kind == "termination" else both.first.port, timeout=60)
-        names = [f"node{number}.test" for number in range(10)]
-        agents = [SimulatedAgent(name, folder, server, record, facts_of(name), sources=2) for name in names]
+        names = [f"node{number}.test" for number in range(20)]
+        agents, later = ([SimulatedAgent(name, folder, server, record, facts_of(name), sources=2) for name in names[i::2]] for i in (0, 1))
         with_certificates(names, folder, both.first.ca)
         python.rename(python.with_suffix(".away"))  # as an upgrade leaves it that was broken off
         os.kill(both.second.pid, signal.SIGHUP)  # which replaces the processes that compile
@@ -244,10 +263,39 @@ async def test_R_43_a_master_that_runs_and_cannot_compile_gets_no_agents_until_i
         assert (len(record.runs), record.errors.total()) == (len(agents), 0)
         python.with_suffix(".away").rename(python)
         await until(lambda: log.read_text().count("master2 is UP") >= log.read_text().count("master2 is DOWN"), log.read_text())
-        for _ in range(ROUNDS):
-            await asyncio.gather(*(agent.run() for agent in agents))
+        for _ in range(ROUNDS):  # of other agents: those before may stay at their master
+            await asyncio.gather(*(agent.run() for agent in later))
         assert both.second.log.count("Compiled catalog for") > before
         assert record.errors.total() == 0
+
+
+BY_ADDRESS = {
+    "nginx": ("    server MASTER1", "    hash $remote_addr consistent;\n    server MASTER1"),
+    "haproxy": ("    option redispatch", "    stick-table type ip size 100k expire 10m\n    stick on src\n    option redispatch"),
+}
+"""What the text below the examples says of those that pass TLS through."""
+
+
+@pytest.mark.parametrize("kind", ["pass-through", "termination"])
+@pytest.mark.parametrize("program", ["nginx", "haproxy"])
+async def test_the_proxy_keeps_the_runs_of_an_agent_at_one_master(program: str, kind: str, tmp_path: Path) -> None:
+    program_of(program)
+    trusting = "allow_header_cert_info = true\nproxy_addresses = 127.0.0.1\n" if kind == "termination" else ""
+    by_address = BY_ADDRESS[program] if kind == "pass-through" else ("", "")
+    with masters(tmp_path, trusting) as both, proxy(program, kind, both, tmp_path / "proxy", replacing=by_address) as port:
+        folder = tmp_path / "agents"
+        folder.mkdir()
+        shutil.copy(both.first.ca / "ca_crt.pem", folder / "ca.pem")
+        server = Server(port, ca_port=port if kind == "termination" else both.first.port, timeout=60)
+        names = [f"node{number}.test" for number in range(20)]
+        agents = [SimulatedAgent(name, folder, server, Record(), facts_of(name), sources=2) for name in names]
+        with_certificates(names, folder, both.first.ca)
+        for _ in range(ROUNDS):
+            await asyncio.gather(*(agent.run() for agent in agents))
+        served = [set(re.findall(r' (node\d+\.test) "', each.log)) for each in (both.first, both.second)]
+        assert served[0] | served[1] == set(names)
+        assert served[0] & served[1] == set()
+        assert sum(map(bool, served)) == (2 if kind == "termination" else 1)  # all of them have one address
 
 
 async def only_the_certificate_counts(agent: SimulatedAgent, both: Masters) -> None:
