@@ -34,13 +34,13 @@ def told(folder: Path) -> str:
 def test_each_change_is_told_once_with_its_machines(told: str) -> None:
     assert f"~ File[/etc/nginx/nginx.conf] content: 2 lines {WEB}" in told
     assert "-  ssl_protocols TLSv1.1 TLSv1.2;\n   |     +  ssl_protocols TLSv1.2 TLSv1.3;" in told
-    assert f"+ Package[certbot] at modules/profile/manifests/web.pp:2 {WEB}" in told
+    assert f"+ Package[certbot] at modules/profile/manifests/web.pp:3 {WEB}" in told
     assert "+relayhost = relay.north.example.com:587" in told
 
 
 def test_a_machine_that_cannot_be_compiled_any_more_is_a_new_error_at_its_place(told: str) -> None:
     (line,) = (line for line in told.splitlines() if "new error" in line)
-    assert "expects a value for parameter 'port' at modules/role/manifests/mail.pp:3 (6 nodes: mail01.example.com" in line
+    assert "expects a value for parameter 'port' at modules/role/manifests/mail.pp:4 (6 nodes: mail01.example.com" in line
 
 
 def test_machines_that_read_nothing_of_what_changed_are_not_compiled(told: str) -> None:
