@@ -11,10 +11,10 @@ import asyncio
 import errno
 import logging
 import os
-import secrets
 import shutil
 import ssl
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -24,7 +24,7 @@ from shared import webtrust
 from shared.clock import utc_now
 from shared.errors import ConfigError, OutOfSpace, Unavailable
 from shared.failpoints import failpoint
-from shared.filesystem.files import make_directory, owner_in, write_atomic
+from shared.filesystem.files import make_directory, owner_in, write_new
 from shared.indirector import Request, Terminus
 from shared.models.report import LEGACY_FORMAT, Report
 from shared.names import valid_certname
@@ -37,6 +37,7 @@ log = logging.getLogger("puppet.report")
 
 
 TIMEOUT = 30.0  # seconds for each processor and report
+MOST_IN_A_MINUTE = 10_000  # reports of one host
 LINES_AT_ONCE = 100  # lines of one report that are logged before other tasks run
 
 
@@ -85,22 +86,12 @@ class Store:
         folder = self.root / host
         make_directory(folder, mode=0o750, inherit=True)
         body = self.render(report)
-        temporary = folder / f".report.{secrets.token_hex(8)}.tmp"
         failpoint("report.store")
-        write_atomic(temporary, body, mode=0o640, owner=owner_in(folder))
-        failpoint("report.written")
-        stamp = self.now().strftime("%Y%m%d%H%M")
         try:
-            for number in range(10_000):
-                try:
-                    # A link instead of a rename fails where a report of this minute exists.
-                    os.link(temporary, folder / (f"{stamp}-{number}.yaml" if number else f"{stamp}.yaml"))
-                    return
-                except FileExistsError:
-                    continue
-            raise OutOfSpace(f"{host} sent more than 10000 reports in one minute")
-        finally:
-            temporary.unlink()
+            write_new(folder, _free_names(folder, self.now().strftime("%Y%m%d%H%M")), body, mode=0o640, owner=owner_in(folder))
+        except FileExistsError as err:
+            raise OutOfSpace(f"{host} sent more than {MOST_IN_A_MINUTE} reports in one minute") from err
+        failpoint("report.written")
 
     def _remove(self, host: str) -> bool:
         folder = self.root / host
@@ -170,6 +161,18 @@ class Http:
 
     async def forget(self, host: str) -> bool:
         return False
+
+
+def _free_names(folder: Path, stamp: str) -> Iterator[str]:
+    """Yield names for a report of a minute: the usual one, then those from the first on that is free, which is found by bisection."""
+
+    def name(number: int) -> str:
+        return f"{stamp}-{number}.yaml"
+
+    yield f"{stamp}.yaml"
+    numbers = range(1, MOST_IN_A_MINUTE)
+    first = bisect_left(numbers, True, key=lambda number: not os.path.lexists(folder / name(number)))
+    yield from map(name, numbers[first:])
 
 
 def processors_for(names: Sequence[str], makers: Mapping[str, Callable[[], Processor]]) -> dict[str, Processor]:

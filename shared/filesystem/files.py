@@ -7,7 +7,7 @@ import fcntl
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -165,6 +165,50 @@ def write_atomic(
             os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def write_new(folder: Path, names: Iterable[str], data: bytes, *, mode: int = 0o644, owner: tuple[int, int] | None = None) -> str:
+    """
+    Put `data` into a folder whole, at the first of `names` that no file has, surviving a power loss; return that name.
+
+    A temporary file of a random name is written, synced and linked to the name, which fails where there is a file. Then the folder is
+    synced.
+
+    Args:
+        owner: (uid, gid) of the file; None: the caller's.
+    Raises:
+        FileExistsError: There is a file of each name.
+        OSError: As the system says it.
+    """
+    at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    temporary = f".{secrets.token_hex(8)}.tmp"
+    try:
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=at)
+        try:
+            try:
+                if owner is not None:
+                    os.fchown(fd, *owner)
+                os.fchmod(fd, mode)
+                write_all(fd, data)
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+            failpoint(f"unlinked:{folder.name}")
+            name = _link_to_first(temporary, names, at)
+        finally:
+            os.unlink(temporary, dir_fd=at)
+        os.fsync(at)
+        return name
+    finally:
+        os.close(at)
+
+
+def _link_to_first(source: str, names: Iterable[str], at: int) -> str:
+    for name in names:
+        with suppress(FileExistsError):
+            os.link(source, name, src_dir_fd=at, dst_dir_fd=at, follow_symlinks=False)
+            return name
+    raise FileExistsError(errno.EEXIST, "There is a file of each name")
 
 
 def write_all(fd: int, data: bytes) -> None:

@@ -154,7 +154,8 @@ def revoke(process: MasterProcess, agent: OurAgent) -> int:
         connection.close()
 
 
-STORING = ["unrenamed:agent1.test.yaml", "facts.written", "report.store", "report.written", "bucket.received", "bucket.stored"]
+STORING = ["unrenamed:agent1.test.yaml", "facts.written", "report.store", "unlinked:agent1.test", "report.written"]
+STORING += ["bucket.received", "bucket.stored"]
 
 
 def test_R_01_a_master_killed_while_it_stores_has_the_old_or_the_new_and_goes_on(site: MasterProcess) -> None:

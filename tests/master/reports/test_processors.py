@@ -57,6 +57,17 @@ async def test_RPT_05_two_reports_of_one_minute_are_both_kept(tmp_path: Path) ->
     assert names == ["202611202148-1.yaml", "202611202148-2.yaml", "202611202148-3.yaml", "202611202148-4.yaml", "202611202148.yaml"]
 
 
+async def test_the_reports_of_a_host_in_a_loop_are_all_kept(tmp_path: Path) -> None:
+    store = Store(tmp_path, now=clock)
+    for _ in range(40):
+        await store.process(report())
+    names = {path.name for path in (tmp_path / "n").iterdir()}
+    assert names == {"202611202148.yaml", *(f"202611202148-{number}.yaml" for number in range(1, 40))}
+    (tmp_path / "n" / "202611202148-7.yaml").unlink()
+    await store.process(report())
+    assert len(list((tmp_path / "n").iterdir())) == 40
+
+
 @pytest.mark.parametrize("host", ["..", ".", "a/b", "/x", "hello/..", ".hello", "hi..", "A"])
 async def test_RPT_01_a_host_that_is_no_certname_is_not_stored(tmp_path: Path, host: str) -> None:
     store = Store(tmp_path / "reports", now=clock)
