@@ -292,9 +292,10 @@ class Harness:
             return
         ref = str(evaluation.resource.ref)
         events = {event.property: event for event in evaluation.status.events}
+        audited = evaluation.resource.audit
         for declared in evaluation.resource.declaration.properties:
             desired = evaluation.resource.wanted(declared.name)
-            if evaluation.resource.is_sensitive(declared.name) or (desired is None and declared.name not in evaluation.resource.audit):
+            if (desired is None and declared.name not in audited) or evaluation.resource.is_sensitive(declared.name):
                 continue
             event = events.get(declared.name)
             value = desired

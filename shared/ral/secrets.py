@@ -67,6 +67,8 @@ class Secrets:
 
     def are_in(self, value: Any) -> bool:
         """Return whether a whole secret is part of `value`, which then is secret too; pieces that two commands share do not count."""
+        if not self._texts:
+            return False
         texts = list(_texts_in(value))
         return any(secret == text or (len(secret) >= _SHORTEST_MASKED and secret in text) for secret in self._texts for text in texts)
 
