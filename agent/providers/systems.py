@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from shared.ral import Platform, Provider
+from shared.ral import Platform, Provider, Providers
 
 
 def system_providers(platform: Platform) -> Mapping[str, Callable[[], Sequence[Provider[Any]]]]:
@@ -55,3 +55,30 @@ def system_providers(platform: Platform) -> Mapping[str, Callable[[], Sequence[P
         return [Systemd(), Openrc(), Upstart(), Debian(), Redhat(suse=suse), Init(), ServiceProvider()]
 
     return {"user": user, "group": group, "package": package, "service": service}
+
+
+def default_provider_name(type_name: str, platform: Platform) -> str | None:
+    """Return the name of the provider that a resource of one of these types has on a platform; None: none fits."""
+    usual, _ = Providers(_usual_providers(platform), platform).default(type_name)
+    if usual is not None and usual.is_default(platform):
+        return usual.name
+    provider, _ = Providers(system_providers(platform), platform).default(type_name)
+    return provider.name if provider is not None else None
+
+
+def _usual_providers(platform: Platform) -> Mapping[str, Callable[[], Sequence[Provider[Any]]]]:
+    """Return the providers that are preferred to all others where they are meant for the platform, so that no others need be loaded."""
+    if str(platform.fact("os.family")).lower() != "debian":
+        return {}
+
+    def package() -> Sequence[Provider[Any]]:
+        from .package.apt import Apt
+
+        return [Apt()]
+
+    def service() -> Sequence[Provider[Any]]:
+        from .service.systemd import Systemd
+
+        return [Systemd()]
+
+    return {"package": package, "service": service}

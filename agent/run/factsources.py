@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from shared.ral import Providers
 from shared.ruby import RubySettings
 from shared.settings import AgentSettings
 from shared.wire.dialects import MODERN
@@ -19,7 +18,7 @@ from ..facts.facterconf import CACHE_FOLDER, CONF_FILE
 from ..facts.own import puppet_facts
 from ..facts.ruby import RubyFactRequest, RubyFactRunner, facter_program, warn_of_lacking
 from ..providers import platform_here
-from ..providers.systems import system_providers
+from ..providers.systems import default_provider_name
 from ..ruby.needs import read_setting, ruby_program
 
 EXTERNAL_FACTS = ("/etc/puppetlabs/facter/facts.d", "/etc/facter/facts.d", "/opt/puppetlabs/facter/facts.d")
@@ -64,9 +63,7 @@ def module_facts(settings: AgentSettings, core: Mapping[str, Any]) -> dict[str, 
 
 def default_provider(type_name: str, facts: Mapping[str, Any]) -> str | None:
     """Return the name of the provider that a resource of this type has on the machine with these facts; None: none fits."""
-    platform = platform_here(facts)
-    provider, _ = Providers(system_providers(platform), platform).default(type_name)
-    return provider.name if provider is not None else None
+    return default_provider_name(type_name, platform_here(facts))
 
 
 def _runner(settings: AgentSettings, limits: ExternalFactLimits) -> RubyFactRunner | None:

@@ -22,7 +22,7 @@ from agent.providers.service.upstart import (
     starts_at_boot,
     uncomment_start,
 )
-from agent.providers.systems import system_providers
+from agent.providers.systems import default_provider_name, system_providers
 from shared.errors import ResourceError
 from shared.ral import Platform, Provider, Providers
 from shared.types.package import Package
@@ -151,6 +151,8 @@ def test_each_system_has_its_own_default(system: str, systemd: bool, service: st
     names = [
         chosen(OS[system], systemd=systemd, resource=resource, monkeypatch=monkeypatch) for resource in (Service("x", {}), Package("x", {}))
     ]
+    platform = Platform(OS[system], frozenset({"posix", "root"}), lambda name: name)
+    assert [default_provider_name(type_name, platform) for type_name in ("service", "package")] == names
     assert names[0] == service
     assert names[1] == package or package == "?"
     assert names[1] not in ("pip", "gem", "npm", "snap")
