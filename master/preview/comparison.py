@@ -10,7 +10,7 @@ from typing import Any
 
 from shared.data import plainjson
 
-from .sources import ModuleSources, module_sources
+from ..dependencies.sources import ModuleSources, module_sources
 from .textdiffs import TextDiffs, digest_of
 
 MAX_VALUE = 2_000

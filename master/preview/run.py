@@ -9,10 +9,10 @@ from typing import Any
 
 from shared.errors import CompileError
 
+from ..dependencies.records import CatalogRecords
 from ..pools.jobs import CompileJob
 from .nodes import PreviewNodes
 from .pool import PreviewPool, Sides
-from .records import CatalogRecords
 from .result import PreviewResult
 
 OnOutcome = Callable[[str, Mapping[str, Any]], None]

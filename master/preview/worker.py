@@ -20,6 +20,10 @@ from ..compiler.evaluation.dependencies import NodeDependencies
 from ..compiler.host import NodeInput
 from ..compiler.log import LogEntry
 from ..compiler.syntax.checker import Diagnostic as Finding
+from ..dependencies.answers import SideAnswers, are_equal, configuration
+from ..dependencies.recorded_environment import RecordedEnvironment
+from ..dependencies.records import CatalogRecord, CatalogRecords
+from ..dependencies.sources import module_sources
 from ..environments.directories import read_environment
 from ..environments.directory_environment import DirectoryEnvironment
 from ..environments.loaded import LoadedEnvironment
@@ -27,11 +31,7 @@ from ..environments.store_questions import AskPuppetDb, Question
 from ..files.code_files import DiskFiles, TrackedFiles
 from ..pools.compile_worker import CompileWorker, Overtime, deadline
 from ..pools.compiled_catalog import CompiledCatalog
-from .answers import SideAnswers, are_equal, configuration
 from .comparison import CatalogComparison, Diff, NodeWords, Place
-from .inputs import RecordedEnvironment
-from .records import CatalogRecord, CatalogRecords
-from .sources import module_sources
 
 FROM, TO = 0, 1
 MAX_KNOWN = 50_000

@@ -20,11 +20,11 @@ from master.compiler.evaluation.runtime import NAMES
 from master.compiler.host import NodeInput
 from master.compiler.loading.builtins import all_functions
 from master.compiler.loading.loader import Loader
+from master.dependencies.records import CatalogRecords
+from master.dependencies.sources import ModuleSources, module_sources
 from master.environments.directories import EnvironmentSettings, read_environment
 from master.environments.directory_environment import DirectoryEnvironment
 from master.files.code_files import DiskFiles
-from master.preview.records import CatalogRecords
-from master.preview.sources import ModuleSources, module_sources
 from master.preview.worker import PreviewWorker
 from shared.errors import PuppetError
 

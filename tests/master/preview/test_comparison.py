@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from master.dependencies.sources import ModuleSources
 from master.environments.directory_environment import DirectoryEnvironment
 from master.files.code_files import DiskFiles
 from master.preview.comparison import CatalogComparison, NodeWords
-from master.preview.sources import ModuleSources
 from master.preview.textdiffs import MAX_LINES, diff_of
 
 ROOTS = ("/srv/from", "/srv/to")

@@ -1,0 +1,1 @@
+"""What catalogs depend on besides their nodes: the questions that a compilation asks about the code, and the code's answers."""
