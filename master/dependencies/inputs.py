@@ -69,6 +69,10 @@ class Inputs:
                     self.own[_definition_input(parent.name, parent, loader)] = None
                 definition = parent
 
+    def questions(self) -> tuple[Input, ...]:
+        """Return the inputs of the current catalog, when it has ended."""
+        return tuple(dict.fromkeys([*self.shared, *self.own]))
+
     def note(self, kind: str, *about: str, shared: bool = False) -> None:
         """Note an input."""
         (self.shared if shared else self.own)[(kind, *(relative(text, self.root) for text in about))] = None

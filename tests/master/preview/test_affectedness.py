@@ -16,10 +16,13 @@ from hypothesis import strategies as st
 
 from master.compiler.codegen.codecache import CodeCache
 from master.compiler.evaluation.compile import compile_catalog
+from master.compiler.evaluation.dependencies import NodeDependencies
 from master.compiler.evaluation.runtime import NAMES
 from master.compiler.host import NodeInput
 from master.compiler.loading.builtins import all_functions
 from master.compiler.loading.loader import Loader
+from master.dependencies.answers import SideAnswers
+from master.dependencies.recorded_environment import RecordedEnvironment
 from master.dependencies.records import CatalogRecords
 from master.dependencies.sources import ModuleSources, module_sources
 from master.environments.directories import EnvironmentSettings, read_environment
@@ -28,6 +31,16 @@ from master.files.code_files import DiskFiles
 from master.preview.worker import PreviewWorker
 from shared.errors import PuppetError
 
+PYTHON_FUNCTION = """
+from typing import Any
+
+from master.compiler.functions import Context, function
+
+
+@function("{0}", "Any x", pure=True)
+def own(context: Context, x: Any) -> Any:
+    return {1}
+"""
 BASE: Mapping[str, str] = {
     "environment.conf": "modulepath = site:modules\n",
     "manifests/site.pp": """
@@ -54,6 +67,9 @@ class profile::web inherits profile::params {
   web::vhost { 'main': port => lookup('port'), mode => $profile::params::mode }
   file { '/page': source => 'puppet:///modules/web/page' }
   notify { web::name('x'): }
+  notify { "${web::size('abc')} ${to_json([1])}": }
+  notify { file('web/banner', 'web/text'): }
+  web_site { 'main': docroot => '/srv' }
 }
 """,
     "site/profile/manifests/params.pp": "class profile::params { $mode = 'a' }\n",
@@ -61,6 +77,8 @@ class profile::web inherits profile::params {
 class profile::db {
   notify { template('profile/db.erb'): }
   if defined('extra') { include extra }
+  if defined('profile::spare') { notify { 'spare': } }
+  if find_file('later/page') { notify { 'later': } }
 }
 """,
     "site/profile/templates/db.erb": "db <%= @facts['role'] %>\n",
@@ -73,6 +91,9 @@ define web::vhost(Web::Port $port, String $mode) {
     "modules/web/types/port.pp": "type Web::Port = Integer[1, 1000]\n",
     "modules/web/functions/name.pp": 'function web::name(String $text) { "named ${text}" }\n',
     "modules/web/files/page": "page\n",
+    "modules/web/files/text": "text\n",
+    "modules/web/lib/puppet/functions/web/size.py": PYTHON_FUNCTION.format("web::size", "len(x)"),
+    "modules/web/lib/puppet/type/web_site.rb": "Puppet::Type.newtype(:web_site) do\n  newparam(:name)\n  newproperty(:docroot)\nend\n",
 }
 EDITS: tuple[tuple[str, str | None], ...] = (
     ("environment.conf", "modulepath = modules:site\n"),
@@ -98,14 +119,25 @@ EDITS: tuple[tuple[str, str | None], ...] = (
     ("site/web/manifests/vhost.pp", "define web::vhost(Integer $port, String $mode) { notify { 'shadowed': } }\n"),
     ("site/web/files/page", "another page\n"),
     ("modules/web/files/page", "changed page\n"),
+    ("modules/web/files/banner", "a banner\n"),
+    ("modules/web/files/text", None),
+    ("modules/later/files/page", "a page\n"),
     ("modules/web/templates/vhost.epp", "<%- | $port | -%>\nat <%= $port %>\n"),
     ("modules/web/types/port.pp", "type Web::Port = Integer[1, 50]\n"),
     ("modules/web/manifests/port.pp", "define web::port { }\n"),
     ("modules/web/functions/name.pp", 'function web::name(String $text) { "called ${text}" }\n'),
     ("modules/web/lib/puppet/functions/web/name.rb", "Puppet::Functions.create_function(:'web::name') { }\n"),
+    ("modules/web/lib/puppet/functions/web/size.py", PYTHON_FUNCTION.format("web::size", "-len(x)")),
+    ("modules/web/lib/puppet/functions/web/size.py", None),
+    ("modules/unused/lib/puppet/functions/to_json.py", PYTHON_FUNCTION.format("to_json", "'own'")),
+    ("functions/to_json.pp", "function to_json($x) { 'of the environment' }\n"),
+    ("modules/web/lib/puppet/type/web_site.rb", "Puppet::Type.newtype(:web_site) do\n  newparam(:name)\nend\n"),
+    ("modules/web/lib/puppet/type/web_site.rb", None),
+    ("modules/unused/lib/puppet/type/extra.rb", "Puppet::Type.newtype(:extra) do\n  newparam(:name)\nend\n"),
     ("modules/web/manifests/name.pp", "class web::name { }\n"),
     ("modules/extra/manifests/init.pp", "class extra { notify { 'extra': } }\n"),
     ("modules/extra/README", "a module\n"),
+    ("site/profile/manifests/spare.pp", "class profile::spare { }\n"),
     ("modules/unused/manifests/init.pp", "class unused { }\n"),
     ("modules/unused/lib/puppet/type/notify.rb", "Puppet::Type.newtype(:notify) { newparam(:name) }\n"),
     ("functions/template.pp", "function template(String $x) { 'own' }\n"),
@@ -189,6 +221,62 @@ def test_a_node_that_is_called_unaffected_has_the_same_catalog(
                     assert state == "unaffected"
 
 
+@pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit[0])
+def test_no_single_edit_is_missed(tmp_path: Path, edit: tuple[str, str | None]) -> None:
+    roots = tmp_path / "first", tmp_path / "second"
+    for root in roots:
+        write(root, BASE.items())
+    write(roots[1], [edit])
+    worker = new_worker()
+    states = {name: previewed(worker, roots, name, role)["state"] for name, role in NODES}
+    for name, role in NODES:
+        if states[name] == "unaffected":
+            assert compiled_afresh(roots[0], name, role) == compiled_afresh(roots[1], name, role)
+
+
+GLOBS = ("hiera.yaml", "version: 5\nhierarchy:\n  - name: globs\n    globs: ['more/*.yaml', 'common.yaml']\n")
+NOTICED_BY: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "definition": (("db1", "site/profile/manifests/spare.pp"),),
+    "environment-file": (("web1", "functions/to_json.pp"),),
+    "exists": (("web1", "modules/web/files/banner"),),
+    "extension": (("web1", "modules/web/lib/puppet/functions/web/size.py"), ("web1", "modules/unused/lib/puppet/functions/to_json.py")),
+    "glob": (("web1", "data/more/x.yaml"),),
+    "manifests": (("plain1", "manifests/other.pp"),),
+    "module": (("db1", "modules/later/files/page"),),
+    "read": (("plain1", "data/common.yaml"), ("db1", "site/profile/templates/db.erb")),
+    "type": (("web1", "modules/web/lib/puppet/type/web_site.rb"), ("db1", "modules/unused/lib/puppet/type/extra.rb")),
+}
+"""Changes of catalogs that questions of one kind only can tell."""
+
+
+@pytest.mark.parametrize(("kind", "name", "path"), [(kind, *case) for kind, cases in NOTICED_BY.items() for case in cases])
+def test_questions_of_each_kind_tell_changes_that_no_others_tell(tmp_path: Path, kind: str, name: str, path: str) -> None:
+    roots, role = (tmp_path / "first", tmp_path / "second"), dict(NODES)[name]
+    for root in roots:
+        write(root, [*BASE.items(), *([GLOBS] if kind == "glob" else [])])
+    write(roots[1], [next(edit for edit in EDITS if edit[0] == path)])
+    assert compiled_afresh(roots[0], name, role) != compiled_afresh(roots[1], name, role)
+    assert kinds_that_differ(roots, name, role) == {kind}
+
+
+def kinds_that_differ(roots: tuple[Path, Path], name: str, role: str) -> set[str]:
+    """Compile a node from the first folder; return the kinds of its questions that the second one answers otherwise."""
+    hosts = []
+    for root in roots:
+        environment = read_environment("production", str(root), DiskFiles(), EnvironmentSettings((str(root.parent),)))
+        options: dict[str, Any] = {"modulepath": environment.modulepath, "manifest": environment.manifest, "settings": {}}
+        hosts.append(DirectoryEnvironment("production", str(root), DiskFiles(), **options))
+        if root == roots[0]:
+            recorded = RecordedEnvironment("production", str(root), DiskFiles(), live=DiskFiles(), **options)
+    loader = Loader(recorded, NAMES, CodeCache(), log=lambda level, finding: None, builtins=all_functions())
+    reads = NodeDependencies()
+    input_ = NodeInput.for_node(environment="production", **node(name, role))
+    compile_catalog(recorded, loader, input_, version=0, log=lambda entry: None, dependencies=reads)
+    recorded.inputs.finish(loader, reads.definitions)
+    before, after = (SideAnswers(host) for host in hosts)
+    return {question[0] for question in recorded.inputs.questions() if before.answer(question) != after.answer(question)}
+
+
 WHO = {
     "site/profile/manifests/web.pp": {"web1", "web2"},
     "site/profile/manifests/params.pp": {"web1", "web2"},
@@ -197,6 +285,8 @@ WHO = {
     "data/nodes/web1.yaml": {"web1"},
     "data/roles/db.yaml": {"db1"},
     "modules/extra/manifests/init.pp": {"db1"},
+    "modules/later/files/page": {"db1"},
+    "modules/web/files/banner": {"web1", "web2"},
     "modules/unused/manifests/init.pp": set[str](),
     "functions/environment_own.pp": set[str](),
     "data/more/x.yaml": set[str](),
