@@ -31,6 +31,7 @@ from .ca.configured import audit_of, ca_options, key_kind, trust_files
 from .ca.service import CaService
 from .ca.setup.bootstrap import bootstrap, ensure_own_certificate
 from .ca.storage.store import CaFiles
+from .dependencies.recorder import CatalogRecorder
 from .endpoints.app import HANDSHAKE_HINT, LISTEN_HINT, MasterApp, MasterAppOptions
 from .endpoints.ca import CaEndpoints
 from .endpoints.deploy import DeployHook, read_secret
@@ -44,6 +45,7 @@ from .environments.settings import environment_settings
 from .observability.health import Health
 from .observability.longtasks import (
     DEPLOY,
+    RECORD_DEPENDENCIES,
     RECORD_ORIGINS,
     REFRESH_CRL,
     REMOVE_LEFTOVERS,
@@ -198,7 +200,12 @@ async def _serving(
         client = await asyncio.to_thread(puppetdb_client, settings, keep_alive=True, ready=store.wait_until_listening if store else None)
         ends.push_async_callback(client.close)  # what the store shall have is brought there first
         on_problem, on_question = partial(health.note, CompilePool.CONDITION), PuppetDbQueries(client)
-        compile_pool = compile_pool_for(settings, environments, metrics, supervisor, on_problem, on_question=on_question)
+        recorder = CatalogRecorder.of(settings)
+        records = None
+        if recorder is not None:
+            ends.push_async_callback(recorder.close)
+            records = recorder.outlet.fileno()
+        compile_pool = compile_pool_for(settings, environments, metrics, supervisor, on_problem, on_question=on_question, records=records)
         ends.push_async_callback(compile_pool.close)
         parsers = ParsePool.of(settings)
         parsers.describe(metrics)
@@ -244,6 +251,8 @@ async def _serving(
         ends.push_async_callback(supervisor.stop, *WATCHES)
         record_file = OriginsFile.of(settings)
         ends.push_async_callback(asyncio.to_thread, record_file.write, compile_pool.origins)
+        if recorder is not None:
+            supervisor.start(RECORD_DEPENDENCIES, recorder.keep_written)
         supervisor.start(RECORD_ORIGINS, partial(record_file.keep_written, compile_pool.origins))
         _start_watches(settings, ca, http, health, metrics, crl_refresh, supervisor)
         yield Master(http, indirector, environments, compile_pool, health, metrics, refusals, host, port)
@@ -299,7 +308,7 @@ async def _crl_refresh(settings: MasterSettings, metrics: Metrics) -> CrlRefresh
     return crl_refresh
 
 
-WATCHES = (RECORD_ORIGINS, WARN_OF_EXPIRIES, REFRESH_CRL, RENEW_CRL, WATCH_HEALTH, REMOVE_LEFTOVERS)
+WATCHES = (RECORD_ORIGINS, RECORD_DEPENDENCIES, WARN_OF_EXPIRIES, REFRESH_CRL, RENEW_CRL, WATCH_HEALTH, REMOVE_LEFTOVERS)
 
 
 def _start_watches(

@@ -71,9 +71,11 @@ LAYERS = {
         "__main__",
     ),
     "master/dependencies": (
-        "inputs sources",
-        "answers recorded_environment",
-        "records",
+        "sources",
+        "inputs",
+        "answers",
+        "recorded_environment records",
+        "recorder",
     ),
     "master/preview": (
         "page result textdiffs",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from shared.errors import PuppetError
@@ -13,10 +13,12 @@ from ..compiler.host import NativeType
 from ..compiler.syntax.source import Source
 from ..environments.directories import Environment
 from ..environments.directory_environment import DirectoryEnvironment
-from ..files.code_files import DiskFiles
+from ..files.code_files import CodeFiles, DiskFiles, Signature, TrackedFiles
 from .inputs import ROOT, Input, absolute, manifests_for, relative
 from .sources import ModuleSources
 
+MAX_DIGESTS = 50_000
+"""Answers about files that are read anew, of which digests are kept."""
 Answer = Any
 """Plain values that are equal when the answers are the same to a compilation, wherever the environment's folder is."""
 
@@ -27,35 +29,56 @@ class SideAnswers:
 
     Args:
         host: The environment as the compiler sees it, with nothing recorded; its files may not change in between.
+        files: Its files, by which questions about them are answered; None: those on disk.
     """
 
-    def __init__(self, host: DirectoryEnvironment) -> None:
+    def __init__(self, host: DirectoryEnvironment, files: CodeFiles | None = None) -> None:
         self.host = host
         self.root = host.root
-        self.files = DiskFiles()
+        self.files = files or DiskFiles()
         self.sources = ModuleSources(host)
         self._answers: dict[Input, Answer] = {}
+        self._source_digests: dict[str, str | None] = {}
         self._digests: dict[Input, bytes] = {}
+
+    @property
+    def count(self) -> int:
+        """How many answers have been found."""
+        return len(self._answers)
 
     def answer(self, question: Input) -> Answer:
         """Return the answer to one input."""
         if question not in self._answers:
-            try:
-                self._answers[question] = self._find(question[0], question[1:])
-            except PuppetError as err:
-                self._answers[question] = ("error", str(err).replace(self.root, ROOT))
+            self._answers[question] = self.find(question)
         return self._answers[question]
 
-    def digest(self, questions: Iterable[Input]) -> str:
-        """Return a digest of the answers to inputs, in their order."""
-        digest = hashlib.blake2b(digest_size=16)
-        for question in questions:
-            octets = self._digests.get(question)
-            if octets is None:
-                text = repr(self.answer(question)).encode("utf-8", "surrogatepass")
-                octets = self._digests[question] = hashlib.blake2b(text, digest_size=16).digest()
-            digest.update(octets)
-        return digest.hexdigest()
+    def find(self, question: Input) -> Answer:
+        """Return the answer to one input, as it is now."""
+        try:
+            return self._find(question[0], question[1:])
+        except PuppetError as err:
+            return "error", str(err).replace(self.root, ROOT)
+
+    def source(self, key: str) -> str | None:
+        """Return a digest of the file, or folder, `MODULE/PATH` that agents read; None when there is nothing."""
+        if key not in self._source_digests:
+            self._source_digests[key] = self.sources.digest(key)
+        return self._source_digests[key]
+
+    def digest(self, questions: Sequence[Input]) -> str:
+        """Return a digest of inputs and the answers to them, in their order."""
+        return digest_of_bytes(self.digests(questions))
+
+    def digests(self, questions: Sequence[Input]) -> bytes:
+        """Return the digests of the answers to inputs, one behind the other."""
+        known = self._digests
+        try:
+            return b"".join([known[question] for question in questions])
+        except KeyError:
+            for question in questions:
+                if question not in known:
+                    known[question] = digest_of_answer(question, self.answer(question))
+            return b"".join([known[question] for question in questions])
 
     def _find(self, kind: str, about: tuple[str, ...]) -> Answer:
         match kind:
@@ -63,12 +86,12 @@ class SideAnswers:
                 return self._definition(about[0], int(about[1]))
             case "read":
                 return _digest(self.files.read(absolute(about[0], self.root)))
-            case "exists":
-                return self.files.exists(absolute(about[0], self.root))
-            case "folder":
-                return self.files.is_folder(absolute(about[0], self.root))
+            case "kind":
+                path = absolute(about[0], self.root)
+                return self.files.exists(path), self.files.is_folder(path)
             case "names":
-                return tuple(self.files.names(absolute(about[0], self.root)))
+                folder = absolute(about[0], self.root)
+                return self.files.is_folder(folder), *self.files.names(folder)
             case "glob":
                 return tuple(self._relative(path) for path in self.files.matching(absolute(about[0], self.root), about[1]))
             case "module":
@@ -83,11 +106,9 @@ class SideAnswers:
             case "manifests":
                 return tuple(self._source(source) for source in self.host.manifests())
             case "modules":
-                return tuple((self._relative(root), self._relative(os.path.realpath(root))) for root in self.host.module_roots())
+                return tuple((self._relative(root), self._real(root)) for root in self.host.module_roots())
             case "type":
                 return _plain_type(self.host.types.find(about[0]))
-            case "source":
-                return self.sources.digest(about[0])
         raise AssertionError(f"no such input: {kind}")
 
     def _definition(self, name: str, count: int) -> Answer:
@@ -98,13 +119,101 @@ class SideAnswers:
     def _source(self, source: Source | None) -> Answer:
         return None if source is None else (self._relative(source.file or ""), _digest(source.text.encode("utf-8", "surrogatepass")))
 
+    def _real(self, path: str) -> str:
+        """Return where links lead from a path, wherever the environment is."""
+        real = os.path.realpath(self.files.actual(path))
+        return relative(real, os.path.realpath(self.files.actual(self.root)))
+
     def _relative(self, path: str) -> str:
         return relative(path, self.root)
 
 
-def are_equal(before: SideAnswers, after: SideAnswers, inputs: Iterable[Input]) -> bool:
-    """Return whether both sides answer all inputs alike."""
-    return all(before.answer(question) == after.answer(question) for question in inputs)
+class LoadedAnswers:
+    """
+    The answers that compilations of a loaded environment get.
+
+    Answers of its code stay the same as long as it is loaded: the questions are put to the files that it was loaded from, whose change has
+    it loaded again. Files that are read anew for each catalog are looked at again when they are others than at the last time.
+
+    Args:
+        host: The environment, with nothing recorded.
+        live: The files that are read anew, with what the current compilation saw of them.
+        relative_input: Returns a question about a file as inputs have it.
+    """
+
+    def __init__(
+        self, host: DirectoryEnvironment, files: TrackedFiles, live: TrackedFiles, relative_input: Callable[[Input], Input]
+    ) -> None:
+        self._code = SideAnswers(host, files)
+        self._files = SideAnswers(host, live)
+        self._tracked = files
+        self._live = live
+        self._checked = 0  # how many answers of the code are known to be those that it was loaded from
+        self._is_outdated = False
+        self._relative_input = relative_input
+        self._digests: dict[Input, tuple[Signature, bytes]] = {}
+
+    def of_code(self, questions: Sequence[Input]) -> bytes | None:
+        """
+        Return the digests of the answers to questions about code, one behind the other; None when the code has changed since it was loaded.
+
+        With a timeout an environment stays loaded although files have changed: answers that were found now may be of other files than those
+        that were loaded.
+        """
+        if self._is_outdated:
+            return None
+        digests = self._code.digests(questions)
+        if self._code.count != self._checked:
+            if self._tracked.changed() is not None:
+                self._is_outdated = True
+                return None
+            self._checked = self._code.count
+        return digests
+
+    def of_files(self, questions: Iterable[Input]) -> bytes | None:
+        """
+        Return the same for files that the current compilation has read; None when one of them has changed since.
+
+        Args:
+            questions: They have absolute paths.
+        """
+        known, signatures = self._digests, self._live.first_signatures
+        digests = []
+        for question in questions:
+            entry = known.get(question)
+            if entry is None or entry[0] != signatures.get(question[1]) or question[0] == "glob":
+                entry = self._find(question)
+                if entry is None:
+                    return None
+            digests.append(entry[1])
+        return b"".join(digests)
+
+    def _find(self, question: Input) -> tuple[Signature, bytes] | None:
+        """Return the digest of an answer and the file's signature; None when the file is not as the compilation saw it first."""
+        path, relative_question = question[1], self._relative_input(question)
+        signature = self._live.first_signature(path)
+        digest = digest_of_answer(relative_question, self._files.find(relative_question))
+        if self._live.current_signature(path) != signature:
+            return None
+        if len(self._digests) >= MAX_DIGESTS:
+            self._digests.clear()
+        self._digests[question] = signature, digest
+        return signature, digest
+
+
+def are_equal(before: SideAnswers, after: SideAnswers, inputs: Iterable[Input], sources: Iterable[str]) -> bool:
+    """Return whether both sides answer all inputs alike, and have the same in all sources."""
+    return all(before.answer(question) == after.answer(question) for question in inputs) and all(
+        before.source(key) == after.source(key) for key in sources
+    )
+
+
+def digest_of_answer(question: Input, answer: Answer) -> bytes:
+    return hashlib.blake2b(repr((question, answer)).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def digest_of_bytes(octets: bytes) -> str:
+    return hashlib.blake2b(octets, digest_size=16).hexdigest()
 
 
 def configuration(environment: Environment, settings: Mapping[str, Any]) -> Answer:

@@ -10,14 +10,20 @@ Paths are kept relative to the environment, so that a question can be asked abou
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from ..compiler.catalog.definitions import Definition
 from ..compiler.loading.loader import Loader
+from .sources import module_sources
 
 Input = tuple[str, ...]
 """A question: its kind, and what it is about."""
 
+MAX_SETS = 100
+"""Sets of names of which the inputs are kept."""
+MAX_KNOWN = 50_000
+"""Inputs about files of which the relative form is kept."""
 ROOT = "\0"
 """Stands for the folder of the environment in an input."""
 
@@ -39,43 +45,100 @@ class Inputs:
     Attributes:
         shared: of every catalog that is compiled from now on, in the order in which they were asked.
         own: of the current catalog.
+        modules: modules that the current catalog asked for.
+        code_files: of every catalog, about files of the code; with absolute paths.
+        live: of the current catalog, when it has ended, about files that are read anew for each one; with absolute paths.
+        sources: files of modules, as `MODULE/PATH`, that the agent reads for the current catalog; the catalog itself is the same without
+            them.
     """
 
     def __init__(self, root: str) -> None:
         self.root = root
         self.shared: dict[Input, None] = {}
         self.own: dict[Input, None] = {}
-        self._places = 0
+        self.modules: dict[str, None] = {}
+        self.code_files: dict[Input, None] = {}
+        self.live: Sequence[Input] = ()
+        self.sources: dict[str, None] = {}
+        self._below = f"{root}/"
+        self._places = self._type_names = self._code_files = 0
+        self._of_definitions: dict[frozenset[str], tuple[int, dict[Input, None]]] = {}
+        self._relative_inputs: dict[Input, Input] = {}
 
     def begin(self) -> None:
         """Begin a catalog."""
-        self.own = {}
+        for table in (self.own, self.modules, self.sources):
+            table.clear()
 
-    def finish(self, loader: Loader, definitions: Iterable[str]) -> None:
-        """End a catalog, which looked for classes and defined types of these names."""
-        for name in loader.type_names:
-            self.shared[_definition_input(name, None, loader)] = None
+    def finish(self, loader: Loader, definitions: Iterable[str], live: Sequence[Input], catalog: Mapping[str, Any]) -> None:
+        """
+        End a catalog.
+
+        Args:
+            definitions: Names of classes and defined types that were looked for.
+            live: What was asked of files that are read anew.
+        """
+        self.live = live
+        if len(loader.type_names) != self._type_names:
+            self._type_names = len(loader.type_names)
+            self.shared.update({_definition_input(name, None, loader): None for name in loader.type_names})
         if len(loader.places) != self._places:  # functions and types that stand in other files than those named after them
             self._places = len(loader.places)
-            self.shared.update({("read", relative(place.file, self.root)): None for place in loader.places.values() if place.file})
-        for name in sorted(definitions):
-            definition: Definition | None = loader.classes.get(name) or loader.defines.get(name)
-            self.own[_definition_input(name, definition, loader)] = None
-            while definition is not None:
-                if definition.place is not None and definition.place.file:
-                    self.own["read", relative(definition.place.file, self.root)] = None
-                parent = getattr(definition, "parent", None)
-                if parent is not None:
-                    self.own[_definition_input(parent.name, parent, loader)] = None
-                definition = parent
+            self.shared.update({("read", self.relative(place.file)): None for place in loader.places.values() if place.file})
+        if len(self.code_files) != self._code_files:
+            self._code_files = len(self.code_files)
+            self.shared.update(dict.fromkeys(map(self.relative_input, self.code_files)))
+        self.own.update(self._inputs_of_all(frozenset(definitions), loader))
+        self.own.update({("module", name): None for name in self.modules})
+        for resource in catalog["resources"]:
+            if resource["type"] == "File" and "source" in (parameters := resource.get("parameters", {})):
+                self.sources.update(dict.fromkeys(module_sources(parameters)))
+
+    def _inputs_of_all(self, names: frozenset[str], loader: Loader) -> dict[Input, None]:
+        """Return the inputs for classes and defined types; many nodes look for the same ones."""
+        count = len(loader.classes) + len(loader.defines)  # a loader only gets more of them
+        known = self._of_definitions.get(names)
+        if known is not None and known[0] == count:
+            return known[1]
+        inputs: dict[Input, None] = {}
+        for name in sorted(names):
+            inputs.update(dict.fromkeys(self._inputs_of(name, loader.classes.get(name) or loader.defines.get(name), loader)))
+        if len(self._of_definitions) >= MAX_SETS:
+            self._of_definitions.clear()
+        self._of_definitions[names] = count, inputs
+        return inputs
+
+    def _inputs_of(self, name: str, definition: Definition | None, loader: Loader) -> Iterator[Input]:
+        """Yield the inputs for a class or defined type, and for its parents: what may define it, and what does."""
+        yield _definition_input(name, definition, loader)
+        while definition is not None:
+            if definition.place is not None and definition.place.file:
+                yield "read", self.relative(definition.place.file)
+            parent = getattr(definition, "parent", None)
+            if parent is not None:
+                yield _definition_input(parent.name, parent, loader)
+            definition = parent
+
+    def of_code(self) -> list[Input]:
+        """Return the inputs of the current catalog, when it has ended, whose answers are the same as long as the environment is loaded."""
+        return [*self.shared, *self.own]
 
     def questions(self) -> tuple[Input, ...]:
-        """Return the inputs of the current catalog, when it has ended."""
-        return tuple(dict.fromkeys([*self.shared, *self.own]))
+        """Return all inputs of the current catalog, when it has ended."""
+        return (*self.shared, *self.own, *map(self.relative_input, self.live))
 
-    def note(self, kind: str, *about: str, shared: bool = False) -> None:
-        """Note an input."""
-        (self.shared if shared else self.own)[(kind, *(relative(text, self.root) for text in about))] = None
+    def relative_input(self, question: Input) -> Input:
+        """Return an input about a file with its path as inputs have it."""
+        known = self._relative_inputs.get(question)
+        if known is None:
+            if len(self._relative_inputs) >= MAX_KNOWN:
+                self._relative_inputs.clear()
+            known = self._relative_inputs[question] = (question[0], self.relative(question[1]), *question[2:])
+        return known
+
+    def relative(self, path: str) -> str:
+        """Return a path as inputs have it."""
+        return ROOT + path[len(self.root) :] if path.startswith(self._below) or path == self.root else path
 
 
 def manifests_for(name: str) -> Iterator[tuple[str, str]]:

@@ -1,99 +1,123 @@
-"""An environment that notes what compilations ask about it."""
+"""An environment that notes what compilations ask about it, and knows the answers that they got."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from ..compiler.host import NativeType, NativeTypeLookup
+from ..compiler.loading.loader import Loader
 from ..compiler.syntax.source import Source
 from ..environments.directory_environment import DirectoryEnvironment
-from ..files.code_files import CodeFiles
-from ..hiera.data.files import DataFiles
-from .inputs import Inputs
+from ..files.code_files import CodeFiles, TrackedFiles
+from .answers import LoadedAnswers
+from .inputs import Input, Inputs
 
 
 class RecordedFiles:
-    """The files of an environment, which note what is asked of them."""
+    """The files of an environment's code, which note in a table what is asked of them, with absolute paths."""
 
-    def __init__(self, files: CodeFiles, inputs: Inputs, *, shared: bool) -> None:
+    def __init__(self, files: CodeFiles, table: dict[Input, None]) -> None:
         self._files = files
-        self._inputs = inputs
-        self._shared = shared
+        self._table = table
 
     def read(self, path: str) -> bytes | None:
-        self._inputs.note("read", path, shared=self._shared)
+        self._table["read", path] = None
         return self._files.read(path)
 
     def exists(self, path: str) -> bool:
-        self._inputs.note("exists", path, shared=self._shared)
+        self._table["kind", path] = None
         return self._files.exists(path)
 
     def names(self, folder: str) -> Sequence[str]:
-        self._inputs.note("names", folder, shared=self._shared)
+        self._table["names", folder] = None
         return self._files.names(folder)
 
     def is_folder(self, path: str) -> bool:
-        self._inputs.note("folder", path, shared=self._shared)
+        self._table["kind", path] = None
         return self._files.is_folder(path)
 
     def signature(self, path: str) -> tuple[int, ...] | None:
-        self._inputs.note("read", path, shared=self._shared)
+        self._table["read", path] = None
         return self._files.signature(path)
 
     def actual(self, path: str) -> str:
         return self._files.actual(path)
 
     def matching(self, folder: str, pattern: str) -> Sequence[str]:
-        self._inputs.note("glob", folder, pattern, shared=self._shared)
+        self._table["glob", folder, pattern] = None
         return self._files.matching(folder, pattern)
 
 
 class RecordedTypes:
     """The resource types of an environment, which note what is asked of them."""
 
-    def __init__(self, types: NativeTypeLookup, inputs: Inputs) -> None:
+    def __init__(self, types: NativeTypeLookup, table: dict[Input, None]) -> None:
         self._types = types
-        self._inputs = inputs
+        self._table = table
+        self._known: dict[str, NativeType | None] = {}
 
     def find(self, name: str) -> NativeType | None:
-        self._inputs.shared["type", name] = None
-        return self._types.find(name)
+        if name not in self._known:
+            self._table["type", name] = None
+            self._known[name] = self._types.find(name)
+        return self._known[name]
 
 
 class RecordedEnvironment(DirectoryEnvironment):
     """An environment's folder as the compiler's host, which notes the inputs of catalogs."""
 
-    def __init__(self, environment: str, root: str, files: CodeFiles, *, live: CodeFiles, **options: Any) -> None:
+    def __init__(self, environment: str, root: str, files: TrackedFiles, *, live: TrackedFiles, **options: Any) -> None:
         self.inputs = Inputs(root)
-        super().__init__(environment, root, files, live=RecordedFiles(live, self.inputs, shared=False), **options)
-        self._recorded_types = RecordedTypes(self._types, self.inputs)
-        self._data.files = RecordedFiles(files, self.inputs, shared=True)
-        self._data.data = DataFiles(self.live, self._data.strict)
+        super().__init__(environment, root, files, live=live, **options)
+        self._tracked = files, live
+        self._recorded_types = RecordedTypes(self._types, self.inputs.shared)
+        self._data.files = RecordedFiles(files, self.inputs.code_files)
         if self.access.roots:
-            self.inputs.note("modules", shared=True)  # links to modules say what may be read
+            self.inputs.shared["modules",] = None  # links to modules say what may be read
+
+    def finish_catalog(self, loader: Loader, definitions: Iterable[str], catalog: Mapping[str, Any]) -> None:
+        """End the recording of a catalog, which looked for classes and defined types of these names."""
+        self.inputs.finish(loader, definitions, self._tracked[1].questions(), catalog)
+
+    @cached_property
+    def answers(self) -> LoadedAnswers:
+        """The answers that compilations get as long as the environment is loaded."""
+        files, live = self._tracked
+        host = DirectoryEnvironment(
+            self.environment,
+            self.root,
+            files,
+            modulepath=self.modulepath,
+            manifest=self.manifest,
+            settings=self.settings(),
+            types=self._types,
+            access=self.access,
+        )
+        return LoadedAnswers(host, files, live, self.inputs.relative_input)
 
     @property
     def types(self) -> NativeTypeLookup:
         return self._recorded_types
 
     def manifests(self) -> Sequence[Source]:
-        self.inputs.note("manifests", shared=True)
+        self.inputs.shared["manifests",] = None
         return super().manifests()
 
     def module_root(self, name: str) -> str | None:
-        self.inputs.note("module", name)
+        self.inputs.modules[name] = None
         return super().module_root(name)
 
     def module_file(self, module: str, path: str) -> Source | None:
         if not path.startswith("manifests/"):  # those are found by the names of definitions
-            self.inputs.note("module-file", module, path, shared=True)
+            self.inputs.shared["module-file", module, path] = None
         return super().module_file(module, path)
 
     def function_extension(self, name: str) -> Source | None:
-        self.inputs.note("extension", name, shared=True)
+        self.inputs.shared["extension", name] = None
         return super().function_extension(name)
 
     def environment_file(self, path: str) -> Source | None:
-        self.inputs.note("environment-file", path, shared=True)
+        self.inputs.shared["environment-file", path] = None
         return super().environment_file(path)

@@ -1,5 +1,5 @@
 """
-What the last catalog of each node depended on, kept from one preview to the next: one small file a node.
+What the last catalog of each node depended on, kept for the next preview: one small file a node.
 
 A record holds names and digests, no values. It says that a node cannot be affected only when the code and all that was read of the node
 are what they were; otherwise the node is compiled.
@@ -8,8 +8,8 @@ are what they were; otherwise the node is compiled.
 from __future__ import annotations
 
 import hashlib
+import os
 import zlib
-from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,11 +26,11 @@ from ..compiler.host import NodeInput
 from .answers import SideAnswers
 from .inputs import Input
 
-FORMAT = f"1 {__version__}"
+FORMAT = f"2 {__version__}"
 """Of a record: another version of the compiler may make another catalog of the same inputs."""
 MAX_RECORD = 4 * 2**20
 """Bytes of one record, unpacked."""
-_LEVEL = 6
+_LEVEL = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,8 @@ class CatalogRecord:
     Attributes:
         reads: what was read of the node; `values` is a digest of that.
         configuration: a digest of the environment's configuration.
-        inputs: the questions about the code; `answers` is a digest of the answers.
+        inputs: the questions about the code; `answers` is a digest of them and of the answers.
+        sources: files of modules, as `MODULE/PATH`, that the agent reads; the catalog is the same without them.
     """
 
     reads: NodeDependencies
@@ -49,21 +50,20 @@ class CatalogRecord:
     configuration: str
     inputs: tuple[Input, ...]
     answers: str
+    sources: tuple[str, ...]
 
-    @classmethod
-    def of(
-        cls, reads: NodeDependencies, node: NodeInput, configuration: Any, inputs: Iterable[Input], answers: SideAnswers
-    ) -> CatalogRecord:
-        questions = tuple(inputs)
-        return cls(reads, digest_of_values(reads, node), digest_of_value(configuration), questions, answers.digest(questions))
-
-    def is_valid(self, node: NodeInput, configuration: Any, answers: SideAnswers) -> bool:
+    def is_valid(self, node: NodeInput, configuration: str, answers: SideAnswers) -> bool:
         """Return whether the node's catalog would be compiled from the same again."""
         return (
-            self.configuration == digest_of_value(configuration)
+            self.configuration == configuration
             and self.values == digest_of_values(self.reads, node)
             and self.answers == answers.digest(self.inputs)
         )
+
+    @property
+    def identity(self) -> str:
+        """Equal for records that say the same."""
+        return f"{self.values} {self.configuration} {self.answers}"
 
     def pack(self) -> bytes:
         reads = self.reads
@@ -77,6 +77,7 @@ class CatalogRecord:
             "configuration": self.configuration,
             "inputs": self.inputs,
             "answers": self.answers,
+            "sources": self.sources,
         }
         return zlib.compress(plainjson.dumps(data), _LEVEL)
 
@@ -93,7 +94,8 @@ class CatalogRecord:
             reads.facts.update(map(str, data["facts"]))
             reads.everything, reads.special_names = bool(data["everything"]), bool(data["special_names"])
             inputs = tuple(tuple(map(str, question)) for question in data["inputs"])
-            return cls(reads, str(data["values"]), str(data["configuration"]), inputs, str(data["answers"]))
+            sources = tuple(map(str, data["sources"]))
+            return cls(reads, str(data["values"]), str(data["configuration"]), inputs, str(data["answers"]), sources)
         except (zlib.error, KeyError, TypeError) as err:
             raise BadData("A record of a catalog cannot be read") from err
 
@@ -111,16 +113,26 @@ class CatalogRecords:
         except (OSError, BadData):
             return None  # the node is compiled, and its record written anew
 
-    def save(self, certname: str, record: CatalogRecord) -> None:
-        """Keep a node's record; raise PuppetError when it cannot be written."""
+    def save(self, certname: str, packed: bytes) -> None:
+        """Keep a node's packed record, unless it is there already; raise PuppetError when it cannot be written. Blocks."""
+        path = self._path(certname)
         try:
+            if self._holds(path, packed):
+                os.utime(path)  # the oldest are removed first
+                return
             make_directory(self.folder, mode=0o700)
-            write_atomic(self._path(certname), record.pack(), mode=0o600, durable=False)
+            write_atomic(path, packed, mode=0o600, durable=False)
         except OSError as err:
             hint = "The setting preview_records names another folder; with preview_records_size = 0 nothing is kept."
             raise PuppetError(
                 f"Could not write what the catalog of {certname} depends on to {self.folder}: {err.strerror}", hint=hint
             ) from err
+
+    def _holds(self, path: Path, packed: bytes) -> bool:
+        try:
+            return path.read_bytes() == packed
+        except FileNotFoundError:
+            return False
 
     def limit(self, size: int) -> None:
         """Remove the oldest records until all take no more than `size` bytes. Blocks."""

@@ -83,6 +83,7 @@ class LoadedEnvironments:
         log: Called with warnings about configuration and manifests.
         clock: A monotonic clock, in seconds.
         ask_puppetdb: Has questions of a compilation answered by the site's PuppetDB.
+        host_class: What environments become for the compiler.
     """
 
     settings: EnvironmentSettings
@@ -92,6 +93,7 @@ class LoadedEnvironments:
     clock: Callable[[], float] = time.monotonic
     now: Callable[[], float] = time.time
     ask_puppetdb: AskPuppetDb | None = None
+    host_class: type[DirectoryEnvironment] = DirectoryEnvironment
     _loaded: dict[str, list[LoadedEnvironment]] = field(default_factory=dict, init=False)
     _ruby_types: RubyTypeCache = field(default_factory=RubyTypeCache, init=False)
 
@@ -150,7 +152,7 @@ class LoadedEnvironments:
 
     def _load(self, name: str, pin: str) -> LoadedEnvironment:
         files = TrackedFiles(self.directories.root_of(name), pin)
-        return self.load(self.directories.read(name, files), files)
+        return self.load(self.directories.read(name, files), files, self.host_class)
 
     def load(
         self, environment: Environment, files: TrackedFiles, host_class: type[DirectoryEnvironment] = DirectoryEnvironment

@@ -6,7 +6,7 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -139,6 +139,10 @@ class TrackedFiles(DiskFiles):
         return self._note_now(path) is not None
 
     def names(self, folder: str) -> Sequence[str]:
+        self._seen.listed.discard(folder)
+        return self._names(folder)
+
+    def _names(self, folder: str) -> Sequence[str]:
         signature = self._note(folder)
         names = super().names(self.actual(folder))
         if self.pin:
@@ -153,9 +157,10 @@ class TrackedFiles(DiskFiles):
 
     def matching(self, folder: str, pattern: str) -> Sequence[str]:
         paths = [self._named(path) for path in super().matching(self.actual(folder), pattern)]
-        self.names(folder)
-        for parent in {str(Path(path).parent) for path in paths}:
-            self.names(parent)
+        self._seen.patterns[folder, pattern] = None
+        for listed_folder in {folder, *(str(Path(path).parent) for path in paths)}:
+            self._seen.add_listed(listed_folder)
+            self._names(listed_folder)
         return paths
 
     def signature(self, path: str) -> tuple[int, ...] | None:
@@ -163,6 +168,28 @@ class TrackedFiles(DiskFiles):
         signature = _signature(self.actual(path))
         self._seen.add_read(self.pin, path, signature)
         return signature
+
+    def first_signature(self, path: str) -> Signature:
+        """Return the signature that a path had when it was first looked at since `take_seen`."""
+        return self._note(self._named(path))
+
+    def questions(self) -> list[tuple[str, ...]]:
+        """
+        Return what was asked of the files since `take_seen`, with absolute paths.
+
+        `read`: what a file holds; `names`: what a folder holds; `kind`: whether there is a file, a folder or nothing; `glob`: which files
+        of a folder match a pattern.
+        """
+        return self._seen.questions()
+
+    @property
+    def first_signatures(self) -> Mapping[str, Signature]:
+        """All signatures of `first_signature`, by the path below the environment."""
+        return self._seen.signatures_of(self.pin)
+
+    def current_signature(self, path: str) -> Signature:
+        """Return the signature that a path has now; this is not noted."""
+        return _signature(self.actual(self._named(path)))
 
     def take_seen(self) -> SeenFiles:
         """Return what was looked at since this was last called, as it was then, and forget it."""
@@ -225,6 +252,8 @@ class SeenFiles:
         self._contents: dict[str, _Content] = {}
         self._signatures: dict[str, dict[str, Signature]] = {}
         self._digests: dict[str, tuple[Signature, bytes]] = {}  # of all that was ever read, for what is not read again
+        self.patterns: dict[tuple[str, str], None] = {}  # folders with the patterns that their files were matched with
+        self.listed: set[str] = set()  # folders of which names were read only to match patterns
 
     def __len__(self) -> int:
         return len(self._contents)
@@ -258,6 +287,11 @@ class SeenFiles:
         if len(self._digests) > MAX_DIGESTS:
             self._digests.clear()
 
+    def add_listed(self, folder: str) -> None:
+        """Add that the names in a folder are read only to match a pattern, unless it has been looked at already."""
+        if folder not in self._contents:
+            self.listed.add(folder)
+
     def add_read(self, pin: str, path: str, signature: Signature) -> None:
         """Add a file whose content is known to the caller from an earlier time."""
         first, content = self.add(pin, path, signature), self._contents[path]
@@ -265,6 +299,17 @@ class SeenFiles:
         digest = known[1] if known is not None and known[0] == signature == first else b""
         if not content.is_read:
             self._contents[path] = _Content(content.kind, digest, is_read=True)
+
+    def questions(self) -> list[tuple[str, ...]]:
+        """Return what was asked (see `TrackedFiles.questions`)."""
+        kinds = {stat.S_IFREG: "read", stat.S_IFDIR: "names"}  # of what does not exist, only that counts
+        questions: list[tuple[str, ...]] = [
+            (kinds.get(content.kind, "kind") if content.is_read else "kind", path)
+            for path, content in self._contents.items()
+            if path not in self.listed
+        ]
+        questions += [("glob", *folder_and_pattern) for folder_and_pattern in self.patterns]
+        return questions
 
     def signatures(self, pin: str) -> Iterable[tuple[str, Signature]]:
         """Return the paths, in the order in which they were looked at, with their signatures in a version."""

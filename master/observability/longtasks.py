@@ -19,6 +19,7 @@ NOTIFY_SYSTEMD = "tell systemd that all is well"
 RELOAD = "wait for HUP"
 RUN_STORE = "run the store"
 RECORD_ORIGINS = "record where catalogs come from"
+RECORD_DEPENDENCIES = "record what catalogs depend on"
 DEPLOY = "deploy what the web hook asks for"
 
 MASTER_TASKS = (
@@ -32,6 +33,7 @@ MASTER_TASKS = (
     SupervisedTask(RELOAD),
     SupervisedTask(RUN_STORE),
     SupervisedTask(RECORD_ORIGINS),
+    SupervisedTask(RECORD_DEPENDENCIES),
     SupervisedTask(DEPLOY),
     SupervisedTask(WATCH_HEALTH),
     SupervisedTask(CHANGE_CA, ends=True),

@@ -127,6 +127,7 @@ class CompilePool:
         start_as: User and group of the processes, when they differ from the master's.
         on_question: Answers what a compilation asks a PuppetDB (see `puppetdb.queries`).
         origins: Gets where each catalog came from.
+        records: The descriptor of a socket to which the processes send what catalogs depended on (see `dependencies.recorder`).
     """
 
     CONDITION = "compiling"
@@ -150,6 +151,7 @@ class CompilePool:
         start_as: tuple[int, int] | None = None,
         on_question: OnQuestion = refuse_question,
         origins: CatalogOrigins | None = None,
+        records: int | None = None,
     ) -> None:
         self.origins = origins or CatalogOrigins()
         self.on_question = on_question
@@ -167,6 +169,9 @@ class CompilePool:
         self.waiting = 0
         self.ended: Counter[str] = Counter()
         self._setup = {"settings": asdict(environments.settings), "cache": str(cache) if cache else "", "memory": memory, "memo": memo}
+        self._descriptors = () if records is None else (records,)
+        if records is not None:
+            self._setup["records"] = records
         self._idle: list[Worker] = []
         self._all: set[Worker] = set()
         self._leaving: set[asyncio.Task[None]] = set()
@@ -455,7 +460,7 @@ class CompilePool:
             raise Unavailable("The master is stopping")
         started_in = self._round
         try:
-            worker = await Worker.start(self._setup, self.start_as, self.COMMAND)
+            worker = await Worker.start(self._setup, self.start_as, self.COMMAND, self._descriptors)
         except (PuppetError, OSError, asyncio.IncompleteReadError) as err:
             retried = not isinstance(err, TimeoutError | PuppetError)  # after the other errors the next process would fail in the same way
             self._failed_starts += 1

@@ -12,6 +12,7 @@ import gc
 import os
 import resource
 import signal
+import socket
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,6 +37,10 @@ from ..compiler.host import NodeInput
 from ..compiler.loading.loader import Loader
 from ..compiler.log import LogEntry
 from ..compiler.syntax.checker import Diagnostic as Finding
+from ..dependencies.answers import configuration, digest_of_bytes
+from ..dependencies.recorded_environment import RecordedEnvironment
+from ..dependencies.recorder import RecordSender
+from ..dependencies.records import CatalogRecord, digest_of_value, digest_of_values
 from ..environments.directories import EnvironmentSettings
 from ..environments.directory_environment import DirectoryEnvironment
 from ..environments.loaded import LoadedEnvironment, LoadedEnvironments
@@ -57,10 +62,20 @@ ATTEMPTS = 3  # to compile a catalog whose code changes in between
 class CompileWorker:
     """The worker that does jobs one after another, with the environments that it has loaded."""
 
-    def __init__(self, settings: EnvironmentSettings, code: CodeCache, *, memo: int = 0, ask_puppetdb: AskPuppetDb | None = None) -> None:
+    def __init__(
+        self,
+        settings: EnvironmentSettings,
+        code: CodeCache,
+        *,
+        memo: int = 0,
+        ask_puppetdb: AskPuppetDb | None = None,
+        records: RecordSender | None = None,
+    ) -> None:
         self._log: Callable[[LogEntry], None] = lambda entry: None
         self.code = code
-        self.environments = LoadedEnvironments(settings, self.code, log=self._log_finding, ask_puppetdb=ask_puppetdb)
+        self.records = records
+        host_class = DirectoryEnvironment if records is None else RecordedEnvironment
+        self.environments = LoadedEnvironments(settings, self.code, log=self._log_finding, ask_puppetdb=ask_puppetdb, host_class=host_class)
         self.types = ResourceTypes(self.environments.directories, lambda level, text: self._log(LogEntry(level, text)))
         self.listings = Listings(self.environments.directories, self._log_finding)
         self.memo = CatalogCache(memo)
@@ -123,7 +138,7 @@ class CompileWorker:
         self, loaded: LoadedEnvironment, job: Mapping[str, Any], log: Callable[[LogEntry], None]
     ) -> tuple[CompiledCatalog | None, str]:
         """Return a job's catalog, from memory if it would be the same; or None, and the file that changed in between."""
-        node = _node_input(loaded, job)
+        node = node_input(job, loaded)
         code_id = self._code_id(loaded, job)
         try:
             cached = self.memo.get(
@@ -180,7 +195,9 @@ class CompileWorker:
             log_entries.append(entry)
             log(entry)
 
-        reads = NodeDependencies() if self.memo.limit else None
+        reads = NodeDependencies() if self.memo.limit or self.records else None
+        if isinstance(loaded.host, RecordedEnvironment):
+            loaded.host.inputs.begin()
         exported, is_stored = job["exported"], job["is_stored"]
         catalog = compile_catalog(
             loaded.host,
@@ -198,8 +215,11 @@ class CompileWorker:
         if exported or is_stored:
             catalog = catalog_for_agent(catalog, exported=exported)
         compiled = CompiledCatalog(plainjson.dumps(catalog), stored, code_id)
+        record = _record_of(loaded, node, reads, catalog) if reads is not None and self.records is not None else None
 
         def remember() -> None:
+            if record is not None and self.records is not None:
+                self.records.add(node.certname, record)
             if reads is not None:
                 self.memo.put(
                     loaded,
@@ -215,6 +235,27 @@ class CompileWorker:
                 )
 
         return compiled, remember
+
+
+def _record_of(loaded: LoadedEnvironment, node: NodeInput, reads: NodeDependencies, catalog: Mapping[str, Any]) -> CatalogRecord | None:
+    """Return what a catalog that was just compiled depends on; None when that is more than its node and code, or the code has changed."""
+    host = loaded.host
+    if not isinstance(host, RecordedEnvironment) or reads.uncacheable_reasons or host.questions.asked() != ():
+        return None
+    inputs = host.inputs
+    host.finish_catalog(loaded.loader, reads.definitions, catalog)
+    of_files = host.answers.of_files(inputs.live)
+    of_code = host.answers.of_code(inputs.of_code())
+    if of_files is None or of_code is None:
+        return None
+    return CatalogRecord(
+        reads,
+        digest_of_values(reads, node),
+        digest_of_value(configuration(loaded.environment, host.settings())),
+        inputs.questions(),
+        digest_of_bytes(of_code + of_files),
+        tuple(inputs.sources),
+    )
 
 
 def _short_place(where: Location | None, roots: Sequence[str]) -> str:
@@ -276,7 +317,7 @@ def _read_job(frame: tuple[dict[str, Any], bytes] | None) -> dict[str, Any] | No
     return job
 
 
-def _node_input(loaded: LoadedEnvironment, job: Mapping[str, Any]) -> NodeInput:
+def node_input(job: Mapping[str, Any], loaded: LoadedEnvironment) -> NodeInput:
     """Return the input of the compilation that a job asks for."""
     return NodeInput.for_node(
         job["certname"],
@@ -299,7 +340,8 @@ def serve(stdin: BinaryIO, send: Callable[[bytes], None], worker_class: type[Com
     PATTERN_TIMEOUT.set(settings.pattern_timeout)
     try:
         code, warning = CodeCache.at(Path(setup["cache"]) if setup["cache"] else None)
-        bench = worker_class(settings, code, memo=int(setup["memo"]), ask_puppetdb=PuppetDbQuestions(stdin, send).ask)
+        records = RecordSender(socket.socket(fileno=setup["records"]).send) if "records" in setup else None
+        bench = worker_class(settings, code, memo=int(setup["memo"]), ask_puppetdb=PuppetDbQuestions(stdin, send).ask, records=records)
     except PuppetError as err:
         send(frames.pack(frames.plain_error(err)))
         return
@@ -319,6 +361,8 @@ def serve(stdin: BinaryIO, send: Callable[[bytes], None], worker_class: type[Com
             return
         send(answer(bench, job, send))
         bench.code.save()
+        if records is not None:
+            records.send()
         if bench.failed:
             # A compile that was aborted leaves reference cycles to the collector, which runs seldom.
             gc.collect()

@@ -20,6 +20,7 @@ def compile_pool_for(
     on_problem: Callable[[str], None] = log_problem,
     start_as: tuple[int, int] | None = None,
     on_question: OnQuestion = refuse_question,
+    records: int | None = None,
 ) -> CompilePool:
     """Return the pool that the settings ask for, which the metrics describe."""
     pool = CompilePool(
@@ -36,6 +37,7 @@ def compile_pool_for(
         start_as=start_as,
         supervisor=supervisor,
         on_question=on_question,
+        records=records,
     )
     pool.describe(metrics)
     return pool

@@ -28,11 +28,19 @@ class Worker:
         self.warning = ""  # about what it lacks
 
     @classmethod
-    async def start(cls, setup: Mapping[str, Any], start_as: tuple[int, int] | None = None, command: Sequence[str] = ()) -> Worker:
-        """Start a process, and wait until it is ready; raise what it reports, OSError, TimeoutError."""
+    async def start(
+        cls,
+        setup: Mapping[str, Any],
+        start_as: tuple[int, int] | None = None,
+        command: Sequence[str] = (),
+        descriptors: Sequence[int] = (),
+    ) -> Worker:
+        """Start a process, which inherits descriptors, and wait until it is ready; raise what it reports, OSError, TimeoutError."""
         pipe = asyncio.subprocess.PIPE
         account: dict[str, Any] = {"user": start_as[0], "group": start_as[1], "extra_groups": []} if start_as is not None else {}
-        process = await asyncio.create_subprocess_exec(*(command or COMMAND), stdin=pipe, stdout=pipe, limit=2**20, **account)
+        process = await asyncio.create_subprocess_exec(
+            *(command or COMMAND), stdin=pipe, stdout=pipe, limit=2**20, pass_fds=descriptors, **account
+        )
         worker = cls(process)
         try:
             async with asyncio.timeout(START_TIMEOUT):

@@ -17,19 +17,17 @@ from shared.errors import PuppetError
 
 from ..compiler.evaluation.compile import compile_catalog
 from ..compiler.evaluation.dependencies import NodeDependencies
-from ..compiler.host import NodeInput
 from ..compiler.log import LogEntry
 from ..compiler.syntax.checker import Diagnostic as Finding
 from ..dependencies.answers import SideAnswers, are_equal, configuration
 from ..dependencies.recorded_environment import RecordedEnvironment
-from ..dependencies.records import CatalogRecord, CatalogRecords
-from ..dependencies.sources import module_sources
+from ..dependencies.records import CatalogRecord, CatalogRecords, digest_of_value, digest_of_values
 from ..environments.directories import read_environment
 from ..environments.directory_environment import DirectoryEnvironment
 from ..environments.loaded import LoadedEnvironment
 from ..environments.store_questions import AskPuppetDb, Question
 from ..files.code_files import DiskFiles, TrackedFiles
-from ..pools.compile_worker import CompileWorker, Overtime, deadline
+from ..pools.compile_worker import CompileWorker, Overtime, deadline, node_input
 from ..pools.compiled_catalog import CompiledCatalog
 from .comparison import CatalogComparison, Diff, NodeWords, Place
 
@@ -148,9 +146,8 @@ class PreviewWorker(CompileWorker):
             return self._result("unaffected", NOT_COMPILED, NOT_COMPILED, {}, compilations=0)
         before = self._compile_side(FROM)
         if before.catalog is not None and not before.unstable:
-            self._note_sources(before.catalog)
             if records is not None and before.reads is not None:
-                records.save(job["certname"], self._record(before.reads))
+                records.save(job["certname"], self._record(before.reads).pack())
             if self._cannot_differ():
                 return self._result("unaffected", before, before, {}, compilations=1)
         after = self._compile_side(TO)
@@ -180,31 +177,29 @@ class PreviewWorker(CompileWorker):
         comparison = CatalogComparison((side.host.root, side.host.root), (side.answers.sources, side.answers.sources))
         return comparison.differences(catalog, again, words)
 
-    def _note_sources(self, catalog: Mapping[str, Any]) -> None:
-        """Note the files of modules that a catalog has as sources among its inputs: the agent reads them."""
-        for resource in catalog["resources"]:
-            if resource["type"] == "File":
-                for key in module_sources(resource.get("parameters", {})):
-                    self._sides[FROM].host.inputs.note("source", key)
-
     def _cannot_differ(self) -> bool:
         """Return whether the other side gives the same catalog, and the same files to it, since it answers all inputs alike."""
         inputs = self._sides[FROM].host.inputs
         before, after = (side.answers for side in self._sides)
-        return self._is_comparable and are_equal(before, after, inputs.own) and are_equal(before, after, inputs.shared)
+        return self._is_comparable and are_equal(before, after, inputs.questions(), inputs.sources)
 
     def _record(self, reads: NodeDependencies) -> CatalogRecord:
         side = self._sides[FROM]
-        inputs = dict.fromkeys([*side.host.inputs.shared, *side.host.inputs.own])
-        return CatalogRecord.of(reads, _node_input(self._job, side.loaded.environment.name), side.configuration, inputs, side.answers)
+        values = digest_of_values(reads, node_input(self._job, side.loaded))
+        inputs = side.host.inputs.questions()
+        return CatalogRecord(
+            reads, values, digest_of_value(side.configuration), inputs, side.answers.digest(inputs), tuple(side.host.inputs.sources)
+        )
 
     def _is_unaffected_by(self, record: CatalogRecord | None) -> bool:
         """Return whether a record shows, without a compilation, that both sides give the same catalog."""
         if record is None or not self._is_comparable:
             return False
         before, after = self._sides
-        node = _node_input(self._job, before.loaded.environment.name)
-        return record.is_valid(node, before.configuration, before.answers) and are_equal(before.answers, after.answers, record.inputs)
+        node = node_input(self._job, before.loaded)
+        return record.is_valid(node, digest_of_value(before.configuration), before.answers) and are_equal(
+            before.answers, after.answers, record.inputs, record.sources
+        )
 
     def _compile_side(self, number: int) -> SideOutcome:
         """Return what the job's node comes to from one side; once more with all read anew when another node's failure may be the cause."""
@@ -234,7 +229,7 @@ class PreviewWorker(CompileWorker):
                 catalog = compile_catalog(
                     host,
                     loaded.loader,
-                    _node_input(job, loaded.environment.name),
+                    node_input(job, loaded),
                     version=0,
                     log=record,
                     rich=loaded.environment.rich_data,
@@ -249,7 +244,7 @@ class PreviewWorker(CompileWorker):
             text = f"The catalog took longer than compile_timeout ({job['each']:g} seconds)"
             self._reload(number)
             return SideOutcome(None, self._message(number, text, file, line), warnings)
-        host.inputs.finish(loaded.loader, reads.definitions)
+        host.finish_catalog(loaded.loader, reads.definitions, catalog)
         unstable = "; ".join(reason.text for reason in reads.uncacheable_reasons)
         return SideOutcome(catalog, None, warnings, unstable, reads if not unstable and not has_asked else None)
 
@@ -304,18 +299,6 @@ class PreviewWorker(CompileWorker):
         if missing:
             self._answers |= dict(zip(missing, self._ask(list(missing.values())), strict=True))
         return [self._answers[key] for key in keys]
-
-
-def _node_input(job: Mapping[str, Any], environment: str) -> NodeInput:
-    return NodeInput.for_node(
-        job["certname"],
-        environment,
-        facts=job["facts"],
-        parameters=job["parameters"],
-        classes=job["classes"],
-        trusted=job["trusted"],
-        server_facts=job["server_facts"],
-    )
 
 
 def _is_unstable(place: Place, unstable: Mapping[Place, str]) -> bool:

@@ -181,7 +181,7 @@ def write_new(folder: Path, names: Iterable[str], data: bytes, *, mode: int = 0o
         OSError: As the system says it.
     """
     at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    temporary = f".{secrets.token_hex(8)}.tmp"
+    temporary = f".{os.urandom(8).hex()}.tmp"
     try:
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=at)
         try:

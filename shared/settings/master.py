@@ -123,7 +123,7 @@ class MasterSettings(StoreSettings):
     )
     max_previews: int = setting(1, ge=0, doc="Previews over HTTP at the same time; beyond that 503 with Retry-After. 0: none.")
     preview_workers: int = setting(1, gt=0, doc="Processes of one preview over HTTP, of a lower priority than those for agents.")
-    preview_records: Path = setting("$vardir/preview", doc="Where previews keep what the catalog of each node depended on.")
+    preview_records: Path = setting("$vardir/preview", doc="Where master and previews keep what each node's last catalog depended on.")
     preview_records_size: Size = setting("256MiB", ge=0, doc="Bytes of that; the oldest are removed. 0: nothing is kept.")
     parse_workers: int = setting(2, gt=0, le=64, doc="Processes that parse what peers send: YAML, and facts and reports that are large.")
     parse_time: Duration = setting(20, gt=0, doc="Seconds of processor time for parsing one message of a peer.")

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import shutil
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -215,3 +216,36 @@ async def test_a_machine_without_a_shell_on_the_master_may_ask_it_for_a_preview(
         assert code == 1 and "with 404" in error and "Could not find environment" in error
         code, _, error = await preview("--to", "feature", "--all", "--repo", "/srv/control")
         assert code == 1 and "A preview by --server takes no --repo" in error
+
+
+def wait_for_file(path: Path) -> None:
+    for _ in range(300):
+        if path.exists():
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"there is no {path}")
+
+
+@pytest.mark.parametrize("store", ["auto", "none"])
+async def test_the_first_preview_after_a_run_compiles_only_nodes_that_can_be_affected(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], store: str
+) -> None:
+    pair = Pair(tmp_path, manifest=MANIFEST)
+    root = tmp_path / "master"
+    folders = [f"--confdir={root}", f"--codedir={root}/code", f"--vardir={root}/var", f"--logdir={root}/log", f"--rundir={root}/run"]
+    words = ["--from", "production", "--all", "--json", "--workers", "1", "--certname", "localhost", *folders]
+    words += [] if store == "auto" else ["--store", "none"]
+    environments = root / "code/environments"
+    async with pair.mastered(store=store):
+        assert (await pair.run()).code in (0, 2)
+        await asyncio.to_thread(wait_for_file, root / "var/preview" / NAME)
+        for side, text in (("same", MANIFEST), ("unused", MANIFEST), ("feature", MANIFEST.replace("exported by", "from"))):
+            shutil.copytree(environments / "production", environments / side)
+            (environments / side / "manifests/site.pp").write_text(text)
+        (environments / "unused/modules/unused/manifests").mkdir(parents=True)
+        (environments / "unused/modules/unused/manifests/init.pp").write_text("class unused { }\n")
+        for side, state, compilations in (("same", "unaffected", 0), ("unused", "unaffected", 0), ("feature", "unchanged", 2)):
+            capsys.readouterr()
+            await asyncio.to_thread(main, [*words, "--to", side])
+            result = json.loads(capsys.readouterr().out)
+            assert (result["nodes"], result["counts"]["compilations"]) == ({NAME: state}, compilations)

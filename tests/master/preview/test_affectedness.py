@@ -6,7 +6,8 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,13 @@ from master.compiler.loading.builtins import all_functions
 from master.compiler.loading.loader import Loader
 from master.dependencies.answers import SideAnswers
 from master.dependencies.recorded_environment import RecordedEnvironment
+from master.dependencies.recorder import RecordSender
 from master.dependencies.records import CatalogRecords
 from master.dependencies.sources import ModuleSources, module_sources
 from master.environments.directories import EnvironmentSettings, read_environment
 from master.environments.directory_environment import DirectoryEnvironment
-from master.files.code_files import DiskFiles
+from master.files.code_files import DiskFiles, TrackedFiles
+from master.pools.compile_worker import CompileWorker
 from master.preview.worker import PreviewWorker
 from shared.errors import PuppetError
 
@@ -189,6 +192,26 @@ def compiled_afresh(root: Path, name: str, role: str) -> Any:
     return json.loads(json.dumps(catalog).replace(str(root), "ROOT")), [sources.text(key) for key in keys]
 
 
+def record_compilations(
+    folder: Path, records: CatalogRecords, nodes: Sequence[tuple[str, str]], edits: Sequence[tuple[str, str | None]] = ()
+) -> None:
+    """Compile catalogs for agents of the environment `production` in a folder, before and after some edits; keep what they depend on."""
+
+    def write_record(datagram: bytes) -> None:
+        name, _, packed = datagram.partition(b"\0")
+        records.save(name.decode(), packed)
+
+    sender = RecordSender(write_record)
+    worker = CompileWorker(EnvironmentSettings((str(folder),)), CodeCache(), records=sender)
+    for change in ((), edits) if edits else ((),):
+        write(folder / "production", change)
+        for name, role in nodes:
+            job = {**node(name, role), "ask": "catalog", "environment": "production", "code_id": None, "generation": 0}
+            with suppress(PuppetError):
+                worker.answer({**job, "exported": False, "is_stored": False}, lambda entry: None)
+            sender.send()
+
+
 def new_worker() -> PreviewWorker:
     return PreviewWorker(EnvironmentSettings(("/nonexistent",)), CodeCache())
 
@@ -221,6 +244,38 @@ def test_a_node_that_is_called_unaffected_has_the_same_catalog(
                     assert state == "unaffected"
 
 
+EDIT_LISTS = st.lists(st.sampled_from(EDITS), max_size=2)
+UNLIMITED = ("environment.conf", "modulepath = site:modules\nenvironment_timeout = unlimited\n")
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=80, suppress_health_check=list(HealthCheck))
+@given(EDIT_LISTS, EDIT_LISTS, EDIT_LISTS, EDIT_LISTS, st.booleans(), st.permutations(NODES))
+def test_nor_has_one_that_a_record_of_its_compilation_for_the_agent_calls_unaffected(
+    before: list[tuple[str, str | None]],
+    between: list[tuple[str, str | None]],
+    since: list[tuple[str, str | None]],
+    edits: list[tuple[str, str | None]],
+    is_unlimited: bool,
+    nodes: list[tuple[str, str]],
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        roots, records = (Path(folder, "production"), Path(folder, "second")), CatalogRecords(Path(folder, "records"))
+        write(roots[0], [*BASE.items(), *before, *([UNLIMITED] if is_unlimited else [])])
+        record_compilations(Path(folder), records, nodes, between)
+        write(roots[0], since)
+        shutil.copytree(roots[0], roots[1])
+        write(roots[1], edits)
+        worker = new_worker()
+        for name, role in nodes:
+            outcome = previewed(worker, roots, name, role, str(records.folder))
+            afresh = [compiled_afresh(root, name, role) for root in roots]
+            if outcome["state"] == "unaffected":
+                assert afresh[0] == afresh[1], (name, edits)
+            if not (since or edits or is_unlimited) and not isinstance(afresh[0], str):
+                assert outcome["compilations"] == 0
+
+
 @pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit[0])
 def test_no_single_edit_is_missed(tmp_path: Path, edit: tuple[str, str | None]) -> None:
     roots = tmp_path / "first", tmp_path / "second"
@@ -238,7 +293,7 @@ GLOBS = ("hiera.yaml", "version: 5\nhierarchy:\n  - name: globs\n    globs: ['mo
 NOTICED_BY: Mapping[str, tuple[tuple[str, str], ...]] = {
     "definition": (("db1", "site/profile/manifests/spare.pp"),),
     "environment-file": (("web1", "functions/to_json.pp"),),
-    "exists": (("web1", "modules/web/files/banner"),),
+    "kind": (("web1", "modules/web/files/banner"),),
     "extension": (("web1", "modules/web/lib/puppet/functions/web/size.py"), ("web1", "modules/unused/lib/puppet/functions/to_json.py")),
     "glob": (("web1", "data/more/x.yaml"),),
     "manifests": (("plain1", "manifests/other.pp"),),
@@ -267,12 +322,12 @@ def kinds_that_differ(roots: tuple[Path, Path], name: str, role: str) -> set[str
         options: dict[str, Any] = {"modulepath": environment.modulepath, "manifest": environment.manifest, "settings": {}}
         hosts.append(DirectoryEnvironment("production", str(root), DiskFiles(), **options))
         if root == roots[0]:
-            recorded = RecordedEnvironment("production", str(root), DiskFiles(), live=DiskFiles(), **options)
+            recorded = RecordedEnvironment("production", str(root), TrackedFiles(), live=TrackedFiles(), **options)
     loader = Loader(recorded, NAMES, CodeCache(), log=lambda level, finding: None, builtins=all_functions())
     reads = NodeDependencies()
     input_ = NodeInput.for_node(environment="production", **node(name, role))
-    compile_catalog(recorded, loader, input_, version=0, log=lambda entry: None, dependencies=reads)
-    recorded.inputs.finish(loader, reads.definitions)
+    catalog = compile_catalog(recorded, loader, input_, version=0, log=lambda entry: None, dependencies=reads)
+    recorded.finish_catalog(loader, reads.definitions, catalog)
     before, after = (SideAnswers(host) for host in hosts)
     return {question[0] for question in recorded.inputs.questions() if before.answer(question) != after.answer(question)}
 
@@ -302,6 +357,42 @@ def test_only_nodes_whose_catalogs_read_what_changed_are_compiled_twice(tmp_path
     worker = new_worker()
     states = {name: previewed(worker, roots, name, role)["state"] for name, role in NODES}
     assert {name for name, state in states.items() if state != "unaffected"} == affected
+
+
+def test_a_first_preview_compiles_only_nodes_that_can_be_affected(tmp_path: Path) -> None:
+    roots, records = (tmp_path / "production", tmp_path / "second"), CatalogRecords(tmp_path / "records")
+    write(roots[0], BASE.items())
+    shutil.copytree(roots[0], roots[1])
+    write(roots[1], [("site/profile/templates/db.erb", "changed\n")])
+    record_compilations(tmp_path, records, NODES)
+    worker = new_worker()
+    counts = {name: previewed(worker, roots, name, role, str(records.folder))["compilations"] for name, role in NODES}
+    assert counts == {"web1": 0, "web2": 0, "db1": 2, "plain1": 0}
+
+
+def test_a_catalog_of_older_code_that_is_still_loaded_has_no_record_of_the_code_that_is_there_now(tmp_path: Path) -> None:
+    roots, records = (tmp_path / "production", tmp_path / "second"), CatalogRecords(tmp_path / "records")
+    data, manifest = "data/common.yaml", "site/profile/manifests/base.pp"
+    write(roots[0], [*BASE.items(), UNLIMITED, (data, "port: 1\n")])
+    newer = "class profile::base(String $text) { if defined('extra') { notify { 'extra': } } }\n"
+    # The first compilation fails, after it has loaded the class; the second one has the data.
+    record_compilations(tmp_path, records, [("plain1", "plain")], [(manifest, newer), (data, BASE[data])])
+    shutil.copytree(roots[0], roots[1])
+    write(roots[1], [("modules/extra/manifests/init.pp", "class extra { }\n")])
+    assert previewed(new_worker(), roots, "plain1", "plain", str(records.folder))["state"] == "changed"
+
+
+def test_a_change_of_a_source_has_only_nodes_compiled_whose_agents_read_it(tmp_path: Path) -> None:
+    roots, records = (tmp_path / "production", tmp_path / "second"), CatalogRecords(tmp_path / "records")
+    write(roots[0], BASE.items())
+    record_compilations(tmp_path, records, NODES)
+    write(roots[0], [("modules/web/files/page", "of all\n")])  # no compilation has read it, so that no record is out of date
+    shutil.copytree(roots[0], roots[1])
+    worker = new_worker()
+    assert [previewed(worker, roots, *entry, str(records.folder))["compilations"] for entry in NODES] == [0, 0, 0, 0]
+    write(roots[1], [("modules/web/files/page", "changed\n")])
+    worker = new_worker()
+    assert [previewed(worker, roots, *entry, str(records.folder))["compilations"] for entry in NODES] == [2, 2, 0, 0]
 
 
 def compilations(worker: PreviewWorker, roots: tuple[Path, Path], records: Path, role: str = "web") -> int:

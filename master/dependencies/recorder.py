@@ -1,0 +1,143 @@
+"""
+Records of the master's own compilations: compiling processes send them after their answers, and the listening process writes them.
+
+A record that is lost costs the next preview one compilation. So nobody waits for one: a process whose record is not taken keeps it until
+its next answer, and what cannot be written is told once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from shared.errors import PuppetError
+
+from .records import CatalogRecord, CatalogRecords
+
+if TYPE_CHECKING:
+    # A compiling process sends records, too, and must not import settings: they load pydantic.
+    from shared.settings import MasterSettings
+
+log = logging.getLogger("puppet.compiler")
+
+MAX_KNOWN = 20_000
+"""Nodes of which a compiling process knows the last record."""
+MAX_WAITING = 50
+"""Records that wait in a compiling process."""
+MAX_BATCH = 200
+PAUSE = 1.0
+"""Seconds for which records are collected before they are written."""
+_MAX_DATAGRAM = 2**20
+_PART = 16
+"""The oldest records are removed when a part of all, one of so many, has been written."""
+
+
+class RecordSender:
+    """
+    Sends what the catalogs of a compiling process depended on, for each node only what is not known already.
+
+    Args:
+        send: Sends one datagram; OSError when that is not possible now.
+    """
+
+    def __init__(self, send: Callable[[bytes], object]) -> None:
+        self._send = send
+        self._known: OrderedDict[str, str] = OrderedDict()
+        self._waiting: OrderedDict[str, CatalogRecord] = OrderedDict()
+
+    def add(self, certname: str, record: CatalogRecord) -> None:
+        """Have a record sent, unless it says the same as the last one of its node."""
+        if self._known.get(certname) == record.identity:
+            return
+        self._waiting[certname] = record
+        if len(self._waiting) > MAX_WAITING:
+            self._waiting.popitem(last=False)
+
+    def send(self) -> None:
+        """Send all records that can be sent now."""
+        while self._waiting:
+            certname, record = next(iter(self._waiting.items()))
+            try:
+                self._send(certname.encode() + b"\0" + record.pack())
+            except BlockingIOError:
+                return  # with the next answer
+            except OSError:  # it is too large
+                pass
+            del self._waiting[certname]
+            self._known[certname] = record.identity
+            self._known.move_to_end(certname)
+            if len(self._known) > MAX_KNOWN:
+                self._known.popitem(last=False)
+
+
+class CatalogRecorder:
+    """
+    Writes what compiling processes send, in batches and in a thread.
+
+    Args:
+        size: Bytes that all records may take.
+    Attributes:
+        outlet: What compiling processes inherit and send to.
+    """
+
+    def __init__(self, records: CatalogRecords, size: int) -> None:
+        self.records = records
+        self.size = size
+        self._inlet, self.outlet = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._inlet.setblocking(False)
+        self.outlet.setblocking(False)
+        self._batch: dict[str, bytes] = {}
+        self._written = size  # bytes since the oldest were removed; the first time at the start
+        self._problem = ""
+
+    @classmethod
+    def of(cls, settings: MasterSettings) -> CatalogRecorder | None:
+        """Return the recorder that the settings ask for."""
+        size = settings.preview_records_size
+        return cls(CatalogRecords(settings.preview_records), size) if size else None
+
+    async def keep_written(self) -> None:
+        """Write what comes, until this is cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            self._add(await loop.sock_recv(self._inlet, _MAX_DATAGRAM))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(PAUSE):
+                    while len(self._batch) < MAX_BATCH:
+                        self._add(await loop.sock_recv(self._inlet, _MAX_DATAGRAM))
+            await asyncio.to_thread(self._write)
+
+    async def close(self) -> None:
+        """Write what has come, and take nothing more."""
+        with suppress(BlockingIOError):
+            while True:
+                self._add(self._inlet.recv(_MAX_DATAGRAM))
+        self.outlet.close()
+        self._inlet.close()
+        await asyncio.to_thread(self._write)
+
+    def _add(self, datagram: bytes) -> None:
+        name, _, packed = datagram.partition(b"\0")
+        self._batch[name.decode("utf-8", "replace")] = packed
+
+    def _write(self) -> None:
+        batch, self._batch = self._batch, {}
+        problem = ""
+        for certname, packed in batch.items():
+            try:
+                self.records.save(certname, packed)
+            except PuppetError as err:
+                problem = f"{err.message} ({err.hint})" if err.hint else err.message
+                break
+            self._written += len(packed)
+        if self._written >= self.size / _PART:
+            self.records.limit(self.size)
+            self._written = 0
+        if problem and not self._problem:
+            log.warning("%s", problem)
+        self._problem = problem
