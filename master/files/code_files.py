@@ -6,7 +6,7 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -108,12 +108,12 @@ class TrackedFiles(DiskFiles):
         """Return where a path's file is: below the pinned version when it is named below the environment."""
         return actual_path(self.root, self.pin, path)
 
-    def _named(self, path: str) -> str:
+    def named(self, path: str) -> str:
         """Return the name of a file of the pinned version, for those who learned where it is."""
         return f"{self.root}{path.removeprefix(self.pin)}" if self.pin and path.startswith(f"{self.pin}/") else path
 
     def read(self, path: str) -> bytes | None:
-        path = self._named(path)
+        path = self.named(path)
         signature = self._note_now(path)
         data = self._content(path, signature)
         if data is not None and self.pin:
@@ -156,22 +156,30 @@ class TrackedFiles(DiskFiles):
         return signature is not None and stat.S_ISDIR(signature[-1])
 
     def matching(self, folder: str, pattern: str) -> Sequence[str]:
-        paths = [self._named(path) for path in super().matching(self.actual(folder), pattern)]
+        paths = [self.named(path) for path in super().matching(self.actual(folder), pattern)]
         self._seen.patterns[folder, pattern] = None
-        for listed_folder in {folder, *(str(Path(path).parent) for path in paths)}:
+        for listed_folder in {folder, *(str(Path(path).parent) for path in paths), *self._searched(folder, pattern)}:
             self._seen.add_listed(listed_folder)
             self._names(listed_folder)
         return paths
 
+    def _searched(self, folder: str, pattern: str) -> Iterator[str]:
+        """Yield the folders below `folder` in which a pattern looks for files, also in vain."""
+        steps = pattern.split("/")[:-1]
+        for count in range(1, len(steps) + 1):
+            for path in Path(self.actual(folder)).glob("/".join(steps[:count])):
+                if path.is_dir():
+                    yield self.named(str(path))
+
     def signature(self, path: str) -> tuple[int, ...] | None:
-        path = self._named(path)
+        path = self.named(path)
         signature = _signature(self.actual(path))
         self._seen.add_read(self.pin, path, signature)
         return signature
 
     def first_signature(self, path: str) -> Signature:
         """Return the signature that a path had when it was first looked at since `take_seen`."""
-        return self._note(self._named(path))
+        return self._note(self.named(path))
 
     def questions(self) -> list[tuple[str, ...]]:
         """
@@ -189,7 +197,7 @@ class TrackedFiles(DiskFiles):
 
     def current_signature(self, path: str) -> Signature:
         """Return the signature that a path has now; this is not noted."""
-        return _signature(self.actual(self._named(path)))
+        return _signature(self.actual(self.named(path)))
 
     def take_seen(self) -> SeenFiles:
         """Return what was looked at since this was last called, as it was then, and forget it."""

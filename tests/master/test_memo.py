@@ -155,6 +155,24 @@ CHANGES: dict[str, tuple[dict[str, str], dict[str, Any] | dict[str, str]]] = {
         {"manifests/site.pp": "notify { lookup('k'): }", "hiera.yaml": HIERA, "data/common.yaml": "k: v\n"},
         {"data/Debian.yaml": "k: other\n"},
     ),
+    "new data in a folder that a pattern searches": (
+        {
+            "manifests/site.pp": "notify { lookup('k'): }",
+            "hiera.yaml": "version: 5\nhierarchy: [{name: a, globs: ['*/x.yaml', '**/y.yaml']}, {name: b, path: common.yaml}]\n",
+            "data/common.yaml": "k: v\n",
+            "data/more/other.yaml": "",
+        },
+        {"data/more/x.yaml": "k: other\n"},
+    ),
+    "new data far below a folder that a pattern searches": (
+        {
+            "manifests/site.pp": "notify { lookup('k'): }",
+            "hiera.yaml": "version: 5\nhierarchy: [{name: a, globs: ['*/x.yaml', '**/y.yaml']}, {name: b, path: common.yaml}]\n",
+            "data/common.yaml": "k: v\n",
+            "data/more/and/more/other.yaml": "",
+        },
+        {"data/more/and/more/y.yaml": "k: other\n"},
+    ),
     "data of a class": (
         {
             "manifests/site.pp": "class c(String $p = 'v') { notify { $p: } }\ninclude c",
