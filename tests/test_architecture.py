@@ -75,7 +75,7 @@ LAYERS = {
         "inputs",
         "answers",
         "recorded_environment records",
-        "recorder",
+        "compiled_from recorder",
     ),
     "master/preview": (
         "page result textdiffs",

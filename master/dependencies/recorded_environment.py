@@ -97,6 +97,10 @@ class RecordedEnvironment(DirectoryEnvironment):
         )
         return LoadedAnswers(host, files, live, self.inputs.relative_input)
 
+    def _note_ruby(self, path: str) -> None:
+        self.inputs.code_files["read", self._tracked[0].named(path)] = None
+        super()._note_ruby(path)
+
     @property
     def types(self) -> NativeTypeLookup:
         return self._recorded_types

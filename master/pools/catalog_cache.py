@@ -1,7 +1,8 @@
 """
 The cache of catalogs that need not be compiled again, because nothing that their compilation read has changed.
 
-A catalog depends on the environment's own files, which `LoadedEnvironments` watches; on what it read of its node (`NodeDependencies`);
+A catalog depends on the environment's own files, which `LoadedEnvironments` watches, and of another version of them on those that it
+used (`CodeDependencies`); on what it read of its node (`NodeDependencies`);
 on the files that are read anew each time: data, templates; and on a PuppetDB's answers to what it asked, which is asked again
 (`StoreQuestions`). It is answered from memory when all of that is unchanged, with the lines that its compilation logged. A catalog that
 depends on something else (programs, random numbers, the time, functions of modules that do not say `pure`) is compiled every time.
@@ -13,7 +14,7 @@ import uuid as uuids
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shared.data import plainjson
 from shared.wire.packed_catalogs import PackedCatalog
@@ -22,6 +23,7 @@ from ..compiler.errors.locations import FINAL
 from ..compiler.evaluation.dependencies import NodeDependencies, UncacheableReason
 from ..compiler.host import NodeInput
 from ..compiler.log import LogEntry
+from ..dependencies.compiled_from import CodeDependencies
 from ..environments.loaded import LoadedEnvironment
 from ..environments.store_questions import AskedQuestion
 from ..files.code_files import SeenFiles
@@ -40,7 +42,8 @@ class CachedCatalog:
     A catalog, and what it depends on.
 
     Attributes:
-        environment: The loaded environment; another object is another environment.
+        environment: The loaded environment; another object is another environment, or another version of its code.
+        code: What the catalog depends on of that; None: of all of it.
         version, code_id: The configuration version and the version of the code, as they stand in the JSON. They only name what the catalog
             was made of: those of the next request replace them.
         body: The catalog's JSON, compressed; `stored`: what a PuppetDB gets of it, packed, with the UUID as it is.
@@ -52,6 +55,7 @@ class CachedCatalog:
     version: int | str
     code_id: str | None
     reads: NodeDependencies
+    code: CodeDependencies | None
     values: str
     files: SeenFiles
     questions: Sequence[AskedQuestion]
@@ -68,7 +72,7 @@ class CachedCatalog:
 
         What it asked is asked again only when all else is unchanged.
         """
-        if self.environment is not environment:
+        if self.environment is not environment and (self.code is None or not self.code.are_equal_in(environment)):
             return "code"
         if self.reads.values(node) != self.values:
             return "node"
@@ -89,7 +93,15 @@ class CachedCatalog:
     @property
     def size(self) -> int:
         """About how many octets the entry takes."""
-        return _ENTRY + len(self.body) + len(self.stored) + len(self.values) + _FILE * len(self.files) + _QUESTION * len(self.questions)
+        return (
+            _ENTRY
+            + len(self.body)
+            + len(self.stored)
+            + len(self.values)
+            + _FILE * len(self.files)
+            + _QUESTION * len(self.questions)
+            + (self.code.size if self.code is not None else 0)
+        )
 
 
 def _members(version: int | str, code_id: str | None) -> bytes:
@@ -135,6 +147,8 @@ class CatalogCache:
         self.origin = NEW if cached is None else cached.change_for(environment, node, are_answers_unchanged)
         if cached is None or self.origin != MEMORY:
             return None
+        if cached.environment is not environment:  # of this version, too
+            cached = self._catalogs[key] = replace(cached, environment=environment)
         self._catalogs.move_to_end(key)
         self.hits += 1
         uuid = str(uuids.uuid4())
@@ -155,6 +169,7 @@ class CatalogCache:
         code_id: str | None,
         *,
         reads: NodeDependencies,
+        code: CodeDependencies | None,
         files: SeenFiles,
         questions: Sequence[AskedQuestion] | None,
         compiled: CompiledCatalog,
@@ -177,7 +192,18 @@ class CatalogCache:
             return
         body = zlib.compress(compiled.body, _LEVEL)
         cached = CachedCatalog(
-            environment, environment.version, code_id, reads, reads.values(node), files, questions, body, compiled.stored, uuid, list(logs)
+            environment,
+            environment.version,
+            code_id,
+            reads,
+            code,
+            reads.values(node),
+            files,
+            questions,
+            body,
+            compiled.stored,
+            uuid,
+            list(logs),
         )
         if cached.size > self.limit:
             self.reasons = [UncacheableReason(f"the catalog takes more than catalog_memo ({self.limit} octets)", FINAL)]

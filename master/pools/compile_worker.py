@@ -37,10 +37,9 @@ from ..compiler.host import NodeInput
 from ..compiler.loading.loader import Loader
 from ..compiler.log import LogEntry
 from ..compiler.syntax.checker import Diagnostic as Finding
-from ..dependencies.answers import configuration, digest_of_bytes
+from ..dependencies.compiled_from import CompiledFrom
 from ..dependencies.recorded_environment import RecordedEnvironment
 from ..dependencies.recorder import RecordSender
-from ..dependencies.records import CatalogRecord, digest_of_value, digest_of_values
 from ..environments.directories import EnvironmentSettings
 from ..environments.directory_environment import DirectoryEnvironment
 from ..environments.loaded import LoadedEnvironment, LoadedEnvironments
@@ -74,7 +73,7 @@ class CompileWorker:
         self._log: Callable[[LogEntry], None] = lambda entry: None
         self.code = code
         self.records = records
-        host_class = DirectoryEnvironment if records is None else RecordedEnvironment
+        host_class = RecordedEnvironment if memo or records is not None else DirectoryEnvironment
         self.environments = LoadedEnvironments(settings, self.code, log=self._log_finding, ask_puppetdb=ask_puppetdb, host_class=host_class)
         self.types = ResourceTypes(self.environments.directories, lambda level, text: self._log(LogEntry(level, text)))
         self.listings = Listings(self.environments.directories, self._log_finding)
@@ -215,17 +214,20 @@ class CompileWorker:
         if exported or is_stored:
             catalog = catalog_for_agent(catalog, exported=exported)
         compiled = CompiledCatalog(plainjson.dumps(catalog), stored, code_id)
-        record = _record_of(loaded, node, reads, catalog) if reads is not None and self.records is not None else None
+        made_of = CompiledFrom.of(loaded, reads, catalog) if reads is not None and not reads.uncacheable_reasons else None
 
         def remember() -> None:
-            if record is not None and self.records is not None:
-                self.records.add(node.certname, record)
-            if reads is not None:
+            if reads is None:
+                return
+            if made_of is not None and self.records is not None and loaded.host.questions.asked() == ():
+                self.records.add(node.certname, made_of.record(reads, node))
+            if self.memo.limit:
                 self.memo.put(
                     loaded,
                     node,
                     code_id,
                     reads=reads,
+                    code=made_of.code if made_of is not None else None,
                     files=loaded.live.take_seen(),
                     questions=loaded.host.questions.asked(),
                     compiled=compiled,
@@ -235,27 +237,6 @@ class CompileWorker:
                 )
 
         return compiled, remember
-
-
-def _record_of(loaded: LoadedEnvironment, node: NodeInput, reads: NodeDependencies, catalog: Mapping[str, Any]) -> CatalogRecord | None:
-    """Return what a catalog that was just compiled depends on; None when that is more than its node and code, or the code has changed."""
-    host = loaded.host
-    if not isinstance(host, RecordedEnvironment) or reads.uncacheable_reasons or host.questions.asked() != ():
-        return None
-    inputs = host.inputs
-    host.finish_catalog(loaded.loader, reads.definitions, catalog)
-    of_files = host.answers.of_files(inputs.live)
-    of_code = host.answers.of_code(inputs.of_code())
-    if of_files is None or of_code is None:
-        return None
-    return CatalogRecord(
-        reads,
-        digest_of_values(reads, node),
-        digest_of_value(configuration(loaded.environment, host.settings())),
-        inputs.questions(),
-        digest_of_bytes(of_code + of_files),
-        tuple(inputs.sources),
-    )
 
 
 def _short_place(where: Location | None, roots: Sequence[str]) -> str:

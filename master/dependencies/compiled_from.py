@@ -1,0 +1,88 @@
+"""What a catalog that was just compiled depends on besides its node, for those who ask later whether it would be the same again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..compiler.evaluation.dependencies import NodeDependencies
+from ..compiler.host import NodeInput
+from ..environments.loaded import LoadedEnvironment
+from .answers import configuration, digest_of_bytes
+from .inputs import Input
+from .recorded_environment import RecordedEnvironment
+from .records import CatalogRecord, digest_of_value, digest_of_values
+
+
+@dataclass(frozen=True, slots=True)
+class CodeDependencies:
+    """
+    What a catalog depends on of the code that stays loaded.
+
+    Attributes:
+        inputs: The questions about it.
+        answers: A digest of them, of the answers and of the environment's configuration.
+    """
+
+    inputs: tuple[Input, ...]
+    answers: str
+
+    def are_equal_in(self, loaded: LoadedEnvironment) -> bool:
+        """Return whether another environment answers alike, so that no compilation in it gives another catalog because of its code."""
+        host = loaded.host
+        if not isinstance(host, RecordedEnvironment):
+            return False
+        answers = host.answers.of_code(self.inputs)
+        return answers is not None and self.answers == _digest(configuration_of(loaded), answers)
+
+    @property
+    def size(self) -> int:
+        """How many octets it takes; most questions are those of other catalogs, too."""
+        return 8 * len(self.inputs)
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledFrom:
+    """
+    What a catalog was compiled from besides its node.
+
+    Attributes:
+        code: What stays loaded.
+        inputs, answers, configuration, sources: As a record has them.
+    """
+
+    code: CodeDependencies
+    inputs: tuple[Input, ...]
+    answers: str
+    configuration: str
+    sources: tuple[str, ...]
+
+    @classmethod
+    def of(cls, loaded: LoadedEnvironment, reads: NodeDependencies, catalog: Mapping[str, Any]) -> CompiledFrom | None:
+        """Return what the catalog that was compiled last depends on; None when the code has changed since it was read."""
+        host = loaded.host
+        if not isinstance(host, RecordedEnvironment):
+            return None
+        host.finish_catalog(loaded.loader, reads.definitions, catalog)
+        of_code = tuple(host.inputs.of_code())
+        code = host.answers.of_code(of_code)
+        files = host.answers.of_files(host.inputs.live)
+        if code is None or files is None:
+            return None
+        name = configuration_of(loaded)
+        dependencies = CodeDependencies(of_code, _digest(name, code))
+        return cls(dependencies, host.inputs.questions(), digest_of_bytes(code + files), name, tuple(host.inputs.sources))
+
+    def record(self, reads: NodeDependencies, node: NodeInput) -> CatalogRecord:
+        """Return the record of the catalog of a node of which that was read."""
+        return CatalogRecord(reads, digest_of_values(reads, node), self.configuration, self.inputs, self.answers, self.sources)
+
+
+def configuration_of(loaded: LoadedEnvironment) -> str:
+    """Return a digest of an environment's configuration."""
+    return digest_of_value(configuration(loaded.environment, loaded.host.settings()))
+
+
+def _digest(configuration_digest: str, answers: bytes) -> str:
+    return digest_of_bytes(configuration_digest.encode() + answers)
