@@ -101,11 +101,15 @@ class Inputs:
         if known is not None and known[0] == count:
             return known[1]
         inputs: dict[Input, None] = {}
+        are_parents_known = True
         for name in sorted(names):
-            inputs.update(dict.fromkeys(self._inputs_of(name, loader.classes.get(name) or loader.defines.get(name), loader)))
+            definition: Definition | None = loader.classes.get(name) or loader.defines.get(name)
+            inputs.update(dict.fromkeys(self._inputs_of(name, definition, loader)))
+            are_parents_known &= getattr(definition, "parent_name", None) is None or getattr(definition, "parent", None) is not None
         if len(self._of_definitions) >= MAX_SETS:
             self._of_definitions.clear()
-        self._of_definitions[names] = count, inputs
+        if are_parents_known:
+            self._of_definitions[names] = count, inputs
         return inputs
 
     def _inputs_of(self, name: str, definition: Definition | None, loader: Loader) -> Iterator[Input]:

@@ -32,7 +32,7 @@ MAX_WAITING = 50
 MAX_BATCH = 200
 PAUSE = 1.0
 """Seconds for which records are collected before they are written."""
-_MAX_DATAGRAM = 2**20
+_MAX_DATAGRAM = 2**18
 _PART = 16
 """The oldest records are removed when a part of all, one of so many, has been written."""
 
