@@ -8,6 +8,7 @@ its next answer, and what cannot be written is told once.
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import socket
 from collections import OrderedDict
@@ -42,7 +43,7 @@ class RecordSender:
     Sends what the catalogs of a compiling process depended on, for each node only what is not known already.
 
     Args:
-        send: Sends one datagram; OSError when that is not possible now.
+        send: Sends one datagram; OSError when that is not possible now, or not at all (EMSGSIZE).
     """
 
     def __init__(self, send: Callable[[bytes], object]) -> None:
@@ -64,10 +65,10 @@ class RecordSender:
             certname, record = next(iter(self._waiting.items()))
             try:
                 self._send(certname.encode() + b"\0" + record.pack())
-            except BlockingIOError:
-                return  # with the next answer
-            except OSError:  # it is too large
-                pass
+            except OSError as err:
+                if err.errno != errno.EMSGSIZE:
+                    return  # with the next answer: the listening process is busy, or ends
+                # A record that is too large is not kept: previews compile its node.
             del self._waiting[certname]
             self._known[certname] = record.identity
             self._known.move_to_end(certname)

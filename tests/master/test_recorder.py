@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -89,3 +90,18 @@ def test_a_record_is_sent_once_and_waits_while_nobody_takes_it() -> None:
     sender.add(f"n{2 * MAX_WAITING - 1}", record("another"))
     sender.send()
     assert len(taken) == MAX_WAITING + 1
+
+
+def test_a_record_that_is_too_large_stops_no_other() -> None:
+    taken: list[bytes] = []
+
+    def send(datagram: bytes) -> None:
+        if datagram.startswith(b"large"):
+            raise OSError(errno.EMSGSIZE, "Message too long")
+        taken.append(datagram)
+
+    sender = RecordSender(send)
+    sender.add("large", record())
+    sender.add("small", record())
+    sender.send()
+    assert [datagram.partition(b"\0")[0] for datagram in taken] == [b"small"]
