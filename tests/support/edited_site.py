@@ -104,6 +104,7 @@ EDITS: tuple[tuple[str, str | None], ...] = (
     ("modules/web/lib/puppet/functions/web/name.rb", "Puppet::Functions.create_function(:'web::name') { }\n"),
     ("modules/web/lib/puppet/functions/web/size.py", PYTHON_FUNCTION.format("web::size", "-len(x)")),
     ("modules/web/lib/puppet/functions/web/size.py", None),
+    ("modules/web/functions/size.pp", "function web::size($x) { 'in the language' }\n"),
     ("modules/unused/lib/puppet/functions/to_json.py", PYTHON_FUNCTION.format("to_json", "'own'")),
     ("functions/to_json.pp", "function to_json($x) { 'of the environment' }\n"),
     ("modules/web/lib/puppet/type/web_site.rb", "Puppet::Type.newtype(:web_site) do\n  newparam(:name)\nend\n"),

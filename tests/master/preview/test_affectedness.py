@@ -167,6 +167,7 @@ NOTICED_BY: Mapping[str, tuple[tuple[str, str], ...]] = {
     "glob": (("web1", "data/more/x.yaml"),),
     "manifests": (("plain1", "manifests/other.pp"),),
     "module": (("db1", "modules/later/files/page"),),
+    "module-file": (("web1", "modules/web/functions/size.pp"),),
     "read": (("plain1", "data/common.yaml"), ("db1", "site/profile/templates/db.erb")),
     "type": (("web1", "modules/web/lib/puppet/type/web_site.rb"), ("db1", "modules/unused/lib/puppet/type/extra.rb")),
 }
