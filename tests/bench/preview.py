@@ -22,6 +22,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from master.bindings import bind
+from master.dependencies.recorder import CatalogRecorder
+from master.environments.directories import Environments
+from master.environments.settings import environment_settings
+from master.observability.metrics import Metrics
+from master.pools.configured import compile_pool_for
+from master.preview.nodes import PreviewNodes
+from master.puppetdb.configured import puppetdb_client
+from shared.settings.master import settings_beside_master
 from tests.bench import sites
 from tests.bench.costs import Cost, cost_of, family, memory_of_all, processor_seconds, verdict
 from tests.bench.server import Peer, answered
@@ -91,12 +100,46 @@ def watched(argv: list[str], output: Path) -> Cost:
         time.sleep(LOOK)
 
 
+def options_of(root: Path) -> list[str]:
+    """Return the options of the site's master."""
+    places = [f"--{name}dir={root / name}" for name in ("conf", "code", "var", "run", "log")]
+    return ["--facts_terminus=json", "--certname=localhost", "--user=root", *places]
+
+
+async def compile_for_agents(root: Path, nodes: int) -> None:
+    """Compile the catalogs of all nodes as a master does, which records what they depend on."""
+    flags = dict(option.removeprefix("--").split("=", 1) for option in options_of(root))
+    settings = settings_beside_master({**flags, "storeconfigs": "false", "environment": "production"})
+    environments, client = Environments(environment_settings(settings)), puppetdb_client(settings)
+    recorder = CatalogRecorder.of(settings)
+    assert recorder is not None
+    pool = compile_pool_for(settings, environments, Metrics(), records=recorder.outlet.fileno())
+    indirector = bind(settings, environments, pool, None, client=client)
+    stored = PreviewNodes(settings=settings, facts=indirector.facts, nodes=indirector.node, client=client, environment="production")
+    writing = asyncio.create_task(recorder.keep_written())
+    left = iter(range(nodes))
+
+    async def work() -> None:
+        for number in left:
+            job = await stored.job(facts_of(number)[0])
+            assert job is not None
+            await pool(job)
+
+    try:
+        await asyncio.gather(*(work() for _ in range(AT_ONCE)))
+    finally:
+        await pool.close()
+        writing.cancel()
+        await asyncio.gather(writing, return_exceptions=True)
+        await recorder.close()
+        await client.close()
+
+
 def preview(root: Path, side: str, nodes: int) -> dict[str, float]:
     """Preview a change on all nodes; return the cost and what came of it."""
-    places = [word for name in ("conf", "code", "var", "run", "log") for word in (f"--{name}dir", str(root / name))]
-    words = ["preview", "--from", "production", "--to", side, "--all", "--json", "--facts_terminus", "json", "--no-storeconfigs"]
+    words = ["preview", "--from", "production", "--to", side, "--all", "--json", "--no-storeconfigs", *options_of(root)]
     output = root / f"{side}.json"
-    cost = watched([sys.executable, "-m", "bunraku", *words, "--certname", "localhost", "--user", "root", *places], output)
+    cost = watched([sys.executable, "-m", "bunraku", *words], output)
     result = json.loads(output.read_text())
     counts = result["counts"]
     wanted = nodes if side == "everywhere" else len(range(0, nodes, SPECIAL))
@@ -198,7 +241,8 @@ def run(nodes: int) -> dict[str, Any]:
         root = Path(folder)
         write_site(root, nodes)
         found: dict[str, Any] = {}
-        for side in ("everywhere", "module"):
+        asyncio.run(compile_for_agents(root, nodes))
+        for side in ("module", "everywhere"):  # the first one compiles few, as the master's records say who can be affected
             found[side] = cost = preview(root, side, nodes)
             must, aim = (limit * nodes / 1000 for limit in LIMITS[side])
             what = "all nodes differ" if side == "everywhere" else f"one node of {SPECIAL} differs"
