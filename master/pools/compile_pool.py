@@ -13,7 +13,7 @@ import os
 import random
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from operator import eq
@@ -291,11 +291,10 @@ class CompilePool:
             await self._drop(worker, "died")
             return f"a process did not compile next to nothing: {err}"
         except (asyncio.IncompleteReadError, ConnectionError):
-            self._count_ended(worker, "died")
-            await worker.finish()
+            await self._let_end(worker, "died")
             return f"a process ended with {worker.process.returncode} instead of compiling next to nothing"
         except BaseException:
-            await asyncio.shield(self._drop(worker, "abandoned"))
+            await self._drop(worker, "abandoned")
             raise
         worker.answered -= 1  # a self-test does not count as a job
         self._put_back(worker)
@@ -355,8 +354,7 @@ class CompilePool:
             ) from None
         except (asyncio.IncompleteReadError, ConnectionError) as err:
             # It is ending: to kill it as well would hide its exit code from the loop.
-            self._count_ended(worker, "died")
-            await worker.finish()
+            await self._let_end(worker, "died")
             raise _WorkerLost(PuppetError(f"{subject} could not be made: its process ended with {worker.process.returncode}")) from err
         except PuppetError as err:
             if not worker.spent:
@@ -368,7 +366,7 @@ class CompilePool:
             raise
         except BaseException:
             # The caller was cancelled; the process still works on the answer.
-            await asyncio.shield(self._drop(worker, "abandoned"))
+            await self._drop(worker, "abandoned")
             raise
         self._put_back(worker)
         if node:
@@ -439,10 +437,23 @@ class CompilePool:
 
     def _retire(self, worker: Worker, reason: str) -> None:
         """Let an idle process go; nobody waits for its end."""
-        self._count_ended(worker, reason)
-        task = self.supervisor.spawn(RETIRE_WORKER, worker.finish())
+        self._end(worker, reason, worker.finish())
+
+    async def _let_end(self, worker: Worker, reason: str) -> None:
+        """Wait for the end of a process that ends by itself."""
+        await asyncio.shield(self._end(worker, reason, worker.finish()))
+
+    async def _drop(self, worker: Worker, reason: str) -> None:
+        await asyncio.shield(self._end(worker, reason, worker.kill()))
+
+    def _end(self, worker: Worker, reason: str, ending: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Have a process end, also if whoever waits for that is cancelled; `close` waits, too."""
+        self._all.discard(worker)
+        self.ended[reason] += 1
+        task = self.supervisor.spawn(RETIRE_WORKER, ending)
         self._leaving.add(task)
         task.add_done_callback(self._leaving.discard)
+        return task
 
     async def _take_worker(self, node: str = "") -> Worker:
         """Return a process: the one that had the node last if it is idle, else any."""
@@ -454,7 +465,7 @@ class CompilePool:
             worker = self._idle.pop()
             if worker.alive:
                 return worker
-            self._count_ended(worker, "died")
+            self._retire(worker, "died")
             log.warning("An idle compiling process ended with %s; another takes its place", worker.process.returncode)
         if self._closed:
             raise Unavailable("The master is stopping")
@@ -476,18 +487,12 @@ class CompilePool:
         self._all.add(worker)
         return worker
 
-    async def _drop(self, worker: Worker, reason: str) -> None:
-        self._count_ended(worker, reason)
-        await worker.kill()
-
-    def _count_ended(self, worker: Worker, reason: str) -> None:
-        self._all.discard(worker)
-        self.ended[reason] += 1
-
     async def close(self) -> None:
         """End all processes."""
         self._closed = True
         idle, self._idle = self._idle, []
         working = self._all - set(idle)
         await asyncio.gather(*(worker.finish() for worker in idle), *(worker.kill() for worker in working), *self._leaving)
+        while self._leaving:  # of questions whose processes were killed just now
+            await asyncio.gather(*self._leaving)
         self._all.clear()

@@ -5,6 +5,7 @@ import json
 import logging
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -424,3 +425,33 @@ async def test_a_question_that_takes_too_long_is_an_error_at_its_place_and_its_a
         pids = {worker.process.pid for worker in workers._all}
         assert titles(await workers(job())) == ["x"]
         assert {worker.process.pid for worker in workers._all} == pids
+
+
+SPEECHLESS = """
+import os, sys, time
+from master.pools import frames
+os.read(0, 2**20)
+os.write(1, frames.pack({"ready": os.getpid(), "warning": ""}))
+os.read(0, 2**20)
+with open(sys.argv[1], "w") as file:
+    file.write(str(os.getpid()))
+os.close(1)
+time.sleep(60)
+"""
+
+
+async def test_a_process_that_nobody_waits_for_any_more_ends_with_the_pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = tmp_path / "pid"
+    monkeypatch.setattr("master.pools.worker_process.COMMAND", (sys.executable, "-c", SPEECHLESS, str(told)))
+    async with pool(tmp_path, "") as workers:
+        asked = asyncio.create_task(workers(job()))
+        for _ in range(3000):
+            if told.exists() and told.read_text():
+                break
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.2)  # the pool waits for its end now
+        asked.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asked
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(told.read_text()), 0)
