@@ -371,9 +371,9 @@ def run(only: str = "", starts: int = 5) -> dict[str, Any]:
             results[key] = {}
             if why := installed.why_not():
                 print(f"  puppetserver {installed.version}: {why}; there is nothing to compare with")
-                continue
-            with theirs(installed, folder) as peer:
-                results[key] = uvloop.run(measured(peer, reference=True, only=only))
+            else:
+                with theirs(installed, folder) as peer:
+                    results[key] = uvloop.run(measured(peer, reference=True, only=only))
             table(results["ours"], results[key], f"server {installed.version}")
     return results
 
