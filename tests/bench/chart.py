@@ -57,9 +57,12 @@ def _alone(case: str, what: str) -> Callable[[dict[str, Any]], Pair]:
     return lambda numbers: (numbers["alone"][case][f"ours_{what}"], numbers["alone"][case][f"theirs_{what}"])
 
 
-CATALOGS, FILES, COMPILES = (2.0, 4.0), (1.0, 3.0), (3.0, 6.0)
+REALISTIC, CATALOGS, FILES = (15.0, 20.0), (6.0, 8.0), (1.0, 3.0)
+COMPILES, AGENT = (3.0, 6.0), (5.0, 6.0)
 BARS: dict[str, tuple[Bar, ...]] = {
     "The master that listens, beside puppetserver with 2 JRubies, warm": (
+        Bar("catalogs/s of a realistic node", _server("realistic catalogs, 4 at once"), False, REALISTIC),
+        Bar("the same, nothing changed", _server("the same, nothing changed, 4 at once"), False),
         Bar("start to first answer", _server("start")),
         Bar("idle memory", _server("idle_rss")),
         Bar("memory under load", _server("loaded_rss")),
@@ -77,8 +80,8 @@ BARS: dict[str, tuple[Bar, ...]] = {
         Bar("20,000 resources, warm", _compile("loop", "warm"), limits=COMPILES),
     ),
     "The agent, beside puppet agent": (
-        Bar("unchanged run, wall", _agent("wall"), limits=COMPILES),
-        Bar("unchanged run, processor", _agent("cpu"), limits=COMPILES),
+        Bar("unchanged run, wall", _agent("wall"), limits=AGENT),
+        Bar("unchanged run, processor", _agent("cpu"), limits=AGENT),
         Bar("unchanged run, peak memory", _agent("peak")),
         Bar("500 file sources, wall", _alone("sources", "wall"), limits=COMPILES),
         Bar("puppet facts, wall", _alone("facts", "wall"), limits=COMPILES),
