@@ -145,17 +145,8 @@ def write_atomic(
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY, dir_fd=at)
     temporary = f".{path.name[:120]}.{os.urandom(8).hex()}.tmp"
     try:
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=folder)
+        _write_temporary(temporary, data, folder, mode=mode, owner=owner, durable=durable)
         try:
-            try:
-                if owner is not None:
-                    os.fchown(fd, *owner)
-                os.fchmod(fd, mode)
-                write_all(fd, data)
-                if durable:
-                    os.fsync(fd)
-            finally:
-                os.close(fd)
             failpoint(f"unrenamed:{path.name}")
             os.rename(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
@@ -183,16 +174,8 @@ def write_new(folder: Path, names: Iterable[str], data: bytes, *, mode: int = 0o
     at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     temporary = f".{os.urandom(8).hex()}.tmp"
     try:
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=at)
+        _write_temporary(temporary, data, at, mode=mode, owner=owner, durable=True)
         try:
-            try:
-                if owner is not None:
-                    os.fchown(fd, *owner)
-                os.fchmod(fd, mode)
-                write_all(fd, data)
-                os.fsync(fd)
-            finally:
-                os.close(fd)
             failpoint(f"unlinked:{folder.name}")
             name = _link_to_first(temporary, names, at)
         finally:
@@ -201,6 +184,24 @@ def write_new(folder: Path, names: Iterable[str], data: bytes, *, mode: int = 0o
         return name
     finally:
         os.close(at)
+
+
+def _write_temporary(name: str, data: bytes, at: int, *, mode: int, owner: tuple[int, int] | None, durable: bool) -> None:
+    """Write a file that is private until its owner and mode are set; when that fails, no file is left."""
+    fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=at)
+    try:
+        try:
+            if owner is not None:
+                os.fchown(fd, *owner)
+            os.fchmod(fd, mode)
+            write_all(fd, data)
+            if durable:
+                os.fsync(fd)
+        finally:
+            os.close(fd)
+    except BaseException:
+        os.unlink(name, dir_fd=at)
+        raise
 
 
 def _link_to_first(source: str, names: Iterable[str], at: int) -> str:
