@@ -15,13 +15,17 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parent.parent.parent))
+
+from tests.bench.server import BIG_FILES, CATALOGS, REALISTIC
+
 DOCS = Path(__file__).parent.parent.parent / "docs"
 NUMBERS, CHART = DOCS / "performance.json", DOCS / "performance.svg"
 
 WIDTH, LEFT, RIGHT, TOP, ROW, GAP = 900, 330, 70, 84, 21, 30  # pixels
 LEAST = 0.8  # of the axis
 TICKS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500)
-TITLE = "Times the reference, in one run on one machine"
+TITLE = "Times the reference, on one machine"
 SUBTITLE = "more is better; a logarithmic axis. The reference: Debian 12's puppetserver 7.9.5 and puppet 7.23"
 
 Pair = tuple[float, float]  # ours, the reference's
@@ -57,7 +61,6 @@ def _alone(case: str, what: str) -> Callable[[dict[str, Any]], Pair]:
     return lambda numbers: (numbers["alone"][case][f"ours_{what}"], numbers["alone"][case][f"theirs_{what}"])
 
 
-REALISTIC, CATALOGS, FILES = (15.0, 20.0), (6.0, 8.0), (1.0, 3.0)
 COMPILES, AGENT = (3.0, 6.0), (5.0, 6.0)
 BARS: dict[str, tuple[Bar, ...]] = {
     "The master that listens, beside puppetserver with 2 JRubies, warm": (
@@ -70,7 +73,7 @@ BARS: dict[str, tuple[Bar, ...]] = {
         Bar("catalogs/s, nothing changed", _server("the same of 100, nothing changed, 4 at once"), False, CATALOGS),
         Bar("file_metadata/s", _server("file_metadata, 4 at once"), False),
         Bar("file_content of 10 kB/s", _server("file_content 10 kB, 4 at once"), False),
-        Bar("file_content of 10 MB/s", _server("file_content 10 MB, 2 at once"), False, FILES),
+        Bar("file_content of 10 MB/s", _server("file_content 10 MB, 2 at once"), False, BIG_FILES),
         Bar("request to certificate/s", _server("request to certificate, 4 at once"), False),
     ),
     "One compile, beside puppet on MRI": (
