@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from shared.errors import BadData, BadRequest
+from shared.errors import BadRequest
 from shared.indirector import Request, Terminus
 from shared.indirector.core import Option
-from shared.indirector.termini import FilePerKey, Json
+from shared.indirector.termini import FilePerKey
 from shared.models.facts import Facts, NodeName
 from shared.names import quoted_for_log, valid_certname
 
 from ..pools.parse_pool import ParsePool
+from .stored import read_stored
 
 log = logging.getLogger("puppet.indirector")
 
@@ -50,18 +50,7 @@ class StoredFacts(Terminus[Facts]):
         self.parsers = parsers
 
     async def find(self, request: Request[Facts]) -> Facts | None:
-        if self.parsers is None or not self.parsers.takes_stored(await asyncio.to_thread(self.files.size, request.key)):
-            return await self.files.find(request)
-        return await self._find_large(request.key, self.parsers)
-
-    async def _find_large(self, key: str, parsers: ParsePool) -> Facts | None:
-        """Return the facts in a large file, which a process parses; None when it holds none, with a warning as for a small one."""
-        try:
-            body = await asyncio.to_thread(self.files.body, key)
-            return None if body is None else await parsers.stored_facts(key, body, "json" if isinstance(self.files, Json) else "yaml")
-        except BadData as err:
-            log.warning("Ignoring %s, which does not hold facts: %s", self.files.path(key), err)
-            return None
+        return await read_stored(self.files, request.key, self.parsers, lambda parsers: parsers.stored_facts)
 
     async def save(self, request: Request[Facts]) -> object:
         valid_certname(request.key)

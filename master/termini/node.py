@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,8 @@ from shared.indirector.termini import ExecTerminus, FilePerKey, Json
 from shared.models.facts import RESERVED_FACTS, Facts, PackedFacts, permitted_facts
 from shared.models.node import Node
 from shared.names import valid_environment
+
+from .stored import read_stored
 
 if TYPE_CHECKING:
     from ..pools.parse_pool import ParsePool
@@ -104,15 +105,7 @@ class NodeFiles(Terminus[Node]):
 
     async def last(self, key: str) -> Node | None:
         """Return the node that was saved last, also where `find` finds none because the files are a record for other programs."""
-        parsers = self.parsers
-        if parsers is None or not parsers.takes_stored(await asyncio.to_thread(self.files.size, key)):
-            return await asyncio.to_thread(self.files.read, key)
-        try:
-            body = await asyncio.to_thread(self.files.body, key)
-            return None if body is None else await parsers.stored_node(key, body, "json" if isinstance(self.files, Json) else "yaml")
-        except BadData as err:
-            log.warning("Ignoring %s, which does not hold a node: %s", self.files.path(key), err)
-            return None
+        return await read_stored(self.files, key, self.parsers, lambda parsers: parsers.stored_node)
 
     async def search(self, request: Request[Node]) -> list[Node]:
         return await self.files.search(request)
