@@ -139,7 +139,7 @@ def visit(folder: Path, store: StoreAddress, paths: dict[str, str]) -> dict[str,
     pictures.mkdir()
     web = free_port()
     base = f"http://127.0.0.1:{web}"
-    board = python_of_clients("-m", "flask", "--app", "puppetboard.app", "run", "--port", str(web))
+    board = python_of_clients("-m", "flask", "--app", str(Path(__file__).with_name("board.py")), "run", "--port", str(web))
     settings = SETTINGS.format(host="localhost" if store.credentials else "127.0.0.1", port=store.port)
     if files := store.credentials:
         words = {"SSL_VERIFY": files.ca, "CERT": files.certificate, "KEY": files.key}
