@@ -1,6 +1,6 @@
 """
-What holds for every test: it has its turn, and logging is afterwards as it was; and what a run says at its end: how many were skipped,
-for which reasons.
+What holds for every test: it has its turn, somebody waits for the ends of its processes, and logging is afterwards as it was; and what a
+run says at its end: how many were skipped, for which reasons.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Generator, Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.awaited import started_processes, unawaited
 from tests.support.fakes import logging_kept
 from tests.support.turns import turn
 
@@ -27,6 +28,14 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         return (yield)
     with turn(cache.mkdir("turns"), alone=item.get_closest_marker("alone") is not None):
         return (yield)
+
+
+@pytest.fixture(autouse=True)
+def _awaited_processes() -> Iterator[None]:
+    """A process whose end nobody waited for is this test's fault; the garbage collector would blame the one that it happens to run in."""
+    with started_processes() as started:
+        yield
+    assert not unawaited(started), "nobody waited for the ends of these processes"
 
 
 @pytest.fixture(autouse=True)

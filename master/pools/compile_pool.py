@@ -14,9 +14,8 @@ import random
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from datetime import UTC, datetime
-from operator import eq
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,6 @@ from shared.data import plainjson
 from shared.errors import CompileError, PuppetError, Unavailable, Unsupported
 from shared.process.log import LEVELS
 from shared.process.supervision import Supervisor
-from shared.wire.packed import LayeredValues, PackedValues
 
 from ..environments.directories import Environments
 from ..observability.catalog_origins import MEMORY, CatalogOrigins
@@ -32,7 +30,7 @@ from ..observability.longtasks import RETIRE_WORKER, master_supervisor
 from ..observability.metrics import Metrics
 from . import frames
 from .compiled_catalog import CompiledCatalog
-from .jobs import CompileJob, CompileLogEntry, DefinitionsQuery
+from .jobs import CompileJob, CompileLogEntry, DefinitionsQuery, message_of, packed_facts_of
 from .worker_process import Worker, start_failure
 
 log = logging.getLogger("puppet.compiler")
@@ -43,37 +41,6 @@ MAX_SERVED = 20_000  # nodes whose last process is remembered
 
 
 REASONS = ("abandoned", "died", "hung", "jobs", "memory", "reload")  # why processes are replaced
-
-
-def message_of(job: CompileJob | DefinitionsQuery) -> dict[str, Any]:
-    """Return the fields of a job; `asdict` would copy all facts first. Packed facts stay bytes, which go behind the message."""
-    message = {field.name: getattr(job, field.name) for field in fields(job)}
-    packed, parameters = message.get("facts"), message.get("parameters")
-    if isinstance(packed, PackedValues):
-        # Only the node's own parameters: the facts below them are sent behind the message.
-        layered = isinstance(parameters, LayeredValues)
-        own_parameters = dict(parameters.above) if isinstance(parameters, LayeredValues) else parameters
-        message |= {"facts": {}, "parameters": own_parameters, "hidden": sorted(packed.hidden), "layered": layered}
-    elif isinstance(parameters, LayeredValues):
-        message["parameters"] = dict(parameters)
-    elif isinstance(job, CompileJob) and (own_parameters := _above(job.facts, job.parameters)) is not None:
-        message |= {"parameters": own_parameters, "layered": True}
-    return message
-
-
-def _above(facts: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any] | None:
-    """
-    Return what has to be laid over `facts` to get `parameters`, in the same order; None when it cannot be had in this way.
-
-    Node.merged hands on the very values of the facts, so that they need not be compared.
-    """
-    if len(parameters) < len(facts) or not all(map(eq, parameters, facts)):
-        return None
-    return {name: value for name, value in parameters.items() if name not in facts or facts[name] is not value}
-
-
-def packed_facts_of(job: CompileJob) -> bytes:
-    return job.facts.packed if isinstance(job.facts, PackedValues) else b""
 
 
 OnQuestion = Callable[[Mapping[str, Any]], Awaitable[bytes]]
@@ -471,7 +438,7 @@ class CompilePool:
             raise Unavailable("The master is stopping")
         started_in = self._round
         try:
-            worker = await Worker.start(self._setup, self.start_as, self.COMMAND, self._descriptors)
+            worker = await self._start()
         except (PuppetError, OSError, asyncio.IncompleteReadError) as err:
             retried = not isinstance(err, TimeoutError | PuppetError)  # after the other errors the next process would fail in the same way
             self._failed_starts += 1
@@ -484,7 +451,17 @@ class CompilePool:
             self.warnings.add(worker.warning)
             log.warning("%s", worker.warning)
         worker.round = started_in
+        return worker
+
+    async def _start(self) -> Worker:
+        """Return a process that is ready; `close` knows it while it gets ready. Raises as Worker.start and Worker.set_up."""
+        worker = await Worker.start(self.start_as, self.COMMAND, self._descriptors)
         self._all.add(worker)
+        try:
+            await worker.set_up(self._setup)
+        except BaseException as err:
+            await self._drop(worker, "died" if isinstance(err, Exception) else "abandoned")
+            raise
         return worker
 
     async def close(self) -> None:

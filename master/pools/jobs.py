@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
+from operator import eq
 from typing import Any, cast
 
 from shared.models.facts import Facts, permitted_facts
@@ -98,3 +99,34 @@ class DefinitionsQuery:
     name: str = ""
     pattern: str = "*"
     kind: str = ""
+
+
+def message_of(job: CompileJob | DefinitionsQuery) -> dict[str, Any]:
+    """Return the fields of a job; `asdict` would copy all facts first. Packed facts stay bytes, which go behind the message."""
+    message = {field.name: getattr(job, field.name) for field in fields(job)}
+    packed, parameters = message.get("facts"), message.get("parameters")
+    if isinstance(packed, PackedValues):
+        # Only the node's own parameters: the facts below them are sent behind the message.
+        layered = isinstance(parameters, LayeredValues)
+        own_parameters = dict(parameters.above) if isinstance(parameters, LayeredValues) else parameters
+        message |= {"facts": {}, "parameters": own_parameters, "hidden": sorted(packed.hidden), "layered": layered}
+    elif isinstance(parameters, LayeredValues):
+        message["parameters"] = dict(parameters)
+    elif isinstance(job, CompileJob) and (own_parameters := _above(job.facts, job.parameters)) is not None:
+        message |= {"parameters": own_parameters, "layered": True}
+    return message
+
+
+def _above(facts: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any] | None:
+    """
+    Return what has to be laid over `facts` to get `parameters`, in the same order; None when it cannot be had in this way.
+
+    Node.merged hands on the very values of the facts, so that they need not be compared.
+    """
+    if len(parameters) < len(facts) or not all(map(eq, parameters, facts)):
+        return None
+    return {name: value for name, value in parameters.items() if name not in facts or facts[name] is not value}
+
+
+def packed_facts_of(job: CompileJob) -> bytes:
+    return job.facts.packed if isinstance(job.facts, PackedValues) else b""

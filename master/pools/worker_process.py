@@ -28,31 +28,24 @@ class Worker:
         self.warning = ""  # about what it lacks
 
     @classmethod
-    async def start(
-        cls,
-        setup: Mapping[str, Any],
-        start_as: tuple[int, int] | None = None,
-        command: Sequence[str] = (),
-        descriptors: Sequence[int] = (),
-    ) -> Worker:
-        """Start a process, which inherits descriptors, and wait until it is ready; raise what it reports, OSError, TimeoutError."""
+    async def start(cls, start_as: tuple[int, int] | None = None, command: Sequence[str] = (), descriptors: Sequence[int] = ()) -> Worker:
+        """Start a process, which inherits descriptors; raise OSError."""
         pipe = asyncio.subprocess.PIPE
         account: dict[str, Any] = {"user": start_as[0], "group": start_as[1], "extra_groups": []} if start_as is not None else {}
-        process = await asyncio.create_subprocess_exec(
-            *(command or COMMAND), stdin=pipe, stdout=pipe, limit=2**20, pass_fds=descriptors, **account
+        return cls(
+            await asyncio.create_subprocess_exec(
+                *(command or COMMAND), stdin=pipe, stdout=pipe, limit=2**20, pass_fds=descriptors, **account
+            )
         )
-        worker = cls(process)
-        try:
-            async with asyncio.timeout(START_TIMEOUT):
-                await worker.send(dict(setup))
-                message, _ = await worker.next()
-                if "error" in message:
-                    raise frames.error_of(message)
-                worker.warning = message.get("warning", "")
-        except BaseException:
-            await worker.kill()
-            raise
-        return worker
+
+    async def set_up(self, setup: Mapping[str, Any]) -> None:
+        """Wait until the process is ready with these settings; raise what it reports, OSError, TimeoutError."""
+        async with asyncio.timeout(START_TIMEOUT):
+            await self.send(dict(setup))
+            message, _ = await self.next()
+        if "error" in message:
+            raise frames.error_of(message)
+        self.warning = message.get("warning", "")
 
     @property
     def alive(self) -> bool:

@@ -12,8 +12,8 @@ from shared.errors import PuppetError
 from shared.settings import MasterSettings
 
 from ..environments.directories import Environments
-from ..pools.compile_pool import CompilePool, OnQuestion, message_of, packed_facts_of, processors, refuse_question
-from ..pools.jobs import CompileJob
+from ..pools.compile_pool import CompilePool, OnQuestion, processors, refuse_question
+from ..pools.jobs import CompileJob, message_of, packed_facts_of
 from ..pools.worker_process import PYTHON
 from .result import PreviewSide
 

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from master.pools import frames
-from master.pools.compile_pool import message_of, packed_facts_of
 from master.pools.compile_worker import _read_job
-from master.pools.jobs import CompileJob
+from master.pools.jobs import CompileJob, message_of, packed_facts_of
 from shared.data import plainjson
 from shared.models.facts import Facts, PackedFacts
 from shared.models.node import Node

@@ -440,18 +440,45 @@ time.sleep(60)
 """
 
 
+async def until_written(path: Path) -> None:
+    for _ in range(3000):
+        if path.exists() and path.read_text():
+            return
+        await asyncio.sleep(0.01)
+
+
 async def test_a_process_that_nobody_waits_for_any_more_ends_with_the_pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = tmp_path / "pid"
     monkeypatch.setattr("master.pools.worker_process.COMMAND", (sys.executable, "-c", SPEECHLESS, str(told)))
     async with pool(tmp_path, "") as workers:
         asked = asyncio.create_task(workers(job()))
-        for _ in range(3000):
-            if told.exists() and told.read_text():
-                break
-            await asyncio.sleep(0.01)
+        await until_written(told)
         await asyncio.sleep(0.2)  # the pool waits for its end now
         asked.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asked
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(told.read_text()), 0)
+
+
+UNREADY = """
+import os, sys, time
+with open(sys.argv[1], "w") as file:
+    file.write(str(os.getpid()))
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("leaves", [True, False])
+async def test_a_process_that_is_being_started_ends_with_the_pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, leaves: bool) -> None:
+    told = tmp_path / "pid"
+    monkeypatch.setattr("master.pools.worker_process.COMMAND", (sys.executable, "-c", UNREADY, str(told)))
+    async with pool(tmp_path, "") as workers:
+        asked = asyncio.create_task(workers(job()))
+        await until_written(told)
+        if leaves:
+            asked.cancel()
+    with pytest.raises(asyncio.CancelledError if leaves else Unavailable):
+        await asked
     with pytest.raises(ProcessLookupError):
         os.kill(int(told.read_text()), 0)
