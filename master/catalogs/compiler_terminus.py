@@ -16,7 +16,6 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from shared.data import plainjson
-from shared.data.richdata import PTYPE
 from shared.errors import BadRequest, NoEnvironment, PuppetError
 from shared.filesystem.checksums import Algorithm
 from shared.indirector import Binding, Request, Terminus
@@ -27,6 +26,7 @@ from shared.names import valid_certname
 from shared.process.log import NOTICE
 from shared.process.turns import LoopTurns
 from shared.wire import percent
+from shared.wire.deflated import DeflatedText
 from shared.wire.dialects import LEGACY, MODERN, Dialect
 from shared.wire.formats import Format, of_content_type
 
@@ -46,22 +46,25 @@ class Compile(Protocol):
         """Return the catalog as JSON with rich data; CompileError, Unavailable."""
 
 
-_RICH = PTYPE.encode()
-
-
 class PreparedCatalog(StorableCatalog):
-    """A catalog in the bytes that a worker made; it is parsed only for formats that cannot hold all that is in it."""
+    """
+    A catalog in the JSON that a worker made; it is parsed only for formats that cannot hold all that is in it.
 
-    body: bytes
+    Attributes:
+        is_rich: Whether there are values in it that JSON has not.
+    """
 
-    def encoded(self, dialect: Dialect, format: Format) -> bytes | None:
+    text: DeflatedText
+    is_rich: bool = False
+
+    def encoded(self, dialect: Dialect, format: Format) -> DeflatedText | None:
         if dialect.wraps:
             return None
-        is_fit = format.name == "rich_data_json" or (format.name in ("json", "pson") and _RICH not in self.body)
-        return self.body if is_fit else None
+        is_fit = format.name == "rich_data_json" or (format.name in ("json", "pson") and not self.is_rich)
+        return self.text if is_fit else None
 
     def to_data(self, dialect: Dialect) -> Any:
-        return CATALOG.model.from_data(plainjson.loads(self.body)).to_data(dialect)
+        return CATALOG.model.from_data(plainjson.loads(bytes(self.text))).to_data(dialect)
 
 
 async def _nothing(name: str) -> Mapping[str, Any]:
@@ -165,17 +168,17 @@ class CompilerTerminus(Terminus[Catalog]):
         name, environment = job.certname, job.environment
         started = time.monotonic()
         compiled = await self.compile(job)  # the caller logs its error
-        body = compiled.body
+        text = compiled.text
         if self.static is not None and checksum is not None:
-            body = await asyncio.to_thread(self.static.make_static, body, environment, checksum, request.client, job.pin)
+            text = DeflatedText(await asyncio.to_thread(self.static.make_static, text, environment, checksum, request.client, job.pin))
         elif self.static is not None and request.flag("inline_metadata"):
             offered = negotiate_checksum(request.option("checksum_type"))
-            body = await asyncio.to_thread(self.static.add_metadata, body, environment, offered, request.client, job.pin)
+            text = DeflatedText(await asyncio.to_thread(self.static.add_metadata, text, environment, offered, request.client, job.pin))
         kind = "catalog" if checksum is None else "static catalog"
         took, code_id = time.monotonic() - started, compiled.code_id
         version = f", code {code_id}" if code_id else ""
         log.log(NOTICE, "Compiled %s for %s in environment %s in %.2f seconds%s", kind, name, environment, took, version)
-        return PreparedCatalog(name=name, environment=environment, body=body, stored=compiled.stored)
+        return PreparedCatalog(name=name, environment=environment, text=text, is_rich=compiled.is_rich, stored=compiled.stored)
 
     async def _environment_for(self, request: Request[Catalog]) -> tuple[str, bool]:
         """Return the environment that the node asks for, else the default one, and whether that one exists."""

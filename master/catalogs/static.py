@@ -19,6 +19,7 @@ from shared.errors import BadData, CompileError, Denied, Location, PuppetError
 from shared.filesystem.checksums import ALGORITHMS, Algorithm, is_algorithm
 from shared.indirector import Client, Option, Request
 from shared.models.file_metadata import FileMetadata
+from shared.wire.deflated import DeflatedText
 from shared.wire.dialects import MODERN
 
 from ..environments.code_commands import CodeCommands
@@ -237,9 +238,9 @@ class StaticCatalogs:
         """Return whether the catalogs of an environment, pinned to a version, are to be static. Blocks, briefly."""
         return self.environments.read(environment, version=pin).static_catalogs
 
-    def make_static(self, body: bytes, environment: str, checksum: Algorithm, client: Client | None, pin: str) -> bytes:
+    def make_static(self, text: DeflatedText, environment: str, checksum: Algorithm, client: Client | None, pin: str) -> bytes:
         """Return a catalog's JSON with the metadata in it. Blocks. CompileError: a source does not exist."""
-        catalog = plainjson.loads(body)
+        catalog = plainjson.loads(bytes(text))
         if not isinstance(catalog, dict):
             raise BadData("Expected a catalog")
         files = _NodeFileServer(self.server, environment, client, pin)
@@ -251,13 +252,13 @@ class StaticCatalogs:
             catalog["recursive_metadata"] = trees
         return plainjson.dumps(catalog)
 
-    def add_metadata(self, body: bytes, environment: str, checksum: Algorithm, client: Client | None, pin: str) -> bytes:
+    def add_metadata(self, text: DeflatedText, environment: str, checksum: Algorithm, client: Client | None, pin: str) -> bytes:
         """
         Return a catalog's JSON with the metadata of all single files on the file server, which the agent would ask for next.
 
         Unlike in a static catalog, the bytes are those that are served at the time of the agent's request. Blocks.
         """
-        catalog = plainjson.loads(body)
+        catalog = plainjson.loads(bytes(text))
         if not isinstance(catalog, dict):
             raise BadData("Expected a catalog")
         files = _NodeFileServer(self.server, environment, client, pin)

@@ -79,9 +79,11 @@ class V4Catalogs:
         log_entries: list[CompileLogEntry] | None = [] if catalog_request.log_level else None
         is_stored = catalog_request.save_catalog and isinstance(self.catalogs.cache, PuppetDbCatalogs)
         compiled = await self._compile(node, environment, facts, trusted, log_entries, is_stored)
-        body = compiled.body
+        body = await asyncio.to_thread(bytes, compiled.text)
         if catalog_request.save_catalog and self.catalogs.cache is not None:
-            saved = PreparedCatalog(name=name, environment=environment, body=body, stored=compiled.stored)
+            saved = PreparedCatalog(
+                name=name, environment=environment, text=compiled.text, is_rich=compiled.is_rich, stored=compiled.stored
+            )
             options = {"transaction_uuid": catalog_request.transaction_uuid, "job_id": catalog_request.job_id}
             await self.catalogs.cache.save(Request(name, environment, body=saved, options=options))
         if log_entries is None:

@@ -11,7 +11,6 @@ depends on something else (programs, random numbers, the time, functions of modu
 from __future__ import annotations
 
 import uuid as uuids
-import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -30,7 +29,6 @@ from ..files.code_files import SeenFiles
 from ..observability.catalog_origins import MEMORY, NEW
 from .compiled_catalog import CompiledCatalog
 
-_LEVEL = 1
 _ENTRY = 2_000  # octets that an entry takes beside its catalog, roughly; and for each file and question
 _FILE = 200
 _QUESTION = 1_000
@@ -44,23 +42,21 @@ class CachedCatalog:
     Attributes:
         environment: The loaded environment; another object is another environment, or another version of its code.
         code: What the catalog depends on of that; None: of all of it.
-        version, code_id: The configuration version and the version of the code, as they stand in the JSON. They only name what the catalog
-            was made of: those of the next request replace them.
-        body: The catalog's JSON, compressed; `stored`: what a PuppetDB gets of it, packed, with the UUID as it is.
+        version: The configuration version as it stands in the JSON. It and the code id only name what the catalog was made of: those of the
+            next request replace them.
+        compiled: The catalog, and what a PuppetDB gets of it, with the UUID as it is.
         uuid: The catalog's UUID, as it stands in the JSON.
         logs: What was logged while it was compiled.
     """
 
     environment: LoadedEnvironment
     version: int | str
-    code_id: str | None
     reads: NodeDependencies
     code: CodeDependencies | None
     values: str
     files: SeenFiles
     questions: Sequence[AskedQuestion]
-    body: bytes
-    stored: bytes
+    compiled: CompiledCatalog
     uuid: str
     logs: Sequence[LogEntry]
 
@@ -82,21 +78,22 @@ class CachedCatalog:
 
     def named_anew(self, text: bytes, uuid: str, versions: tuple[int | str, int | str], code_id: str | None) -> bytes:
         """
-        Return the catalog's JSON, in which all three stand before the resources, with another UUID, version and code id.
+        Return the catalog's JSON, or its beginning up to the resources, with another UUID, version and code id.
 
         Args:
             versions: The version as it stands there, and the new one.
         """
         text = text.replace(self.uuid.encode(), uuid.encode(), 1)
-        return text.replace(_members(versions[0], self.code_id), _members(versions[1], code_id), 1)
+        return text.replace(_members(versions[0], self.compiled.code_id), _members(versions[1], code_id), 1)
 
     @property
     def size(self) -> int:
         """About how many octets the entry takes."""
         return (
             _ENTRY
-            + len(self.body)
-            + len(self.stored)
+            + len(self.compiled.text.head)
+            + len(self.compiled.text.rest)
+            + len(self.compiled.stored)
             + len(self.values)
             + _FILE * len(self.files)
             + _QUESTION * len(self.questions)
@@ -153,14 +150,15 @@ class CatalogCache:
         self.hits += 1
         uuid = str(uuids.uuid4())
         version = environment.version
-        body, stored = cached.named_anew(zlib.decompress(cached.body), uuid, (cached.version, version), code_id), cached.stored
+        text = cached.compiled.text.map_head(lambda head: cached.named_anew(head, uuid, (cached.version, version), code_id))
+        stored = cached.compiled.stored
         if stored:
             stored = (
                 PackedCatalog.unpack(stored)
                 .map_rest(lambda rest: cached.named_anew(rest, uuid, (str(cached.version), str(version)), code_id))
                 .pack()
             )
-        return CompiledCatalog(body, stored, code_id), cached.logs
+        return replace(cached.compiled, text=text, stored=stored, code_id=code_id), cached.logs
 
     def put(
         self,
@@ -190,20 +188,8 @@ class CatalogCache:
         if reads.uncacheable_reasons or questions is None or self.limit <= 0:
             self.reasons = reads.uncacheable_reasons
             return
-        body = zlib.compress(compiled.body, _LEVEL)
         cached = CachedCatalog(
-            environment,
-            environment.version,
-            code_id,
-            reads,
-            code,
-            reads.values(node),
-            files,
-            questions,
-            body,
-            compiled.stored,
-            uuid,
-            list(logs),
+            environment, environment.version, reads, code, reads.values(node), files, questions, compiled, uuid, list(logs)
         )
         if cached.size > self.limit:
             self.reasons = [UncacheableReason(f"the catalog takes more than catalog_memo ({self.limit} octets)", FINAL)]

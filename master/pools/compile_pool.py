@@ -23,6 +23,7 @@ from shared.data import plainjson
 from shared.errors import CompileError, PuppetError, Unavailable, Unsupported
 from shared.process.log import LEVELS
 from shared.process.supervision import Supervisor
+from shared.wire.deflated import DeflatedText
 
 from ..environments.directories import Environments
 from ..observability.catalog_origins import MEMORY, CatalogOrigins
@@ -59,6 +60,13 @@ def log_problem(problem: str) -> None:
 def processors() -> int:
     """Return how many processors this process may use."""
     return len(os.sched_getaffinity(0))
+
+
+def _catalog_of(message: Mapping[str, Any], body: bytes) -> CompiledCatalog:
+    """Return the catalog in an answer: its head, the compressed rest, and what a PuppetDB gets."""
+    head, rest, size, checksum = message["text"]
+    text = DeflatedText(body[:head], body[head : head + rest], size, checksum)
+    return CompiledCatalog(text, body[head + rest :], message["code_id"], message["rich"])
 
 
 class _WorkerLost(Exception):
@@ -358,8 +366,7 @@ class CompilePool:
             elif "questions" in message:
                 await self._answer_questions(worker, message["questions"], until)
             elif "done" in message:
-                stored = int(message["stored"])
-                answer = CompiledCatalog(body[: len(body) - stored], body[len(body) - stored :], message.get("code_id"))
+                answer = _catalog_of(message, body)
                 origin = message.get("origin")
                 if origin is not None:
                     self.origins.note(origin, [(place, text) for place, text in message["reasons"]])

@@ -26,6 +26,7 @@ from shared.errors import BadData, BadRequest, CompileError, Location, PuppetErr
 from shared.filesystem.files import write_all
 from shared.pattern_timeout import PATTERN_TIMEOUT
 from shared.process.memory import freeze_loaded_objects, keep_memory_of_bodies
+from shared.wire.deflated import DeflatedText
 from shared.wire.packed_catalogs import PackedCatalog
 
 from ..compiler.codegen.codecache import CodeCache
@@ -96,11 +97,11 @@ class CompileWorker:
             self.forget()
             self.generation = job["generation"]
         if job["ask"] == "resource_types":
-            return CompiledCatalog(plainjson.dumps(self.types.answer(job)))
+            return CompiledCatalog(DeflatedText(plainjson.dumps(self.types.answer(job))))
         if job["ask"] == "listing":
-            return CompiledCatalog(self.listings.answer(job))
+            return CompiledCatalog(DeflatedText(self.listings.answer(job)))
         if job["ask"] == "self_test":
-            return CompiledCatalog(self._self_test())
+            return CompiledCatalog(DeflatedText(self._self_test()))
         return self._compile(job, log)
 
     def _self_test(self) -> bytes:
@@ -213,7 +214,7 @@ class CompileWorker:
         stored = PackedCatalog.of(_stored(catalog, loaded)).pack() if is_stored else b""
         if exported or is_stored:
             catalog = catalog_for_agent(catalog, exported=exported)
-        compiled = CompiledCatalog(plainjson.dumps(catalog), stored, code_id)
+        compiled = CompiledCatalog.of(plainjson.dumps(catalog), stored, code_id)
         made_of = CompiledFrom.of(loaded, reads, catalog) if reads is not None and not reads.uncacheable_reasons else None
 
         def remember() -> None:
@@ -361,10 +362,16 @@ def answer(bench: CompileWorker, job: Mapping[str, Any], send: Callable[[bytes],
             bench.failed = True
             compiled = bench.answer(job, log)
             bench.failed = False
-        done: dict[str, Any] = {"done": True, "stored": len(compiled.stored), "code_id": compiled.code_id}
+        text = compiled.text
+        done: dict[str, Any] = {
+            "done": True,
+            "text": [len(text.head), len(text.rest), text.size, text.checksum],
+            "code_id": compiled.code_id,
+            "rich": compiled.is_rich,
+        }
         if job["ask"] == "catalog":
             done |= {"origin": bench.memo.origin, "reasons": bench.reasons}
-        return frames.pack(done, compiled.body + compiled.stored)
+        return frames.pack(done, text.head + text.rest + compiled.stored)
     except PuppetError as err:
         return frames.pack(frames.plain_error(err))
     except Overtime as over:

@@ -14,6 +14,7 @@ from typing import Any
 
 from shared.data import plainjson
 from shared.errors import PuppetError
+from shared.wire.deflated import DeflatedText
 
 from ..compiler.evaluation.compile import compile_catalog
 from ..compiler.evaluation.dependencies import NodeDependencies
@@ -95,7 +96,7 @@ class PreviewWorker(CompileWorker):
             self._job = job
             self._load(job["sides"])
         self._job = job
-        return CompiledCatalog(plainjson.dumps(self._preview(job)))
+        return CompiledCatalog(DeflatedText(plainjson.dumps(self._preview(job))))
 
     def forget(self) -> None:
         super().forget()

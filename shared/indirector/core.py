@@ -21,6 +21,7 @@ from ..client import Client
 from ..clock import utc_now
 from ..errors import BadData, BadRequest, Denied, Unsupported
 from ..names import quoted_for_log
+from ..wire.deflated import DeflatedText
 from ..wire.dialects import Dialect
 from ..wire.formats import Format
 
@@ -47,7 +48,7 @@ class Model(BaseModel):
         """Return plain data for one format; override where formats differ in what they can say."""
         return self.to_data(dialect)
 
-    def encoded(self, dialect: Dialect, format: Format) -> bytes | None:
+    def encoded(self, dialect: Dialect, format: Format) -> bytes | DeflatedText | None:
         """Return the body itself, when it was made elsewhere already; None: make it of `to_form`."""
         return None
 

@@ -13,6 +13,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 from ..errors import BadData
 from . import formats as f
+from .deflated import DeflatedText
 from .formats import Format
 
 
@@ -21,7 +22,7 @@ class WireModel(Protocol):
 
     def to_form(self, dialect: Dialect, format: Format) -> Any: ...
 
-    def encoded(self, dialect: Dialect, format: Format) -> bytes | None: ...
+    def encoded(self, dialect: Dialect, format: Format) -> bytes | DeflatedText | None: ...
 
     def to_bytes(self, dialect: Dialect) -> bytes: ...
 
@@ -90,7 +91,7 @@ class Dialect:
         if format.raw:
             return instance.to_bytes(self)
         ready = instance.encoded(self, format)
-        return ready if ready is not None else format.dump(self._data(indirection, instance, format))
+        return bytes(ready) if ready is not None else format.dump(self._data(indirection, instance, format))
 
     def dump_all(self, indirection: WireIndirection[Any], instances: list[Any], format: Format) -> bytes:
         """Return the answer to a search."""

@@ -8,8 +8,9 @@ import zlib
 import pytest
 
 from httpd.messages.bodies import unpack
-from httpd.messages.responses import compress, negotiate_coding
+from httpd.messages.responses import compress, encode_body, negotiate_coding
 from shared.errors import BadData, TooLarge
+from shared.wire.deflated import DeflatedText
 from shared.wire.inflate import Inflater
 
 
@@ -82,3 +83,25 @@ def test_the_coding_is_what_the_client_asks_for(header: str, expected: str) -> N
 
 def test_packing_the_same_twice_gives_the_same() -> None:
     assert compress(b"abc", "gzip") == compress(b"abc", "gzip")
+
+
+SHORT, LONG = b"a short text", b"head," + b"a long text " * 20_000
+
+
+@pytest.mark.parametrize(
+    ("body", "header", "coding"),
+    [
+        (LONG, "gzip;q=1.0,deflate;q=0.6,identity;q=0.3", "gzip"),
+        (LONG, "", ""),
+        (DeflatedText.split(LONG, 5), "gzip;q=1.0,deflate;q=0.6,identity;q=0.3", "deflate"),
+        (DeflatedText.split(LONG, 5), "gzip", "gzip"),
+        (DeflatedText.split(LONG, 5), "gzip, deflate;q=0", "gzip"),
+        (DeflatedText.split(LONG, 5), "", ""),
+        (DeflatedText(SHORT), "gzip, deflate", "gzip"),
+        (DeflatedText(SHORT), "identity", ""),
+    ],
+)
+async def test_a_body_goes_out_in_a_coding_that_the_client_takes(body: bytes | DeflatedText, header: str, coding: str) -> None:
+    encoded, name = await encode_body(body, header)
+    assert name == coding
+    assert (unpack(encoded, coding, 10**6) if coding else encoded) == bytes(body)

@@ -60,7 +60,7 @@ class Master:
         if heard is not None:
             heard.extend(SAID)
         stored = PackedCatalog.of({"certname": job.certname, "resources": [], "edges": []}).pack() if job.is_stored else b""
-        return CompiledCatalog(
+        return CompiledCatalog.of(
             b'{"name":"%s","environment":"%s","resources":[]}' % (job.certname.encode(), job.environment.encode()), stored
         )
 

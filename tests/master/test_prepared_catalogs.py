@@ -37,14 +37,15 @@ def compiled(folder: Path, manifest: str) -> PreparedCatalog:
     (folder / "production" / "manifests" / "site.pp").write_text(manifest)
     worker = CompileWorker(EnvironmentSettings((str(folder),)), CodeCache())
     job = catalog_job("n", {})
-    return PreparedCatalog(name="n", environment="production", body=worker.answer(job, lambda entry: None).body)
+    made = worker.answer(job, lambda entry: None)
+    return PreparedCatalog(name="n", environment="production", text=made.text, is_rich=made.is_rich)
 
 
 @pytest.mark.parametrize("manifest", [*PLAIN, *RICH])
 @pytest.mark.parametrize("name", ["rich_data_json", "json", "pson"])
 def test_every_form_says_what_the_catalog_would_say_when_it_was_read_first(tmp_path: Path, manifest: str, name: str) -> None:
     catalog, form = compiled(tmp_path, manifest), MODERN.formats[name]
-    read_first = CATALOG.model.from_data(plainjson.loads(catalog.body))
+    read_first = CATALOG.model.from_data(plainjson.loads(bytes(catalog.text)))
     assert form.load(MODERN.dump(CATALOG, catalog, form)) == form.load(form.dump(read_first.to_form(MODERN, form)))
 
 
@@ -52,7 +53,7 @@ def test_every_form_says_what_the_catalog_would_say_when_it_was_read_first(tmp_p
 @pytest.mark.parametrize("name", ["rich_data_json", "json", "pson"])
 def test_a_catalog_without_rich_values_is_sent_as_it_was_made(tmp_path: Path, manifest: str, name: str) -> None:
     catalog = compiled(tmp_path, manifest)
-    assert catalog.encoded(MODERN, MODERN.formats[name]) is catalog.body
+    assert catalog.encoded(MODERN, MODERN.formats[name]) is catalog.text
 
 
 @pytest.mark.parametrize("manifest", RICH)

@@ -55,11 +55,19 @@ class WiredSite:
         (self.root / f"{name}.pem").write_bytes((await stranger.ask("GET", f"/puppet-ca/v1/certificate/{name}")).body)
 
     async def catalog(
-        self, client: RawClient, name: str, facts: dict[str, object], *, named: str = "", environment: str = "production"
+        self,
+        client: RawClient,
+        name: str,
+        facts: dict[str, object],
+        *,
+        named: str = "",
+        environment: str = "production",
+        accept_encoding: str = "",
     ) -> RawAnswer:
         document = json.dumps({"name": named or name, "values": facts})
         body = f"facts_format=application%2Fjson&facts={quote_plus(quote(document, safe=''))}".encode()
-        return await client.ask("POST", f"{V3}/catalog/{name}?environment={environment}", body, Content_Type=FORM)
+        headers = {"Accept_Encoding": accept_encoding} if accept_encoding else {}
+        return await client.ask("POST", f"{V3}/catalog/{name}?environment={environment}", body, Content_Type=FORM, **headers)
 
     def snapshot(self) -> dict[str, bytes]:
         """Every file of the CA and of the stores, by path."""

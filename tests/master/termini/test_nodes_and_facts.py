@@ -170,7 +170,7 @@ class Master:
 
     async def compile(self, job: CompileJob) -> CompiledCatalog:
         self.jobs.append(job)
-        return CompiledCatalog(b'{"name":"%s","environment":"%s","resources":[]}' % (job.certname.encode(), job.environment.encode()))
+        return CompiledCatalog.of(b'{"name":"%s","environment":"%s","resources":[]}' % (job.certname.encode(), job.environment.encode()))
 
     async def ask(self, dialect: Dialect = MODERN, environment: str = "production", key: str = "n", **options: str) -> Any:
         client = Client("n", "127.0.0.1", True, extensions={"pp_role": "web"})
