@@ -14,7 +14,7 @@ from ..compiler.syntax.source import Source
 from ..environments.directories import Environment
 from ..environments.directory_environment import DirectoryEnvironment
 from ..files.code_files import CodeFiles, DiskFiles, Signature, TrackedFiles
-from .inputs import ROOT, Input, absolute, manifests_for, relative
+from .inputs import ROOT, Input, absolute, function_files, manifests_for, relative
 from .sources import ModuleSources
 
 MAX_DIGESTS = 50_000
@@ -99,8 +99,8 @@ class SideAnswers:
                 return None if root is None else self._relative(root)
             case "module-file":
                 return self._source(self.host.module_file(about[0], about[1]))
-            case "extension":
-                return self._source(self.host.function_extension(about[0]))
+            case "function":
+                return self._function(about[0])
             case "environment-file":
                 return self._source(self.host.environment_file(about[0]))
             case "manifests":
@@ -115,6 +115,16 @@ class SideAnswers:
         """Return the manifests in which a definition is searched, with their content."""
         manifests = list(manifests_for(name))[:count]
         return tuple(self._source(self.host.module_file(module, path)) for module, path in manifests)
+
+    def _function(self, name: str) -> Answer:
+        """Return the files that may define a function: in the language, and of a module in Python or Ruby."""
+        own, module, path = function_files(name)
+        sources = (
+            self.host.environment_file(own) if own is not None else None,
+            self.host.module_file(module, path),
+            self.host.function_extension(name),
+        )
+        return tuple(map(self._source, sources))
 
     def _source(self, source: Source | None) -> Answer:
         return None if source is None else (self._relative(source.file or ""), _digest(source.text.encode("utf-8", "surrogatepass")))

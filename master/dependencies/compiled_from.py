@@ -64,7 +64,7 @@ class CompiledFrom:
         host = loaded.host
         if not isinstance(host, RecordedEnvironment):
             return None
-        host.finish_catalog(loaded.loader, reads.definitions, catalog)
+        host.finish_catalog(loaded.loader, reads, catalog)
         of_code = tuple(host.inputs.of_code())
         code = host.answers.of_code(of_code)
         files = host.answers.of_files(host.inputs.live)

@@ -10,11 +10,13 @@ Paths are kept relative to the environment, so that a question can be asked abou
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from ..compiler.catalog.definitions import Definition
-from ..compiler.loading.loader import Loader
+from ..compiler.evaluation.dependencies import NodeDependencies
+from ..compiler.loading.loader import Loader, is_loadable
 from .sources import module_sources
 
 Input = tuple[str, ...]
@@ -70,12 +72,12 @@ class Inputs:
         for table in (self.own, self.modules, self.sources):
             table.clear()
 
-    def finish(self, loader: Loader, definitions: Iterable[str], live: Sequence[Input], catalog: Mapping[str, Any]) -> None:
+    def finish(self, loader: Loader, reads: NodeDependencies, live: Sequence[Input], catalog: Mapping[str, Any]) -> None:
         """
         End a catalog.
 
         Args:
-            definitions: Names of classes and defined types that were looked for.
+            reads: The names of definitions and functions that were looked for are taken of it.
             live: What was asked of files that are read anew.
         """
         self.live = live
@@ -84,11 +86,12 @@ class Inputs:
             self.shared.update({_definition_input(name, None, loader): None for name in loader.type_names})
         if len(loader.places) != self._places:  # functions and types that stand in other files than those named after them
             self._places = len(loader.places)
-            self.shared.update({("read", self.relative(place.file)): None for place in loader.places.values() if place.file})
+            self.shared.update({("read", self.relative(file)): None for file in _files_elsewhere(loader)})
         if len(self.code_files) != self._code_files:
             self._code_files = len(self.code_files)
             self.shared.update(dict.fromkeys(map(self.relative_input, self.code_files)))
-        self.own.update(self._inputs_of_all(frozenset(definitions), loader))
+        self.own.update(self._inputs_of_all(frozenset(reads.definitions), loader))
+        self.own.update(dict.fromkeys(_function_inputs(frozenset(reads.functions - loader.builtins.keys()))))
         self.own.update({("module", name): None for name in self.modules})
         for resource in catalog["resources"]:
             if resource["type"] == "File" and "source" in (parameters := resource.get("parameters", {})):
@@ -161,3 +164,40 @@ def _definition_input(name: str, definition: Definition | None, loader: Loader) 
                 count = number
                 break
     return "definition", name, str(count)
+
+
+@lru_cache(MAX_SETS)
+def _function_inputs(names: frozenset[str]) -> Sequence[Input]:
+    """Return the inputs for functions; many nodes call the same ones."""
+    plain_names = {name.removeprefix("::") for name in names}
+    return [("function", name) for name in sorted(plain_names) if is_loadable(name)]
+
+
+def function_files(name: str) -> tuple[str | None, str, str]:
+    """
+    Return the files in which a function in the language is looked for: its path in the environment, if there can be one; its module, and
+    its path in that.
+    """
+    segments = name.split("::")
+    own = f"functions/{'/'.join(segments)}.pp" if len(segments) == 1 or segments[0] == "environment" else None
+    return own, segments[0], f"functions/{'/'.join(segments[1:]) or 'init'}.pp"
+
+
+def _files_elsewhere(loader: Loader) -> Iterator[str]:
+    """Yield the files of functions, defined types and type aliases, but for those in which these are looked for by their names."""
+    for (kind, name), place in loader.places.items():
+        if place.file and not place.file.endswith(tuple(_own_files(kind, name.lower()))):
+            yield place.file
+
+
+def _own_files(kind: str, name: str) -> Iterator[str]:
+    """Yield the ends of the paths of files in which something is looked for by its name."""
+    segments = name.split("::")
+    if kind == "function":
+        own, module, path = function_files(name)
+        yield f"/{module}/{path}"
+        if own is not None:
+            yield f"/{own}"
+        return
+    yield from (f"/{module}/{path}" for module, path in manifests_for(name))
+    yield f"/{segments[0]}/types/{'/'.join(segments[1:])}.pp" if len(segments) > 1 else f"/types/{name}.pp"

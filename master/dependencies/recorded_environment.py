@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from ..compiler.evaluation.dependencies import NodeDependencies
 from ..compiler.host import NativeType, NativeTypeLookup
 from ..compiler.loading.loader import Loader
 from ..compiler.syntax.source import Source
@@ -77,9 +78,9 @@ class RecordedEnvironment(DirectoryEnvironment):
         if self.access.roots:
             self.inputs.shared["modules",] = None  # links to modules say what may be read
 
-    def finish_catalog(self, loader: Loader, definitions: Iterable[str], catalog: Mapping[str, Any]) -> None:
-        """End the recording of a catalog, which looked for classes and defined types of these names."""
-        self.inputs.finish(loader, definitions, self._tracked[1].questions(), catalog)
+    def finish_catalog(self, loader: Loader, reads: NodeDependencies, catalog: Mapping[str, Any]) -> None:
+        """End the recording of a catalog, which looked for the definitions and functions whose names were read."""
+        self.inputs.finish(loader, reads, self._tracked[1].questions(), catalog)
 
     @cached_property
     def answers(self) -> LoadedAnswers:
@@ -114,14 +115,11 @@ class RecordedEnvironment(DirectoryEnvironment):
         return super().module_root(name)
 
     def module_file(self, module: str, path: str) -> Source | None:
-        if not path.startswith("manifests/"):  # those are found by the names of definitions
+        if not path.startswith(("manifests/", "functions/")):  # those are found by the names of definitions and functions
             self.inputs.shared["module-file", module, path] = None
         return super().module_file(module, path)
 
-    def function_extension(self, name: str) -> Source | None:
-        self.inputs.shared["extension", name] = None
-        return super().function_extension(name)
-
     def environment_file(self, path: str) -> Source | None:
-        self.inputs.shared["environment-file", path] = None
+        if not path.startswith("functions/"):
+            self.inputs.shared["environment-file", path] = None
         return super().environment_file(path)

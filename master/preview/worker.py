@@ -245,7 +245,7 @@ class PreviewWorker(CompileWorker):
             text = f"The catalog took longer than compile_timeout ({job['each']:g} seconds)"
             self._reload(number)
             return SideOutcome(None, self._message(number, text, file, line), warnings)
-        host.finish_catalog(loaded.loader, reads.definitions, catalog)
+        host.finish_catalog(loaded.loader, reads, catalog)
         unstable = "; ".join(reason.text for reason in reads.uncacheable_reasons)
         return SideOutcome(catalog, None, warnings, unstable, reads if not unstable and not has_asked else None)
 

@@ -36,7 +36,8 @@ hierarchy:
 """,
     "data/common.yaml": "profile::base::text: common\nport: 1\n",
     "data/roles/web.yaml": "port: 80\n",
-    "site/profile/manifests/base.pp": 'class profile::base(String $text) {\n  notify { "base ${text}": }\n}\n',
+    "site/profile/manifests/base.pp": 'class profile::base(Text $text) {\n  notify { "base ${text}": }\n}\n',
+    "types/text.pp": "type Text = String[1]\n",
     "site/profile/manifests/web.pp": """
 class profile::web inherits profile::params {
   web::vhost { 'main': port => lookup('port'), mode => $profile::params::mode }
@@ -100,6 +101,7 @@ EDITS: tuple[tuple[str, str | None], ...] = (
     ("modules/web/templates/vhost.epp", "<%- | $port | -%>\nat <%= $port %>\n"),
     ("modules/web/types/port.pp", "type Web::Port = Integer[1, 50]\n"),
     ("modules/web/manifests/port.pp", "define web::port { }\n"),
+    ("modules/web/manifests/vhost.pp", "define web::vhost(Web::Port $port, String $mode) { notify { 'no port': } }\n"),
     ("modules/web/functions/name.pp", 'function web::name(String $text) { "called ${text}" }\n'),
     ("modules/web/lib/puppet/functions/web/name.rb", "Puppet::Functions.create_function(:'web::name') { }\n"),
     ("modules/web/lib/puppet/functions/web/size.py", PYTHON_FUNCTION.format("web::size", "-len(x)")),
@@ -120,6 +122,7 @@ EDITS: tuple[tuple[str, str | None], ...] = (
     ("functions/environment_own.pp", "function environment_own() { 1 }\n"),
     (".resource_types/notify.pp", "# generated\n"),
     ("types/port.pp", "type Port = Integer\n"),
+    ("types/text.pp", "type Text = Enum['other']\n"),
     ("modules/web/metadata.json", '{"name": "x-web", "version": "1.0.0", "dependencies": [], "data_provider": "none"}\n'),
 )
 NODES = (("web1", "web"), ("web2", "web"), ("db1", "db"), ("plain1", "plain"))

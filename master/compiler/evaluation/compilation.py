@@ -71,8 +71,9 @@ class Compilation:
         if dependencies is not None:
             self.top.vars = TopVariables(dependencies)
         self.scopes = ScopeTable(self.top)
-        names = set[str]() if dependencies is None else dependencies.definitions
-        self.definitions = DefinitionLookup(host, loader, self.top, self.log, names)
+        reads = dependencies or NodeDependencies()
+        self.function_names = reads.functions
+        self.definitions = DefinitionLookup(host, loader, self.top, self.log, reads.definitions, reads.functions)
         self.data = SiteData(self)
         self.pending = PendingWork()
         self.template_values: dict[int, tuple[Value, Any]] = {}

@@ -33,15 +33,19 @@ class DefinitionLookup:
         top: the scope in which the types of definitions are evaluated.
         settings: the class `settings`, which every catalog has; manifests may include it as any other.
         names: of the classes and defined types that were looked for, also in vain.
+        function_names: the same of functions, as they were written.
     """
 
-    def __init__(self, host: CompilerHost, loader: Loader, top: Scope, log: CompilationLog, names: set[str]) -> None:
+    def __init__(
+        self, host: CompilerHost, loader: Loader, top: Scope, log: CompilationLog, names: set[str], function_names: set[str]
+    ) -> None:
         self.host = host
         self.loader = loader
         self.top = top
         self.log = log
         self.settings = HostClass("settings", (), None)
         self.names = names
+        self.function_names = function_names
 
     def find_class(self, name: str) -> HostClass | None:
         """Return the class of that name, in any case and with or without `::` in front; None when there is none."""
@@ -72,10 +76,12 @@ class DefinitionLookup:
 
     def find_function(self, name: str) -> Function | None:
         """Return the function of that name; None when there is none."""
+        self.function_names.add(name)
         return self.loader.find_function(name)
 
     def function(self, name: str) -> Function:
         """Return the function of that name; raise LanguageError when there is none."""
+        self.function_names.add(name)
         function = self.loader.functions.get(name) or self.loader.find_function(name)
         if function is None:
             known_names = [*self.loader.functions, *self.loader.library.functions]

@@ -295,6 +295,7 @@ def _names(shape: NameShape) -> Iterable[str]:
 def call(scope: Scope, name: str, block: Closure | None, *args: Value) -> Value:
     """Call a function by its name, and return its value."""
     compilation = scope.compilation
+    compilation.function_names.add(name)
     function = compilation.loader.functions.get(name)
     if function is None:
         function = compilation.definitions.function(name)

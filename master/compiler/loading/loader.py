@@ -37,6 +37,11 @@ from .ruby_functions import native_function, translated_function
 _NAME = re.compile(r"[a-z]\w*(?:::[a-z]\w*)*", re.ASCII)
 
 
+def is_loadable(name: str) -> bool:
+    """Return whether a file is looked for that may define a class, defined type, function or type of that lower-case name."""
+    return _NAME.fullmatch(name) is not None
+
+
 class Loader:
     """
     The definitions of one environment. It lives as long as the environment's files stay as they are.
@@ -248,7 +253,7 @@ class Loader:
 
     def _autoload(self, name: str) -> None:
         """Read the manifests that may define `name`: `m::a::b` may be in m/a/b, m/a or m. Source: language reference 16."""
-        if ("manifests", name) in self._missing or not _NAME.fullmatch(name):
+        if ("manifests", name) in self._missing or not is_loadable(name):
             return
         segments = name.split("::")
         module = segments[0]
@@ -287,7 +292,7 @@ class Loader:
         return function
 
     def _load_function(self, name: str) -> None:
-        if not _NAME.fullmatch(name):
+        if not is_loadable(name):
             return
         segments = name.split("::")
         path = "/".join(segments[1:]) if len(segments) > 1 else "init"
@@ -403,7 +408,7 @@ class Loader:
 
     def _load_alias(self, lower: str) -> None:
         segments = lower.split("::")
-        if not _NAME.fullmatch(lower):
+        if not is_loadable(lower):
             return
         path = "/".join(segments[1:]) if len(segments) > 1 else "init_typeset"
         if (segments[0], f"types/{path}.pp") in self._tried:

@@ -161,13 +161,19 @@ def test_no_single_edit_is_missed(tmp_path: Path, edit: tuple[str, str | None]) 
 GLOBS = ("hiera.yaml", "version: 5\nhierarchy:\n  - name: globs\n    globs: ['more/*.yaml', 'common.yaml']\n")
 NOTICED_BY: Mapping[str, tuple[tuple[str, str], ...]] = {
     "definition": (("db1", "site/profile/manifests/spare.pp"),),
-    "environment-file": (("web1", "functions/to_json.pp"),),
+    "environment-file": (("plain1", "types/text.pp"),),
+    "function": (
+        ("web1", "functions/to_json.pp"),
+        ("web1", "modules/web/functions/name.pp"),
+        ("web1", "modules/web/functions/size.pp"),
+        ("web1", "modules/web/lib/puppet/functions/web/size.py"),
+        ("web1", "modules/unused/lib/puppet/functions/to_json.py"),
+    ),
     "kind": (("web1", "modules/web/files/banner"),),
-    "extension": (("web1", "modules/web/lib/puppet/functions/web/size.py"), ("web1", "modules/unused/lib/puppet/functions/to_json.py")),
     "glob": (("web1", "data/more/x.yaml"),),
     "manifests": (("plain1", "manifests/other.pp"),),
     "module": (("db1", "modules/later/files/page"),),
-    "module-file": (("web1", "modules/web/functions/size.pp"),),
+    "module-file": (("web1", "modules/web/types/port.pp"),),
     "read": (("plain1", "data/common.yaml"), ("db1", "site/profile/templates/db.erb")),
     "type": (("web1", "modules/web/lib/puppet/type/web_site.rb"), ("db1", "modules/unused/lib/puppet/type/extra.rb")),
 }
@@ -197,7 +203,7 @@ def kinds_that_differ(roots: tuple[Path, Path], name: str, role: str) -> set[str
     reads = NodeDependencies()
     input_ = NodeInput.for_node(environment="production", **node(name, role))
     catalog = compile_catalog(recorded, loader, input_, version=0, log=lambda entry: None, dependencies=reads)
-    recorded.finish_catalog(loader, reads.definitions, catalog)
+    recorded.finish_catalog(loader, reads, catalog)
     before, after = (SideAnswers(host) for host in hosts)
     return {question[0] for question in recorded.inputs.questions() if before.answer(question) != after.answer(question)}
 
@@ -207,6 +213,11 @@ WHO = {
     "site/profile/manifests/params.pp": {"web1", "web2"},
     "site/profile/templates/db.erb": {"db1"},
     "modules/web/files/page": {"web1", "web2"},
+    "modules/web/functions/name.pp": {"web1", "web2"},
+    "modules/web/functions/size.pp": {"web1", "web2"},
+    "modules/web/lib/puppet/functions/web/size.py": {"web1", "web2"},
+    "modules/web/manifests/vhost.pp": {"web1", "web2"},
+    "modules/unused/lib/puppet/functions/to_json.py": {"web1", "web2"},
     "data/nodes/web1.yaml": {"web1"},
     "data/roles/db.yaml": {"db1"},
     "modules/extra/manifests/init.pp": {"db1"},
