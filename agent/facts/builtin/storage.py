@@ -89,8 +89,8 @@ def resolve_storage(host: Host) -> dict[str, Any]:
         facts["mountpoints"] = {mount["path"]: mountpoint(mount, sizes.get(mount["path"], (0, 0, 0))) for mount in mounts}
     if disks_fact := disks(host):
         facts["disks"] = disks_fact
-    if host.entries("/sys/block"):
-        facts["partitions"] = partitions(host, mounts)
+    if partitions_fact := partitions(host, mounts):
+        facts["partitions"] = partitions_fact
     return facts
 
 

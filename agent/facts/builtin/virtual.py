@@ -97,9 +97,9 @@ def resolve_virtual(host: Host) -> dict[str, Any]:
     status = host.read("/proc/self/status")
     openvz, number = parse_openvz(status) if host.entries("/proc/vz") and not host.exists("/proc/lve/list") else ("", "")
     xen = "xen0" if host.exists("/dev/xen/evtchn") else "xenu" if host.exists("/proc/xen") or host.exists("/dev/xvda1") else ""
-    hypervisor = container or ("gce" if "Google" in dmi["bios_vendor"] else "")
-    virt_what = "" if hypervisor else parse_virt_what(host.run(["virt-what"]))
-    hypervisor = hypervisor or virt_what or openvz or parse_vserver(status) or xen
+    is_gce = not container and "Google" in dmi["bios_vendor"]
+    virt_what = "" if is_gce else parse_virt_what(host.run(["virt-what"]))  # also in a container, whose host may be a guest
+    hypervisor = container or ("gce" if is_gce else "") or virt_what or openvz or parse_vserver(status) or xen
     hypervisor = hypervisor or parse_firmware(dmi["product_name"], dmi["sys_vendor"], dmi["bios_vendor"])
     pci = "" if hypervisor else parse_pci(host.run(["lspci"]))
     hypervisor = hypervisor or pci

@@ -214,6 +214,11 @@ def test_disks_and_partitions_come_from_sys_and_udev(tmp_path: Path) -> None:
     }
 
 
+def test_a_machine_of_which_no_disk_has_parts_has_no_partitions(tmp_path: Path) -> None:
+    host = machine_of(tmp_path, {"sys/block/vda/size": "2048\n", "sys/block/vda/device/model": "Disk\n"})
+    assert set(storage.resolve_storage(host)) == {"disks"}
+
+
 def test_blkid_is_read_where_udev_says_nothing() -> None:
     text = '/dev/sda1: LABEL="my root" UUID="u-1" TYPE="ext4" PARTUUID="p-1"\n'
     assert storage.parse_blkid(text) == {"/dev/sda1": {"LABEL": "my root", "UUID": "u-1", "TYPE": "ext4", "PARTUUID": "p-1"}}
@@ -248,6 +253,13 @@ def test_the_hypervisor_is_told_by_files(tmp_path: Path, files: dict[str, str], 
     facts = virtual.resolve_virtual(machine_of(tmp_path, files))
     assert (facts["virtual"], facts.get("hypervisors", {})) == (virtual_is, hypervisors)
     assert facts["is_virtual"] is (virtual_is not in ("physical", "xen0"))
+
+
+def test_a_container_of_a_virtual_machine_has_both_hypervisors(tmp_path: Path) -> None:
+    machine_of(tmp_path, {"proc/1/cgroup": "0::/docker/0a\n", "proc/1/environ": "x", "bin/virt-what": "#!/bin/sh\necho kvm; echo docker\n"})
+    (tmp_path / "bin" / "virt-what").chmod(0o755)
+    facts = virtual.resolve_virtual(Host(tmp_path, {"PATH": str(tmp_path / "bin")}))
+    assert facts == {"virtual": "docker", "is_virtual": True, "hypervisors": {"kvm": {}, "docker": {"id": "0a"}}}
 
 
 @pytest.mark.parametrize(
