@@ -10,11 +10,12 @@ from typing import Any
 from shared.errors import PuppetError
 
 from ..compiler.host import NativeType
+from ..compiler.loading.loader import function_files
 from ..compiler.syntax.source import Source
 from ..environments.directories import Environment
 from ..environments.directory_environment import DirectoryEnvironment
 from ..files.code_files import CodeFiles, DiskFiles, Signature, TrackedFiles
-from .inputs import ROOT, Input, absolute, function_files, manifests_for, relative
+from .inputs import ROOT, Input, absolute, manifests_for, relative
 from .sources import ModuleSources
 
 MAX_DIGESTS = 50_000

@@ -2,7 +2,7 @@
 What a catalog depends on besides its node: questions that its compilation asked about the code, by the way they are asked.
 
 A compilation is a function of the answers. Asked in the same order, the questions have other answers in another environment, or the
-catalog is the same. Some questions are asked once for all compilations of an environment, such as those about types, functions and
+catalog is the same. Some questions are asked once for all compilations of an environment, such as those about types and
 configurations, since what they find stays in memory; these count for every catalog. All others are of one catalog.
 
 Paths are kept relative to the environment, so that a question can be asked about another one.
@@ -16,7 +16,7 @@ from typing import Any
 
 from ..compiler.catalog.definitions import Definition
 from ..compiler.evaluation.dependencies import NodeDependencies
-from ..compiler.loading.loader import Loader, is_loadable
+from ..compiler.loading.loader import Loader, function_files, is_loadable
 from .sources import module_sources
 
 Input = tuple[str, ...]
@@ -171,16 +171,6 @@ def _function_inputs(names: frozenset[str]) -> Sequence[Input]:
     """Return the inputs for functions; many nodes call the same ones."""
     plain_names = {name.removeprefix("::") for name in names}
     return [("function", name) for name in sorted(plain_names) if is_loadable(name)]
-
-
-def function_files(name: str) -> tuple[str | None, str, str]:
-    """
-    Return the files in which a function in the language is looked for: its path in the environment, if there can be one; its module, and
-    its path in that.
-    """
-    segments = name.split("::")
-    own = f"functions/{'/'.join(segments)}.pp" if len(segments) == 1 or segments[0] == "environment" else None
-    return own, segments[0], f"functions/{'/'.join(segments[1:]) or 'init'}.pp"
 
 
 def _files_elsewhere(loader: Loader) -> Iterator[str]:

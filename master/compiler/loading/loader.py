@@ -42,6 +42,16 @@ def is_loadable(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
+def function_files(name: str) -> tuple[str | None, str, str]:
+    """
+    Return the files in which a function in the language is looked for: its path in the environment, if there can be one; its module, and
+    its path in that.
+    """
+    segments = name.split("::")
+    own = f"functions/{'/'.join(segments)}.pp" if len(segments) == 1 or segments[0] == "environment" else None
+    return own, segments[0], f"functions/{'/'.join(segments[1:]) or 'init'}.pp"
+
+
 class Loader:
     """
     The definitions of one environment. It lives as long as the environment's files stay as they are.
@@ -294,14 +304,12 @@ class Loader:
     def _load_function(self, name: str) -> None:
         if not is_loadable(name):
             return
-        segments = name.split("::")
-        path = "/".join(segments[1:]) if len(segments) > 1 else "init"
-        if len(segments) == 1 or segments[0] == "environment":
-            source = self.host.environment_file(f"functions/{'/'.join(segments)}.pp")
-            if source is not None:
-                self._load_file(source, name, "")
-                return
-        self._load_module_file(segments[0], f"functions/{path}.pp")
+        own, module, path = function_files(name)
+        source = self.host.environment_file(own) if own is not None else None
+        if source is not None:
+            self._load_file(source, name, "")
+            return
+        self._load_module_file(module, path)
         if name not in self.functions:
             self._load_extension(name)
 
