@@ -23,7 +23,6 @@ import statistics
 import sys
 import tempfile
 import time
-import zlib
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -41,11 +40,11 @@ from certs.keys import KeyKind
 from tests.bench import realistic, sites
 from tests.bench.costs import family, memory_of, processor_seconds, verdict
 from tests.interop import puppetserver
+from tests.support.codings import ACCEPTED_BY_RUBY, decode
 from tests.support.processes import MasterProcess, master
 from tests.support.raw_master import RawAnswer, RawClient
 
 CERTNAME = "bench.example.com"
-CODINGS = "gzip;q=1.0,deflate;q=0.6,identity;q=0.3"  # that Ruby's agents accept
 TIMEOUT = 120.0  # seconds for one answer
 BIG = 10 * 2**20
 SETTLED = 10.0  # seconds from the first answer to a look at the memory of a master that nobody has asked for anything
@@ -137,9 +136,9 @@ async def catalog_of(client: RawClient, facts: dict[str, Any]) -> bytes:
     values = quote(json.dumps({"name": CERTNAME, "values": facts}), safe="")
     form = f"environment=production&facts_format=application%2Fjson&facts={quote(values, safe='')}"
     target = f"/puppet/v3/catalog/{CERTNAME}?environment=production"
-    kind = "application/x-www-form-urlencoded"
-    answer = await answered(client, "POST", target, form.encode(), Accept="application/json", Content_Type=kind, Accept_Encoding=CODINGS)
-    return zlib.decompress(answer.body, 47) if answer.headers.get("content-encoding") else answer.body
+    headers = {"Accept": "application/json", "Accept_Encoding": ACCEPTED_BY_RUBY, "Content_Type": "application/x-www-form-urlencoded"}
+    answer = await answered(client, "POST", target, form.encode(), **headers)
+    return decode(answer.body, answer.headers)
 
 
 def catalog(size: int, *, changing: bool = True) -> Request:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import shutil
 import tempfile
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -20,6 +18,7 @@ import pytest
 from tests.interop.peers import PUPPET_8, OtherAgent
 from tests.interop.puppetserver import PUPPETSERVER_8, started
 from tests.interop.recorder import Exchange, Message, Recorder
+from tests.support.codings import decode
 from tests.support.processes import OurAgent, RealAgent, master
 
 pytestmark = [
@@ -51,7 +50,7 @@ class Recorded:
         return text
 
     def json(self, message: Message) -> Any:
-        return json.loads(self.same(content(message).decode()))
+        return json.loads(self.same(decode(message.body, message.headers).decode()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +60,6 @@ class Side:
     port: int
     ssl: Path
     environments: Path
-
-
-def content(message: Message) -> bytes:
-    match message.headers.get("content-encoding"):
-        case "gzip":
-            return gzip.decompress(message.body)
-        case "deflate":
-            return zlib.decompress(message.body)
-    return message.body
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from tests.interop.pairs import NAME, Pair, pair, stage_of
 from tests.interop.peers import PUPPET_5
 from tests.interop.recorder import Exchange, Recorder
 from tests.interop.stage import SITE
+from tests.support.codings import decode
 from tests.support.processes import RealAgent
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.skipif(bool(PUPPET_5.why_not()), reason=PUPPET_5.why_not())]
@@ -38,9 +38,8 @@ class Said:
 
 
 def plain(exchange: Exchange, root: Path) -> Said:
-    body, answered = exchange.answer.body, exchange.answer.headers
-    if answered.get("content-encoding") == "gzip":
-        body = gzip.decompress(body)
+    answered = exchange.answer.headers
+    body = decode(exchange.answer.body, answered)
     kind = answered.get("content-type", "").partition(";")[0].replace("text/pson", "application/json")
     found: Any = body.replace(str(root).encode(), b"ROOT")
     if kind == "application/json" and found:

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import json
-import zlib
 from typing import Any
 
 import pytest
 
+from tests.support.codings import ACCEPTED_BY_RUBY, decode
 from tests.support.raw_master import RawAnswer
 from tests.support.wired_site import WiredSite
 
 pytestmark = pytest.mark.slow
 
 MANIFEST = "Integer[1, 300].each |$n| { notify { \"number ${n}\": message => 'some words' } }"
-CODINGS = {"": "", "gzip": "gzip", "deflate": "deflate", "gzip;q=1.0,deflate;q=0.6,identity;q=0.3": "deflate"}
+CODINGS = {"": "", "gzip": "gzip", "deflate": "deflate", ACCEPTED_BY_RUBY: "deflate"}
 
 
 def catalog_in(answer: RawAnswer) -> dict[str, Any]:
     assert answer.status == 200, answer.text
-    packed = answer.headers.get("content-encoding")
-    catalog: dict[str, Any] = json.loads(zlib.decompress(answer.body, 47) if packed else answer.body)
+    catalog: dict[str, Any] = json.loads(decode(answer.body, answer.headers))
     return catalog
 
 

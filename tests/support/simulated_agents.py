@@ -11,7 +11,6 @@ import asyncio
 import ssl
 import time
 import uuid
-import zlib
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ import orjson
 from certs import certificates, csr, keys
 from certs.files import bundles
 from certs.keys import KeyKind
+from tests.support.codings import ACCEPTED_BY_RUBY, decode
 from tests.support.raw_master import RawAnswer, RawClient
 
 TTL = 86_400  # seconds that certificates made here are valid
@@ -181,8 +181,7 @@ class SimulatedAgent:
             answer = await self._exchanged(method, target, body, accept, kind if body else "")
             self.record.seconds[what].append(time.monotonic() - began)
             if answer.status == 200:
-                packed = answer.headers.get("content-encoding") in ("gzip", "deflate")
-                return RawAnswer(200, answer.headers, zlib.decompress(answer.body, 47)) if packed else answer
+                return RawAnswer(200, answer.headers, decode(answer.body, answer.headers))
             wait = answer.headers.get("retry-after", "")
             if answer.status not in (429, 503) or not wait.isdigit():
                 raise RunFailed(f"{what} was answered {answer.status}: {answer.body[:200]!r}")
@@ -207,7 +206,7 @@ class SimulatedAgent:
             body,
             Host=f"{self.server.name}:{self.server.port}",
             Accept=accept,
-            Accept_Encoding="gzip;q=1.0,deflate;q=0.6,identity;q=0.3",
+            Accept_Encoding=ACCEPTED_BY_RUBY,
             Content_Type=kind,
             User_Agent="Puppet/7.23.0 Ruby/3.1.2-p20 (x86_64-linux-gnu)",
             X_Puppet_Version="7.23.0",
