@@ -84,8 +84,9 @@ module Puppet
         include_undef ? found : found.compact
       end
 
+      # What is no array is splatted: nil is no argument, a hash its pairs.
       def call_function(name, args, &block)
-        Bunraku.ask('call', name.to_s, args, block, top: @top)
+        Bunraku.ask('call', name.to_s, [*args], block, top: @top)
       end
 
       # The resource defaults of a type by attribute.

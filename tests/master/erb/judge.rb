@@ -37,6 +37,7 @@ class FakeScope
   end
 
   def call_function(name, args)
+    args = [*args]
     return versioncmp(*args) if name == 'versioncmp'
 
     "#{name}#{JSON.generate(args)}"

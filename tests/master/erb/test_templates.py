@@ -62,6 +62,22 @@ def test_functions_of_the_language_are_called() -> None:
     assert without_ruby("notice(template('m/t.erb'))", t=text).notices == ["-1 A"]
 
 
+ONE_ARGUMENT = "<%= scope.call_function('m::count', ARGUMENT) %> <% x = ARGUMENT -%><%= scope.call_function('m::count', x) %>"
+
+
+@needs_ruby
+@pytest.mark.parametrize("is_native", [True, False])
+@pytest.mark.parametrize(
+    ("argument", "count"), [("@bool", 1), ("'a b'", 1), ("['a', 'b']", 2), ("@list", 2), ("@none", 0), ("{'a' => 1, 'b' => 2}", 2), ("@hash", 1)]
+)
+def test_a_function_gets_what_is_no_array_as_ruby_splats_it(argument: str, count: int, is_native: bool) -> None:
+    function = {"modules/m/functions/count.pp": "function m::count(*$all) { $all.length }"}
+    manifest = "$bool = false\n$list = [1, 2]\n$hash = {'k' => 'v'}\nnotice(template('m/t.erb'))"
+    text = ("" if is_native else "<% binding -%>") + ONE_ARGUMENT.replace("ARGUMENT", argument)
+    site = compile_with(manifest, function | in_module(t=text), **({"program": NO_PROGRAM} if is_native else {}))
+    assert site.notices == [f"{count} {count}"]
+
+
 def test_a_template_may_change_its_own_values_and_nothing_of_the_scope() -> None:
     text = "<% @list << 'new'; @list.compact! -%>\n<%= @list.inspect %> <%= scope['list'].inspect %>"
     site = without_ruby("$list = ['a', undef]\nnotice(template('m/t.erb'))\nnotice($list)", t=text)

@@ -123,15 +123,19 @@ class CallReader:
         if name == "call_function" and len(arguments) == 2:
             function = read.statement(arguments[0])
             if isinstance(function, n.Literal) and isinstance(function.value, str):
-                return self._function(node, function.value, arguments[1])
+                return self._function(node, function.value, arguments[1], is_splat=True)
             if isinstance(function, n.SymbolLiteral):
-                return self._function(node, function.name, arguments[1])
+                return self._function(node, function.name, arguments[1], is_splat=True)
         raise read.refuse(node, f"scope.{name}")
 
-    def _function(self, node: Node, name: str, arguments: Node) -> SyntaxNode:
+    def _function(self, node: Node, name: str, arguments: Node, *, is_splat: bool = False) -> SyntaxNode:
+        """Read a call of a function of the language; `call_function` splats a value that is no array, `function_…` takes none."""
         values = self.reader.statement(arguments)
-        if not isinstance(values, n.RubyArrayLiteral) or _FUNCTION_NAME.fullmatch(name) is None:
+        is_array = isinstance(values, n.RubyArrayLiteral)
+        if not (is_array or is_splat) or _FUNCTION_NAME.fullmatch(name) is None:
             raise self.reader.refuse(node, f"the arguments of the function {name}")
+        if not is_array:
+            values = n.Conversion(values.at, values.end, "Array", (values,))
         return n.RubyFunctionCall(*self.reader.place(node), name, values)
 
     def _constant_call(self, node: Node, constant: str, name: str, arguments: list[Node]) -> SyntaxNode:
