@@ -34,7 +34,8 @@ from shared.indirector import Request, Terminus
 from shared.models.catalog import CATALOG, Catalog
 from shared.models.facts import Facts, permitted_facts
 from shared.models.node import Node
-from shared.settings import MasterSettings
+from shared.settings import AgentSettings, MasterSettings
+from shared.settings.in_manifests import values_in_manifests
 from shared.wire.dialects import MODERN
 
 from .deferring import resolve_deferred
@@ -143,23 +144,15 @@ async def external_for(settings: MasterSettings, name: str) -> Mapping[str, Any]
 
 
 def settings_in_manifests(settings: MasterSettings, environment: Environment, manifest: Manifest) -> dict[str, Any]:
-    """Return the values of `$settings::…` in manifests: text, numbers, booleans, and lists where the compiler needs the items."""
-    texts = {name: value if isinstance(value, bool | int) else _text(value) for name, value in settings.model_dump().items()}
-    return texts | {
+    """Return the values of `$settings::…` in manifests."""
+    return values_in_manifests(settings, AgentSettings) | {
         "environment": environment.name,
         "manifest": "no_manifest" if manifest.path is None else str(manifest.path.absolute()),
         "modulepath": os.pathsep.join(environment.modulepath),
         "config_version": environment.config_version,
-        "disable_warnings": list(settings.disable_warnings),
         "storeconfigs": False,
         "hiera_config": str(settings.site_hiera_config),
     }
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, tuple | list):
-        return (os.pathsep if value and isinstance(value[0], Path) else ",").join(map(str, value))
-    return "" if value is None else str(value)
 
 
 def ruby_of(settings: MasterSettings) -> RubyProgram | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from shared.data.durations import ttl
-from shared.settings import MasterSettings
+from shared.settings import AgentSettings, MasterSettings
+from shared.settings.in_manifests import values_in_manifests
 
 from ..ca.storage.store import CaFiles
 from ..ruby import find_ruby
@@ -22,21 +23,5 @@ def environment_settings(settings: MasterSettings) -> EnvironmentSettings:
         ruby=find_ruby(settings.ruby, restricted=bool(settings.compile_read_roots) or not settings.compile_programs),
         ruby_timeout=settings.ruby_timeout,
         ruby_answer=settings.ruby_answer,
-        compiler={
-            "strict": settings.strict,
-            "strict_variables": settings.strict_variables,
-            "strict_hostname_checking": settings.strict_hostname_checking,
-            "disable_warnings": list(settings.disable_warnings),
-            "hiera_config": str(settings.site_hiera_config),
-            "data_binding_terminus": settings.data_binding_terminus,
-            "storeconfigs": settings.storeconfigs,
-            "storeconfigs_backend": settings.storeconfigs_backend,
-            "native_templates": settings.native_templates,
-            "certname": settings.certname,
-            "confdir": str(settings.confdir),
-            "vardir": str(settings.vardir),
-            "codedir": str(settings.codedir),
-            "ssldir": str(settings.ssldir),
-            "libdir": str(settings.libdir),
-        },
+        compiler=values_in_manifests(settings, AgentSettings) | {"hiera_config": str(settings.site_hiera_config)},
     )

@@ -39,6 +39,15 @@ class Settings(DeclaredSettings):
     """Frozen; a field is a setting. `name` of a field with an alias in Puppet is the older one (`masterport`)."""
 
     _sources: Mapping[str, SettingSource] = MappingProxyType({})
+    _layers: Layers | None = None
+
+    def layers(self, *others: type[Settings]) -> Layers:
+        """Return what these settings were loaded from, with the defaults of other classes."""
+        own = self._layers or Layers([self.model_dump()], run_mode="user")
+        defaults = {name: setting.default for name, setting in IGNORED_SETTINGS.items()}
+        for other in others:
+            defaults |= _defaults(other)
+        return Layers([*own.layers, defaults], run_mode=own.run_mode, paths=path_names(type(self), *others))
 
     def given(self, name: str) -> Any:
         """Return the value of a setting that somebody has set, None where it is a default."""
@@ -192,7 +201,7 @@ def load(
         if not err.name:  # it is about several
             raise ConfigError(err.message) from err
         raise ConfigError(f"Could not set {err.name}: {err.message}{_place(sources, err.name)}") from err
-    settings.__dict__["_sources"] = sources
+    settings.__dict__.update(_sources=sources, _layers=layers)
     return settings
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from master.environments.settings import environment_settings
 from shared.data.durations import duration
 from shared.errors import ConfigError
 from shared.settings import (
@@ -22,6 +23,7 @@ from shared.settings import (
     unknown_settings,
 )
 from shared.settings.declarations import DeclaredSettings, setting
+from shared.settings.in_manifests import values_in_manifests
 from shared.settings.store import SERVING_DEFAULTS
 from shared.settings.values import size
 
@@ -384,3 +386,26 @@ def test_a_setting_of_a_type_that_nothing_reads_is_refused_where_it_is_declared(
     body = {"__annotations__": {"colour": bool}, "colour": setting(False, doc="A plain boolean.")}
     with pytest.raises(TypeError, match="No setting is read as <class 'bool'>"):
         type("Painted", (DeclaredSettings,), body)
+
+
+def test_manifests_see_the_settings_of_all_sections_that_count_for_the_process() -> None:
+    text = (
+        "[main]\nruninterval = 1h\nserver_list = a.example.com:8141,b\n[agent]\nserver = other\n[master]\nca_server = $server.example.com"
+    )
+    values = values_in_manifests(load(MasterSettings, section="master", conf=conf.parse(text), root=True), AgentSettings)
+    assert (values["server"], values["ca_server"], values["runinterval"]) == ("puppet", "puppet.com", 3600)
+    assert values["server_list"] == [["a.example.com", "8141"], ["b"]]
+    assert (values["cakey"], values["genconfig"], values["max_errors"]) == ("/etc/puppet/ssl/ca/ca_key.pem", False, 10)
+    assert (values["masterport"], values["serverport"]) == (8140, 8140)
+    assert (values["node_terminus"], values["catalog_cache_terminus"]) == ("plain", None)
+
+
+def test_a_value_that_only_the_agent_would_refuse_is_its_text_in_manifests() -> None:
+    settings = load(MasterSettings, section="master", conf=conf.parse("[main]\nruninterval = soon"))
+    assert values_in_manifests(settings, AgentSettings)["runinterval"] == "soon"
+
+
+def test_the_master_s_manifests_see_them_all() -> None:
+    compiler = environment_settings(load(MasterSettings, section="master", conf=Conf(), flags={"confdir": "/c"})).compiler
+    assert compiler.keys() >= MasterSettings.model_fields.keys() | AgentSettings.model_fields.keys() | IGNORED_SETTINGS.keys()
+    assert (compiler["hostcrl"], compiler["hiera_config"], compiler["strict"]) == ("/c/ssl/crl.pem", "/c/hiera.yaml", "warning")

@@ -68,7 +68,8 @@ ONE_ARGUMENT = "<%= scope.call_function('m::count', ARGUMENT) %> <% x = ARGUMENT
 @needs_ruby
 @pytest.mark.parametrize("is_native", [True, False])
 @pytest.mark.parametrize(
-    ("argument", "count"), [("@bool", 1), ("'a b'", 1), ("['a', 'b']", 2), ("@list", 2), ("@none", 0), ("{'a' => 1, 'b' => 2}", 2), ("@hash", 1)]
+    ("argument", "count"),
+    [("@bool", 1), ("'a b'", 1), ("['a', 'b']", 2), ("@list", 2), ("@none", 0), ("{'a' => 1, 'b' => 2}", 2), ("@hash", 1)],
 )
 def test_a_function_gets_what_is_no_array_as_ruby_splats_it(argument: str, count: int, is_native: bool) -> None:
     function = {"modules/m/functions/count.pp": "function m::count(*$all) { $all.length }"}
