@@ -107,6 +107,7 @@ def _parameters(resource: DeclaredResource, compilation: CompilationView, rich: 
 
     main = resource.title == "main" and resource.type in ("Class", "Stage")
     for name, value in values.items():
+        name = namevar if name == "name" else name  # which stands for the one namevar, whatever its own name is
         if value is None or (name == namevar and value == resource.title and not main):
             continue
         if value.__class__ is str and value.isascii():  # as most are, and encode would return them

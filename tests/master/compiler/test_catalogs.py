@@ -224,3 +224,14 @@ def test_bytes_that_are_no_text_stand_in_a_catalog_as_a_binary() -> None:
     site = compiled("notify { 'a': message => base64('decode', '/wD+') }\nnotify { 'b': message => base64('decode', 'w6k=') }\n")
     assert site.parameters("Notify[a]") == {"message": {"__ptype": "Binary", "__pvalue": "/wD+"}}
     assert site.parameters("Notify[b]") == {"message": "é"}
+
+
+def test_name_is_the_namevar_under_its_own_name() -> None:
+    manifest = (
+        "file { 'a': name => '/x' }\nexec { 'b': name => '/bin/true' }\nservice { 'c': name => 'd' }\n"
+        "file { '/y': name => '/y' }\ndefine m($v) { notify { $name: message => $v } }\nm { 'e': name => 'f', v => 1 }"
+    )
+    catalog = compiled(manifest).catalog
+    parameters = {resource["title"]: resource.get("parameters", {}) for resource in catalog["resources"] if resource["type"] != "Class"}
+    assert [parameters[title] for title in "abc"] == [{"path": "/x"}, {"command": "/bin/true"}, {"name": "d"}]
+    assert (parameters["/y"], parameters["e"], parameters["f"]) == ({}, {"name": "f", "v": 1}, {"message": 1})
