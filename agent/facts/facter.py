@@ -83,8 +83,29 @@ class FactSources:
     fallbacks: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
 
 
-async def gather(host: Host, sources: FactSources, core: Sequence[Callable[[Host], dict[str, Any]]] = CORE) -> dict[str, Any]:
-    """Return the facts by name, sorted. Resolvers and programs run at the same time; those that are late or fail are logged."""
+Resolvers = Sequence[Callable[[Host], dict[str, Any]]]
+
+
+async def gather(host: Host, sources: FactSources, core: Resolvers = CORE) -> dict[str, Any]:
+    """Return the facts by name, sorted, as Puppet takes them over from Facter: what is nothing inside a structure is an empty text."""
+    facts: dict[str, Any] = _sanitize(await resolve(host, sources, core))
+    return facts
+
+
+def _sanitize(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _sanitize(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_sanitize(item) for item in value]
+    return "" if value is None else value
+
+
+async def resolve(host: Host, sources: FactSources, core: Resolvers = CORE) -> dict[str, Any]:
+    """
+    Return the facts by name, sorted, as Facter prints them.
+
+    Resolvers and programs run at the same time; those that are late or fail are logged.
+    """
     conf = await asyncio.to_thread(read_conf, sources.conf) if sources.conf is not None else FacterConf()
     cache = FactCache(conf, sources.cache) if conf.ttls and sources.cache is not None else None
     cached = await asyncio.to_thread(cache.load) if cache else {}

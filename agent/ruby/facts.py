@@ -45,13 +45,14 @@ class RubyFactSettings:
     Attributes:
         ruby: the program; its timeout is that of one file or one fact.
         logged: bytes that facts may log and print.
-        setting: returns a setting of the agent by its name; raises PuppetError for one that facts may not read.
+        setting: returns a setting by its name, in the agent's section of puppet.conf when the second argument is empty; raises
+            PuppetError for one that facts may not read.
         default_provider: returns the name of the default provider of a type on the machine with these facts; None: there is none.
     """
 
     ruby: RubySettings
     logged: int
-    setting: Callable[[str], Any]
+    setting: Callable[[str, str], Any]
     default_provider: Callable[[str, Mapping[str, Any]], str | None]
 
 
@@ -268,8 +269,8 @@ class RubyFacts:
                 name = self._work[0].name
                 log.warning("%s logs more than external_fact_output allows (%d bytes); the rest is left out", name, self.settings.logged)
 
-    def _on_setting(self, name: str) -> Any:
-        return self.settings.setting(name)
+    def _on_setting(self, name: str, section: str = "") -> Any:
+        return self.settings.setting(name, section)
 
     def _on_default_provider(self, type_name: str) -> str | None:
         return self.settings.default_provider(type_name, self.request.core)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 READABLE = frozenset(
     (
         *("agent_catalog_run_lockfile", "ca_server", "cacrl", "certdir", "certname", "classfile", "client_datadir", "clientbucketdir"),
-        *("confdir", "privatedir", "requestdir", "server_list", "stringify_facts"),
+        *("confdir", "debug", "diff", "diff_args", "privatedir", "requestdir", "server_list", "stringify_facts"),
         *(
             "config",
             "default_file_terminus",
@@ -46,6 +46,7 @@ READABLE = frozenset(
     )
 )
 """The settings that modules may read; none of them is a secret."""
+_SECTIONS_OF_OTHERS = {"master": "master", "server": "master", "user": "user"}
 _OTHER_NAMES = {"serverport": "masterport", "libdir": "plugindest"}
 _NOT_IN_7 = frozenset({"stringify_facts"})  # settings of 3.x, which modules look for
 _ELSEWHERE = "/opt/puppetlabs/puppet/bin:/usr/local/bin"  # where a ruby may be, besides the system's own folders
@@ -108,8 +109,8 @@ class RubyNeeds:
         )
         return RubyFacts(settings, request).values().get(name)
 
-    def _setting(self, name: str) -> Any:
-        return read_setting(self.lookup, name)
+    def _setting(self, name: str, section: str = "") -> Any:
+        return read_setting(self.lookup, name, section)
 
 
 def ruby_program(settings: AgentSettings) -> str:
@@ -117,14 +118,21 @@ def ruby_program(settings: AgentSettings) -> str:
     return find_ruby(settings.ruby, also=_ELSEWHERE)
 
 
-def read_setting(settings: AgentSettings, name: str) -> Any:
-    """Return a setting as modules' Ruby reads it, paths as text; raise Unsupported for one that it may not read."""
+def read_setting(settings: AgentSettings, name: str, section: str = "") -> Any:
+    """
+    Return a setting as modules' Ruby reads it, paths as text; in another section of puppet.conf than the run's: its text there.
+
+    Raises:
+        Unsupported: it may not be read.
+    """
     if name not in READABLE:
         from .process import refuse_setting
 
         raise refuse_setting(name)
     if name in _NOT_IN_7:
         return None
+    if section in _SECTIONS_OF_OTHERS:
+        return settings.text_in(_SECTIONS_OF_OTHERS[section], name)
     if name == "privatedir":
         return str(settings.ssldir / "private")
     value = getattr(settings, _OTHER_NAMES.get(name, name), None)

@@ -41,7 +41,7 @@ class RunContext:
 
     fact: Callable[[str], Any]
     facts: Callable[[], Mapping[str, Any]]
-    setting: Callable[[str], Any]
+    setting: Callable[[str, str], Any]
     find_out: Callable[[str, Path], Any]
     file: Callable[[str], bytes | None] = no_file
 
@@ -260,8 +260,8 @@ class RubyProcess:
     def _on_facts(self) -> Any:
         return self.run.facts()
 
-    def _on_setting(self, name: str) -> Any:
-        return self.run.setting(name)
+    def _on_setting(self, name: str, section: str = "") -> Any:
+        return self.run.setting(name, section)
 
     def _on_file_content(self, source: str) -> bytes | None:
         return self.run.file(source)

@@ -83,7 +83,7 @@ def _runner(settings: AgentSettings, limits: ExternalFactLimits) -> RubyFactRunn
             RubyFactSettings(
                 RubySettings(program, seconds, settings.ruby_answer, settings.ruby_memory),
                 settings.external_fact_output,
-                lambda name: read_setting(settings, name),
+                lambda name, section: read_setting(settings, name, section),
                 default_provider,
             )
         )(request)

@@ -41,6 +41,11 @@ class Settings(DeclaredSettings):
     _sources: Mapping[str, SettingSource] = MappingProxyType({})
     _layers: Layers | None = None
 
+    def text_in(self, section: str, name: str) -> str:
+        """Return the text of a setting as a process of another section of the same puppet.conf has it; ConfigError."""
+        options = self._layers.layers[0] if self._layers else {}
+        return setting_texts(type(self), [name], section=section, flags=options)[0]
+
     def layers(self, *others: type[Settings]) -> Layers:
         """Return what these settings were loaded from, with the defaults of other classes."""
         own = self._layers or Layers([self.model_dump()], run_mode="user")

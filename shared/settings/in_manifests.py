@@ -16,7 +16,6 @@ _UNDEFINED = frozenset(
         "catalog_cache_terminus",
         "crl_refresh_interval",
         "environment_data_provider",
-        "forge_authorization",
         "logdest",
         "module_groups",
         "node_cache_terminus",
@@ -28,6 +27,8 @@ _UNDEFINED = frozenset(
     )
 )
 """What is undef, not an empty text, when nobody has set it."""
+_SECRET = frozenset(("deploy_repository", "forge_authorization", "http_proxy_password", "ldappassword", "store"))
+"""What is a password or may hold one, which catalogs must not get: always undef."""
 _ALIASES = {"serverport": "masterport"}
 
 
@@ -58,6 +59,8 @@ def _ignored(name: str, raw: Any) -> Any:
 
 
 def _value(name: str, value: Any) -> Any:
+    if name in _SECRET:
+        return None
     if name == "server_list":
         return [entry.split(":") for entry in value]
     if name in _LISTS:

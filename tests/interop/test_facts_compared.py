@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agent.facts.builtin.host import Host
-from agent.facts.facter import FactSources, gather
+from agent.facts.facter import FactSources, resolve
 from shared.programs import run_output
 
 pytestmark = [pytest.mark.slow, pytest.mark.interop, pytest.mark.skipif(shutil.which("facter") is None, reason="facter is not installed")]
@@ -51,7 +51,7 @@ def justified(path: str, *lists: dict[str, str]) -> bool:
 async def test_our_facts_are_facters() -> None:
     _, output, _ = await run_output(["facter", "--json", "--show-legacy"], timeout=60, most=1 << 22, environ=os.environ, what="ask facter")
     theirs = dict(leaves(json.loads(output)))
-    ours = dict(leaves(await gather(Host(), FactSources())))
+    ours = dict(leaves(await resolve(Host(), FactSources())))
     wrong = {
         path: (ours[path], theirs[path])
         for path in sorted(ours.keys() & theirs.keys())

@@ -61,6 +61,11 @@ user { 'cid': ensure => absent, require => User['bob'] }
 user { 'dan': ensure => present, groups => ['only'], membership => inclusive, require => User['cid'] }
 """
 
+PARCELS = """
+parcel { 'one': way => default, tries => 2, old => '@root/site.pp', new => '@root/guests' }
+parcel { 'two': way => 'far', tries => 3, require => Parcel['one'] }
+"""
+
 
 def applied(program: list[str], manifest: str, root: Path, *options: str) -> str:
     """What a program prints and leaves behind when it applies a manifest twice."""
@@ -80,7 +85,7 @@ def applied(program: list[str], manifest: str, root: Path, *options: str) -> str
     return told.replace(str(root), "@root")
 
 
-@pytest.mark.parametrize("manifest", [PACKAGES, SERVICES, USERS], ids=["packages", "services", "users"])
+@pytest.mark.parametrize("manifest", [PACKAGES, SERVICES, USERS, PARCELS], ids=["packages", "services", "users", "parcels"])
 @pytest.mark.parametrize("options", [(), ("--noop",)], ids=["applied", "in noop"])
 def test_both_say_and_do_the_same(manifest: str, options: tuple[str, ...], tmp_path: Path) -> None:
     ours = applied([sys.executable, "-m", "bunraku"], manifest, tmp_path / "ours", *options)

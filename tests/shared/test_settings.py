@@ -393,11 +393,17 @@ def test_manifests_see_the_settings_of_all_sections_that_count_for_the_process()
         "[main]\nruninterval = 1h\nserver_list = a.example.com:8141,b\n[agent]\nserver = other\n[master]\nca_server = $server.example.com"
     )
     values = values_in_manifests(load(MasterSettings, section="master", conf=conf.parse(text), root=True), AgentSettings)
-    assert (values["server"], values["ca_server"], values["runinterval"]) == ("puppet", "puppet.com", 3600)
+    assert (values["server"], values["ca_server"], values["runinterval"]) == ("puppet", "puppet.example.com", 3600)
     assert values["server_list"] == [["a.example.com", "8141"], ["b"]]
     assert (values["cakey"], values["genconfig"], values["max_errors"]) == ("/etc/puppet/ssl/ca/ca_key.pem", False, 10)
     assert (values["masterport"], values["serverport"]) == (8140, 8140)
     assert (values["node_terminus"], values["catalog_cache_terminus"]) == ("plain", None)
+
+
+def test_manifests_see_no_password() -> None:
+    text = "[main]\nhttp_proxy_password = hunter2\nldappassword = hunter2\nforge_authorization = hunter2\ndeploy_repository = https://a:hunter2@b/c\n"
+    settings = load(MasterSettings, section="master", conf=conf.parse(text + "store = postgresql://a:hunter2@b/c"))
+    assert "hunter2" not in repr(values_in_manifests(settings, AgentSettings))
 
 
 def test_a_value_that_only_the_agent_would_refuse_is_its_text_in_manifests() -> None:

@@ -7,6 +7,11 @@ module Bunraku
       @all = []
     end
 
+    def initialize_copy(other)
+      super
+      @all = @all.dup
+    end
+
     # @param conditions [Hash] `exists`, `true`, `false`, `feature`, or facts, with their values
     def add(conditions, &block)
       label = conditions.is_a?(Hash) ? conditions.delete(:for_binary) : nil

@@ -5,6 +5,7 @@ module Bunraku
   OFFERED = {
     'puppet/util/inifile' => 'inifile', 'puppet/util/ini_config' => 'inifile', 'puppet/settings/ini_file' => 'inifile',
     'puppet/provider/parsedfile' => 'parsedfile', 'puppet/util/fileparsing' => 'parsedfile', 'puppet/util/filetype' => 'parsedfile',
+    'puppet/util/diff' => 'diff', 'puppet/util/retry_action' => 'retry_action', 'puppet/util/warnings' => 'warnings',
     'puppet/resource_api' => 'resource_api', 'puppet/resource_api/simple_provider' => 'resource_api'
   }.freeze
 
@@ -27,5 +28,8 @@ module Puppet
 
   module Util
     autoload(:NetworkDevice, File.join(__dir__, 'resource_api.rb'))
+    autoload(:Diff, File.join(__dir__, 'diff.rb'))
+    autoload(:RetryAction, File.join(__dir__, 'retry_action.rb'))
+    autoload(:Warnings, File.join(__dir__, 'warnings.rb'))
   end
 end

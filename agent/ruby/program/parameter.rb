@@ -310,12 +310,13 @@ module Bunraku
 
     def of(value, depth = 0)
       case value
-      when nil then depth.zero? ? '' : 'undef'
+      when nil, :undef then depth.zero? ? '' : 'undef'
       when true, false, Integer then value.to_s
       when Float then depth.zero? ? format('%<value>f', value: value) : value.inspect
       when Array then array(value, depth)
       when Hash then hash(value, depth)
       when Regexp then depth.positive? ? value.inspect : pattern(value)
+      when :default then 'default'
       when Sensitive then depth.zero? ? value.to_s : value.inspect
       else quoted(value.to_s)
       end

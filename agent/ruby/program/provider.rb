@@ -13,7 +13,7 @@ module Puppet
 
     class << self
       attr_accessor :name, :resource_type, :source
-      attr_reader :defaults, :not_defaults, :confines
+      attr_reader :defaults, :not_defaults
 
       public :execute # providers without a class of Puppet's call it from outside
 
@@ -26,7 +26,6 @@ module Puppet
       def initvars
         @defaults = []
         @not_defaults = []
-        @confines = Bunraku::Confines.new
         @features = []
         @commands = {}
       end
@@ -46,7 +45,7 @@ module Puppet
         command.instance_eval(&block) if block
         @commands[name.to_sym] = command
         unless command.optional?
-          @confines.programs(command.executable => -> { command.path })
+          confine_collection.programs(command.executable => -> { command.path })
         end
         create_class_and_instance_method(name) { |*args| command.run(*args) }
       end
@@ -69,16 +68,17 @@ module Puppet
       # --- whether it fits
 
       def confine(conditions, &block)
-        @confines.add(conditions.is_a?(Hash) ? conditions.dup : conditions, &block)
+        confine_collection.add(conditions.is_a?(Hash) ? conditions.dup : conditions, &block)
       end
 
+      # Modules copy it by the name of its variable.
       def confine_collection
-        @confines
+        @confine_collection ||= Bunraku::Confines.new
       end
 
       # Returns what this host lacks for the provider; conditions and programs that it inherits do not count.
       def unmet
-        @confines.unmet
+        confine_collection.unmet
       end
 
       def suitable?(short = true)

@@ -101,7 +101,20 @@ module Puppet
       Struct.new(:value).new(Puppet[name])
     end
 
+    # The settings of a section of puppet.conf; environments have none of their own here.
+    def values(_environment, section)
+      SectionSettings.new(%i[main agent].include?(section.to_sym) ? '' : section.to_s)
+    end
+
     def use(*); end
+  end
+
+  # What `Puppet.settings.values` returns.
+  SectionSettings = Struct.new(:section) do
+    def interpolate(name)
+      Bunraku.ask('setting', name.to_s, section)
+    end
+    alias_method :lookup, :interpolate
   end
 
   # The environment that the catalog is of.

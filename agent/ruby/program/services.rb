@@ -125,7 +125,7 @@ module Bunraku
 
   # A service of systemd, where that runs, or else of the scripts of /etc/init.d.
   module SystemServices
-    %w[start stop restart status].each { |verb| define_method(:"#{verb}cmd") { words(verb) } }
+    %w[start stop restart status].each { |verb| define_method(:"#{verb}cmd") { SystemService.command(verb, @resource[:name]) } }
 
     def start
       run_and_forget(:start)
@@ -137,14 +137,6 @@ module Bunraku
 
     def status
       service_command(:status, false).exitstatus.zero? ? :running : :stopped
-    end
-
-    private
-
-    def words(verb)
-      return ['service', @resource[:name], verb] unless File.directory?('/run/systemd/system')
-
-      ['systemctl', verb == 'status' ? 'is-active' : verb, '--', @resource[:name]]
     end
   end
 end

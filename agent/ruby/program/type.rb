@@ -287,6 +287,7 @@ module Puppet
         options.delete(:resource_type)
         providify
         made = Class.new(parent || Puppet::Provider)
+        made.initvars # also where a module's `inherited` does not call that of its parent
         made.name = name
         made.resource_type = self
         options.each { |option, value| made.public_send(:"#{option}=", value) if made.respond_to?(:"#{option}=") }

@@ -45,6 +45,13 @@ async def test_the_file_that_is_last_in_the_alphabet_wins(tmp_path: Path) -> Non
     assert facts == {"who": "yaml", "only_text": "1", "upper": {"x": [1]}}
 
 
+async def test_nothing_inside_a_structure_is_an_empty_text(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"tree": {"none": null, "list": [null, 0, false]}, "nothing": null}')
+    facts = await gather(Host(environ=ENVIRON), FactSources(external=[tmp_path]), [])
+    assert facts["tree"] == {"none": "", "list": ["", 0, False]}
+    assert "nothing" not in facts
+
+
 async def test_a_broken_file_is_one_error_and_the_others_go_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "bad.json").write_text('{"a": ')
     (tmp_path / "list.yaml").write_text("- a\n")

@@ -18,7 +18,7 @@ import pytest
 from agent.facts.builtin.host import Host
 from agent.facts.builtin.ruby import parse_ruby
 from agent.facts.external import ExternalFactLimits
-from agent.facts.facter import FactSources, gather
+from agent.facts.facter import FactSources, resolve
 from agent.facts.ruby import RubyFactRequest, RubyFactRunner, facter_program, names_in, ruby_only
 from agent.ruby.facts import RubyFacts, RubyFactSettings, own_ruby
 from agent.ruby.needs import read_setting
@@ -45,7 +45,7 @@ def machine(host: Host) -> dict[str, Any]:
     return dict(MACHINE)
 
 
-def setting(name: str) -> Any:
+def setting(name: str, section: str) -> Any:
     if name != "vardir":
         raise Unsupported(f"The setting {name} cannot be read by modules")
     return "/var/lib/puppet"
@@ -76,7 +76,7 @@ async def facts_of(folder: Path, code: str | None = None, *, run: RubyFactRunner
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "code.rb").write_text(code)
     environ = sources.pop("environ", ENVIRON)
-    return await gather(Host(environ=environ), FactSources(custom=[folder], ruby=run or runner(), **sources), [machine])
+    return await resolve(Host(environ=environ), FactSources(custom=[folder], ruby=run or runner(), **sources), [machine])
 
 
 # --- beside what Facter 4.3 answered
@@ -305,7 +305,7 @@ async def test_files_of_all_folders_are_read_in_their_order_and_those_with_pytho
     (first / "both.rb").write_text("Facter.add(:both) { setcode { 'ruby' } }")
     (second / "both.py").write_text("from agent.facts import fact\n@fact()\ndef both(host, known):\n    return 'python'\n")
     host = Host(environ={**ENVIRON, "FACTERLIB": f"{lib}:{tmp_path}/missing"})
-    facts = await gather(host, FactSources(custom=[first, second], ruby=runner()), [machine])
+    facts = await resolve(host, FactSources(custom=[first, second], ruby=runner()), [machine])
     assert (facts["a"], facts["both"]) == ("first", "python")
     assert facts["of_first"] == facts["of_environment"] == facts["of_second"] == 1
 
@@ -340,7 +340,7 @@ async def test_without_a_program_one_warning_names_files_reason_and_remedy(
     (tmp_path / "b.rb").write_text("Facter.add(:b) { setcode { 1 } }")
     (tmp_path / "a.rb").write_text("Facter.add(:root_home) { }\nFacter.add(:a) { }")
     sources = replace(fact_sources(agent(**flags)), custom=[tmp_path], external=[], system=[], conf=None, cache=None)
-    facts = await gather(Host(environ={"PATH": "/nowhere"}), sources, [machine])
+    facts = await resolve(Host(environ={"PATH": "/nowhere"}), sources, [machine])
     assert (facts["root_home"], facts["service_provider"]) != ("/x", None)
     (line,) = (record.getMessage() for record in caplog.records if record.levelname == "WARNING")
     reason = f"Facts of modules are in Ruby and missing, as there is no {program} to run them"
@@ -351,7 +351,7 @@ async def test_a_site_that_wants_no_facts_in_ruby_hears_nothing_of_them(tmp_path
     (tmp_path / "a.rb").write_text("Facter.add(:a) { setcode { 1 } }")
     sources = replace(fact_sources(agent(ruby_facts="no")), custom=[tmp_path], external=[], system=[], conf=None, cache=None)
     with caplog.at_level(logging.DEBUG, "puppet.facts"):
-        assert "a" not in await gather(Host(environ=ENVIRON), sources, [machine])
+        assert "a" not in await resolve(Host(environ=ENVIRON), sources, [machine])
     assert [record.getMessage() for record in caplog.records if "Ruby" in record.getMessage()] == [
         "Skipped 1 custom facts in Ruby that have no Python file beside them: a.rb"
     ]
@@ -384,7 +384,7 @@ async def test_a_facter_that_hangs_or_babbles_is_one_error(tmp_path: Path, text:
 
 async def test_widespread_facts_of_modules_are_answered_without_ruby(tmp_path: Path) -> None:
     sources = replace(fact_sources(agent(vardir=str(tmp_path), server="master1", ruby="")), external=[], system=[], conf=None, cache=None)
-    facts = await gather(Host(environ=ENVIRON), replace(sources, custom=[]), [machine])
+    facts = await resolve(Host(environ=ENVIRON), replace(sources, custom=[]), [machine])
     assert facts["package_provider"] in ("apt", "dpkg", "dnf", "yum", "zypper", "pacman", "apk", "pip", "pip3", "gem")
     assert {name: facts[name] for name in ("puppet_vardir", "puppet_environmentpath", "puppet_server", "os_service_default")} == {
         "puppet_vardir": str(tmp_path),
@@ -425,3 +425,23 @@ def test_the_ruby_of_the_machine_is_three_lines() -> None:
     expected = {"platform": "x86_64-linux", "sitedir": "/usr/lib", "version": "3.1.7"}
     assert parse_ruby("x86_64-linux\n/usr/lib\n3.1.7\n") == {"ruby": expected}
     assert parse_ruby("") == parse_ruby("x\ny\n") == parse_ruby("x\n\nz\n") == {}
+
+
+async def test_a_fact_reads_settings_by_section_and_asks_whether_a_service_runs(tmp_path: Path) -> None:
+    (tmp_path / "puppet.conf").write_text("[agent]\nenvironment = mine\nssldir = /agent\n[master]\nssldir = /master\n")
+    settings = load(AgentSettings, section="agent", flags={"certname": "web1", "confdir": str(tmp_path)})
+
+    def run(name: str, section: str) -> Any:
+        return read_setting(settings, name, section)
+
+    code = """
+Facter.add(:sections) do
+  setcode { %i[main agent master].map { |each| Puppet.settings.values(:x, each).interpolate(:ssldir) } << Puppet.settings['environment'] }
+end
+Facter.add(:there) { setcode { Puppet::Type.type(:service).new(name: 'no-such-service').provider.status } }
+Facter.add(:secret) { setcode { Puppet.settings.values(:x, :master).interpolate(:http_proxy_password) } }
+"""
+    own = own_ruby(RubyFactSettings(RubySettings(RUBY, 30, 1 << 20, 1 << 30), 20_000, run, default_provider))
+    facts = await facts_of(tmp_path / "facts", code, run=own)
+    assert (facts["sections"], facts["there"]) == (["/agent", "/agent", "/master", "mine"], "stopped")
+    assert "secret" not in facts

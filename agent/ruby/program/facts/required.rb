@@ -41,7 +41,16 @@ module Puppet
       name && Provider.new(name.to_sym)
     end
 
-    Provider = Struct.new(:name)
+    # @!attribute resource of which it is; nil of a type's default
+    Provider = Struct.new(:name, :resource) do
+      # Whether a service runs.
+      def status
+        raise Bunraku::Lacking, "Puppet::Type::Provider(:#{name}).status" unless resource && resource.type.name == :service
+
+        command = Bunraku::SystemService.command('status', resource.name)
+        Puppet::Util::Execution.execute(command, failonfail: false).exitstatus.zero? ? :running : :stopped
+      end
+    end
 
     # What `newpackage` and the like return.
     Resource = Struct.new(:type, :attributes) do
@@ -50,7 +59,7 @@ module Puppet
       end
 
       def provider
-        Provider.new(attributes[:provider])
+        Provider.new(attributes[:provider], self)
       end
 
       def name
