@@ -63,6 +63,8 @@ def _value(name: str, value: Any) -> Any:
         return None
     if name == "server_list":
         return [entry.split(":") for entry in value]
+    if name == "color" and value in ("true", "false"):
+        return value == "true"
     if name in _LISTS:
         return list(value)
     if name in _UNDEFINED and value in ("", None):
