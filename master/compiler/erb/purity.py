@@ -17,6 +17,7 @@ from tree_sitter import Language, Parser
 from . import methods
 from .errors import Refusal
 from .reading.function_calls import LIBRARIES
+from .reading.ruby_versions import ruby_version_answer
 from .reading.scanner import OUTPUT, TEXT, TemplateProgram, scan
 from .runtime.library import ERRORS
 
@@ -54,7 +55,7 @@ _METHOD_WORDS = (
 _PLAIN_WORDS = (
     "Array Float Hash Integer String Rational Complex format sprintf raise fail has_variable? lookupvar call_function "
     "lookupdefaults call_function_with_scope closure_scope scope _ debug info notice warning err alert emerg crit block_given? "
-    "catch throw loop"
+    "catch throw loop private protected public"
 )
 
 _KERNEL_WORDS = (
@@ -76,6 +77,7 @@ _CONSTANT_METHODS: dict[str, frozenset[str]] = {
         "ERB::Util": "url_encode u html_escape h",
         "File": "join basename dirname extname",
         "Float": "",
+        "Gem::Version": "new",
         "Hash": "new []",
         "IPAddr": "new const_defined?",
         "Integer": "sqrt",
@@ -263,7 +265,16 @@ class _Search:
         ):
             return None
         name = self._text(node).removeprefix("::")
+        if name == "RUBY_VERSION":
+            return None if self._is_decided(node) else ""
         return None if name in _CONSTANTS else ""
+
+    def _is_decided(self, node: Node) -> bool:
+        """Return whether a node is part of a comparison that gives the same with every Ruby."""
+        current: Node | None = node
+        while current is not None and current.type != "binary":
+            current = current.parent
+        return current is not None and ruby_version_answer(self._text(current)) is not None
 
     def _of_assignment(self, node: Node) -> str | None:
         left = node.child_by_field_name("left")

@@ -36,6 +36,7 @@ def legacy(body: str) -> str:
         "helper(x)\n  end\n\n  def helper(y, z: 1, **rest)\n    format('%s %s', y, z)",
         "[*1..3].each_with_object({}) { |i, h| h[i] = i ** 2 }",
         "result = +''\n    result << <<~TEXT\n      a #{x}\n    TEXT\n    result",
+        "Gem::Version.new(RUBY_VERSION) < Gem::Version.new('2.4.0')\n  end\n\n  private\n\n  def helper(y)\n    y",
         "Puppet.warning('careful')\n    raise Puppet::ParseError, 'no' unless x",
     ],
 )

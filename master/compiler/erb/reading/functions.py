@@ -24,6 +24,7 @@ from .templates import Reader
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+_VISIBILITIES = ("private", "protected", "public")  # methods are called by the function itself alone
 _PARAMETER_WORDS = {
     "param": "",
     "required_param": "",
@@ -197,6 +198,7 @@ class FunctionReader(Reader):
         block, statements = self._block_body(node)
         if named(block.child_by_field_name("parameters")):
             raise self.refuse(block)
+        statements = [each for each in statements if each.type != "identifier" or self.text(each) not in _VISIBILITIES]
         definitions = [statement for statement in statements if statement.type == "method"]
         for definition in definitions:
             self._declare(definition)

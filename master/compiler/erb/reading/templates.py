@@ -12,6 +12,7 @@ from ..errors import Refusal
 from . import literal_reader
 from .calls import CallReader
 from .literal_reader import named
+from .ruby_versions import ruby_version_answer
 from .scanner import TemplateProgram
 from .variables import Variables
 
@@ -309,6 +310,9 @@ class Reader:
 
     def binary(self, node: Node) -> SyntaxNode:
         at, end = self.place(node)
+        answer = ruby_version_answer(self.text(node))
+        if answer is not None:
+            return n.Literal(at, end, answer)
         operator_node = self.node(node, "operator")
         operator = self.text(operator_node)
         left_node, right_node = self.node(node, "left"), self.node(node, "right")
