@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ...syntax.nodes import SyntaxNode
@@ -91,12 +92,21 @@ def word_array(read: Reader, node: Node) -> SyntaxNode:
 
 
 def array(read: Reader, node: Node) -> SyntaxNode:
-    return n.RubyArrayLiteral(*read.place(node), tuple([read.statement(child) for child in named(node)]))
+    children = named(node)
+    pairs = [child for child in children if child.type == "pair"]  # Ruby takes them at the end only: a hash without braces
+    items = [read.statement(child) for child in children if child.type != "pair"]
+    if pairs:
+        items.append(_hash_of(read, pairs[0], pairs))
+    return n.RubyArrayLiteral(*read.place(node), tuple(items))
 
 
 def hash_(read: Reader, node: Node) -> SyntaxNode:
+    return _hash_of(read, node, named(node))
+
+
+def _hash_of(read: Reader, node: Node, children: Sequence[Node]) -> SyntaxNode:
     pairs: list[tuple[SyntaxNode, SyntaxNode]] = []
-    for child in named(node):
+    for child in children:
         if child.type != "pair":
             raise read.refuse(child)
         key = read.node(child, "key")
