@@ -20,6 +20,28 @@ from .sources import ModuleSources
 
 MAX_DIGESTS = 50_000
 """Answers about files that are read anew, of which digests are kept."""
+_OF_EVERY_CATALOG = (
+    "certname",
+    "codedir",
+    "config_version",
+    "confdir",
+    "data_binding_terminus",
+    "disable_warnings",
+    "environment",
+    "hiera_config",
+    "libdir",
+    "manifest",
+    "modulepath",
+    "native_templates",
+    "ssldir",
+    "storeconfigs",
+    "storeconfigs_backend",
+    "strict",
+    "strict_hostname_checking",
+    "strict_variables",
+    "vardir",
+)
+"""The settings that the compiler reads itself; others count for the catalogs that read them, for each process has some of its own."""
 Answer = Any
 """Plain values that are equal when the answers are the same to a compilation, wherever the environment's folder is."""
 
@@ -102,6 +124,9 @@ class SideAnswers:
                 return self._source(self.host.module_file(about[0], about[1]))
             case "function":
                 return self._function(about[0])
+            case "setting":
+                settings = self.host.settings()
+                return _relative_setting(dict(settings) if about[0] == "all_local" else settings.get(about[0]), self.root)
             case "environment-file":
                 return self._source(self.host.environment_file(about[0]))
             case "manifests":
@@ -235,8 +260,14 @@ def configuration(environment: Environment, settings: Mapping[str, Any]) -> Answ
         relative(environment.manifest or "", root),
         environment.rich_data,
         environment.data_provider,
-        {name: value.replace(root, ROOT) if isinstance(value, str) else value for name, value in settings.items()},
+        {name: _relative_setting(settings[name], root) for name in _OF_EVERY_CATALOG if name in settings},
     )
+
+
+def _relative_setting(value: Any, root: str) -> Answer:
+    if isinstance(value, dict):
+        return {name: _relative_setting(item, root) for name, item in value.items()}
+    return value.replace(root, ROOT) if isinstance(value, str) else value
 
 
 def _digest(content: bytes | None) -> bytes | None:

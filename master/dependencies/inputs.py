@@ -77,7 +77,7 @@ class Inputs:
         End a catalog.
 
         Args:
-            reads: The names of definitions and functions that were looked for are taken of it.
+            reads: The names of definitions, functions and settings that were looked for are taken of it.
             live: What was asked of files that are read anew.
         """
         self.live = live
@@ -92,6 +92,7 @@ class Inputs:
             self.shared.update(dict.fromkeys(map(self.relative_input, self.code_files)))
         self.own.update(self._inputs_of_all(frozenset(reads.definitions), loader))
         self.own.update(dict.fromkeys(_function_inputs(frozenset(reads.functions - loader.builtins.keys()))))
+        self.own.update({("setting", name): None for name in sorted(reads.settings)})
         self.own.update({("module", name): None for name in self.modules})
         for resource in catalog["resources"]:
             if resource["type"] == "File" and "source" in (parameters := resource.get("parameters", {})):

@@ -150,6 +150,7 @@ class CompilePool:
         self._idle: list[Worker] = []
         self._all: set[Worker] = set()
         self._leaving: set[asyncio.Task[None]] = set()
+        self._starting: set[asyncio.Future[None]] = set()  # done when a process is there, or cannot be started
         self._served: OrderedDict[str, Worker] = (
             OrderedDict()
         )  # the process that served a node last, which may have its catalog in its cache
@@ -447,6 +448,8 @@ class CompilePool:
         try:
             worker = await self._start()
         except (PuppetError, OSError, asyncio.IncompleteReadError) as err:
+            if self._closed:
+                raise Unavailable("The master is stopping") from err
             retried = not isinstance(err, TimeoutError | PuppetError)  # after the other errors the next process would fail in the same way
             self._failed_starts += 1
             if not retried or self._failed_starts > 1:
@@ -462,9 +465,17 @@ class CompilePool:
 
     async def _start(self) -> Worker:
         """Return a process that is ready; `close` knows it while it gets ready. Raises as Worker.start and Worker.set_up."""
-        worker = await Worker.start(self.start_as, self.COMMAND, self._descriptors)
-        self._all.add(worker)
+        started = asyncio.get_running_loop().create_future()
+        self._starting.add(started)
         try:
+            worker = await Worker.start(self.start_as, self.COMMAND, self._descriptors)
+            self._all.add(worker)
+        finally:
+            self._starting.discard(started)
+            started.set_result(None)
+        try:
+            if self._closed:
+                raise Unavailable("The master is stopping")
             await worker.set_up(self._setup)
         except BaseException as err:
             await self._drop(worker, "died" if isinstance(err, Exception) else "abandoned")
@@ -474,6 +485,8 @@ class CompilePool:
     async def close(self) -> None:
         """End all processes."""
         self._closed = True
+        while self._starting:
+            await asyncio.wait(self._starting)
         idle, self._idle = self._idle, []
         working = self._all - set(idle)
         await asyncio.gather(*(worker.finish() for worker in idle), *(worker.kill() for worker in working), *self._leaving)

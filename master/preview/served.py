@@ -71,13 +71,14 @@ class PreviewService:
             except PuppetError as err:
                 if not has_sent:
                     raise
-                yield _line({"error": {"message": err.message, "hint": err.hint}})
-                return
-            yield await asyncio.to_thread(_result_line, result)
+                last = _line({"error": {"message": err.message, "hint": err.hint}})
+            else:
+                last = await asyncio.to_thread(_result_line, result)
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
             await pool.close()
+        yield last  # whoever has it may ask for the next preview at once: no process of this one is left
 
     def _sides(self, question: PreviewQuestion) -> Sides:
         """Return the two environments as they are now. Blocks; NotFound."""

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from bunraku.commands.preview import main
+from master.pools.worker_process import Worker
 from master.wiring import running
 from shared.errors import PuppetError
 from shared.settings import MasterSettings, load
@@ -128,6 +129,30 @@ def compiling(title: str) -> dict[int, int]:
 
 
 AGENTS = 6
+
+
+async def test_the_next_preview_may_be_asked_for_when_the_result_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    finish = Worker.finish
+
+    async def finish_slowly(worker: Worker) -> None:
+        await asyncio.sleep(1)
+        await finish(worker)
+
+    monkeypatch.setattr(Worker, "finish", finish_slowly)
+    async with site(tmp_path, preview_workers="1", max_previews="1") as wired:
+        (tmp_path / "go_on").touch()
+        client, other = [await wired.client("agent1") for _ in range(2)]
+        assert (await wired.catalog(client, "agent1", {})).status == 200
+        body = b'{"from": "production", "to": "feature", "all": true}'
+        head = (
+            f"POST /puppet/v1/preview HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        )
+        client.writer.write(head.encode() + body)
+        async with asyncio.timeout(120):
+            await client.reader.readuntil(b'"result"')  # as `puppet preview --server`, which does not wait for the end of the answer
+        other.timeout = 120.0
+        answer = await other.ask("POST", "/puppet/v1/preview", body, Content_Type="application/json")
+        assert answer.status == 200, answer.text
 
 
 async def test_a_preview_takes_only_processes_of_its_own_which_have_a_lower_priority_than_those_of_agents(tmp_path: Path) -> None:

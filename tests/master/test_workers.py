@@ -18,7 +18,7 @@ from master.environments.store_questions import TOGETHER
 from master.pools.compile_pool import CompilePool
 from master.pools.compiled_catalog import CompiledCatalog
 from master.pools.jobs import CompileJob, CompileLogEntry, DefinitionsQuery
-from master.pools.worker_process import COMMAND
+from master.pools.worker_process import COMMAND, Worker
 from shared.data import plainjson
 from shared.errors import BadData, BadRequest, CompileError, NotFound, PuppetError, Unavailable
 
@@ -482,3 +482,28 @@ async def test_a_process_that_is_being_started_ends_with_the_pool(tmp_path: Path
         await asked
     with pytest.raises(ProcessLookupError):
         os.kill(int(told.read_text()), 0)
+
+
+async def test_a_process_that_is_not_there_yet_ends_with_the_pool_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[Worker] = []
+    is_started, may_go_on = asyncio.Event(), asyncio.Event()
+    start = Worker.start
+
+    async def start_slowly(*options: Any) -> Worker:
+        started.append(await start(*options))
+        is_started.set()
+        await may_go_on.wait()
+        return started[0]
+
+    monkeypatch.setattr(Worker, "start", start_slowly)
+    async with pool(tmp_path, "") as workers:
+        asked = asyncio.create_task(workers(job()))
+        await is_started.wait()
+        closing = asyncio.create_task(workers.close())
+        await asyncio.sleep(0.1)
+        assert not closing.done()
+        may_go_on.set()
+        await closing
+        with pytest.raises(Unavailable, match="The master is stopping"):
+            await asked
+    assert started[0].process.returncode is not None

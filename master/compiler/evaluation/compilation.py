@@ -70,8 +70,8 @@ class Compilation:
         self.top = Scope(self, "top")
         if dependencies is not None:
             self.top.vars = TopVariables(dependencies)
-        self.scopes = ScopeTable(self.top)
         reads = dependencies or NodeDependencies()
+        self.scopes = ScopeTable(self.top, reads.settings)
         self.function_names = reads.functions
         self.definitions = DefinitionLookup(host, loader, self.top, self.log, reads.definitions, reads.functions)
         self.data = SiteData(self)

@@ -48,15 +48,27 @@ class NodeDependencies:
         uncacheable_reasons: why the catalog would not be the same again, the first ones; none when it would.
         definitions: names of classes and defined types that were looked for, also in vain.
         functions: names of functions that were called or looked for, also in vain.
+        settings: names of the master's settings that were read, also in vain.
     """
 
-    __slots__ = ("definitions", "everything", "facts", "functions", "marks", "special_names", "uncacheable_reasons", "variables")
+    __slots__ = (
+        "definitions",
+        "everything",
+        "facts",
+        "functions",
+        "marks",
+        "settings",
+        "special_names",
+        "uncacheable_reasons",
+        "variables",
+    )
 
     def __init__(self) -> None:
         self.variables: set[str] = set()
         self.facts: set[str] = set()
         self.definitions: set[str] = set()
         self.functions: set[str] = set()
+        self.settings: set[str] = set()
         self.everything = False
         self.special_names = False
         self.uncacheable_reasons: list[UncacheableReason] = []

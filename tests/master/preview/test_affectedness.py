@@ -106,11 +106,12 @@ def test_a_node_that_is_called_unaffected_has_the_same_catalog(
         for _ in range(2):  # the second time with the records of the first one
             worker = new_worker()
             for name, role in nodes:
-                state = previewed(worker, roots, name, role, f"{folder}/records")["state"]
-                if state == "unaffected":
+                result = previewed(worker, roots, name, role, f"{folder}/records")
+                if result["state"] == "unaffected":
                     assert afresh[name][0] == afresh[name][1], (name, edits)
                 if not edits and not isinstance(afresh[name][0], str):
-                    assert state == "unaffected"
+                    # What is wrong with data is said at each compilation, which nothing spares then.
+                    assert result["state"] in (("unaffected", "unchanged") if result["warnings"] else ("unaffected",))
 
 
 EDIT_LISTS = st.lists(st.sampled_from(EDITS), max_size=2)

@@ -275,6 +275,7 @@ class Scope:
         return self.compilation.fact(name)
 
     def setting(self, name: str) -> Value:
+        self.compilation.scopes.setting_names.add(name)
         value: Value = self.compilation.host.setting(name)
         return value
 

@@ -17,10 +17,12 @@ class ScopeTable:
         node_match: the match of the node block's regular expression; None when it has none.
         by_class: the scopes of the classes that were evaluated, by lower-case name; that of the class without a name is top scope.
         has_defaults: some scope has resource defaults.
+        setting_names: names of settings that were read as `$settings::name`, also in vain.
     """
 
-    def __init__(self, top: Scope) -> None:
+    def __init__(self, top: Scope, setting_names: set[str]) -> None:
         self.top = top
+        self.setting_names = setting_names
         self.node: Scope | None = None
         self.node_match: Match | None = None
         self.by_class: dict[str, Scope] = {}
@@ -28,6 +30,8 @@ class ScopeTable:
 
     def qualified(self, class_name: str, name: str) -> MaybeValue:
         """Return a variable of an evaluated class, or of those it inherits from; MISSING when there is none."""
+        if class_name == "settings":
+            self.setting_names.add(name)
         scope = self.by_class.get(class_name)
         while scope is not None:
             value = scope.vars.get(name, MISSING)
