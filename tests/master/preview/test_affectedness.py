@@ -62,16 +62,25 @@ def compiled_afresh(root: Path, name: str, role: str) -> Any:
 
 
 def record_compilations(
-    folder: Path, records: CatalogRecords, nodes: Sequence[tuple[str, str]], edits: Sequence[tuple[str, str | None]] = ()
+    folder: Path,
+    records: CatalogRecords,
+    nodes: Sequence[tuple[str, str]],
+    edits: Sequence[tuple[str, str | None]] = (),
+    compiler: Mapping[str, Any] | None = None,
 ) -> None:
-    """Compile catalogs for agents of the environment `production` in a folder, before and after some edits; keep what they depend on."""
+    """
+    Compile catalogs for agents of the environment `production` in a folder, before and after some edits; keep what they depend on.
+
+    Args:
+        compiler: the settings of the master.
+    """
 
     def write_record(datagram: bytes) -> None:
         name, _, packed = datagram.partition(b"\0")
         records.save(name.decode(), packed)
 
     sender = RecordSender(write_record)
-    worker = CompileWorker(EnvironmentSettings((str(folder),)), CodeCache(), records=sender)
+    worker = CompileWorker(EnvironmentSettings((str(folder),), compiler=compiler or {}), CodeCache(), records=sender)
     for change in ((), edits) if edits else ((),):
         write(folder / "production", change)
         for name, role in nodes:
@@ -81,8 +90,8 @@ def record_compilations(
             sender.send()
 
 
-def new_worker() -> PreviewWorker:
-    return PreviewWorker(EnvironmentSettings(("/nonexistent",)), CodeCache())
+def new_worker(**compiler: Any) -> PreviewWorker:
+    return PreviewWorker(EnvironmentSettings(("/nonexistent",), compiler=compiler), CodeCache())
 
 
 @pytest.mark.slow
@@ -250,6 +259,30 @@ def test_a_first_preview_compiles_only_nodes_that_can_be_affected(tmp_path: Path
     worker = new_worker()
     counts = {name: previewed(worker, roots, name, role, str(records.folder))["compilations"] for name, role in NODES}
     assert counts == {"web1": 0, "web2": 0, "db1": 2, "plain1": 0}
+
+
+READS_SETTINGS = {
+    "one": "notice($settings::server)",
+    "by_name": "notice(getvar('settings::server'))",
+    "all": "notice($settings::all_local['server'])",
+    "another": "notice($settings::masterport, $settings::nothing)",
+    "none": "",
+}
+
+
+@pytest.mark.parametrize("how", READS_SETTINGS)
+def test_a_setting_counts_for_the_catalogs_that_read_it(tmp_path: Path, how: str) -> None:
+    """A process that makes previews has other settings than the master, such as what stands in its command line."""
+    roots, records = (tmp_path / "production", tmp_path / "second"), CatalogRecords(tmp_path / "records")
+    for root in roots:
+        write(root, [("manifests/site.pp", READS_SETTINGS[how])])
+    master = {"server": "a", "masterport": 8140, "daemonize": True}
+    record_compilations(tmp_path, records, [("plain1", "plain")], compiler=master)
+    counts = [
+        previewed(new_worker(**settings), roots, "plain1", "plain", str(records.folder))["compilations"]
+        for settings in (master | {"daemonize": False}, master | {"server": "b"})
+    ]
+    assert counts == [int(how == "all"), int(how not in ("another", "none"))]
 
 
 def test_a_catalog_of_older_code_that_is_still_loaded_has_no_record_of_the_code_that_is_there_now(tmp_path: Path) -> None:
