@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from shared.models.catalog import Catalog
 from shared.ral import Platform
 from shared.ruby import RubySettings, find_ruby
-from shared.settings import AgentSettings
+from shared.settings import IGNORED_SETTINGS, AgentSettings
 from shared.settings.values import setting_text
 from shared.types import builtin_types
 
@@ -46,7 +46,7 @@ READABLE = frozenset(
     )
 )
 """The settings that modules may read; none of them is a secret."""
-_SECTIONS_OF_OTHERS = {"master": "master", "server": "master", "user": "user"}
+_OWN_SECTIONS = ("", "main", "agent")
 _OTHER_NAMES = {"serverport": "masterport", "libdir": "plugindest"}
 _NOT_IN_7 = frozenset({"stringify_facts"})  # settings of 3.x, which modules look for
 _ELSEWHERE = "/opt/puppetlabs/puppet/bin:/usr/local/bin"  # where a ruby may be, besides the system's own folders
@@ -131,11 +131,12 @@ def read_setting(settings: AgentSettings, name: str, section: str = "") -> Any:
         raise refuse_setting(name)
     if name in _NOT_IN_7:
         return None
-    if section in _SECTIONS_OF_OTHERS:
-        return settings.text_in(_SECTIONS_OF_OTHERS[section], name)
+    field = _OTHER_NAMES.get(name, name)
+    if section not in _OWN_SECTIONS and (field in settings.model_fields or field in IGNORED_SETTINGS):
+        return settings.text_in("master" if section == "server" else section, field)
     if name == "privatedir":
         return str(settings.ssldir / "private")
-    value = getattr(settings, _OTHER_NAMES.get(name, name), None)
+    value = getattr(settings, field, None)
     if isinstance(value, tuple) and not (value and isinstance(value[0], Path)):
         return list(value)
     return setting_text(value) if isinstance(value, Path | tuple) else value

@@ -474,8 +474,6 @@ class CompilePool:
             self._starting.discard(started)
             started.set_result(None)
         try:
-            if self._closed:
-                raise Unavailable("The master is stopping")
             await worker.set_up(self._setup)
         except BaseException as err:
             await self._drop(worker, "died" if isinstance(err, Exception) else "abandoned")

@@ -24,7 +24,7 @@ from .ignored import IGNORED_SETTINGS
 from .values import setting_text
 
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))", re.ASCII)
-_ALIASES = {"serverport": "masterport"}
+ALIASES = {"serverport": "masterport"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ S = TypeVar("S", bound=Settings)
 def canonical(name: str) -> str:
     """Return a setting's field name: `-` as `_`, newer aliases as the older name."""
     plain = name.replace("-", "_")
-    return _ALIASES.get(plain, plain)
+    return ALIASES.get(plain, plain)
 
 
 def is_flag(field: SettingField) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .base import Settings
+from .base import ALIASES, Settings
 from .ignored import IGNORED_SETTINGS
 from .values import boolean, setting_text
 
@@ -29,7 +29,6 @@ _UNDEFINED = frozenset(
 """What is undef, not an empty text, when nobody has set it."""
 _SECRET = frozenset(("deploy_repository", "forge_authorization", "http_proxy_password", "ldappassword", "store"))
 """What is a password or may hold one, which catalogs must not get: always undef."""
-_ALIASES = {"serverport": "masterport"}
 
 
 def values_in_manifests(settings: Settings, *others: type[Settings]) -> dict[str, Any]:
@@ -49,7 +48,7 @@ def values_in_manifests(settings: Settings, *others: type[Settings]) -> dict[str
         except ValueError:
             value = raw
         values[name] = _value(name, value)
-    return values | {alias: values[name] for alias, name in _ALIASES.items() if name in values}
+    return values | {alias: values[name] for alias, name in ALIASES.items() if name in values}
 
 
 def _ignored(name: str, raw: Any) -> Any:

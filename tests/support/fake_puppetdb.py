@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
 import json
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -19,6 +18,7 @@ from master.puppetdb.client import PuppetDbClient
 from master.puppetdb.commands import PATH
 from master.puppetdb.configuration import PuppetDbConfiguration
 from master.puppetdb.sessions import TlsSessions
+from tests.support.codings import decode
 from tests.support.fake_server import Ask, FakeMaster, Reply
 from tests.support.throwaway_ca import ThrowAwayCa
 
@@ -41,8 +41,7 @@ def _answer(behaviour: str, ask: Ask) -> Reply:
 
 def body_of(ask: Ask) -> Any:
     """The JSON of a request, unpacked."""
-    body = gzip.decompress(ask.body) if ask.headers.get("content-encoding") == "gzip" else ask.body
-    return json.loads(body)
+    return json.loads(decode(ask.body, ask.headers))
 
 
 @dataclass

@@ -103,7 +103,7 @@ module Puppet
 
     # The settings of a section of puppet.conf; environments have none of their own here.
     def values(_environment, section)
-      SectionSettings.new(%i[main agent].include?(section.to_sym) ? '' : section.to_s)
+      SectionSettings.new(section.to_s)
     end
 
     def use(*); end

@@ -4,31 +4,18 @@ module Puppet
   module Util
     # Messages that are logged once.
     module Warnings
-      @logged = {}
-
-      def self.once(level, message)
-        Puppet.public_send(level, message) unless @logged.key?(message)
-        @logged[message] = true
-        nil
-      end
-
-      def self.clear_warnings
-        @logged.clear
-        nil
-      end
-
       module_function
 
       def debug_once(message)
-        Warnings.once(:debug, message)
+        Puppet.debug(message) if Bunraku.desk.first?([:debug, message])
       end
 
       def notice_once(message)
-        Warnings.once(:notice, message)
+        Puppet.notice(message) if Bunraku.desk.first?([:notice, message])
       end
 
       def warnonce(message)
-        Warnings.once(:warning, message)
+        Puppet.warning(message) if Bunraku.desk.first?([:warning, message])
       end
     end
   end

@@ -439,9 +439,11 @@ Facter.add(:sections) do
   setcode { %i[main agent master].map { |each| Puppet.settings.values(:x, each).interpolate(:ssldir) } << Puppet.settings['environment'] }
 end
 Facter.add(:there) { setcode { Puppet::Type.type(:service).new(name: 'no-such-service').provider.status } }
+Facter.add(:names) { setcode { %w[serverport yamldir libdir].map { |name| Puppet.settings.values(:x, :server).interpolate(name).nil? } } }
 Facter.add(:secret) { setcode { Puppet.settings.values(:x, :master).interpolate(:http_proxy_password) } }
 """
     own = own_ruby(RubyFactSettings(RubySettings(RUBY, 30, 1 << 20, 1 << 30), 20_000, run, default_provider))
     facts = await facts_of(tmp_path / "facts", code, run=own)
     assert (facts["sections"], facts["there"]) == (["/agent", "/agent", "/master", "mine"], "stopped")
+    assert facts["names"] == [False, True, False]
     assert "secret" not in facts
