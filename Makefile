@@ -3,45 +3,19 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -q
-# How many processes run the tests: a number, or auto for one a processor. The tests of a file stay together, so that they share a server.
+GATE := $(BIN)/python -m tests.gate
+# How many processes run the tests: a number, or auto for one a processor.
 WORKERS ?= auto
-PARALLEL := -n $(WORKERS) --dist loadfile
+export WORKERS
 
-.PHONY: help demo compose-demo compose-base test check lint types types-page unit e2e interop interop-server peers clients image debian-modules modules twins \
-  twins-image openapi lock audit \
-  sbom bench chart fleet soak fuzz wheel deb package-image test-packages clean
+# What tests need and what takes long to make; tests/gate/caches.py says how each is made and where it is.
+CACHES := puppet8 puppet5 puppet3 image package-image clients debian-modules stdlib twins-image
 
-help:
-	@echo "make demo    a master, two agent runs and a preview of a change on a hundred machines, in temporary directories"
-	@echo "make compose-demo  the same in containers: a master, two agents, Puppetboard; needs docker and Compose, 1.29 or 2"
-	@echo "make compose-base  a base image for it where no registry is reachable (needs root and debootstrap)"
-	@echo "make test    unit, end-to-end and conformance tests"
-	@echo "make unit    the same without the slow ones"
-	@echo "make check   ruff, vulture, mypy --strict, then make test"
-	@echo "make interop the same against Debian's puppet-agent, which must be installed"
-	@echo "make peers   other releases of Puppet in folders (3.8, 5.5, 8), for interop tests (root, debootstrap)"
-	@echo "make clients Puppetboard, pypuppetdb and a browser's driver in a folder, for interop tests"
-	@echo "make image   a Debian in a folder, in which interop tests change users, packages and services (needs root)"
-	@echo "make types-page  writes docs/types.md anew, from the declarations of types and providers"
-	@echo "make debian-modules  Debian's modules in a folder, whose types in Ruby interop tests load"
-	@echo "make modules compiles a use of every module of Debian, here and with Debian's puppet (root)"
-	@echo "make twins   applies uses of modules to two booted Debians, by Debian's puppet and by ours, and compares them (root); TWINS=\"mysql apt\""
-	@echo "make twins-image  what these boot from, with the packages that they install"
-	@echo "make interop-server  our agent against Debian's puppetserver where it is installed, and 8.7 where make peers put it"
-	@echo "make openapi writes docs/api/*.yaml anew, from what routes"
-	@echo "make lock    pins what a release, its wheel, these tests and making a release need, with hashes: requirements/"
-	@echo "make audit   asks for known vulnerabilities of these; says so when nobody can be asked"
-	@echo "make sbom    dist/bunraku.cdx.json, the bill of materials in CycloneDX"
-	@echo "make wheel   a wheel of this project in dist/"
-	@echo "make deb     a Debian package with all that it needs, in dist/ (on Debian)"
-	@echo "make test-packages  installs both in a plain Debian in a folder and starts them (root, debootstrap)"
-	@echo "make package-image  that plain Debian alone"
-	@echo "make bench   measures this against Debian's puppet-agent, puppetserver and puppetdb; BENCH=\"--only store --nodes 300\""
-	@echo "make chart   draws docs/performance.svg anew, from docs/performance.json or NUMBERS=FILE"
-	@echo "make fleet   a thousand simulated agents at one master, all at once"
-	@echo "make soak    ten minutes of load on a master while things go wrong around it (disks: root; clock: cc)"
-	@echo "make fuzz    asks Debian's puppet and ours generated questions; SEED=, QUESTIONS=, FUZZ=\"--json FILE --topic hiera\""
-	@echo "make clean   removes what the above have made"
+.PHONY: help demo compose-demo compose-base test gate full unit lint types types-page caches $(CACHES) modules twins openapi lock audit sbom \
+  bench chart fleet soak fuzz wheel deb test-packages clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # In the versions of requirements/dev.txt, so that what others release changes no result here.
 $(VENV)/.installed: pyproject.toml requirements/dev.txt requirements/install.sh
@@ -49,84 +23,57 @@ $(VENV)/.installed: pyproject.toml requirements/dev.txt requirements/install.sh
 	sh requirements/install.sh $(BIN)/python requirements/dev.txt --editable '.[dev,ldap,postgresql]'
 	@touch $@
 
-demo: $(VENV)/.installed
+demo: $(VENV)/.installed ## a master, two agent runs and a preview of a change on a hundred machines, in temporary directories
 	@$(BIN)/python demo/run.py && $(BIN)/python demo/fleet.py
 
-compose-demo: $(VENV)/.installed
+compose-demo: $(VENV)/.installed ## the same in containers: a master, two agents, Puppetboard; needs docker and Compose, 1.29 or 2
 	@$(BIN)/python demo/compose.py $(COMPOSE)
 
-# demo/compose.py and its test look for it at this place; keep them equal. One that was made by another lock is made anew.
-COMPOSE_BASE ?= $(or $(BUNRAKU_BASE_FOLDER),/var/tmp/bunraku-base)
-compose-base: $(VENV)/.installed
-	cat requirements/build.txt requirements/puppetboard.txt requirements/release.txt | cmp -s - $(COMPOSE_BASE)/lock.txt || \
-	  PYTHON=$(CURDIR)/$(BIN)/python sh demo/containers/base.sh $(COMPOSE_BASE)
-	@BUNRAKU_BASE_FOLDER=$(COMPOSE_BASE) $(BIN)/python demo/compose.py --base
+compose-base: $(VENV)/.installed ## a base image for it where no registry is reachable (root, debootstrap)
+	@$(BIN)/python tests/gate/caches.py $@
+	@$(BIN)/python demo/compose.py --base
 
-test: $(VENV)/.installed
-	$(PYTEST) $(PARALLEL) -m "not interop"
+test: $(VENV)/.installed ## all tests that need no real program and not the machine for themselves
+	@$(GATE) unit slow
 
-unit: $(VENV)/.installed
-	$(PYTEST) $(PARALLEL) -m "not interop and not slow"
+gate: $(VENV)/.installed ## lint, types, architecture, then make test, then a choice of real programs; what .ci/run runs
+	@$(GATE) --begin static
+	@$(MAKE) --no-print-directory test
+	@$(GATE) --end peers alone
 
-lint: $(VENV)/.installed
+full: $(VENV)/.installed ## everything, all releases of Puppet and booted systems too (root); PART=2/4 is the second of four parts
+	@$(GATE) --full $(if $(PART),--part $(PART))
+
+unit: $(VENV)/.installed ## make test without the slow ones
+	@$(GATE) unit
+
+lint: $(VENV)/.installed ## ruff and vulture
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/vulture
 
-types: $(VENV)/.installed
+types: $(VENV)/.installed ## mypy --strict
 	$(BIN)/mypy
 
 # Written beside first: a page that cannot be made leaves the old one.
-types-page: $(VENV)/.installed
+types-page: $(VENV)/.installed ## writes docs/types.md anew, from the declarations of types and providers
 	$(BIN)/python -m tests.support.types_page > docs/types.md.new && mv docs/types.md.new docs/types.md
 
-check: lint types test
+caches: ## what the full run needs and what takes long to make: systems in folders, other releases of Puppet (root, debootstrap)
+	@$(PYTHON) tests/gate/caches.py $(CACHES)
 
-interop: $(VENV)/.installed
-	$(PYTEST) $(PARALLEL) -m interop tests/interop tests/conformance
+# One of them.
+$(CACHES):
+	@$(PYTHON) tests/gate/caches.py $@
 
-# Tests look for them at this place; keep the two equal.
-peers:
-	@sh tests/interop/peers.sh $(or $(BUNRAKU_PEERS),/var/tmp/bunraku-peers)
-
-# Tests look for them at this place; keep the two equal. They stay apart from this project's own, which they would pull about.
-CLIENTS ?= $(or $(BUNRAKU_CLIENTS),/var/tmp/bunraku-clients)
-clients:
-	@cmp -s tests/interop/clients.txt $(CLIENTS)/installed.txt || { \
-	  $(PYTHON) -m venv --clear $(CLIENTS) && \
-	  $(CLIENTS)/bin/python -m pip install --quiet --disable-pip-version-check --requirement tests/interop/clients.txt && \
-	  cp tests/interop/clients.txt $(CLIENTS)/installed.txt; }
-
-# Tests look for it at this place; keep the two equal.
-IMAGE ?= $(or $(BUNRAKU_IMAGE),/var/tmp/bunraku-apply-image)
-image: $(IMAGE)/srv/more
-$(IMAGE):
-	sh tests/conformance/apply/image.sh $@
-$(IMAGE)/srv/more: tests/conformance/apply/packages.sh | $(IMAGE)
-	sh tests/conformance/apply/packages.sh $(IMAGE)
-
-# Tests look for them at this place; keep the two equal.
-debian-modules:
-	@sh tests/interop/debian_modules.sh $(or $(BUNRAKU_MODULES),/var/tmp/bunraku-modules)
-
-modules: $(VENV)/.installed
+modules: $(VENV)/.installed ## compiles a use of every module of Debian, here and with Debian's puppet (root)
 	@$(BIN)/python -m tests.modules.run --install
 
-# Tests look for it at this place; keep the two equal.
-TWINS_IMAGE ?= $(or $(BUNRAKU_TWINS_IMAGE),/var/tmp/bunraku-twins-image)
-twins-image: $(TWINS_IMAGE)/srv/twins/packages.txt
-$(TWINS_IMAGE)/srv/twins/packages.txt: tests/twins/packages.txt tests/twins/image.sh | $(IMAGE)/srv/more
-	sh tests/twins/image.sh $(IMAGE) $(TWINS_IMAGE) tests/twins/packages.txt
-
 # All of them, with --write: docs/modules.md tells the results once it is made anew.
-twins: $(VENV)/.installed twins-image
+twins: $(VENV)/.installed twins-image ## applies modules to two booted Debians, by Debian's puppet and by ours, and compares (root); TWINS="mysql apt"
 	@$(BIN)/python -m tests.twins.run $(or $(TWINS),--write)
 
-interop-server: $(VENV)/.installed
-	BUNRAKU_PUPPETSERVER=yes $(PYTEST) tests/interop/test_real_server.py tests/interop/test_commands_beside_puppetserver.py \
-	  tests/interop/test_puppetserver_on_the_store.py
-
-openapi: $(VENV)/.installed
+openapi: $(VENV)/.installed ## writes docs/api/*.yaml anew, from what routes
 	$(BIN)/python -m master.endpoints.openapi > docs/api/openapi.yaml.new
 	mv docs/api/openapi.yaml.new docs/api/openapi.yaml
 	$(BIN)/python -m store.endpoints.openapi > docs/api/store.yaml.new
@@ -141,17 +88,17 @@ $(VENV)/.release: $(VENV)/.installed requirements/releasing.txt
 LOCKED := $(BIN)/pip-compile --quiet --upgrade --generate-hashes --strip-extras --no-header \
   --no-emit-index-url --no-emit-find-links --no-emit-trusted-host
 WORKING := --allow-unsafe --build-deps-for editable --constraint requirements/release.txt
-lock: $(VENV)/.release
+lock: $(VENV)/.release ## pins what a release, its wheel, these tests and making a release need, with hashes: requirements/
 	$(LOCKED) --extra ldap --extra postgresql --output-file requirements/release.txt pyproject.toml
 	$(LOCKED) --build-deps-for wheel --only-build-deps --output-file requirements/build.txt pyproject.toml
 	$(LOCKED) --output-file requirements/puppetboard.txt requirements/puppetboard.in
 	$(LOCKED) $(WORKING) --extra dev --extra ldap --extra postgresql --output-file requirements/dev.txt pyproject.toml
 	$(LOCKED) $(WORKING) --constraint requirements/dev.txt --extra release --output-file requirements/releasing.txt pyproject.toml
 
-audit: $(VENV)/.release
+audit: $(VENV)/.release ## asks for known vulnerabilities of these; says so when nobody can be asked
 	@$(BIN)/python .ci/audit
 
-sbom: $(VENV)/.release
+sbom: $(VENV)/.release ## dist/bunraku.cdx.json, the bill of materials in CycloneDX
 	@mkdir -p dist
 	$(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --of JSON \
 	  --output-file dist/bunraku.cdx.json requirements/release.txt
@@ -164,45 +111,37 @@ $(BUILDING)/.installed: requirements/build.txt | $(VENV)/.installed
 	  --requirement requirements/build.txt
 	@touch $@
 
-wheel: $(BUILDING)/.installed
+wheel: $(BUILDING)/.installed ## a wheel of this project in dist/
 	rm -rf dist/*.whl
 	$(BIN)/python -m pip --python $(BUILDING)/bin/python wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation \
 	  --wheel-dir dist .
 
-deb: wheel
+deb: wheel ## a Debian package with all that it needs, in dist/ (on Debian)
 	sh packaging/deb/build.sh dist/*.whl dist $(BIN)/python
 
-# Tests look for it at this place; keep the two equal.
-PACKAGE_IMAGE ?= $(or $(BUNRAKU_PACKAGE_IMAGE),/var/tmp/bunraku-package-image)
-$(PACKAGE_IMAGE):
-	sh packaging/deb/image.sh $@
+test-packages: deb package-image ## installs both in a plain Debian in a folder and starts them (root, debootstrap)
+	$(PYTEST) tests/packages/test_clean_system.py tests/packages/test_services.py
 
-package-image: $(PACKAGE_IMAGE)
-
-test-packages: deb package-image
-	BUNRAKU_TEST_PACKAGES=$(CURDIR)/dist $(PYTEST) tests/packages
-
-bench: $(VENV)/.installed
+bench: $(VENV)/.installed ## measures this against Debian's puppet-agent, puppetserver and puppetdb; BENCH="--only store --nodes 300"
 	@$(BIN)/python tests/bench/run.py $(BENCH)
 
 # NUMBERS: what BENCH="--output FILE" has written, to take the place of docs/performance.json.
-chart: $(VENV)/.installed
+chart: $(VENV)/.installed ## draws docs/performance.svg anew, from docs/performance.json or NUMBERS=FILE
 	@$(BIN)/python tests/bench/chart.py $(NUMBERS)
 
-fleet: $(VENV)/.installed
+fleet: $(VENV)/.installed ## a thousand simulated agents at one master, all at once
 	@$(BIN)/python tests/bench/fleet.py
 
-soak: $(VENV)/.installed
+soak: $(VENV)/.installed ## ten minutes of load on a master while things go wrong around it (disks: root; clock: cc)
 	@$(BIN)/python tests/soak/run.py $(SOAK)
 
-# The reference's stdlib is not installed but unpacked; without it the questions about it are left out.
+# The reference's stdlib is not installed but unpacked; without it the questions about it are left out, which is said.
 SEED ?= 1
 QUESTIONS ?= 10000
-fuzz: $(VENV)/.installed
-	@sh tests/fuzz/stdlib.sh $(or $(BUNRAKU_STDLIB),/var/tmp/bunraku-stdlib) || true
+fuzz: $(VENV)/.installed stdlib ## asks Debian's puppet and ours generated questions; SEED=, QUESTIONS=, FUZZ="--json FILE --topic hiera"
 	@$(BIN)/python -m tests.fuzz --seed $(SEED) --questions $(QUESTIONS) $(FUZZ)
 
-clean:
+clean: ## removes what the above have made
 	[ ! -e .env ] || sed -i '/^BUNRAKU_B/d' .env
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -2,9 +2,9 @@
 # A base for the images where no registry is reachable: a small Debian with Python, and all wheels that the images install, which are
 # those of the lock.
 #
-#   sh base.sh FOLDER          # needs root and debootstrap; takes MIRROR, or this machine's own apt mirror, and PYTHON, a 3.11 with pip
+#   sh base.sh FOLDER          # needs root and debootstrap; takes MIRROR, Debian's, and PYTHON, a 3.11 with pip
 #
-# FOLDER gets base.tar, for `docker import`, and lock.txt, by which it was made. Its /etc/pip.conf makes pip take the wheels inside it and ask nobody else.
+# FOLDER gets base.tar, for `docker import`. Its /etc/pip.conf makes pip take the wheels inside it and ask nobody else.
 set -eu
 target=$1
 making=$target.making # has its name only once it is complete
@@ -17,8 +17,7 @@ if [ "$version" != 3.11 ]; then
   echo "base.sh: $python is $version, that of the base is 3.11: compiled wheels would not load; name another with PYTHON" >&2
   exit 1
 fi
-mirror=${MIRROR:-$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | grep -oE 'https?://[^ ]+/debian/?( |$)' | head -n 1)}
-debootstrap --variant=minbase --include=python3,python3-venv bookworm "$making/root" "$mirror"
+debootstrap --variant=minbase --include=python3,python3-venv bookworm "$making/root" ${MIRROR:+"$MIRROR"}
 download() {
   "$python" -m pip download --quiet --disable-pip-version-check --only-binary :all: --dest "$making/root/opt/wheels" "$@"
 }
@@ -31,7 +30,6 @@ download setuptools wheel
 printf '[global]\nno-index = true\nfind-links = /opt/wheels\n' > "$making/root/etc/pip.conf"
 rm -rf "$making"/root/var/cache/apt/archives/*.deb "$making"/root/var/lib/apt/lists/*
 tar -C "$making/root" --one-file-system -cf "$making/base.tar" .
-cat "$source"/requirements/build.txt "$source"/requirements/puppetboard.txt "$source"/requirements/release.txt > "$making/lock.txt"
 rm -rf "$making/root" "$target"
 mv "$making" "$target"
 echo "made $target/base.tar"

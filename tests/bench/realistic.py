@@ -7,7 +7,6 @@ The site of a realistic node: a role of profiles, Hiera with data for the node, 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from functools import cache
 from pathlib import Path
@@ -15,7 +14,9 @@ from typing import Any
 
 import yaml
 
-PACKAGED = Path(os.environ.get("BUNRAKU_MODULES", "/var/tmp/bunraku-modules")) / "modules"
+from tests.gate import caches
+
+PACKAGED = caches.folder("debian-modules") / "modules"
 MODULES = ("apache", "concat", "ntp", "stdlib")
 VHOSTS = 20
 FACTS_FILE = Path(__file__).parent.parent / "modules" / "facts.yaml"

@@ -1,7 +1,7 @@
 """
 The recorded cases that change a whole system, through our `puppet apply` in a throw-away Debian (see `sandbox.py`).
 
-`make image` builds the image once per machine, as root; BUNRAKU_IMAGE says where it is.
+`make image` builds the image once per machine, as root.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ import pytest
 import yaml
 
 from tests.conformance import test_apply as recorded
+from tests.gate import caches
 
-IMAGE = Path(os.environ.get("BUNRAKU_IMAGE", "/var/tmp/bunraku-apply-image"))
+IMAGE = caches.folder("image")
 QUOTED = re.compile(r"(Execution of '\S+).*", re.DOTALL)  # the command's further words and its output need not be the same
 HINT = "It needs: "
 
@@ -43,7 +44,7 @@ def why_not() -> str:
         return "mounting needs root"
     if not shutil.which("unshare"):
         return "unshare (util-linux) is missing"
-    return "" if (IMAGE / "srv/repo/Packages").exists() else f"there is no image in {IMAGE}; `make image` builds it"
+    return "" if (IMAGE / "srv/repo/Packages").exists() else "there is no throw-away Debian here; `make image` builds it"
 
 
 def comparable(run: dict[str, Any]) -> dict[str, Any]:

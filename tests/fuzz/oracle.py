@@ -20,6 +20,7 @@ from types import FrameType
 from typing import Any
 
 from tests.conformance import runner
+from tests.gate import caches
 
 __all__ = ["Reference", "our_answer", "reference_is_here", "stdlib_folder"]
 
@@ -28,7 +29,7 @@ QUESTIONS_OF_A_PROCESS = 1500
 """After so many the Ruby process is replaced, as it keeps something of every environment."""
 REFERENCE_SECONDS = 120.0
 OUR_SECONDS = 20.0
-STDLIB_FOLDERS = ("/usr/share/puppet/modules", "/var/tmp/bunraku-stdlib")
+STDLIB_FOLDERS = (Path("/usr/share/puppet/modules"), caches.folder("stdlib"))
 
 
 def reference_is_here() -> bool:
@@ -42,8 +43,7 @@ def reference_is_here() -> bool:
 
 def stdlib_folder() -> str | None:
     """The folder of modules that holds the reference's stdlib, or None: its topics are then left out."""
-    folders = [folder for folder in (os.environ.get("BUNRAKU_STDLIB"), *STDLIB_FOLDERS) if folder]
-    return next((folder for folder in folders if (Path(folder) / "stdlib" / "metadata.json").is_file()), None)
+    return next((str(folder) for folder in STDLIB_FOLDERS if (folder / "stdlib" / "metadata.json").is_file()), None)
 
 
 class ReferenceProcess:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -20,11 +19,12 @@ from typing import Any
 
 import pytest
 
+from tests.gate import caches
 from tests.interop.puppetserver import free_port
 from tests.support.postgresql import PostgresqlServer, postgresql_programs
 from tests.support.processes import OurAgent, clean_environment, master
 
-CLIENTS = Path(os.environ.get("BUNRAKU_CLIENTS", "/var/tmp/bunraku-clients"))
+CLIENTS = caches.folder("clients")
 ROOT = Path(__file__).parents[2]
 DATASET: list[dict[str, Any]] = json.loads((ROOT / "tests/conformance/puppetdb/dataset.json").read_text("utf-8"))
 START = 60.0  # seconds until a server answers
@@ -33,11 +33,7 @@ SCRIPT = 600.0  # seconds for a script
 
 def why_no_clients() -> str:
     """Why they cannot be started here; '' when they can be tried."""
-    return (
-        ""
-        if (CLIENTS / "installed.txt").exists()
-        else f"there are no Puppetboard and pypuppetdb in {CLIENTS}; `make clients` installs them"
-    )
+    return "" if caches.is_made("clients") else "there are no Puppetboard and pypuppetdb here; `make clients` installs them"
 
 
 CHROMIUM = "/usr/bin/chromium"

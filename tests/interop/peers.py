@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.gate import caches
 from tests.support.processes import Done, MasterProcess, RealAgent, clean_environment, run
-
-PEERS = Path(os.environ.get("BUNRAKU_PEERS", "/var/tmp/bunraku-peers"))
 
 # $1: the image; $2: folders of this machine, separated by colons, that are seen inside at their own places; then a command. What it writes
 # elsewhere is gone with it. The process stays the same one, so that whoever started it can end it by its id.
@@ -34,12 +33,12 @@ class Release:
 
     @property
     def image(self) -> Path:
-        return PEERS / self.name
+        return caches.folder(self.name)
 
     def why_not(self) -> str:
         """Why it cannot be started here; '' when it can be tried."""
         if not self.image.is_dir():
-            return f"there is no Puppet {self.version} in {self.image}; `make peers` makes it"
+            return f"there is no Puppet {self.version} here; `make peers` makes it"
         if os.geteuid() != 0:
             return "only root can start another system's programs on an overlay"
         missing = [each for each in ("unshare", "chroot", "mount") if not shutil.which(each)]

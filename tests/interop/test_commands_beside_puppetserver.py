@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import tempfile
@@ -27,7 +26,6 @@ from tests.support.throwaway_ca import ThrowAwayCa
 pytestmark = [
     pytest.mark.interop,
     pytest.mark.slow,
-    pytest.mark.skipif("BUNRAKU_PUPPETSERVER" not in os.environ, reason="make interop-server runs this, a minute of processor time"),
 ]
 
 TERMINUS = Path("/usr/lib/ruby/vendor_ruby/puppet/indirector/catalog/puppetdb.rb")

@@ -6,7 +6,6 @@ values, errors, comparisons, messages and descriptions. Both run the type of `ty
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
 import shutil
@@ -23,9 +22,10 @@ import yaml
 
 from shared.ruby import find_ruby
 from shared.types import builtin_types
+from tests.gate import caches
 
 HERE = Path(__file__).parent
-MODULES = Path(os.environ.get("BUNRAKU_MODULES", "/var/tmp/bunraku-modules")) / "modules"
+MODULES = caches.folder("debian-modules") / "modules"
 SEED = 7
 TIMEOUT = 1800
 WITHOUT_ATTRIBUTES = ["openstack_config"]  # a base of providers; no resource of it can be declared
@@ -36,7 +36,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.interop,
     pytest.mark.skipif(not shutil.which("puppet") or not find_ruby("auto"), reason="there is no puppet and no ruby"),
-    pytest.mark.skipif(not MODULES.is_dir(), reason=f"`make debian-modules` puts Debian's modules into {MODULES}"),
+    pytest.mark.skipif(not MODULES.is_dir(), reason="Debian's modules are not here; `make debian-modules` fetches them"),
 ]
 
 TITLES = ["a", "/a/b", "a/b", "user@host", "a b", "a:b:c", "a@b@c", "001 x", "7", "é", "", "INPUT:filter:IPv4", "eth0:7"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import tempfile
 import time
@@ -27,7 +26,6 @@ STORED = 30.0  # seconds until what was submitted is stored
 pytestmark = [
     pytest.mark.interop,
     pytest.mark.slow,
-    pytest.mark.skipif("BUNRAKU_PUPPETSERVER" not in os.environ, reason="make interop-server runs this, a minute of processor time"),
     pytest.mark.skipif(not has_real_puppet(), reason="Debian's puppet-agent is not installed"),
 ]
 

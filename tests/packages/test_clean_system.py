@@ -13,10 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.gate import caches
+
 PROJECT = Path(__file__).parents[2]
 LOCK = PROJECT / "requirements" / "release.txt"
-BUILT = Path(os.environ.get("BUNRAKU_TEST_PACKAGES") or "/nonexistent")  # where wheel and package are
-IMAGE = Path(os.environ.get("BUNRAKU_PACKAGE_IMAGE") or "/var/tmp/bunraku-package-image")
+BUILT = PROJECT / "dist"  # where wheel and package are
+IMAGE = caches.folder("package-image")
 BUILD, RUN = 300, 180  # seconds
 
 MANIFEST = "node default { file { '/srv/applied': content => \"${facts['kernel']} ${trusted['certname']}\\n\" } }\n"
@@ -45,17 +47,17 @@ grep "Linux node1.test" /srv/applied
 
 
 def reason() -> str:
-    if not (os.environ.get("BUNRAKU_TEST_PACKAGES") and BUILT.is_dir()):
-        return "takes minutes: make test-packages"
+    if not list(BUILT.glob("*.deb")):
+        return "there is no package to try: `make test-packages` builds it"
     if os.geteuid() != 0:
         return "needs root, for a Debian in a folder"
     missing = [tool for tool in ("dpkg-deb", "unshare", "chroot") if shutil.which(tool) is None]
     if missing:
         return f"needs {', '.join(missing)}"
-    return "" if IMAGE.exists() else f"there is no {IMAGE}: make test-packages makes it, with debootstrap"
+    return "" if IMAGE.exists() else "there is no plain Debian here; `make package-image` makes it"
 
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(reason()), reason=reason())]
+pytestmark = [pytest.mark.slow, pytest.mark.full, pytest.mark.skipif(bool(reason()), reason=reason())]
 
 
 def host(*argv: object, timeout: float = BUILD) -> str:

@@ -1,16 +1,15 @@
 #!/bin/sh
 # Builds the layer that both twins boot from, over the image that `make image` builds:
 #
-#   sh image.sh IMAGE FOLDER PACKAGES     # needs root; takes MIRROR, or this machine's own apt mirror
+#   sh image.sh FOLDER IMAGE     # needs root; takes MIRROR, Debian's
 #
 # FOLDER becomes what is added to IMAGE: systemd, Debian's puppet modules, and in /srv/twins/repo an apt repository of the packages
-# that the file PACKAGES names, with all that they depend on. The twins have no network.
+# that packages.txt names, with all that they depend on. The twins have no network.
 set -eu
-image=$1 layer=$2 packages=$3
+layer=$1 image=$2 packages=$(dirname "$0")/packages.txt
 if [ -z "${BUNRAKU_APART:-}" ]; then
   BUNRAKU_APART=1 exec unshare --mount --propagation private sh "$0" "$@"
 fi
-mirror=${MIRROR:-$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | grep -oE 'https?://[^ ]+/debian/?( |$)' | head -n 1)}
 making=$layer.making
 rm -rf "$making"
 mkdir -p "$making/upper" "$making/work" "$making/root"
@@ -21,7 +20,7 @@ cp /etc/resolv.conf "$root/etc/resolv.conf"
 printf '#!/bin/sh\nexit 101\n' > "$root/usr/sbin/policy-rc.d"
 chmod +x "$root/usr/sbin/policy-rc.d"
 cp "$root/etc/apt/sources.list" "$making/sources.list"
-echo "deb $mirror bookworm main" > "$root/etc/apt/sources.list"
+echo "deb ${MIRROR:?is unknown: name a mirror of Debian} bookworm main" > "$root/etc/apt/sources.list"
 chroot "$root" apt-get update -qq
 export DEBIAN_FRONTEND=noninteractive
 modules=$(chroot "$root" apt-cache search --names-only '^puppet-module-' | cut -d' ' -f1)

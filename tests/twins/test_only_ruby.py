@@ -6,7 +6,6 @@ A puppetserver is on this machine and listens in the other's network. That one h
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 import tempfile
@@ -26,7 +25,6 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.interop,
     pytest.mark.alone,
-    pytest.mark.skipif("BUNRAKU_TWINS" not in os.environ, reason="BUNRAKU_TWINS=yes runs this, with the machine for itself"),
     pytest.mark.skipif(bool(why_not()), reason=why_not()),
 ]
 

@@ -6,8 +6,6 @@ Uses of Debian's modules, each applied to two identical booted Debians: by Debia
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from tests.twins.run import compare_twins
@@ -18,7 +16,6 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.interop,
     pytest.mark.alone,
-    pytest.mark.skipif("BUNRAKU_TWINS" not in os.environ, reason="BUNRAKU_TWINS=yes runs these, half an hour with the machine for itself"),
     pytest.mark.skipif(bool(why_not()), reason=why_not()),
 ]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import re
 import shutil
 import sys
@@ -21,9 +20,10 @@ from tests.conformance.booted import Booted
 from tests.conformance.sandbox import CHECKOUT, OURS
 from tests.conformance.test_apply import COUNTS, FLAGS, FRAME, OWN, TOLD
 from tests.conformance.test_sandbox import IMAGE
+from tests.gate import caches
 from tests.twins.use import Use
 
-LAYER = Path(os.environ.get("BUNRAKU_TWINS_IMAGE", "/var/tmp/bunraku-twins-image"))
+LAYER = caches.folder("twins-image")
 RUN_SECONDS = 900.0  # the most that one run of a use may take: a server is installed and started in it
 OWN_FOLDER = "/srv/twins"
 REPORT = f"{OWN_FOLDER}/report.yaml"
@@ -52,7 +52,7 @@ def why_not() -> str:
     """Return why no twins can be made here; '' when it can be tried."""
     if why := booted.why_not():
         return why
-    return "" if (LAYER / "srv/twins/repo/Packages").exists() else f"there is no {LAYER}: make twins-image makes it"
+    return "" if (LAYER / "srv/twins/repo/Packages").exists() else "there is nothing here that twins boot from; `make twins-image` makes it"
 
 
 def scrub(value: Any) -> Any:

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds the throw-away Debian that apply cases marked `sandbox: true` run in:
 #
-#   sh image.sh FOLDER          # needs root and debootstrap; takes MIRROR, or this machine's own apt mirror
+#   sh image.sh FOLDER          # needs root and debootstrap; takes MIRROR, Debian's
 #
 # FOLDER becomes a minimal bookworm with Debian's puppet-agent (for its users and its type modules, and to record more cases
 # with), Python, a local apt repository of tiny packages and a stand-in for systemd, so that no case needs a network or an
@@ -10,10 +10,9 @@ set -eu
 target=$1
 image=$target.making   # has its name only once it is complete
 rm -rf "$image"
-mirror=${MIRROR:-$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | grep -oE 'https?://[^ ]+/debian/?( |$)' | head -n 1)}
 debootstrap --variant=minbase \
   --include=cron,passwd,adduser,init-system-helpers,procps,python3 \
-  bookworm "$image" "$mirror"
+  bookworm "$image" ${MIRROR:+"$MIRROR"}
 cat > "$image/usr/sbin/policy-rc.d" <<'POLICY'
 #!/bin/sh
 exit 101
@@ -128,5 +127,6 @@ rm -rf "$image"/etc/apt/sources.list "$image"/etc/apt/sources.list.d/* "$image"/
 echo "deb [trusted=yes] file:/srv/repo ./" > "$image/etc/apt/sources.list"
 chroot "$image" apt-get update -qq
 chroot "$image" apt-get clean
+sh "$(dirname "$0")/packages.sh" "$image"
 mv "$image" "$target"
 echo "built $target"

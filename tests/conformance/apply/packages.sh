@@ -1,7 +1,7 @@
 #!/bin/sh
-# Lays packages of init systems and package managers into the image that image.sh has built:
+# Lays packages of init systems and package managers into the image that image.sh builds, which calls it:
 #
-#   sh packages.sh FOLDER       # needs root; takes MIRROR, or this machine's own apt mirror
+#   sh packages.sh FOLDER       # needs root; takes MIRROR, Debian's
 #
 # FOLDER/srv/more/NAME/ holds what `apt-get install` would fetch for NAME. Nothing of it is installed in the image: a test
 # that is about one of them installs it into its own copy, without a network.
@@ -10,7 +10,6 @@ image=$1
 if [ -z "${BUNRAKU_APART:-}" ]; then
   BUNRAKU_APART=1 exec unshare --mount --propagation private sh "$0" "$image"
 fi
-mirror=${MIRROR:-$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | grep -oE 'https?://[^ ]+/debian/?( |$)' | head -n 1)}
 work=$(mktemp -d /var/tmp/packages-XXXXXX)
 mkdir "$work/tree"
 mount -t tmpfs -o mode=755 tmpfs "$work/tree"
@@ -20,7 +19,7 @@ root=$work/tree/root
 mount -t overlay overlay -o "lowerdir=$image,upperdir=$work/tree/upper,workdir=$work/tree/work" "$root"
 mount -t proc proc "$root/proc"
 cp /etc/resolv.conf "$root/etc/resolv.conf"
-echo "deb $mirror bookworm main" > "$root/etc/apt/sources.list"
+echo "deb ${MIRROR:?is unknown: name a mirror of Debian} bookworm main" > "$root/etc/apt/sources.list"
 chroot "$root" apt-get update -qq
 rm -rf "$image/srv/more.making"
 fetch() { # name packages

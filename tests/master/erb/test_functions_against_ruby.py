@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -13,11 +12,12 @@ import pytest
 from master.compiler.codegen.codecache import CodeCache
 from master.compiler.loading.ruby_functions import translated_function
 from master.compiler.syntax.source import Source
+from tests.gate import caches
 from tests.master.erb.function_calls import Caller, Values, callers
 from tests.master.ruby.site import needs_ruby
 
 OWN = Path(__file__).parents[2] / "data" / "ruby_functions"
-MODULES = Path(os.environ.get("BUNRAKU_MODULES", "/var/tmp/bunraku-modules")) / "modules"
+MODULES = caches.folder("debian-modules") / "modules"
 BUNDLED = frozenset(("stdlib",))  # whose functions are part of the compiler
 
 pytestmark = needs_ruby
