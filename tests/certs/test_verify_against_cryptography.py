@@ -34,6 +34,7 @@ from hypothesis import strategies as st
 from certs import verify
 from certs.keys import PrivateKey
 from certs.verify import NotVerified, TrustStore
+from tests.support.examples import examples
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -182,7 +183,7 @@ def chain_of(drafts: Sequence[Draft]) -> list[x509.Certificate]:
 
 @pytest.mark.slow
 @given(st.lists(AUTHORITIES, min_size=1, max_size=4), LEAVES, st.booleans(), st.randoms(use_true_random=False))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_both_give_the_same_verdict(authorities: list[Draft], leaf: Draft, has_all: bool, random) -> None:
     first, *others = authorities
     root, *intermediates, certificate = chain_of([replace(first, forged=False), *others, leaf])

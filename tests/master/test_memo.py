@@ -20,6 +20,7 @@ from master.pools.compile_worker import CompileWorker
 from shared.errors import CompileError, PuppetError
 from tests.master.ruby.site import PROGRAM, needs_ruby
 from tests.support.compile_jobs import catalog_job
+from tests.support.examples import examples
 
 FACTS = {"os": {"family": "Debian", "release": {"major": "12"}}, "uptime": 5, "colour": "red", "networking": {"fqdn": "n.test"}}
 HIERA = "version: 5\nhierarchy: [{name: a, paths: ['%{facts.os.family}.yaml', '%{::colour}.yaml', common.yaml]}]\n"
@@ -424,7 +425,7 @@ STEP = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.sampled_from(PIECES), min_size=1, max_size=6, unique=True), st.lists(STEP, min_size=1, max_size=8))
 def test_memory_never_gives_another_catalog_than_a_compilation(pieces: list[str], steps: list[tuple[str, Any]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -500,7 +501,7 @@ RUBY_STEP = st.one_of(STEP, st.sampled_from([("write", {name: text}) for name, t
 
 @needs_ruby
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(st.sampled_from(RUBY_PIECES), min_size=1, max_size=4, unique=True),
     st.lists(RUBY_STEP, min_size=1, max_size=6),

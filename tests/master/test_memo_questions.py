@@ -19,6 +19,7 @@ from master.environments.store_questions import MAX_ANSWERS, MAX_QUESTIONS, TOGE
 from master.pools.compile_worker import CompileWorker
 from shared.errors import CompileError, PuppetError
 from tests.support.compile_jobs import catalog_job
+from tests.support.examples import examples
 from tests.support.stored_catalogs import stored_data
 
 AWAY = PuppetError("No PuppetDB answers", hint="Look for it.")
@@ -288,7 +289,7 @@ STEP = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.sampled_from(PIECES), min_size=1, max_size=4, unique=True), st.lists(STEP, min_size=1, max_size=10))
 def test_no_catalog_from_memory_differs_from_a_compiled_one(pieces: list[str], steps: list[tuple[str, Any]]) -> None:
     with tempfile.TemporaryDirectory() as folder:

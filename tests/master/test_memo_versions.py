@@ -18,6 +18,7 @@ from master.environments.directories import EnvironmentSettings
 from master.pools.compile_worker import CompileWorker
 from shared.errors import PuppetError
 from tests.support.edited_site import BASE, EDITS, NODES, node, write
+from tests.support.examples import examples
 
 Edit = tuple[str, str | None]
 EVERYBODY = {name for name, _ in NODES}
@@ -74,7 +75,7 @@ def compiled_nodes(worker: CompileWorker) -> set[str]:
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=examples(60), suppress_health_check=list(HealthCheck))
 @given(
     st.lists(st.lists(st.sampled_from([*EDITS, *BASE.items()]), min_size=1, max_size=2), min_size=1, max_size=4),
     st.permutations(NODES),

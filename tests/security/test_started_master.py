@@ -20,6 +20,7 @@ from master import bindings
 from master.endpoints.ca import CaEndpoints
 from master.endpoints.openapi import ENDPOINTS, SERVED, document, text
 from shared.indirector.core import Indirection
+from tests.support.examples import examples
 from tests.support.started import CANARY, OPEN, Answered, Started, started
 
 ROOT = Path(__file__).parent.parent.parent
@@ -252,7 +253,7 @@ def requests(draw: st.DrawFn) -> tuple[str, str, bytes, dict[str, str]]:
     return method.upper(), target, body, {name: value for name, value in headers.items() if value}
 
 
-EXAMPLES = settings(max_examples=400, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+EXAMPLES = settings(max_examples=examples(400), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ from shared.indirector.termini import Json, Yaml
 from shared.models.facts import FACTS, Facts
 from shared.wire.bounds import check_bounds, is_within_bounds
 from shared.wire.dialects import LEGACY, MODERN
+from tests.support.examples import examples
 
 
 def nested(depth: int) -> Any:
@@ -103,7 +104,7 @@ PLAIN = st.recursive(
 
 @pytest.mark.slow
 @given(st.dictionaries(st.text(max_size=10), PLAIN, max_size=4))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_whatever_the_door_accepts_can_be_compiled_and_read_back(values: dict[str, Any]) -> None:
     public = {key: value for key, value in values.items() if not key.startswith("_")}  # the others are never stored
     body = json.dumps({"name": "n", "values": public}).encode()

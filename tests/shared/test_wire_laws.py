@@ -22,8 +22,9 @@ from shared.models.report import REPORT
 from shared.names import quoted_for_log, valid_certname, valid_environment, valid_file_key
 from shared.wire.dialects import LEGACY, MODERN, Dialect
 from shared.wire.formats import Format, accepted_formats, of_content_type
+from tests.support.examples import examples
 
-LAWS = settings(max_examples=60, deadline=None, derandomize=True)
+LAWS = settings(max_examples=examples(60), deadline=None, derandomize=True)
 
 labels = st.from_regex(r"[a-z0-9_]([a-z0-9_-]{0,8}[a-z0-9_])?", fullmatch=True)
 good_names = st.lists(labels, min_size=1, max_size=4).map(".".join).filter(lambda name: len(name) <= 64)

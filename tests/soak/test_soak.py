@@ -11,12 +11,13 @@ import pytest
 from tests.soak.standing import SLACK, grown
 from tests.support.processes import clean_environment, run
 
-pytestmark = [pytest.mark.slow, pytest.mark.alone]
-
 OPTIONS = {"seconds": 24, "warmup": 4, "agents": 3, "requests": 100, "growth": 900, "restart-agents": 4, "restarts": 1}
 FIRST = ("compiling processes killed", "connections cut in the middle", "HUP")  # the others need root or a C compiler
 
 
+@pytest.mark.slow
+@pytest.mark.alone
+@pytest.mark.full
 def test_a_short_soak_does_all_that_it_can_here_and_finds_nothing_lost() -> None:
     options = [part for name, value in OPTIONS.items() for part in (f"--{name}", str(value))]
     done = run([sys.executable, str(Path(__file__).parent / "run.py"), *options], clean_environment(), timeout=300)

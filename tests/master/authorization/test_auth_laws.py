@@ -12,8 +12,9 @@ from master.authorization.defaults import LEGACY_RULES, MODERN_RULES
 from master.authorization.rules import AccessRequest, decide
 from shared.client import Client
 from shared.errors import ConfigError
+from tests.support.examples import examples
 
-LAWS = settings(max_examples=80, deadline=None, derandomize=True)
+LAWS = settings(max_examples=examples(80), deadline=None, derandomize=True)
 
 names = st.one_of(
     st.sampled_from(("agent1", "agent2", "a.b", "axb", "$1", "(", "[a-z]*", "*", ".*", "agent1\n", "AGENT1", "", "ca")),

@@ -18,6 +18,7 @@ from certs import crl
 from shared.errors import PuppetError
 from shared.failpoints import VARIABLE
 from tests.support.ca_site import Site, request_pem
+from tests.support.examples import examples
 
 NAMES = st.sampled_from(["a", "b", "c"])
 POINTS = st.sampled_from(
@@ -132,4 +133,4 @@ class CaModel(RuleBasedStateMachine):
 
 @pytest.mark.slow
 class TestCaModel(CaModel.TestCase):
-    settings = settings(max_examples=40, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck))
+    settings = settings(max_examples=examples(40), stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck))

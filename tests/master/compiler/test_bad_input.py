@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from shared.data import plainjson
 from shared.errors import CompileError, PuppetError
 from tests.support.compiling import compiled
+from tests.support.examples import examples
 
 NAMES = ("a", "b", "c", "title", "facts", "1")
 FILES = {
@@ -136,7 +137,7 @@ def outcome(manifest: str, **options: Any) -> str:
 
 
 @pytest.mark.slow
-@settings(max_examples=3000, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(3000), deadline=None, suppress_health_check=list(HealthCheck))
 @given(manifests, st.sampled_from(("off", "warning", "error")))
 @example("(*{}).lest || { 1 }", "off")
 def test_any_manifest_gives_a_catalog_or_an_error(manifest: str, strict: str) -> None:
@@ -144,7 +145,7 @@ def test_any_manifest_gives_a_catalog_or_an_error(manifest: str, strict: str) ->
 
 
 @pytest.mark.slow
-@settings(max_examples=1500, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(1500), deadline=None, suppress_health_check=list(HealthCheck))
 @given(expressions)
 @example("M::T")  # a type that holds itself
 def test_any_expression_gives_a_value_or_an_error_with_a_place(expression: str) -> None:

@@ -13,6 +13,7 @@ from master.compiler.syntax.dump import notation_of
 from master.compiler.syntax.parser import parse
 from master.compiler.syntax.source import Source
 from shared.errors import ParseError
+from tests.support.examples import examples
 
 # fmt: off
 WORDS = (
@@ -32,7 +33,7 @@ texts = st.one_of(
 
 
 @pytest.mark.slow
-@settings(max_examples=3000, deadline=None)
+@settings(max_examples=examples(3000), deadline=None)
 @given(texts, st.booleans())
 def test_any_text_ends_in_a_tree_or_a_parse_error(text: str, epp: bool) -> None:
     source = Source(text)

@@ -12,6 +12,7 @@ from master.compiler.types.notation.parse import parse_type
 from master.compiler.values import comparison
 from master.compiler.values.core import DEFAULT, Value, key_of, value_of
 from master.compiler.values.text import program, to_s
+from tests.support.examples import examples
 
 SCALARS = some.none() | some.booleans() | some.integers(-(2**63), 2**63 - 1) | some.floats(allow_nan=False) | some.text(max_size=8)
 VALUES = some.recursive(
@@ -33,7 +34,7 @@ TYPES = some.sampled_from(
         "Sensitive[String]", "Default", "Array[0, 0]", "Optional[Variant[String, Array[Optional[Integer]]]]",
     ]
 ).map(parse_type)  # fmt: skip
-few = settings(max_examples=60, deadline=None)
+few = settings(max_examples=examples(60), deadline=None)
 
 
 def has_undef(value: Value) -> bool:

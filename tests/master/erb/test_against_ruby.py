@@ -20,6 +20,7 @@ from tests.master.erb.matrix import chained, expressions
 from tests.master.erb.scopes import Variables
 from tests.master.erb.written import templates
 from tests.master.ruby.site import PROGRAM, needs_ruby
+from tests.support.examples import examples
 
 OWN = Path(__file__).parents[2] / "data" / "erb"
 INSTALLED = Path("/usr/share/puppet/modules")
@@ -91,7 +92,7 @@ def test_each_method_on_each_kind_of_value_gives_what_ruby_gives(judge: Judge, t
 
 
 @pytest.mark.slow
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(400), deadline=None, suppress_health_check=list(HealthCheck))
 @given(template=templates(), seed=st.integers(0, 10_000))
 def test_generated_templates_render_what_ruby_renders(judge: Judge, translator: Translator, template: str, seed: int) -> None:
     if translator.template(template).body is not None:

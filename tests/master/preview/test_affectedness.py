@@ -34,6 +34,7 @@ from master.pools.compile_worker import CompileWorker
 from master.preview.worker import PreviewWorker
 from shared.errors import PuppetError
 from tests.support.edited_site import BASE, EDITS, NODES, node, write
+from tests.support.examples import examples
 
 
 def previewed(worker: PreviewWorker, roots: tuple[Path, Path], name: str, role: str, records: str = "") -> dict[str, Any]:
@@ -95,7 +96,7 @@ def new_worker(**compiler: Any) -> PreviewWorker:
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=examples(60), suppress_health_check=list(HealthCheck))
 @given(
     st.lists(st.sampled_from(EDITS), max_size=3),
     st.lists(st.sampled_from(EDITS), max_size=2),
@@ -129,7 +130,7 @@ UNLIMITED = ("environment.conf", "modulepath = site:modules\nenvironment_timeout
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=80, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=examples(80), suppress_health_check=list(HealthCheck))
 @given(EDIT_LISTS, EDIT_LISTS, EDIT_LISTS, EDIT_LISTS, st.booleans(), st.permutations(NODES))
 def test_nor_has_one_that_a_record_of_its_compilation_for_the_agent_calls_unaffected(
     before: list[tuple[str, str | None]],

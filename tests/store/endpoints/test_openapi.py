@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from store.endpoints.openapi import document, query_paths, text
 from store.endpoints.queries.paths import BELOW, ENTITIES, target_of
 from tests.store.endpoints.conftest import FakeStore
+from tests.support.examples import examples
 from tests.support.raw_master import RawClient
 
 DOCUMENT = document()
@@ -108,7 +109,7 @@ def requests(draw: st.DrawFn) -> tuple[str, str, bytes, dict[str, str]]:
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(300), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(request=requests())
 async def test_requests_made_up_from_the_document_never_end_in_an_incident(
     client: RawClient, store: FakeStore, request: tuple[str, str, bytes, dict[str, str]]

@@ -15,6 +15,7 @@ from store.database.engine import Database
 from store.queries.questions import Paging, Question
 from store.queries.schema.entities import ENTITIES
 from store.queries.service import QueryService
+from tests.support.examples import examples
 from tests.support.generated_queries import VALUES, orders, questions
 
 
@@ -61,7 +62,7 @@ def canonical(value: Any) -> Any:
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(100), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(question=questions())
 def test_generated_questions_have_the_same_answer(both: BothDatabases, question: tuple[str, Any]) -> None:
     entity, query = question

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 
 from store.queries.pql.errors import PqlError
 from store.queries.pql.parser import PqlLimits, parse
+from tests.support.examples import examples
 from tests.support.pql_texts import queries, text_of
 
 RECORDED = Path(__file__).parents[2] / "conformance/puppetdb"
@@ -64,7 +65,7 @@ def test_a_tree_is_the_one_that_ast_only_shows(query: str, status: int, body: An
 
 
 @given(queries)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_a_query_that_was_printed_is_read_back(query: list[Any]) -> None:
     parsed = parse(text_of(query))
     assert parsed == query and json.dumps(parsed) == json.dumps(query)

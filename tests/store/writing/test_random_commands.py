@@ -14,6 +14,7 @@ from store.commands.commands import Command, ConfigureExpiration, DeactivateNode
 from store.database.engine import Database
 from store.database.tables import metadata, nodes
 from store.writing.writer import DatabaseWriter
+from tests.support.examples import examples
 from tests.support.store_commands import catalog_command, facts_command, inputs_command, received, report_command
 from tests.support.store_model import StoreModel, in_order, stored_nodes
 
@@ -89,6 +90,6 @@ async def check(url: str, steps: Sequence[Sequence[Command] | tuple[str, int]]) 
 
 @pytest.mark.slow
 @given(steps=st.lists(st.lists(COMMANDS, min_size=1, max_size=5) | EXPIRIES, min_size=1, max_size=8))
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(20), deadline=None, suppress_health_check=list(HealthCheck))
 def test_random_commands_leave_what_the_model_says(database_url: str, steps: list[list[Command] | tuple[str, int]]) -> None:
     asyncio.run(check(database_url, steps))

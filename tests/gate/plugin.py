@@ -1,0 +1,95 @@
+"""
+What pytest does for a gate: it begins with the files that take longest, runs one part of several, and writes down what it found.
+
+    --results FILE   outcomes, skips and durations, in JSON
+    --part 2/4       the second of four parts that take equally long
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.gate.durations import part_of, read_durations, seconds_of_files
+from tests.gate.results import Results
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("gate")
+    group.addoption("--results", metavar="FILE", type=Path, help="write outcomes, skips and durations to a file, in JSON")
+    group.addoption("--part", metavar="K/N", help="run the K-th of N parts that take equally long")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    path = config.getoption("--results", None)
+    if path is not None and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Recorder(path))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if hasattr(item.config, "workerinput") and item.get_closest_marker("alone") is not None:
+        pytest.fail("this test needs the machine for itself: run it with -n 0 -m alone, and the others with -m 'not alone'", pytrace=False)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the tests of the part, the longest files first."""
+    files = seconds_of_files([item.nodeid for item in items], read_durations())
+    if part := config.getoption("--part", None):
+        number, _, parts = part.partition("/")
+        chosen = part_of(files, int(number), int(parts))
+        left = [item for item in items if _file(item) not in chosen]
+        items[:] = [item for item in items if _file(item) in chosen]
+        config.hook.pytest_deselected(items=left)
+    items.sort(key=lambda item: (-files[_file(item)], _file(item)))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """One line a reason of skips, the most frequent first; a gate says it at its end, for all stages."""
+    reports = terminalreporter.stats.get("skipped", [])
+    if config.getoption("--results", None) is not None or not reports:
+        return
+    terminalreporter.section("skipped")
+    for reason, count in Counter(map(reason_of, reports)).most_common():
+        terminalreporter.line(f"{count:5} {reason}")
+
+
+def _file(item: pytest.Item) -> str:
+    return item.nodeid.partition("::")[0]
+
+
+class Recorder:
+    """Hears the reports of all workers, and writes the results at the end."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._results = Results()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        results, test = self._results, report.nodeid
+        results.seconds[test] = results.seconds.get(test, 0.0) + report.duration
+        if "slow" not in report.keywords:
+            results.unmarked.add(test)
+        if report.failed:
+            results.outcomes["failed" if report.when == "call" else "error"] += 1
+        elif report.skipped:
+            results.outcomes["skipped"] += 1
+            results.skips[reason_of(report)] += 1
+        elif report.when == "call":
+            results.outcomes["passed"] += 1
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self._results.outcomes["error"] += 1
+
+    def pytest_sessionfinish(self) -> None:
+        self._results.write(self._path)
+
+
+def reason_of(report: pytest.TestReport | pytest.CollectReport) -> str:
+    """Return why a test was skipped."""
+    place_and_reason = report.longrepr
+    reason = place_and_reason[2] if isinstance(place_and_reason, tuple) else str(place_and_reason)
+    return reason.removeprefix("Skipped: ")
