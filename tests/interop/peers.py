@@ -1,4 +1,4 @@
-"""Other releases of Puppet than this machine's, unmodified, each on the system in a folder that `make peers` made for it."""
+"""Other releases of Puppet than this machine's, unmodified, each on the system in a folder that `make puppet3 puppet5 puppet8` makes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Release:
     def why_not(self) -> str:
         """Why it cannot be started here; '' when it can be tried."""
         if not self.image.is_dir():
-            return f"there is no Puppet {self.version} here; `make peers` makes it"
+            return f"there is no Puppet {self.version} here; `make {self.name}` makes it"
         if os.geteuid() != 0:
             return "only root can start another system's programs on an overlay"
         missing = [each for each in ("unshare", "chroot", "mount") if not shutil.which(each)]
