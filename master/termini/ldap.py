@@ -93,15 +93,22 @@ class Ldap(Terminus[Node]):
             yield connection
         finally:
             connection.strategy.close()  # ldap3 would send an unbind first, which fails where TLS has failed
-            if connection.socket is not None:
-                connection.socket.close()  # the connection was never complete
 
     def _connection(self, refused: Callable[[ssl.SSLError], None]) -> Any:
         """Return a connection that is not open yet; `refused` gets what is wrong with the server's TLS."""
         ldap3 = self._ldap3
         seconds = math.ceil(self.timeout)
-        return ldap3.Connection(
-            ldap3.Server(
+
+        class Server(ldap3.Server):  # type: ignore[misc, name-defined]
+            def candidate_addresses(self) -> Iterator[list[Any]]:
+                """Yield the addresses in the order in which they are tried; ldap3 leaves the sockets of those that failed open."""
+                for address in super().candidate_addresses():
+                    yield address
+                    if connection.socket is not None:
+                        connection.socket.close()
+
+        connection = ldap3.Connection(
+            Server(
                 self.server,
                 port=self.port,
                 use_ssl=self.tls == "from the start",
@@ -118,6 +125,7 @@ class Ldap(Terminus[Node]):
             receive_timeout=seconds,
             client_strategy=self.strategy,
         )
+        return connection
 
     def _handshakes(self, refused: Callable[[ssl.SSLError], None]) -> Any:
         """Return TLS as ldap3 takes it, with our own context: ldap3's does not name the server and checks the certificate's names late."""

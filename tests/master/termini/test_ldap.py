@@ -172,6 +172,19 @@ async def test_a_server_whose_ca_is_believed_gets_the_password_over_tls(
 
 
 @pytest.mark.parametrize("tls", ["from the start", "by StartTLS"])
+async def test_a_server_is_found_at_a_later_one_of_its_addresses_and_the_refused_sockets_are_closed(
+    tls: Tls, ca: ThrowAwayCa, believed: LdapTrust, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where localhost is also ::1, which nobody listens on; a socket that stays open is a ResourceWarning, which is an error."""
+    directory = Directory(ca.serving(tmp_path), tls)
+    with directory.running() as port:
+        addresses = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (host, port)) for host in ("127.0.0.2", "127.0.0.3", "127.0.0.1")]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *asked: addresses)
+        assert await Binding(NODE, terminus(port, tls, believed)).find("web1") is None
+    assert PASSWORD in directory.told[0]
+
+
+@pytest.mark.parametrize("tls", ["from the start", "by StartTLS"])
 @pytest.mark.parametrize(
     ("case", "message"),
     [
