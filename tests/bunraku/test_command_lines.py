@@ -205,7 +205,7 @@ def test_there_is_a_page_of_every_command_and_one_of_the_settings(share: Path) -
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("groff") is None, reason="needs groff")
+@pytest.mark.skipif(shutil.which("groff") is None, reason="groff is not installed")
 def test_groff_has_nothing_to_say_about_a_page_and_shows_every_option(share: Path, lines: list[CommandLine]) -> None:
     for path in sorted(share.glob("man/man?/*")):
         done = subprocess.run(
@@ -232,7 +232,7 @@ def test_groff_has_nothing_to_say_about_a_page_and_shows_every_option(share: Pat
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("lexgrog") is None, reason="needs lexgrog, of man-db")
+@pytest.mark.skipif(shutil.which("lexgrog") is None, reason="lexgrog is not installed (Debian: man-db)")
 def test_whatis_finds_every_page(share: Path) -> None:
     paths = sorted(share.glob("man/man?/*"))
     done = subprocess.run(["lexgrog", *map(str, paths)], capture_output=True, text=True, timeout=240, check=False)

@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 
 from tests.support.command_line import Puppet, Said
-from tests.support.control_repository import ControlRepository, needs_git
+from tests.support.control_repository import ControlRepository
 from tests.support.forge import LocalForge, serving
+from tests.support.needs import needs_git
 from tests.support.processes import clean_environment
 
 pytestmark = needs_git

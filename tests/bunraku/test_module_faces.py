@@ -12,6 +12,7 @@ import pytest
 
 from bunraku.puppet import COMMANDS, main
 from tests.support.command_line import Puppet, Said
+from tests.support.needs import needs_root
 from tests.support.processes import clean_environment
 
 LAMPS = '''
@@ -293,7 +294,7 @@ def test_a_face_to_which_everybody_may_write_is_refused(tmp_path: Path, called: 
     )
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to have a file of another user")
+@needs_root
 def test_a_face_of_another_user_in_a_folder_for_all_is_refused(tmp_path: Path, called: Puppet) -> None:
     file = add_face(tmp_path, "m", "show", face("show"))
     file.parent.chmod(0o1777)

@@ -9,7 +9,8 @@ import pytest
 
 from shared.ruby import RubyChild
 from tests.support.command_line import Puppet, Said
-from tests.support.ruby_apply import MODULES, needs_ruby, use_few_facts
+from tests.support.needs import needs_ruby
+from tests.support.ruby_apply import MODULES, use_few_facts
 
 Command = Callable[..., Said]
 

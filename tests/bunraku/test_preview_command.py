@@ -16,6 +16,7 @@ import pytest
 from bunraku.commands.preview import main
 from bunraku.previews.revisions import checked_location
 from shared.errors import BadName, ConfigError, NotFound, PuppetError
+from tests.support.needs import needs_git
 
 pytestmark = pytest.mark.slow
 
@@ -204,7 +205,7 @@ def repository(site: Site, tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+@needs_git
 def test_two_revisions_of_a_repository_are_compared_and_nothing_is_left_of_them(
     site: Site, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,7 +223,7 @@ def test_two_revisions_of_a_repository_are_compared_and_nothing_is_left_of_them(
         site.preview("--repo", str(repository), "--all", sides=("main", "missing"))
 
 
-@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+@needs_git
 def test_a_checkout_without_branches_has_those_of_its_origin_as_for_ci(site: Site, repository: Path, tmp_path: Path) -> None:
     git(tmp_path, "clone", "--quiet", str(repository), str(tmp_path / "checkout"))
     git(tmp_path / "checkout", "checkout", "--quiet", "--detach", "origin/work")
@@ -230,7 +231,7 @@ def test_a_checkout_without_branches_has_those_of_its_origin_as_for_ci(site: Sit
     assert (code, [change["subject"] for change in result["changes"]]) == (2, ["File[/etc/web.conf]"])
 
 
-@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+@needs_git
 @pytest.mark.parametrize("name", ["--output=/tmp/x", "-x", "a b", "a;b", "main..work", ""])
 def test_a_name_that_is_no_revision_is_refused(site: Site, repository: Path, name: str) -> None:
     with pytest.raises(ConfigError):

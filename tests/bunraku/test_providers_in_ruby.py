@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from shared.ruby import RubyChild
-from tests.support.ruby_apply import Apply, needs_ruby
+from tests.support.needs import needs_ruby
+from tests.support.ruby_apply import Apply
 
 
 @pytest.mark.parametrize(

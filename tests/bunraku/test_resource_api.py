@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from shared.ruby import find_ruby
 from tests.support.command_line import Puppet, Said
+from tests.support.needs import needs_ruby
 
-pytestmark = pytest.mark.skipif(not find_ruby("auto"), reason="no ruby is installed")
+pytestmark = needs_ruby
 
 MODULES = Path(__file__).with_name("ruby_modules")
 

@@ -11,7 +11,8 @@ import pytest
 from agent.ruby.loading import in_ruby
 from tests.bunraku.conftest import puppet
 from tests.support.command_line import Puppet
-from tests.support.ruby_apply import MODULES, Apply, apply, needs_ruby, use_few_facts
+from tests.support.needs import needs_ruby
+from tests.support.ruby_apply import MODULES, Apply, apply, use_few_facts
 
 __all__ = ["apply", "puppet"]
 

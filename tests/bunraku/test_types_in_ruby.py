@@ -14,7 +14,8 @@ import pytest
 from agent.ruby.files import RubyFiles
 from agent.ruby.process import RubyProcess
 from shared.ruby import RubyChild
-from tests.support.ruby_apply import MODULES, Apply, needs_ruby
+from tests.support.needs import needs_ruby
+from tests.support.ruby_apply import MODULES, Apply
 
 
 @needs_ruby

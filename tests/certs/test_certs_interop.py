@@ -12,9 +12,9 @@ import pytest
 from certs import certificates, crl, csr, keys, ocsp
 from certs.files import bundles
 from certs.keys import KeyKind
+from tests.support.needs import needs_puppet
 
 pytestmark = [pytest.mark.slow]
-needs_puppet = pytest.mark.skipif(not Path("/usr/bin/puppet").exists(), reason="needs Debian's puppet-agent")
 NOW = datetime.now(UTC).replace(microsecond=0)
 
 

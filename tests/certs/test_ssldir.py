@@ -8,6 +8,7 @@ from certs.files.ssldir import SslDir
 from certs.keys import KeyKind
 from shared.errors import BadData, BadName
 from shared.settings import CommonSettings, Conf, load
+from tests.support.needs import needs_root
 
 
 def test_files_are_where_puppet_has_them_with_its_modes(tmp_path, ca) -> None:
@@ -52,7 +53,7 @@ def test_a_name_that_climbs_is_refused(tmp_path) -> None:
         SslDir(tmp_path, "../web1")
 
 
-@pytest.mark.skipif("__import__('os').geteuid() != 0", reason="needs root, to give files away")
+@needs_root
 def test_root_gives_new_files_to_the_owner_of_the_directory(tmp_path, ca) -> None:
     import os
 

@@ -51,6 +51,7 @@ from shared.ral.catalog import resources_of
 from shared.types import KNOWN, builtin_types
 from shared.types.filebucket import Filebucket
 from shared.types.schedule import default_schedules
+from tests.support.needs import needs_root
 
 FOLDER = Path(__file__).parent / "apply"
 FLAGS = ("changed", "out_of_sync", "failed", "failed_to_restart", "skipped", "restarted", "corrective_change")
@@ -354,7 +355,7 @@ def compiler() -> Compiler:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(os.geteuid() != 0, reason="the cases were recorded as root")
+@needs_root
 @pytest.mark.parametrize(("case", "wanted"), cases())
 async def test_apply_answers_as_recorded(
     case: dict[str, Any], wanted: dict[str, Any], compiler: Compiler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -20,6 +20,7 @@ from shared.data import plainyaml
 from shared.models.report import Report
 from tests.conformance import test_apply as recorded
 from tests.support.fakes import logging_kept
+from tests.support.needs import needs_root
 
 IN_GATE = 11  # the gate tries each eleventh case; a fault of the wiring shows in them, and the full run has all
 FRAMES = ("Compiled catalog for ", "Using environment ")
@@ -63,13 +64,13 @@ def cases() -> list[Any]:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("clean_process")
-@pytest.mark.skipif(os.geteuid() != 0, reason="the cases were recorded as root")
+@needs_root
 @pytest.mark.parametrize(("case", "wanted"), cases())
 def test_the_command_answers_as_recorded(
     case: dict[str, Any], wanted: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if case["id"] in recorded.DEVIATIONS:
-        pytest.skip("answered otherwise, knowingly")
+        pytest.skip("deviations.txt says that this case is answered otherwise")
 
     async def facts(*_: object) -> dict[str, Any]:
         await asyncio.sleep(0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import socket
 import time
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.needs import needs_root
 from tests.support.processes import Done, MasterProcess, master
 
 pytestmark = pytest.mark.slow
@@ -208,7 +208,7 @@ def test_a_port_that_somebody_has_is_named_and_that_of_a_running_master_is_not(s
         site.kill()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root starts a master as somebody else")
+@needs_root
 def test_what_the_masters_account_cannot_reach_is_named(site: MasterProcess, tmp_path: Path) -> None:
     site.settings["user"], site.settings["group"] = "nobody", "nogroup"
     (site.root / "conf").chmod(0o700)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("git") is None, reason="Git is not installed")]
+from tests.support.needs import needs_git
+
+pytestmark = [pytest.mark.slow, needs_git]
 
 ROOT = Path(__file__).parent.parent.parent
 WEB = "(30 nodes: web01.example.com … web30.example.com)"

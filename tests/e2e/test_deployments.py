@@ -18,7 +18,8 @@ import pytest
 from master.deploy.deployment import DeploymentOptions, Deployments
 from master.wiring import running
 from shared.settings import MasterSettings, load
-from tests.support.control_repository import ControlRepository, needs_git
+from tests.support.control_repository import ControlRepository
+from tests.support.needs import needs_git
 from tests.support.raw_master import RawAnswer, RawClient
 from tests.support.wired_site import FORM, WiredSite
 

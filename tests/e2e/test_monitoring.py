@@ -80,7 +80,7 @@ def test_no_panel_lies_over_another() -> None:
         taken |= cells
 
 
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool (package prometheus) is not installed")
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed (Debian: prometheus)")
 def test_prometheus_itself_reads_the_rules() -> None:
     done = subprocess.run(["promtool", "check", "rules", str(FOLDER / "alerts.yaml")], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -13,9 +12,10 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
+from tests.support.needs import needs_root
 from tests.support.processes import MasterProcess, OurAgent, master
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.geteuid() != 0, reason="the page's commands are root's")]
+pytestmark = [pytest.mark.slow, needs_root]
 
 PAGE = (Path(__file__).parents[2] / "docs" / "recovery.md").read_text()
 SITE = {"manifests/site.pp": "notify { \"catalog of ${trusted['certname']}\": }\n"}

@@ -22,6 +22,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.needs import needs_root
 from tests.support.processes import Done, MasterProcess, clean_environment, run
 
 ROOT = Path(__file__).parents[2]
@@ -32,7 +33,7 @@ USER, GROUP = ("puppet", "puppet") if HAS_PUPPET else ("nobody", "nogroup")
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(os.geteuid() != 0, reason="only root's commands can lock the service out"),
+    needs_root,
 ]
 
 # What root may run on a master, and its exit codes; NODE is a node whose facts the service has.

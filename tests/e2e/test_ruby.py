@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.master.ruby.site import needs_ruby
+from tests.support.needs import needs_ruby
 from tests.support.pair import Pair
 
 pytestmark = [needs_ruby, pytest.mark.slow]

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from shared.ruby import find_ruby
+from tests.support.needs import needs_ruby
 from tests.support.pair import Pair
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(not find_ruby("auto"), reason="no ruby is installed")]
+pytestmark = [pytest.mark.slow, needs_ruby]
 
 SHELF = Path(__file__).parents[1] / "bunraku" / "ruby_modules" / "shelf"
 MANIFEST = """

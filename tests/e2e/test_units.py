@@ -17,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.needs import needs_root
+
 UNITS = Path(__file__).parent.parent.parent / "packaging" / "systemd"
 NAMES = sorted(path.name for path in UNITS.iterdir() if path.suffix in (".service", ".timer"))
 ANALYZE = shutil.which("systemd-analyze")
@@ -88,7 +90,8 @@ def stripped() -> tuple[int, list[str]]:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("systemd-tmpfiles") is None, reason="needs root and systemd")
+@needs_root
+@pytest.mark.skipif(shutil.which("systemd-tmpfiles") is None, reason="systemd-tmpfiles is not installed (Debian: systemd)")
 def test_account_and_folders_are_made(tmp_path: Path) -> None:
     (tmp_path / "etc").mkdir()
     for program in ("systemd-sysusers", "systemd-tmpfiles --create"):
@@ -112,7 +115,7 @@ def elsewhere() -> Iterator[Path]:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="only root can become somebody without any rights")
+@needs_root
 def test_the_masters_command_works_without_any_rights(elsewhere: Path) -> None:
     uid, strip = stripped()
     _, *command = command_of("puppet-master.service")

@@ -18,9 +18,10 @@ from master.compiler.log import LogEntry
 from master.environments.directories import EnvironmentSettings
 from master.pools.compile_worker import CompileWorker
 from shared.errors import CompileError, PuppetError
-from tests.master.ruby.site import PROGRAM, needs_ruby
+from tests.master.ruby.site import PROGRAM
 from tests.support.compile_jobs import catalog_job
 from tests.support.examples import examples
+from tests.support.needs import needs_ruby
 
 FACTS = {"os": {"family": "Debian", "release": {"major": "12"}}, "uptime": 5, "colour": "red", "networking": {"fqdn": "n.test"}}
 HIERA = "version: 5\nhierarchy: [{name: a, paths: ['%{facts.os.family}.yaml', '%{::colour}.yaml', common.yaml]}]\n"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from master.environments.revisions import DEPLOYMENT, Revisions, revision_of
+from tests.support.needs import needs_git
 
 ONE, TWO = "1" * 40, "2" * 40
 LONG = "a" * 64
@@ -117,7 +117,7 @@ def test_a_revision_that_was_read_is_read_again_when_a_file_changes_or_appears(t
     assert revisions.revision_of(str(tmp_path)) == TWO
 
 
-@pytest.mark.skipif(shutil.which("git") is None, reason="Git is not installed")
+@needs_git
 def test_git_says_the_same(tmp_path: Path) -> None:
     environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "GIT_CONFIG_NOSYSTEM": "1"}
 

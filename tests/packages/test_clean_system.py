@@ -50,10 +50,10 @@ def reason() -> str:
     if not list(BUILT.glob("*.deb")):
         return "there is no package to try: `make test-packages` builds it"
     if os.geteuid() != 0:
-        return "needs root, for a Debian in a folder"
+        return "only root enters a Debian in a folder"
     missing = [tool for tool in ("dpkg-deb", "unshare", "chroot") if shutil.which(tool) is None]
     if missing:
-        return f"needs {', '.join(missing)}"
+        return f"{', '.join(missing)} is missing"
     return "" if IMAGE.exists() else "there is no plain Debian here; `make package-image` makes it"
 
 

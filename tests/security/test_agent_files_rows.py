@@ -21,8 +21,8 @@ from shared.types.exec import Exec
 from shared.types.file import File
 from tests.support.disturbances import meanwhile
 from tests.support.fake_commands import MemorySources, apply, metadata_of
+from tests.support.needs import needs_root
 
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to act as another user")
 USER = 1  # daemon, on every system
 
 

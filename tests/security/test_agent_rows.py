@@ -20,9 +20,8 @@ from agent.process.process_environment import clean_environment, public_director
 from shared.errors import ConfigError
 from shared.settings import AgentSettings, Conf, load
 from tests.support.fake_server import Reply
+from tests.support.needs import needs_root
 from tests.support.scripted_master import JSON, NAME, Scripted, catalog, file, reply, root_entry
-
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="files have to be given to somebody else")
 
 
 def snapshot(root: Path) -> dict[str, bytes]:

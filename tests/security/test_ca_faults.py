@@ -23,6 +23,7 @@ from master.ca.storage.store import CaStore
 from master.observability.longtasks import CHANGE_CA
 from shared.errors import BadRequest, ConfigError, Conflict, Denied, OutOfSpace, PuppetError, Unavailable
 from tests.support.ca_site import Site
+from tests.support.needs import needs_root
 
 SIGNING = ["ca.serial-stored", "ca.inventory-written", "ca.certificate-written", "ca.request-removed"]
 
@@ -314,7 +315,7 @@ def test_R_09_half_a_ca_is_refused_with_a_list_and_nothing_is_made(empty_site, p
 
 
 @pytest.mark.slow
-@pytest.mark.skipif("os.geteuid() != 0", reason="needs root, to become somebody else")
+@needs_root
 def test_R_10_a_directory_of_somebody_else_is_said_with_the_user(pem) -> None:
     root = Path(tempfile.mkdtemp(prefix="bunraku-r10-"))
     try:

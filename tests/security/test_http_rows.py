@@ -110,7 +110,7 @@ async def test_HTTP_05_no_authority_comes_from_the_request(master: RunningMaster
 @pytest.mark.slow
 async def test_HTTP_06_07_08_hold_with_the_parser_in_python(request: pytest.FixtureRequest) -> None:
     if os.environ.get("AIOHTTP_NO_EXTENSIONS"):
-        pytest.skip("this is that run")
+        pytest.skip("this is already the run with the parser in Python")
     here = str(request.path)
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "pytest", "-q", "-k", "HTTP_06 or HTTP_07 or HTTP_08", here),

@@ -16,6 +16,7 @@ from bunraku.modules.modulepath.placement import placement
 from bunraku.modules.releases.archives import ModuleArchiveLimits, unpack
 from shared.errors import BadData, NotFound, PuppetError, TooLarge
 from tests.support.forge import metadata_of, module_files, packed
+from tests.support.needs import needs_root
 
 LIMITS = ModuleArchiveLimits(archive=1 << 20, size=4 << 20, files=200, ratio=100)
 GOOD = module_files(metadata_of("made-good", "1.0.0"))
@@ -161,7 +162,7 @@ def test_CMP_10_modes_and_owners_of_an_archive_do_not_count(tmp_path: Path) -> N
     assert {(path.lstat().st_uid, path.lstat().st_gid) for path in target.rglob("*")} == {(os.geteuid(), os.getegid())}
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+@needs_root
 def test_CMP_10_what_root_unpacks_belongs_to_whom_the_folder_belongs_to(tmp_path: Path) -> None:
     modules = tmp_path / "modules"
     modules.mkdir()

@@ -27,13 +27,14 @@ from shared.types.package import Package
 from shared.types.service import Service
 from shared.types.user import User
 from tests.support.fake_commands import apply
+from tests.support.needs import needs_root
 
 # --- AG-06: running as another user
 
 ASK = "id -u; id -g; id -G; umask; ls /proc/self/fd | tr '\\n' ' '; echo; grep -E '^(Uid|Gid|CapEff|CapPrm)' /proc/self/status"
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs commands as others")
+@needs_root
 async def test_AG_06_a_command_of_another_user_has_nothing_of_roots(tmp_path: Path) -> None:
     user = pwd.getpwnam("nobody")
     groups = sorted(set(os.getgrouplist("nobody", user.pw_gid)))
@@ -56,7 +57,7 @@ async def test_AG_06_a_command_of_another_user_has_nothing_of_roots(tmp_path: Pa
     assert {*rows["CapEff"], *rows["CapPrm"]} == {"0" * 16}
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs commands as others")
+@needs_root
 async def test_AG_06_a_group_alone_replaces_roots_group() -> None:
     gid = grp.getgrnam("nogroup").gr_gid
     done = await apply(Exec("ask", {"command": "/usr/bin/id -g", "group": "nogroup", "logoutput": True}))

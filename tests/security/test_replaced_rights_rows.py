@@ -12,8 +12,9 @@ import pytest
 from agent.providers.parsed.storage import replace_file
 from shared.types.file import File
 from tests.support.fake_commands import apply
+from tests.support.needs import needs_root
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make files of other users")
+pytestmark = needs_root
 USER, OTHER = 1, 2
 
 

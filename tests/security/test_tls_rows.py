@@ -180,7 +180,7 @@ async def test_TLS_07_what_is_not_tls_is_closed_at_once(start: Start, data: byte
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="asks with openssl s_client")
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
 async def test_TLS_08_renegotiation_is_refused(start: Start, ca: CaFolder) -> None:
     async with start() as master:
         command = ["openssl", "s_client", "-connect", f"127.0.0.1:{master.port}", "-tls1_2", "-CAfile", str(ca.bundle)]

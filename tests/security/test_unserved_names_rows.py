@@ -17,8 +17,9 @@ from shared.file_serving.trees import FileTree
 from shared.models.file_metadata import FileMetadata
 from shared.types.file import File
 from tests.support.fake_commands import MemorySources, apply, metadata_of
+from tests.support.needs import needs_puppet
 from tests.support.pair import Pair
-from tests.support.processes import RealAgent, has_real_puppet
+from tests.support.processes import RealAgent
 
 NAMES = [b"bad\xff.txt", b"new\nline.txt", b"tab\t", b"\x7f", b"dir\xfe/inside"]
 
@@ -95,7 +96,7 @@ async def test_FS_09_our_agent_brings_the_rest_and_both_sides_name_the_file_once
 
 @pytest.mark.slow
 @pytest.mark.interop
-@pytest.mark.skipif(not has_real_puppet(), reason="the real Puppet is not installed")
+@needs_puppet
 async def test_FS_09_a_real_agent_brings_the_rest(tmp_path: Path) -> None:
     pair = Pair(tmp_path, MANIFEST.format(stage=tmp_path / "stage"))
     module = tmp_path / "master/code/environments/production/modules/stage"

@@ -3,7 +3,6 @@
 import hashlib
 import multiprocessing
 import os
-import shutil
 import stat
 import subprocess
 from datetime import UTC, datetime, timedelta
@@ -14,6 +13,7 @@ from shared.errors import BadRequest, Conflict, NotFound, OutOfSpace, TooLarge
 from shared.filesystem.bucket import Bucket, BucketKey
 from shared.filesystem.checksums import Checksum
 from shared.filesystem.textdiff import Differ
+from tests.support.needs import needs_puppet
 
 A = b"first\n"
 SUM = hashlib.sha256(A).hexdigest()
@@ -163,7 +163,7 @@ def test_two_processes_storing_the_same_content_make_one_entry(tmp_path):
 
 @pytest.mark.interop
 @pytest.mark.slow
-@pytest.mark.skipif(not shutil.which("puppet"), reason="needs Debian's puppet-agent")
+@needs_puppet
 def test_the_real_filebucket_reads_ours_and_we_read_its(bucket, tmp_path):
     bucket.add([A], path="/etc/ours")
     (tmp_path / "theirs").write_text("theirs\n")

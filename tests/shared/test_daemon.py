@@ -11,6 +11,7 @@ import pytest
 
 from shared.errors import ConfigError
 from shared.process.daemon import PidFile, account, give_way, own, require_program, take_priority
+from tests.support.needs import needs_root
 
 
 @pytest.fixture
@@ -94,7 +95,7 @@ def test_a_missing_account_comes_with_what_to_do(user: str, group: str) -> None:
     assert "useradd" in caught.value.hint
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives folders away")
+@needs_root
 def test_missing_and_empty_folders_are_handed_over_and_others_stay(tmp_path: Path) -> None:
     new, empty, full, foreign, link = (tmp_path / name for name in ("new", "empty", "full", "foreign", "link"))
     for folder in (empty, full, foreign):

@@ -260,7 +260,7 @@ def test_a_checksum_of_a_peer_is_checked_when_it_is_used():
 
 def test_a_device_is_refused_with_its_kind(root):
     if os.geteuid():
-        pytest.skip("needs root to make a device")
+        pytest.skip("the tests are not run by root")
     os.mknod(root / "null", stat.S_IFCHR | 0o666, os.makedev(1, 3))
     with pytest.raises(BadRequest, match="characterSpecial"):
         metadata_of(FileTree(root), "null", MetadataOptions())

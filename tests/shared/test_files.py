@@ -9,6 +9,7 @@ import pytest
 
 from shared.errors import BadName, NotFound, Unavailable
 from shared.filesystem.files import FileLock, append_synced, inside, make_directory, open_beneath, open_for_appending, sweep, write_atomic
+from tests.support.needs import needs_root
 
 
 @pytest.mark.parametrize("path", ["../x", "a/../../x", "/etc/passwd", "a\x00b", "..", "a/..", "x" * 300])
@@ -150,7 +151,7 @@ def test_a_log_is_not_written_through_a_link(tmp_path: Path) -> None:
     assert not (tmp_path / "elsewhere").exists()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+@needs_root
 def test_a_log_that_root_makes_belongs_to_the_folders_owner_and_one_that_is_there_stays_whose_it_is(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("")
     os.chown(tmp_path, 65534, 65534)

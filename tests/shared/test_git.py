@@ -14,7 +14,8 @@ import pytest
 
 from shared.errors import ConfigError, PuppetError
 from shared.git import ALL_PROTOCOLS, Git, check_location, check_ref, check_revision, without_credentials
-from tests.support.control_repository import ControlRepository, needs_git
+from tests.support.control_repository import ControlRepository
+from tests.support.needs import needs_git, needs_root
 from tests.support.processes import until_ended
 
 GIT = Git(timeout=60)
@@ -158,7 +159,7 @@ async def test_a_server_leads_elsewhere_only_where_that_is_allowed(web: Web, fol
 
 
 @needs_git
-@pytest.mark.skipif(os.geteuid() != 0, reason="gives files to another user, which needs root")
+@needs_root
 async def test_a_repository_of_another_user_is_read_only_where_this_one_says_so(
     repository: ControlRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -89,7 +89,7 @@ glibc.fclose(told)
 """
 
 
-@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_info"), reason="this is not glibc")
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_info"), reason="the C library is not glibc")
 def test_all_threads_take_memory_from_one_heap_when_told_to(tmp_path: Path) -> None:
     def heaps(*told: str) -> int:
         subprocess.run([sys.executable, "-c", HEAPS, str(tmp_path / "told"), *told], check=True, timeout=60)
@@ -116,7 +116,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
 
 
-@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="only glibc's heap is told this")
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="the C library is not glibc")
 def test_the_memory_of_a_body_is_there_for_the_next_one() -> None:
     done = subprocess.run(
         [sys.executable, "-c", FAULTS], cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=120, check=True

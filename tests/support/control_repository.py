@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-
-import pytest
-
-needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="Git is not installed")
 
 
 class ControlRepository:

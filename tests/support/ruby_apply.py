@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from agent.ruby.process import RubyProcess
-from shared.ruby import RubyChild, find_ruby
+from shared.ruby import RubyChild
 from tests.support.command_line import Puppet, Said
 
 MODULES = Path(__file__).parents[1] / "bunraku" / "ruby_modules"
-needs_ruby = pytest.mark.skipif(not find_ruby("auto"), reason="no ruby is installed")
 
 Apply = Callable[..., Said]
 

@@ -27,6 +27,7 @@ from shared.errors import ConfigError, Unsupported
 from shared.ruby import RubySettings, find_ruby
 from shared.settings import AgentSettings, load
 from shared.settings.conf import Conf
+from tests.support.needs import needs_ruby
 from tests.support.ruby_facts import FACTS, FAULTS, RECORDED, external_folder
 
 RUBY = find_ruby("auto")
@@ -38,7 +39,6 @@ MACHINE = {
     "kernelrelease": "6.1.0-1",
     "os": {"family": "Debian", "name": "Debian"},
 }
-needs_ruby = pytest.mark.skipif(not RUBY, reason="no ruby is installed")
 
 
 def machine(host: Host) -> dict[str, Any]:
@@ -427,6 +427,7 @@ def test_the_ruby_of_the_machine_is_three_lines() -> None:
     assert parse_ruby("") == parse_ruby("x\ny\n") == parse_ruby("x\n\nz\n") == {}
 
 
+@needs_ruby
 async def test_a_fact_reads_settings_by_section_and_asks_whether_a_service_runs(tmp_path: Path) -> None:
     (tmp_path / "puppet.conf").write_text("[agent]\nenvironment = mine\nssldir = /agent\n[master]\nssldir = /master\n")
     settings = load(AgentSettings, section="agent", flags={"certname": "web1", "confdir": str(tmp_path)})

@@ -16,6 +16,7 @@ from shared.ral import Origin
 from shared.types.exec import Exec
 from shared.types.service import Service
 from tests.support.fake_commands import apply
+from tests.support.needs import needs_root
 
 
 def alive(pid):
@@ -126,7 +127,7 @@ async def test_a_command_does_not_know_who_we_are(monkeypatch):
     assert not {"HOME", "USER", "LOGNAME", "BUNRAKU_FAILPOINTS"} & set(environment)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to act as another user")
+@needs_root
 async def test_another_user_has_their_groups_and_none_of_ours():
     done = await run(["/usr/bin/id"], "/usr/bin/id", ChildOptions({"PATH": "/bin:/usr/bin"}, user="daemon"))
     assert done.lines[0].startswith("uid=1(daemon) gid=1(daemon) groups=1(daemon)") and "root" not in done.output

@@ -25,8 +25,7 @@ from shared.types.mount import MountPoint
 from shared.types.ssh_authorized_key import SshAuthorizedKey
 from shared.types.sshkey import Sshkey
 from tests.support.fake_commands import apply
-
-ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="gives files away")
+from tests.support.needs import needs_root
 
 KEPT = [
     (HostsFormat(), "# c\n\n127.0.0.1\tlocalhost\n192.0.2.1\ta\tb c\t# text\nnonsense\n::1\tip6-localhost\n"),
@@ -169,7 +168,7 @@ async def test_noop_writes_nothing_and_keeps_nothing(tmp_path):
     assert [event[1] for event in done.events] == ["noop"]
 
 
-@ROOT
+@needs_root
 async def test_AG_01_a_users_links_lead_root_nowhere(tmp_path):
     account = pwd.getpwnam("nobody")
     tmp_path.chmod(0o755)
@@ -190,7 +189,7 @@ async def test_AG_01_a_users_links_lead_root_nowhere(tmp_path):
     assert (secret.stat().st_mode & 0o777, secret.stat().st_uid) == (0o600, 0)
 
 
-@ROOT
+@needs_root
 async def test_AG_05_a_hard_link_to_somebody_elses_file_is_not_read(tmp_path):
     account = pwd.getpwnam("nobody")
     tmp_path.chmod(0o755)

@@ -179,7 +179,7 @@ def test_an_array_is_not_evaluated():
         parse_list("__import__('os').getcwd()")
 
 
-@pytest.mark.skipif(not library.available(), reason="needs libaugeas")
+@pytest.mark.skipif(not library.available(), reason="libaugeas is not installed")
 @pytest.mark.slow
 async def test_augeas_changes_a_file_once_and_leaves_nothing_beside_it(tmp_path):
     path = tmp_path / "app.ini"

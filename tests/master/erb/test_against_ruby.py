@@ -19,8 +19,9 @@ from tests.master.erb.judging import Judge, Outcome, Translator, difference
 from tests.master.erb.matrix import chained, expressions
 from tests.master.erb.scopes import Variables
 from tests.master.erb.written import templates
-from tests.master.ruby.site import PROGRAM, needs_ruby
+from tests.master.ruby.site import PROGRAM
 from tests.support.examples import examples
+from tests.support.needs import needs_ruby
 
 OWN = Path(__file__).parents[2] / "data" / "erb"
 INSTALLED = Path("/usr/share/puppet/modules")

@@ -11,9 +11,10 @@ from master.compiler.erb.translation import translate_function
 from master.compiler.syntax.source import Source
 from master.environments.directory_environment import DirectoryEnvironment
 from shared.errors import CompileError
-from tests.master.ruby.site import compile_with, needs_ruby
+from tests.master.ruby.site import compile_with
 from tests.support.compiling import Compiled, compiled
 from tests.support.memory_files import MemoryFiles
+from tests.support.needs import needs_ruby
 
 OWN = Path(__file__).parents[2] / "data" / "ruby_functions"
 

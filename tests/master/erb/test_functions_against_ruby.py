@@ -14,7 +14,7 @@ from master.compiler.loading.ruby_functions import translated_function
 from master.compiler.syntax.source import Source
 from tests.gate import caches
 from tests.master.erb.function_calls import Caller, Values, callers
-from tests.master.ruby.site import needs_ruby
+from tests.support.needs import needs_ruby
 
 OWN = Path(__file__).parents[2] / "data" / "ruby_functions"
 MODULES = caches.folder("debian-modules") / "modules"

@@ -17,9 +17,10 @@ from master.compiler.loading.loader import Loader
 from master.environments.directory_environment import DirectoryEnvironment
 from master.ruby import RubyProgram, RubySettings
 from shared.errors import CompileError
-from tests.master.ruby.site import compile_with, needs_ruby
+from tests.master.ruby.site import compile_with
 from tests.support.compiling import Compiled, compiled
 from tests.support.memory_files import MemoryFiles
+from tests.support.needs import needs_ruby
 
 FILES = {"/env/t.erb": "<%= [2, 1].sort.inspect %>"}
 NO_PROGRAM = RubyProgram(RubySettings("/nowhere/ruby"))

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
-
 from master.environments.directory_environment import DirectoryEnvironment
 from master.ruby import RubyProgram, RubySettings, find_ruby
 from tests.support.compiling import Compiled, compiled
 from tests.support.memory_files import MemoryFiles
 
 PROGRAM = find_ruby("auto")
-needs_ruby = pytest.mark.skipif(not PROGRAM, reason="no ruby is find_ruby")
 
 
 Facts = Mapping[str, Any] | None

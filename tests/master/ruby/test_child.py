@@ -11,7 +11,8 @@ import pytest
 
 from master.ruby import RubyProgram, RubySettings, find_ruby
 from shared.errors import CompileError
-from tests.master.ruby.site import PROGRAM, compile_with, in_world, needs_ruby, world
+from tests.master.ruby.site import PROGRAM, compile_with, in_world, world
+from tests.support.needs import needs_ruby
 
 
 @needs_ruby

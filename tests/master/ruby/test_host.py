@@ -16,7 +16,8 @@ from master.compiler.loading.loader import Loader
 from master.environments.directories import EnvironmentSettings
 from master.environments.loaded import LoadedEnvironments
 from shared.errors import CompileError
-from tests.master.ruby.site import PROGRAM, compile_with, in_world, needs_ruby, world
+from tests.master.ruby.site import PROGRAM, compile_with, in_world, world
+from tests.support.needs import needs_ruby
 
 pytestmark = needs_ruby
 

@@ -17,7 +17,8 @@ from master.environments.directories import Environments, EnvironmentSettings
 from master.pools.compile_pool import CompilePool
 from master.pools.jobs import CompileJob
 from shared.errors import CompileError
-from tests.master.ruby.site import PROGRAM, needs_ruby
+from tests.master.ruby.site import PROGRAM
+from tests.support.needs import needs_ruby
 
 pytestmark = [needs_ruby, pytest.mark.slow]
 TEMPLATE = '<% loop { } if @hang %><% 1.upto(9) { ($all ||= []) << "x" * 200_000_000 } if @big %><% $kept ||= Process.pid %><%= $kept %>'
