@@ -81,7 +81,7 @@ async def test_neither_the_configuration_nor_the_environment_of_the_user_runs_an
     for name, value in variables.items():
         monkeypatch.setenv(name, str(value))
     await export(GIT, repository, tmp_path)
-    with pytest.raises(PuppetError, match="Failed to go elsewhere: git ls-remote ended with 128: ssh: "):
+    with pytest.raises(PuppetError, match="Failed to go elsewhere: git ls-remote ended with 128: ssh"):
         await GIT.run("ls-remote", "--", "ssh://127.0.0.1:1/x", action="go elsewhere")
     assert (tmp_path / "new/file").read_text() == "text\n"
     assert not ran.exists(), ran.read_text()

@@ -383,12 +383,13 @@ async def test_a_facter_that_hangs_or_babbles_is_one_error(tmp_path: Path, text:
 
 
 async def test_widespread_facts_of_modules_are_answered_without_ruby(tmp_path: Path) -> None:
-    sources = replace(fact_sources(agent(vardir=str(tmp_path), server="master1", ruby="")), external=[], system=[], conf=None, cache=None)
+    settings = agent(vardir=str(tmp_path), environmentpath="/code/environments", server="master1", ruby="")
+    sources = replace(fact_sources(settings), external=[], system=[], conf=None, cache=None)
     facts = await resolve(Host(environ=ENVIRON), replace(sources, custom=[]), [machine])
     assert facts["package_provider"] in ("apt", "dpkg", "dnf", "yum", "zypper", "pacman", "apk", "pip", "pip3", "gem")
     assert {name: facts[name] for name in ("puppet_vardir", "puppet_environmentpath", "puppet_server", "os_service_default")} == {
         "puppet_vardir": str(tmp_path),
-        "puppet_environmentpath": "/etc/puppet/code/environments",
+        "puppet_environmentpath": "/code/environments",
         "puppet_server": "master1",
         "os_service_default": "<SERVICE DEFAULT>",
     }

@@ -88,13 +88,13 @@ def test_a_profile_names_manifests_and_lines(site: Path) -> None:
 
 def test_the_debugger_stops_at_a_line_of_a_manifest(site: Path) -> None:
     said = io.StringIO()
-    commands = io.StringIO(f"break {site}:9\ncontinue\np sorted(locals().items())\nclear 1\ncontinue\n")
+    commands = io.StringIO("continue\np sorted(locals().items())\nclear 1\ncontinue\n")
     debugger = pdb.Pdb(stdin=commands, stdout=said, nosigint=True, readrc=False)
     debugger.use_rawinput = False
+    assert debugger.set_break(str(site), 9) is None  # from Python 3.13 on, the command `break` takes names that end in .py only
     with traced_as_before():
         debugger.runcall(compile_site, site)
     text = said.getvalue()
-    assert f"Breakpoint 1 at {site}:9" in text
     assert f"> {site}(9)lambda" in text, "it stopped there"
     assert '-> "<${name}>"' in text, "and showed the manifest's own line"
     assert "'a'" in text, "and the value of the lambda's parameter"

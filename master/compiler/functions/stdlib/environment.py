@@ -74,7 +74,8 @@ def glob(context: Context, *arguments: Value) -> list[str]:
 def pry(context: Context, *arguments: Value) -> None:
     """Raise an error: it would start a debugger of Ruby."""
     raise Unsupported(
-        "The function 'pry' starts a debugger of Ruby", hint="Set a breakpoint in the manifest with pdb instead: see the documentation."
+        "The function 'pry' starts a debugger of Ruby",
+        hint="Python's pdb stops at lines of manifests: pdb.Pdb().set_break(FILE, LINE).",
     )
 
 
