@@ -2,7 +2,7 @@
 A change of code, held against the catalogs of a hundred machines before it is deployed.
 
 The control repository is made of `demo/fleet`: its branch `main`, and a branch with one change, which looks harmless.
-`make demo` runs this after the pair; alone: `python demo/fleet.py --html FILE`, which keeps the page.
+`make demo` runs this after the pair; alone: `python demo/fleet.py`. The page stays.
 """
 
 from __future__ import annotations
@@ -25,6 +25,15 @@ BRANCH = "tls-and-certificates"
 ROLES = {"web": 30, "database": 8, "mail": 12, "build": 50}  # machines
 PREVIEW = 300.0  # seconds
 DIFFERENT_AND_FAILED = 6
+PAGE = ROOT / "build" / "demo" / "preview.html"
+NEXT = (
+    "source .venv/bin/activate",
+    "puppet master --no-daemonize --verbose --certname $(hostname -f) --user $USER    # a master of your own",
+    "puppet cert list                                                                 # who waits for a certificate",
+    "puppet cert sign NAME",
+    "puppet agent --test --server MASTER                                              # on each machine",
+    "puppet config print --section master                                             # every setting",
+)
 
 
 def control_repository(folder: Path) -> None:
@@ -58,7 +67,7 @@ def store_facts(folder: Path) -> None:
 
 def preview(root: Path, page: Path) -> None:
     """Run `puppet preview` and show what it says."""
-    title("A change is held against a hundred machines before it is deployed")
+    title("A preview: what would this change do to a hundred machines?")
     control_repository(root / "control")
     store_facts(root / "var" / "yaml" / "facts")
     words = ["preview", "--repo", str(root / "control"), "--from", "main", "--to", BRANCH, "--all", "--html", str(page)]
@@ -74,19 +83,27 @@ def preview(root: Path, page: Path) -> None:
     if done.returncode != DIFFERENT_AND_FAILED:
         raise Failed(f"the preview ended with {done.returncode}, not with {DIFFERENT_AND_FAILED}")
     say(f"   {time.monotonic() - began:.1f} s, exit code {done.returncode}: catalogs differ, and some cannot be compiled any more")
+    say(f"   The page stays. Open it in a browser: {page.as_uri()}")
 
 
 def main() -> int:
-    """Run the preview; keep its page where the command line says."""
+    """Run the preview, where there is Git; say what comes after the demo."""
     parser = argparse.ArgumentParser(description="Preview a change on a hundred made-up machines.")
-    parser.add_argument("--html", metavar="FILE", help="keep the page, to open it in a browser")
-    page = parser.parse_args().html
-    with tempfile.TemporaryDirectory(prefix="bunraku-demo-") as folder:
-        try:
-            preview(Path(folder), Path(page).resolve() if page else Path(folder, "preview.html"))
-        except Failed as err:
-            say(f"\nThe demo failed: {err}")
-            return 1
+    parser.add_argument("--html", type=Path, default=PAGE, metavar="FILE", help="where the page is written; default: %(default)s")
+    page = parser.parse_args().html.resolve()
+    if shutil.which("git"):
+        page.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="bunraku-demo-") as folder:
+            try:
+                preview(Path(folder), page)
+            except Failed as err:
+                say(f"\nThe demo failed: {err}")
+                return 1
+    else:
+        title("No preview of a change: Git is missing")
+    title("All of it has stopped. What to type next")
+    for line in NEXT:
+        say("   " + line)
     return 0
 
 

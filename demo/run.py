@@ -2,7 +2,7 @@
 The pair at work: a master with a fresh CA and two runs of an agent, on this machine, in a temporary directory.
 
 The site is `demo/site`, and the module `examples/modules/dns`, whose zones live at a DNS provider that runs here as well.
-`make demo` runs this. Everything listens on 127.0.0.1 and is gone when it ends.
+`make demo` runs this, then `fleet.py`. Everything listens on 127.0.0.1 and is gone when it ends.
 """
 
 from __future__ import annotations
@@ -64,7 +64,6 @@ def dns_provider() -> Iterator[Hoster]:
     thread = threading.Thread(target=hoster.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
     try:
-        say(f"   its REST API listens on {hoster.url}; it has no zones yet")
         yield hoster
     finally:
         hoster.shutdown()
@@ -95,7 +94,7 @@ def master(root: Path) -> Iterator[tuple[int, Path]]:
         process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
     try:
         port = listening(process, log)
-        say(f"   it made a CA and its own certificate, and listens on 127.0.0.1 port {port} after {time.monotonic() - began:.2f} s")
+        say(f"   it has a CA and its own certificate, and listens on 127.0.0.1 port {port} after {time.monotonic() - began:.2f} s")
         yield port, log
     finally:
         if process.poll() is None:
@@ -233,32 +232,24 @@ def query(root: Path) -> None:
 def main() -> int:
     root = Path(tempfile.mkdtemp(prefix="bunraku-demo-"))
     try:
-        title("A DNS provider starts, at which a module keeps a zone")
+        if not shutil.which("git"):
+            say("Git is missing (Debian: apt install git): the preview of a change, which comes last, is left out.")
         with dns_provider() as hoster:
-            code(root, hoster)
             title("A master starts, with a fresh certificate authority")
+            code(root, hoster)
             with master(root) as (port, log):
-                title("First run: from no key at all to a stored report")
+                say(f"   its manifests manage files, and a DNS zone at a provider that runs here as well: {hoster.url}, no zones yet")
+                title("The agent's first run: it gets a certificate and a catalog, applies that, and reports")
                 (root / "machine").mkdir()
                 (root / "machine" / "motd").write_text("Welcome.\n  * Nobody was here yet.\n")  # so that there is a change to show
                 first = one_run(root, port, log, hoster, 2)
-                title("Second run: nothing to do")
+                title("The agent's second run: nothing to do")
                 second = one_run(root, port, log, hoster, 0)
-                title("What the master's store knows: which nodes run Debian?")
+                title("A query to the master's store: which nodes run Debian?")
                 query(root)
-            title("The two runs")
+            title("The two runs, side by side")
             table([("first", first), ("second", second)])
             outcome(root, hoster)
-        title("All of it has stopped. What to type next")
-        for line in (
-            "source .venv/bin/activate",
-            "puppet master --no-daemonize --verbose --certname $(hostname -f) --user $USER    # a master of your own",
-            "puppet cert list                                                                 # who waits for a certificate",
-            "puppet cert sign NAME",
-            "puppet agent --test --server MASTER                                              # on each machine",
-            "puppet config print --section master                                             # every setting",
-        ):
-            say("   " + line)
         return 0
     except Failed as err:
         say(f"\nThe demo failed: {err}")
