@@ -153,6 +153,39 @@ def test_what_a_lock_names_is_installed_or_one_line_says_why_not(
     assert (tmp_path / "calls").read_text().splitlines() == calls
 
 
+NO_GIT = "Git is missing (Debian: apt install git): the demo's preview is left out, and tests that need Git are skipped\n"
+
+
+@pytest.mark.parametrize(
+    ("python", "programs", "code", "said"),
+    [
+        ("exit 0", ["git"], 0, ""),
+        ("exit 0", [], 0, NO_GIT),
+        ("", [], 1, "<python> is missing (Debian: apt install python3)\n"),
+        (
+            'case "$*" in --version) echo Python 3.9.2;; *) exit 1;; esac', [], 1,
+            "<python> is Python 3.9.2, and 3.11 or a newer one is needed: make PYTHON=python3.11 ...\n",
+        ),
+        (
+            'case "$*" in *ensurepip*) echo Traceback >&2; exit 1;; esac', [], 1,
+            "<python> can make no virtual environment, its module venv or ensurepip is missing (Debian: apt install python3-venv)\n",
+        ),
+    ],
+    ids=["nothing", "Git", "Python", "a newer Python", "python3-venv"],
+)  # fmt: skip
+def test_what_is_missing_for_the_virtual_environment_is_said_in_one_line(
+    python: str, programs: list[str], code: int, said: str, tmp_path: Path
+) -> None:
+    for name, text in [("python", python), *((program, "exit 0") for program in programs)]:
+        if text:
+            (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+            (tmp_path / name).chmod(0o755)
+    interpreter = str(tmp_path / "python")
+    argv = ["/bin/sh", str(ROOT / "requirements/check.sh"), interpreter]
+    done = subprocess.run(argv, env={"PATH": str(tmp_path)}, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", said.replace("<python>", interpreter))
+
+
 AUDITS = [
     ({"name": "a", "version": "1", "vulns": []}, 0, "1 of 1 packages audited, 0 known"),
     ({"name": "a", "version": "1", "vulns": [{"id": "X-1", "fix_versions": ["2"]}]}, 1, "a 1: X-1; fixed in 2"),
