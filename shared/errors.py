@@ -76,6 +76,14 @@ def text_with_hint(error: BaseException) -> str:
     return f"{error}\n{hint}" if hint else str(error)
 
 
+def first_error(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return the first error of a group."""
+    error: BaseException = errors
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
 class BadRequest(PuppetError):
     status = 400
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from shared.errors import CompileError
+from shared.errors import CompileError, first_error
 
 from ..dependencies.records import CatalogRecords
 from ..pools.jobs import CompileJob
@@ -57,7 +57,7 @@ async def run_preview(
         async with asyncio.TaskGroup() as group:
             for _ in range(min(2 * pool.size, len(names))):
                 group.create_task(work())
-    except* Exception as errors:
+    except BaseExceptionGroup as errors:
         raise first_error(errors) from errors
     result.classified_now = nodes.classified_now
     result.seconds = time.monotonic() - began
@@ -71,11 +71,3 @@ def failure(error: CompileError) -> Mapping[str, Any]:
     message = {"message": error.message, "file": None, "line": None, "hint": error.hint, "state": "new"}
     nothing: dict[str, Any] = {"changes": [], "warnings": [], "findings": [], "unstable": []}
     return {"state": "failed", "compiled": False, "compilations": 0, "errors": [message], **nothing}
-
-
-def first_error(errors: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the first error of a group."""
-    error: BaseException = errors
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from shared.errors import PuppetError
+from shared.errors import PuppetError, first_error
 from shared.filesystem.files import make_directory, owner_in
 from shared.settings import AgentSettings
 
@@ -82,8 +82,8 @@ async def install_puppetfile(
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(deploy(module)) for module in puppetfile.modules]
-        except* PuppetError as errors:
-            raise _first(errors) from None
+        except BaseExceptionGroup as errors:
+            raise first_error(errors) from None
         await asyncio.to_thread(modules.commit)
     return [task.result() for task in tasks]
 
@@ -106,8 +106,3 @@ async def _from_git(module: DeclaredModule, home: Path, modules: ModulePlacement
     commit = await check_out(module, folder, limits, owner=owner)
     path = await asyncio.to_thread(modules.place, folder, f"git-{module.folder}", home)
     return DeployedModule(module, path, commit)
-
-
-def _first(errors: ExceptionGroup[PuppetError]) -> PuppetError:
-    first = errors.exceptions[0]
-    return _first(first) if isinstance(first, ExceptionGroup) else first
