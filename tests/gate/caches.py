@@ -49,12 +49,14 @@ class Cache:
 
 
 _LOCKS = ("requirements/release.txt", "requirements/build.txt", "requirements/puppetboard.txt")
+_BARE = "python3,python3-venv,make,git"  # what README says that its first commands need
 CACHES = {
     "puppet8": Cache("tests/interop/peer.sh", ("puppet8",)),
     "puppet5": Cache("tests/interop/peer.sh", ("puppet5",)),
     "puppet3": Cache("tests/interop/peer.sh", ("puppet3",), base="puppet8"),
     "image": Cache("tests/conformance/apply/image.sh", also=("tests/conformance/apply/packages.sh",)),
     "package-image": Cache("packaging/deb/image.sh"),
+    **{f"bare-{release}": Cache("packaging/deb/image.sh", (release, _BARE)) for release in ("bookworm", "trixie")},
     "compose-base": Cache("demo/containers/base.sh", also=_LOCKS),
     "clients": Cache("tests/interop/clients.sh", also=("tests/interop/clients.txt",), root=False),
     "debian-modules": Cache("tests/interop/debian_modules.sh", root=False),
