@@ -13,12 +13,16 @@ from certs import certificates, crl, csr, keys, ocsp
 from certs.files import bundles
 from certs.keys import KeyKind
 from tests.support.needs import needs_puppet
+from tests.support.smoke import with_smoke
 
 pytestmark = [pytest.mark.slow]
 NOW = datetime.now(UTC).replace(microsecond=0)
 
 
-@pytest.fixture(scope="module", params=[KeyKind("rsa", 2048), KeyKind("ec")], ids=["rsa", "ec"])
+KINDS = [KeyKind("rsa", 2048), KeyKind("ec")]
+
+
+@pytest.fixture(scope="module", params=KINDS, ids=["rsa", "ec"])
 def issued(request, tmp_path_factory) -> Path:
     """An ssldir with a good and a revoked certificate, and the CA's files."""
     root = tmp_path_factory.mktemp("ssl")
@@ -58,6 +62,7 @@ def test_openssl_verifies_the_chain_strictly_and_sees_the_revocation(issued: Pat
 
 @needs_puppet
 @pytest.mark.interop
+@pytest.mark.parametrize("issued", with_smoke(KINDS, KINDS[0]), ids=["rsa", "ec"], indirect=True)
 def test_puppet_verifies_the_chain_and_sees_the_revocation(issued: Path, tmp_path: Path) -> None:
     for name, code, words in (
         ("good", 0, "Verified client certificate 'CN=good.example.com'"),

@@ -51,6 +51,7 @@ def events(run: dict[str, Any], title: str) -> list[tuple[str, str]]:
     return [(event["status"], event["message"]) for event in run["resources"][f"Package[{title}]"].get("events", ())]
 
 
+@pytest.mark.smoke
 def test_neighbours_are_installed_by_one_command_and_stay() -> None:
     packages = (
         "package { ['more-1', 'more-2', 'pc-beta']: } package { 'pc-alpha': ensure => '1.0-1' } package { 'more-3': ensure => latest }"

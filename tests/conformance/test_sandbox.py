@@ -24,6 +24,7 @@ from tests.gate import caches
 IMAGE = caches.folder("image")
 QUOTED = re.compile(r"(Execution of '\S+).*", re.DOTALL)  # the command's further words and its output need not be the same
 HINT = "It needs: "
+SMOKE = ("user-with-everything", "package-version-upgrade-and-downgrade", "service-running-and-enabled", "cron-created")
 
 
 def cases() -> list[Any]:
@@ -31,7 +32,7 @@ def cases() -> list[Any]:
     for path in sorted(recorded.FOLDER.glob("*.yaml")):
         expected = json.loads((recorded.FOLDER / f"{path.stem}.expected.json").read_text())
         found += [
-            pytest.param(case, expected[case["id"]], id=f"{path.stem}:{case['id']}")
+            pytest.param(case, expected[case["id"]], id=f"{path.stem}:{case['id']}", marks=[pytest.mark.smoke] * (case["id"] in SMOKE))
             for case in yaml.safe_load(path.read_text())
             if case.get("sandbox")
         ]

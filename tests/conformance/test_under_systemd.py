@@ -20,6 +20,7 @@ import yaml
 
 from tests.conformance.booted import CHECKOUT, Booted, remove, why_not
 from tests.conformance.test_sandbox import IMAGE, QUOTED
+from tests.support.smoke import with_smoke
 
 pytestmark = [pytest.mark.slow, pytest.mark.interop, pytest.mark.skipif(bool(why_not()), reason=why_not())]
 
@@ -164,7 +165,7 @@ def outcome(machine: Booted, puppet: Any, case: Case, *, runs: int = 1) -> dict[
     }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", with_smoke(CASES, "running and enabled", "masked while it runs"))
 def test_a_unit_is_brought_into_its_state_as_the_real_puppet_does_it(name: str, machine: Booted) -> None:
     case = CASES[name]
     ours = outcome(machine, machine.ours, case, runs=2)

@@ -47,11 +47,13 @@ def real() -> dict[str, Any]:
     return found
 
 
+@pytest.mark.smoke
 def test_the_types_of_puppet_itself_are_all_compared(real: dict[str, Any]) -> None:
     assert set(real) >= CORE - {"component", "whit"}
 
 
 @pytest.mark.parametrize("name", sorted(set(builtin_types()) - OURS_ALONE))
+@pytest.mark.smoke
 def test_a_type_has_the_real_ones_attributes(name: str, real: dict[str, Any]) -> None:
     if name not in real:
         pytest.skip(f"the module with {name} is not installed")

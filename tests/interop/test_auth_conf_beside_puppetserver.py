@@ -68,6 +68,7 @@ def as_data(method: str, url: str, query: Parameters, who: Asking) -> dict[str, 
     return {"method": method, "url": url, "query": query, "name": who.name, "extensions": who.extensions, "dns": who.dns}
 
 
+@pytest.mark.smoke
 def test_our_rules_decide_as_puppetservers_do(tmp_path: Path) -> None:
     """The cases of the unit tests are right, bad files are bad there too, and Debian's own file says the same to everybody."""
     (tmp_path / "rules.conf").write_text(RULES)

@@ -48,6 +48,7 @@ def justified(path: str, *lists: dict[str, str]) -> bool:
     return any(re.fullmatch(pattern, path) for each in lists for pattern in each)
 
 
+@pytest.mark.smoke
 async def test_our_facts_are_facters() -> None:
     _, output, _ = await run_output(["facter", "--json", "--show-legacy"], timeout=60, most=1 << 22, environ=os.environ, what="ask facter")
     theirs = dict(leaves(json.loads(output)))

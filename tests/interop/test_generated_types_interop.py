@@ -36,6 +36,7 @@ def theirs(root: Path, code: str) -> str:
     return done.stdout + done.stderr
 
 
+@pytest.mark.smoke
 def test_a_real_compiler_takes_our_types(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = tmp_path / "environments/production/modules/dns/lib/puppet/type/record.rb"
     source.parent.mkdir(parents=True)

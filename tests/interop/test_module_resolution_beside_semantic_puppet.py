@@ -67,6 +67,7 @@ def ours(releases: Universe) -> Any:
     return {candidate.name: str(candidate.version) for candidate in chosen}
 
 
+@pytest.mark.smoke
 def test_made_up_modules_are_resolved_as_semantic_puppet_resolves_them() -> None:
     if subprocess.run(["ruby", "-e", "require 'semantic_puppet'"], capture_output=True, timeout=60, check=False).returncode:
         pytest.fail(NOT_INSTALLED)

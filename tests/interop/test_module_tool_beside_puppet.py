@@ -18,6 +18,7 @@ from shared.data import plainyaml
 from tests.interop.conftest import NOT_INSTALLED
 from tests.support.forge import LocalForge, metadata_of, module_files, serving
 from tests.support.processes import REAL_PUPPET, clean_environment, free_port, has_real_puppet
+from tests.support.smoke import with_smoke
 
 pytestmark = [pytest.mark.slow, pytest.mark.interop]
 
@@ -110,7 +111,7 @@ class Site:
         return found
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", with_smoke(CASES, "with dependencies", "upgrade"))
 def test_the_module_tool_says_and_does_what_puppets_does(name: str, tmp_path: Path) -> None:
     if not has_real_puppet():
         pytest.fail(NOT_INSTALLED)

@@ -139,6 +139,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return answer
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("name", LOOKS)
 def test_a_page_of_2000_nodes_shows_what_is_looked_for(seen: dict[str, Any], name: str) -> None:
     assert seen[name]["complaints"] == [], seen[name]["text"]

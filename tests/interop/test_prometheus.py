@@ -49,6 +49,7 @@ def refuse_a_command(port: int) -> None:
         urllib.request.urlopen(request, timeout=60).close()
 
 
+@pytest.mark.smoke
 def test_it_has_the_numbers_of_the_commands_and_requests_of_a_store(tmp_path: Path) -> None:
     web = free_port()
     base = f"http://127.0.0.1:{web}"

@@ -47,6 +47,7 @@ def ours(text: str) -> Any:
     return ["Symbol", str(value)] if isinstance(value, str) and type(value) is not str else value
 
 
+@pytest.mark.smoke
 def test_scalars_of_all_shapes_are_read_as_psych_reads_them() -> None:
     texts = made_up(20_000)
     lines = "".join(json.dumps([text]) + "\n" for text in texts)

@@ -19,6 +19,7 @@ from tests.interop.pairs import NAME, Pair, older, pair, program, said, stage_of
 from tests.interop.peers import PUPPET_5
 from tests.interop.stage import CLASSIFIED, ENC, SITE, TESTING
 from tests.support.processes import OurAgent, RealAgent
+from tests.support.smoke import with_smoke
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.skipif(bool(PUPPET_5.why_not()), reason=PUPPET_5.why_not())]
 
@@ -46,6 +47,7 @@ def here(tmp_path: Path, kind: str) -> Iterator[Pair]:
 # --- runs
 
 
+@pytest.mark.parametrize("kind", with_smoke(KINDS, "ours with 5.5"), ids=lambda kind: kind.replace(" ", "-"), indirect=True)
 def test_a_first_run_changes_a_spoilt_tree_is_mended_and_the_last_has_nothing_to_do(here: Pair) -> None:
     agent = here.agent()
     first = agent.test()

@@ -30,6 +30,7 @@ from tests.interop.clients import (
     submit,
 )
 from tests.interop.puppetserver import free_port
+from tests.support.smoke import with_smoke
 
 pytestmark = NEEDS_BROWSER
 
@@ -175,7 +176,7 @@ def test_a_page_shows_what_is_stored(seen: dict[str, Any], name: str) -> None:
     check_page(PAGES[name], seen[name])
 
 
-@pytest.mark.parametrize("kind", STORES)
+@pytest.mark.parametrize("kind", with_smoke(STORES, "postgresql"))
 def test_pages_show_the_same_over_tls_and_from_postgresql(tmp_path: Path, kind: str) -> None:
     names = ("nodes", "fact", "inventory", "catalog", "query")
     paths = {name: PAGES[name].path for name in names}

@@ -31,6 +31,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Puppetmaster]:
         yield process.with_site().start()
 
 
+@pytest.mark.smoke
 def test_a_first_run_changes_and_a_second_has_nothing_to_do(server: Puppetmaster, tmp_path: Path) -> None:
     agent = server.agent(tmp_path, "web1")
     first = agent.test()

@@ -18,10 +18,11 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 from cryptography.x509.oid import NameOID
 
-from tests.interop.puppetserver import PUPPETSERVER_8, PUPPETSERVERS, TOOL, Installed
+from tests.interop.puppetserver import PUPPETSERVER_7, PUPPETSERVER_8, PUPPETSERVERS, TOOL, Installed
 from tests.interop.stage import SITE, agent_of, stage_of
 from tests.interop.test_real_agent_certificates import serial_of, serials_in
 from tests.support.processes import Done, MasterProcess, OurAgent, clean_environment, run
+from tests.support.smoke import with_smoke
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 RELEASES = {"7.9.5": "2.4.0", "8.7.0": "2.7.0"}  # of the tool, by the server that it comes with
@@ -68,6 +69,7 @@ def all_of(process: Managed) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
+@pytest.mark.parametrize("process", with_smoke(PUPPETSERVERS, PUPPETSERVER_7), ids=RELEASES.values(), indirect=True)
 def test_it_lists_signs_revokes_and_cleans(process: Managed) -> None:
     process.start()
     for name in ("web1", "web2", "web3"):

@@ -11,6 +11,7 @@ import pytest
 from tests.interop.peers import PUPPET_8
 from tests.interop.stage import agent_of
 from tests.support.processes import Done, MasterProcess, clean_environment, has_real_puppet, master, run
+from tests.support.smoke import with_smoke
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 CHECKOUT = Path(__file__).parents[2]
@@ -75,7 +76,7 @@ def with_g10k(root: Path, process: MasterProcess, control: Repository) -> Done:
     return run(command, clean_environment(HOME=str(root)))
 
 
-@pytest.fixture(params=[with_r10k, with_g10k], ids=["r10k", "g10k"])
+@pytest.fixture(params=with_smoke([with_r10k, with_g10k], with_r10k), ids=["r10k", "g10k"])
 def deploy(request: pytest.FixtureRequest) -> Deploy:
     program: Deploy = request.param
     if program is with_r10k and shutil.which("r10k") is None:

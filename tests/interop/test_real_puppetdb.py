@@ -116,6 +116,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield Site(pair, puppetdb)
 
 
+@pytest.mark.smoke
 async def test_what_nodes_export_is_stored_and_collected(site: Site) -> None:
     async with site.serving():
         first, second = await site.run("web1.test"), await site.run("web2.test")

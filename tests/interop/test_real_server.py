@@ -25,10 +25,12 @@ from tests.interop.puppetserver import PUPPETSERVER_7, PUPPETSERVERS, RealServer
 from tests.interop.stage import SITE
 from tests.interop.test_real_agent_certificates import expire, serial_of, serials_in
 from tests.support.processes import OurAgent, master
+from tests.support.smoke import with_smoke
 
 SHELF = Path(__file__).parents[1] / "bunraku" / "ruby_modules" / "shelf"
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
+SMOKE = pytest.mark.parametrize("server", with_smoke(PUPPETSERVERS, PUPPETSERVER_7), ids=lambda each: each.version, indirect=True)
 
 
 @pytest.fixture(scope="module", params=PUPPETSERVERS, ids=lambda each: each.version)
@@ -48,6 +50,7 @@ def certificate_of(agent: OurAgent) -> x509.Certificate:
     return x509.load_pem_x509_certificate(agent.certificate.read_bytes())
 
 
+@SMOKE
 def test_a_first_run_changes_and_a_second_has_nothing_to_do(server: RealServer, tmp_path: Path) -> None:
     agent = server.agent(tmp_path, "web1")
     agent.settings["environment"] = "plain"
@@ -81,6 +84,7 @@ def test_types_and_providers_that_a_module_has_in_ruby_are_applied(server: RealS
     assert second.code == 0, second.text
 
 
+@SMOKE
 def test_a_static_catalogs_files_are_fetched_by_version_and_without_metadata(server: RealServer, tmp_path: Path) -> None:
     agent = server.agent(tmp_path, "static1")
     before = len(server.asked)
@@ -106,6 +110,7 @@ def test_tags_choose_what_is_applied(server: RealServer, tmp_path: Path) -> None
     tags_choose(server.agent(tmp_path, "tagged1"))
 
 
+@SMOKE
 def test_agent_and_classifier_choose_environments(server: RealServer, tmp_path: Path) -> None:
     environments_are_chosen(server, tmp_path)
 

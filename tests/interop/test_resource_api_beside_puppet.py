@@ -103,7 +103,7 @@ def applied(program: list[str], manifest: str, root: Path, *options: str) -> tup
 @pytest.mark.parametrize(
     ("manifest", "options"),
     [
-        (CRATES + OTHERS, ()),
+        pytest.param(CRATES + OTHERS, (), marks=pytest.mark.smoke),
         (CRATES + OTHERS, ("--noop",)),
         (SLOPPY, ()),
         (SLOPPY, ("--strict", "error")),

@@ -41,6 +41,7 @@ def facters_answers(folder: Path) -> dict[str, Any]:
     return {"facts": dict(sorted(facts.items())), "lines": sorted(dict.fromkeys(lines))}
 
 
+@pytest.mark.smoke
 def test_what_is_recorded_is_what_facter_answers(tmp_path: Path) -> None:
     answers = facters_answers(tmp_path)
     assert answers["facts"].keys().isdisjoint(OF_THE_MACHINE)

@@ -36,6 +36,7 @@ def ruby() -> str:
     return found
 
 
+@pytest.mark.smoke
 def test_the_real_puppet_respects_our_lock_while_we_live(tmp_path: Path, ruby: str) -> None:
     path = tmp_path / "agent_catalog_run.lock"
 

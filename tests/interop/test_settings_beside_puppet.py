@@ -26,6 +26,7 @@ DIFFERENT = {
 }
 
 
+@pytest.mark.smoke
 def test_manifests_see_each_setting_of_puppet_as_the_same_kind_of_value(tmp_path: Path) -> None:
     def kinds(name: str, *program: str) -> dict[str, str]:
         places = {each: str(tmp_path / name / each) for each in ("confdir", "vardir", "rundir", "logdir")} | {"color": "false"}

@@ -143,6 +143,7 @@ def directory(tmp_path: Path) -> Iterator[Directory]:
 
 
 @pytest.mark.parametrize("tls", ["", "from the start", "by StartTLS"])
+@pytest.mark.smoke
 async def test_a_node_is_found_over(directory: Directory, tls: Tls) -> None:
     nodes = Binding(NODE, directory.terminus(tls, LdapTrust(directory.root / "ca.pem")))
     node = await nodes.find("web1")

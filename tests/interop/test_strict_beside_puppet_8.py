@@ -10,6 +10,7 @@ import pytest
 
 from tests.interop.peers import PUPPET_8
 from tests.support.processes import Done, clean_environment, run
+from tests.support.smoke import with_smoke
 
 pytestmark = [
     pytest.mark.interop,
@@ -39,7 +40,7 @@ def said(done: Done) -> list[str]:
     return [*notices, *re.findall(r"^Error: .*$", done.text, re.M)[:1]]
 
 
-@pytest.mark.parametrize("manifest", MANIFESTS)
+@pytest.mark.parametrize("manifest", with_smoke(MANIFESTS, "notice($nope)", "notice('1' + 1)"))
 def test_a_manifest_is_taken_as_strictly(tmp_path: Path, manifest: str) -> None:
     def words(whose: str, *kinds: str) -> list[str]:
         places = {name: str(tmp_path / whose / name) for name in ("confdir", "vardir", "rundir", "logdir", *kinds)} | {"color": "false"}

@@ -136,7 +136,7 @@ def applied(program: list[str], manifest: str, root: Path, *options: str) -> str
 @pytest.mark.parametrize(
     ("manifest", "options"),
     [
-        (VALUES + LISTS, ()),
+        pytest.param(VALUES + LISTS, (), marks=pytest.mark.smoke),
         (VALUES + LISTS, ("--noop",)),
         (PURGE, ()),
         (META, ()),

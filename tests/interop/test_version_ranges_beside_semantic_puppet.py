@@ -84,6 +84,7 @@ def ours(text: str, versions: list[Version]) -> Any:
     return "".join("1" if each in parsed else "0" for each in versions)
 
 
+@pytest.mark.smoke
 def test_versions_and_ranges_are_read_as_semantic_puppet_reads_them() -> None:
     probe = subprocess.run(["ruby", "-e", "require 'semantic_puppet'"], capture_output=True, timeout=60, check=False)
     if probe.returncode:

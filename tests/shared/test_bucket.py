@@ -162,6 +162,7 @@ def test_two_processes_storing_the_same_content_make_one_entry(tmp_path):
 
 
 @pytest.mark.interop
+@pytest.mark.smoke
 @pytest.mark.slow
 @needs_puppet
 def test_the_real_filebucket_reads_ours_and_we_read_its(bucket, tmp_path):
