@@ -148,8 +148,9 @@ async def _feed(process: asyncio.subprocess.Process, stdin: bytes | None) -> Non
     if process.stdin is None or stdin is None:
         return
     try:
-        process.stdin.write(stdin)
-        await process.stdin.drain()
+        if not process.stdin.is_closing():  # uvloop refuses to write to what is closed
+            process.stdin.write(stdin)
+            await process.stdin.drain()
     except (BrokenPipeError, ConnectionResetError):
         pass  # a program may end without reading its input
     finally:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 
-from shared.programs import start_program
+from shared.programs import run_bounded, start_program
 from tests.support.processes import until_ended
 
 PIPES: dict[str, Any] = {"stdin": asyncio.subprocess.DEVNULL, "stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.PIPE}
@@ -39,6 +41,26 @@ async def test_a_program_that_is_just_being_started_ends_with_its_children_when_
         with pytest.raises(asyncio.CancelledError):
             await caller
         await until_ended(int(pid.read_text()))
+
+
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_program_may_have_ended_before_its_input_is_written(
+    new_loop: Callable[[], asyncio.AbstractEventLoop], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = asyncio.create_subprocess_exec
+
+    async def start_and_see_it_end(*argv: str, **options: Any) -> asyncio.subprocess.Process:
+        process = await start(*argv, **options)
+        assert process.stdin is not None
+        async with asyncio.timeout(60):
+            while not process.stdin.is_closing():  # noqa: ASYNC110  # nothing tells of it
+                await asyncio.sleep(0.01)
+        return process
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", start_and_see_it_end)
+    run = run_bounded(["/bin/echo", "done"], timeout=60, most=100, environ={}, what="try", stdin=b"nobody reads this")
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        assert runner.run(run) == b"done\n"
 
 
 async def test_a_program_that_cannot_be_started_is_an_error_of_the_system(tmp_path: Path) -> None:
