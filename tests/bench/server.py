@@ -41,7 +41,7 @@ from tests.bench import realistic, sites
 from tests.bench.costs import family, memory_of, processor_seconds, verdict
 from tests.interop import puppetserver
 from tests.support.codings import ACCEPTED_BY_RUBY, decode
-from tests.support.processes import MasterProcess, master
+from tests.support.processes import MasterProcess, free_port, master
 from tests.support.raw_master import RawAnswer, RawClient
 
 CERTNAME = "bench.example.com"
@@ -308,7 +308,7 @@ def theirs(installed: puppetserver.Installed, folder: Path) -> Iterator[Peer]:
     root = Path(tempfile.mkdtemp(prefix="bunraku-bench-", dir="/var/tmp"))  # its own user has to enter
     root.chmod(0o755)
     try:
-        port = puppetserver.free_port()
+        port = free_port()
         puppetserver.configured(installed, root, port, jrubies=2, programs=False)
         production = root / "code" / "environments" / "production"
         with (root / "conf" / "puppet.conf").open("a") as conf:

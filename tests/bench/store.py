@@ -35,9 +35,9 @@ from tests.bench import store_data
 from tests.bench.costs import memory_of_all, processor_seconds_of_all, verdict
 from tests.bench.store_data import SizedCommand
 from tests.support.postgresql import PostgresqlServer, postgresql_programs
-from tests.support.processes import clean_environment
+from tests.support.processes import clean_environment, free_port
 from tests.support.raw_master import RawClient
-from tests.support.real_puppetdb import RealPuppetDb, configure, free_port, missing_programs, running_puppetdb
+from tests.support.real_puppetdb import RealPuppetDb, configure, missing_programs, running_puppetdb
 
 ROOT = Path(__file__).parent.parent.parent
 NODES = 1000

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from tests.gate import caches
-from tests.interop.puppetserver import free_port
+from tests.support.ports import reserved_port
 from tests.support.postgresql import PostgresqlServer, postgresql_programs
 from tests.support.processes import OurAgent, clean_environment, master
 
@@ -100,23 +100,22 @@ def store_on_port(folder: Path, dataset: Sequence[dict[str, Any]] = tuple(DATASE
         dataset: the commands; by default the recorded ones.
         settings: more of its settings.
     """
-    port = free_port()
     options = {name: str(folder / name) for name in ("confdir", "vardir", "logdir", "rundir")}
     options |= {f"store_{name}_ttl": "50y" for name in ("node", "node_purge", "report")}
     options |= {
         "certname": "localhost",
         "user": "root",
         "store_port": "0",
-        "store_plain_port": str(port),
         "store_socket": str(folder / "s"),
     }
     words = [f"--{name}={value}" for name, value in (options | settings).items()]
     folder.mkdir()
-    command = [sys.executable, "-m", "bunraku", "db", *words, "--no-daemonize"]
-    with server(command, f"http://127.0.0.1:{port}/pdb/meta/v1/version", folder / "log.txt"):
-        for case in dataset:
-            submit(port, case)
-        yield port
+    with reserved_port() as port:
+        command = [sys.executable, "-m", "bunraku", "db", *words, f"--store_plain_port={port}", "--no-daemonize"]
+        with server(command, f"http://127.0.0.1:{port}/pdb/meta/v1/version", folder / "log.txt"):
+            for case in dataset:
+                submit(port, case)
+            yield port
 
 
 @dataclass(frozen=True)
@@ -139,13 +138,17 @@ class StoreAddress:
 @contextmanager
 def store_over_tls(folder: Path) -> Iterator[StoreAddress]:
     """Run a master whose store holds the recorded data set, and listens over TLS for one certificate of the master's CA alone."""
-    name, plain, port = "client.example.com", free_port(), free_port()
+    name = "client.example.com"
     folder.mkdir()
     (folder / "allowed").write_text(f"{name}\n")
     settings = {f"store_{ttl}_ttl": "50y" for ttl in ("node", "node_purge", "report")}
-    settings |= {"store_port": str(port), "store_bindaddress": "127.0.0.1", "store_plain_port": str(plain)}
     settings |= {"store_allowlist": str(folder / "allowed"), "store_socket": str(folder / "s"), "store": "sqlite"}
-    with master(folder / "master", autosign="true", **settings) as process:
+    with (
+        reserved_port() as port,
+        reserved_port() as plain,
+        master(folder / "master", autosign="true", **settings) as process,
+    ):
+        process.settings |= {"store_port": str(port), "store_bindaddress": "127.0.0.1", "store_plain_port": str(plain)}
         process.start()
         (folder / "client").mkdir()
         client = OurAgent(folder / "client", process.port, name, {"key_type": "rsa", "keylength": "2048"})

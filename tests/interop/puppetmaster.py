@@ -13,6 +13,7 @@ from tests.interop.peers import PUPPET_3, OtherAgent, Release
 from tests.interop.puppetserver import AUTOSIGN
 from tests.interop.ruby_master import RubyMaster
 from tests.interop.stage import SITE
+from tests.support.ports import reserved_port
 from tests.support.processes import OurAgent, clean_environment
 
 # Loaded by the master's own ruby, it only looks: every request and its answer as they go over the wire, one JSON object a line.
@@ -150,8 +151,9 @@ def puppetmaster(root: Path, **settings: str) -> Iterator[Puppetmaster]:
     """A puppetmaster below `root`, which `start()` starts; it is ended whatever happens."""
     root.mkdir(parents=True, exist_ok=True)
     (root / "recorder.rb").write_text(RECORDER)
-    process = Puppetmaster(root, settings)
-    try:
-        yield process
-    finally:
-        process.stop()
+    with reserved_port() as port:
+        process = Puppetmaster(root, settings, port=port)
+        try:
+            yield process
+        finally:
+            process.stop()

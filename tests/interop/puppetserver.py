@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from tests.interop.peers import PUPPET_8, Release
 from tests.interop.stage import SITE
+from tests.support.ports import reserved_port
 from tests.support.processes import Done, OurAgent, clean_environment, run
 
 JAR = "/usr/share/puppetserver/puppetserver.jar"
@@ -117,12 +117,6 @@ class RealServer:
         return run(self.installed.command(self.root, *words), clean_environment())
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port: int = listening.getsockname()[1]
-        return port
-
-
 def _write(path: Path, text: str, mode: int = 0o644) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
@@ -188,10 +182,10 @@ def configured(installed: Installed, root: Path, port: int, jrubies: int, *, pro
 @contextmanager
 def started(root: Path, installed: Installed = PUPPETSERVER_7, *, jrubies: int = 1, heap: str = "1g") -> Iterator[RealServer]:
     """A running puppetserver with a site below `root`, which its own user can enter; it is ended whatever happens."""
-    port = free_port()
-    configured(installed, root, port, jrubies)
-    with running(root, port, installed, heap=heap) as server:
-        yield server
+    with reserved_port() as port:
+        configured(installed, root, port, jrubies)
+        with running(root, port, installed, heap=heap) as server:
+            yield server
 
 
 @contextmanager

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Self
 
 from tests.interop.peers import PUPPET_3, PUPPET_5, Release
-from tests.support.processes import Done, clean_environment, free_port, run
+from tests.support.ports import reserved_port
+from tests.support.processes import Done, clean_environment, run
 
 START = 120.0  # seconds for it to listen
 
@@ -75,7 +76,6 @@ class RubyMaster:
     def start(self) -> Self:
         """Start it and wait until it listens."""
         (self.site / "manifests").mkdir(parents=True, exist_ok=True)
-        self.port = self.port or free_port()
         words = ["puppet", "master", "--no-daemonize", "--verbose", "--bindaddress", "127.0.0.1", "--masterport", str(self.port)]
         with (self.root / "master.log").open("ab") as output:
             self._process = subprocess.Popen(
@@ -117,8 +117,9 @@ class RubyMaster:
 def ruby_master(root: Path, release: Release = PUPPET_5, **settings: str) -> Iterator[RubyMaster]:
     """A master below `root` that `start()` starts; it is ended whatever happens."""
     root.mkdir(parents=True, exist_ok=True)
-    process = RubyMaster(root, settings, release)
-    try:
-        yield process
-    finally:
-        process.stop()
+    with reserved_port() as port:
+        process = RubyMaster(root, settings, release, port)
+        try:
+            yield process
+        finally:
+            process.stop()

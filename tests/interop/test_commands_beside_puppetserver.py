@@ -20,6 +20,7 @@ from tests.interop import puppetserver
 from tests.interop.puppetserver import PUPPETSERVER_7
 from tests.support.fake_puppetdb import MemoryPuppetDb, in_a_thread
 from tests.support.fake_server import FakeMaster
+from tests.support.ports import reserved_port
 from tests.support.processes import OurAgent, master
 from tests.support.throwaway_ca import ThrowAwayCa
 
@@ -108,18 +109,19 @@ def sides() -> Iterator[tuple[Side, Side]]:
     if not TERMINUS.exists():
         pytest.skip("Puppet's terminus is not installed (Debian: puppet-terminus-puppetdb)")
     root = Path(tempfile.mkdtemp(prefix="puppetserver-", dir="/var/tmp"))  # its own user has to get there
+    reserved = ExitStack()
     try:
-        theirs, ours, stage, port = root / "theirs", root / "ours", root / "stage", puppetserver.free_port()
+        theirs, ours, stage = root / "theirs", root / "ours", root / "stage"
         for folder in (theirs, ours, stage):
             folder.mkdir()
         root.chmod(0o755)
+        port, database = (reserved.enter_context(reserved_port()) for _ in range(2))
         puppetserver.configured(PUPPETSERVER_7, theirs, port, 1, programs=False)
         environments = theirs / "code/environments"
         shutil.rmtree(environments)
         shutil.copytree(SITE, environments / "production")
         with (theirs / "conf/puppet.conf").open("a") as conf:
             conf.write("[server]\nstoreconfigs = true\nstoreconfigs_backend = puppetdb\nreports = puppetdb\n")
-        database = puppetserver.free_port()
         configure(theirs / "conf", database)
         with ExitStack() as stack:
             stack.enter_context(puppetserver.running(theirs, port, PUPPETSERVER_7))
@@ -130,7 +132,6 @@ def sides() -> Iterator[tuple[Side, Side]]:
         settings = {"environmentpath": str(environments), "reports": "puppetdb", "autosign": "true", "key_type": "ec"}
         (ours / "conf").mkdir()
         (ours / "conf/puppet.conf").write_text("[server]\nstoreconfigs = true\n")
-        database = puppetserver.free_port()
         configure(ours / "conf", database)
         with ExitStack() as stack:
             process = stack.enter_context(master(ours, **settings)).start()
@@ -138,6 +139,7 @@ def sides() -> Iterator[tuple[Side, Side]]:
             done_by_us = do_runs(Side(ours, process.port, puppetdb))
         yield done_by_them, done_by_us
     finally:
+        reserved.close()
         shutil.rmtree(root)
 
 

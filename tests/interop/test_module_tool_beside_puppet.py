@@ -17,7 +17,8 @@ import pytest
 from shared.data import plainyaml
 from tests.interop.conftest import NOT_INSTALLED
 from tests.support.forge import LocalForge, metadata_of, module_files, serving
-from tests.support.processes import REAL_PUPPET, clean_environment, free_port, has_real_puppet
+from tests.support.ports import silent_port
+from tests.support.processes import REAL_PUPPET, clean_environment, has_real_puppet
 from tests.support.smoke import with_smoke
 
 pytestmark = [pytest.mark.slow, pytest.mark.interop]
@@ -43,11 +44,11 @@ def forge_of(case: Mapping[str, Any]) -> LocalForge:
 class Site:
     """A folder with environments and modules, and one of the two programs that works on it."""
 
-    def __init__(self, root: Path, case: Mapping[str, Any], forge: LocalForge, program: tuple[str, ...]) -> None:
+    def __init__(self, root: Path, case: Mapping[str, Any], forge: LocalForge, url: str, program: tuple[str, ...]) -> None:
         self.root = root
         self.program = program
         self.forge = forge
-        self.url = forge.url if case.get("network", True) else f"http://127.0.0.1:{free_port()}"
+        self.url = url
         for folder in ("P", "B"):
             self.path(folder).mkdir(parents=True)
         for place, what in case.get("installed", {}).items():
@@ -117,9 +118,10 @@ def test_the_module_tool_says_and_does_what_puppets_does(name: str, tmp_path: Pa
         pytest.fail(NOT_INSTALLED)
     os.umask(0o022)
     case = CASES[name]
-    with serving(forge_of(case)) as forge:
+    with serving(forge_of(case)) as forge, silent_port() as silent:
+        url = forge.url if case.get("network", True) else f"http://127.0.0.1:{silent}"
         theirs, ours = (
-            Site(tmp_path / side / "root", case, forge, program) for side, program in (("theirs", (REAL_PUPPET,)), ("ours", OURS))
+            Site(tmp_path / side / "root", case, forge, url, program) for side, program in (("theirs", (REAL_PUPPET,)), ("ours", OURS))
         )
         for command in case["run"]:
             expected, answer = theirs.run(command), ours.run(command)

@@ -18,8 +18,9 @@ import pytest
 
 from bunraku.puppet import main
 from tests.support.archives import archive_contents
+from tests.support.ports import reserved_port
 from tests.support.processes import MasterProcess, clean_environment, master
-from tests.support.real_puppetdb import RealPuppetDb, free_port, missing_programs, real_puppetdb
+from tests.support.real_puppetdb import RealPuppetDb, missing_programs, real_puppetdb
 
 ROOT = Path(__file__).parents[2]
 DATASET: list[dict[str, Any]] = json.loads((ROOT / "tests/conformance/puppetdb/dataset.json").read_text("utf-8"))
@@ -78,10 +79,13 @@ def archive_of(path: Path, *options: str) -> dict[str, Any]:
 
 
 def test_a_site_moves_by_the_documented_commands(tmp_path: Path) -> None:
-    store_port, puppetdb_port = free_port(), free_port()
     kept = {f"store_{name}_ttl": FOREVER for name in ("node", "node_purge", "report")}
-    store = {"store": "sqlite", "store_bindaddress": "127.0.0.1", "store_port": str(store_port), "key_type": "rsa"}
-    with master(tmp_path / "master", **store, **kept) as process:
+    store = {"store": "sqlite", "store_bindaddress": "127.0.0.1", "key_type": "rsa"}
+    with (
+        reserved_port() as store_port,
+        reserved_port() as puppetdb_port,
+        master(tmp_path / "master", store_port=str(store_port), **store, **kept) as process,
+    ):
         process.start()
         ssl = tmp_path / "master/conf/ssl"
         files = {

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.puppetserver import free_port
+from tests.support.ports import reserved_port
 from tests.support.processes import OurAgent, clean_environment, master, run
 from tests.support.smoke import with_smoke
 
@@ -57,9 +57,8 @@ def test_it_shows_what_another_environment_would_change(tmp_path: Path, version:
 
 @pytest.mark.skipif(shutil.which("puppet", path="/usr/bin") is None, reason="Debian's puppet is not installed")
 def test_it_takes_facts_and_catalogs_from_the_store(tmp_path: Path) -> None:
-    port = free_port()
-    store = {"store": "sqlite", "store_bindaddress": "127.0.0.1", "store_port": str(port), "store_socket": str(tmp_path / "s")}
-    with master(tmp_path / "master", autosign="true", **store) as process:
+    store = {"store": "sqlite", "store_bindaddress": "127.0.0.1", "store_socket": str(tmp_path / "s")}
+    with reserved_port() as port, master(tmp_path / "master", autosign="true", store_port=str(port), **store) as process:
         process.write({"manifests/site.pp": 'notify { "kept": } notify { "changed": message => "zero ${facts[rack]}" }'})
         process.start()
         (tmp_path / "web1").mkdir()

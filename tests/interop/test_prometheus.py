@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.interop.clients import DATASET, server, store_on_port
-from tests.interop.puppetserver import free_port
+from tests.support.ports import reserved_port
 
 PROGRAM = "/usr/bin/prometheus"
 SCRAPED = 60.0  # seconds until Prometheus has a number
@@ -51,9 +51,8 @@ def refuse_a_command(port: int) -> None:
 
 @pytest.mark.smoke
 def test_it_has_the_numbers_of_the_commands_and_requests_of_a_store(tmp_path: Path) -> None:
-    web = free_port()
-    base = f"http://127.0.0.1:{web}"
-    with store_on_port(tmp_path / "store") as port:
+    with reserved_port() as web, store_on_port(tmp_path / "store") as port:
+        base = f"http://127.0.0.1:{web}"
         refuse_a_command(port)
         (tmp_path / "prometheus.yml").write_text(CONFIGURATION.format(port=port))
         words = {

@@ -29,7 +29,7 @@ from tests.interop.clients import (
     store_on_port,
     submit,
 )
-from tests.interop.puppetserver import free_port
+from tests.support.ports import reserved_port
 from tests.support.smoke import with_smoke
 
 pytestmark = NEEDS_BROWSER
@@ -138,22 +138,22 @@ def visit(folder: Path, store: StoreAddress, paths: dict[str, str]) -> dict[str,
     """What a browser sees on some of the pages, by their names, while Puppetboard asks that store."""
     pictures = folder / "pages"
     pictures.mkdir()
-    web = free_port()
-    base = f"http://127.0.0.1:{web}"
-    board = python_of_clients("-m", "flask", "--app", str(Path(__file__).with_name("board.py")), "run", "--port", str(web))
-    settings = SETTINGS.format(host="localhost" if store.credentials else "127.0.0.1", port=store.port)
-    if files := store.credentials:
-        words = {"SSL_VERIFY": files.ca, "CERT": files.certificate, "KEY": files.key}
-        settings += "".join(f"PUPPETDB_{name} = {str(path)!r}\n" for name, path in words.items())
-    (folder / "settings.py").write_text(settings)
-    environment = {"PUPPETBOARD_SETTINGS": str(folder / "settings.py"), "TZ": "UTC"}
-    visits = [
-        {"name": name, "path": path, "until": PAGES[name].texts, "fill": PAGES[name].fill, "click": PAGES[name].click}
-        for name, path in paths.items()
-    ]
-    with server(board, f"{base}/static/favicon.svg", folder / "board.txt", **environment):
-        seen: dict[str, Any] = answers_of("browser.py", {"chromium": CHROMIUM, "folder": str(pictures), "base": base, "visits": visits})
-    return seen
+    with reserved_port() as web:
+        base = f"http://127.0.0.1:{web}"
+        board = python_of_clients("-m", "flask", "--app", str(Path(__file__).with_name("board.py")), "run", "--port", str(web))
+        settings = SETTINGS.format(host="localhost" if store.credentials else "127.0.0.1", port=store.port)
+        if files := store.credentials:
+            words = {"SSL_VERIFY": files.ca, "CERT": files.certificate, "KEY": files.key}
+            settings += "".join(f"PUPPETDB_{name} = {str(path)!r}\n" for name, path in words.items())
+        (folder / "settings.py").write_text(settings)
+        environment = {"PUPPETBOARD_SETTINGS": str(folder / "settings.py"), "TZ": "UTC"}
+        visits = [
+            {"name": name, "path": path, "until": PAGES[name].texts, "fill": PAGES[name].fill, "click": PAGES[name].click}
+            for name, path in paths.items()
+        ]
+        with server(board, f"{base}/static/favicon.svg", folder / "board.txt", **environment):
+            seen: dict[str, Any] = answers_of("browser.py", {"chromium": CHROMIUM, "folder": str(pictures), "base": base, "visits": visits})
+        return seen
 
 
 def todays_report() -> dict[str, Any]:

@@ -21,6 +21,7 @@ import pytest
 
 from tests.interop import puppetserver
 from tests.interop.puppetserver import PUPPETSERVERS, Installed
+from tests.support.ports import reserved_port
 from tests.support.processes import master
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
@@ -251,28 +252,28 @@ def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     if reason := request.param.why_not():
         pytest.skip(reason)
     root = Path(tempfile.mkdtemp(prefix="puppetserver-", dir="/var/tmp"))  # its own user has to get there
-    port = puppetserver.free_port()
-    try:
-        puppetserver.configured(request.param, root, port, 1)
-        (root / "conf.d/auth.conf").write_text(RULES)
-        conf = root / "conf.d/puppetserver.conf"
-        conf.write_text(conf.read_text().replace("jruby-puppet: {", "jruby-puppet: {\n environment-class-cache-enabled: true", 1))
-        environments = root / "code/environments"
-        for name, text in (LISTED | COMPILED | WORK).items():
-            path = environments / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-        own = {"environmentpath": environments, "rest_authconfig": root / "conf.d/auth.conf", "external_nodes": root / "enc"}
-        own |= {"code_id_command": root / "id", "code_content_command": root / "content", "node_terminus": "exec"}
-        settings = {name: str(value) for name, value in own.items()}
-        folder = tmp_path_factory.mktemp("ours")
-        if request.param is not PUPPETSERVERS[0]:
-            (folder / "conf").mkdir()
-            (folder / "conf/puppet.conf").write_text("[main]\nstrict = error\nstrict_variables = true\n")  # the defaults of 8
-        with puppetserver.running(root, port, request.param), master(folder, **settings) as process:
-            yield Both(request.param, environments, port, process.start().port, root / "output")
-    finally:
-        shutil.rmtree(root)
+    with reserved_port() as port:
+        try:
+            puppetserver.configured(request.param, root, port, 1)
+            (root / "conf.d/auth.conf").write_text(RULES)
+            conf = root / "conf.d/puppetserver.conf"
+            conf.write_text(conf.read_text().replace("jruby-puppet: {", "jruby-puppet: {\n environment-class-cache-enabled: true", 1))
+            environments = root / "code/environments"
+            for name, text in (LISTED | COMPILED | WORK).items():
+                path = environments / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+            own = {"environmentpath": environments, "rest_authconfig": root / "conf.d/auth.conf", "external_nodes": root / "enc"}
+            own |= {"code_id_command": root / "id", "code_content_command": root / "content", "node_terminus": "exec"}
+            settings = {name: str(value) for name, value in own.items()}
+            folder = tmp_path_factory.mktemp("ours")
+            if request.param is not PUPPETSERVERS[0]:
+                (folder / "conf").mkdir()
+                (folder / "conf/puppet.conf").write_text("[main]\nstrict = error\nstrict_variables = true\n")  # the defaults of 8
+            with puppetserver.running(root, port, request.param), master(folder, **settings) as process:
+                yield Both(request.param, environments, port, process.start().port, root / "output")
+        finally:
+            shutil.rmtree(root)
 
 
 CLASSES, MODULES = "/puppet/v3/environment_classes", "/puppet/v3/environment_modules"

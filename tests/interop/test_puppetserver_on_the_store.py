@@ -17,7 +17,8 @@ import pytest
 
 from tests.interop import puppetserver
 from tests.interop.clients import store_on_port
-from tests.interop.puppetserver import PUPPETSERVERS, Installed, RealServer, free_port
+from tests.interop.puppetserver import PUPPETSERVERS, Installed, RealServer
+from tests.support.ports import reserved_port
 from tests.support.processes import REAL_PUPPET, Done, RealAgent, clean_environment, has_real_puppet, run
 
 TERMINUS = "/usr/lib/ruby/vendor_ruby/puppet/indirector/catalog/puppetdb.rb"
@@ -88,23 +89,23 @@ def site(request: pytest.FixtureRequest) -> Iterator[Site]:
         pytest.skip("Puppet's terminus is not installed (Debian: puppet-terminus-puppetdb)")
     root = Path(tempfile.mkdtemp(prefix="puppetserver-", dir="/var/tmp"))  # its own user has to get there
     root.chmod(0o755)
-    theirs, tls_port = root / "theirs", free_port()
-    try:
-        theirs.mkdir()
-        (root / "stage").mkdir()
-        port = free_port()
-        puppetserver.configured(installed, theirs, port, 1, programs=False)
-        (theirs / "code/environments/production/manifests/site.pp").write_text(MANIFEST)
-        (theirs / "conf/puppetdb.conf").write_text(f"[main]\nserver_urls = https://localhost:{tls_port}\n")
-        (theirs / "conf/routes.yaml").write_text("---\nmaster: {facts: {terminus: puppetdb, cache: yaml}}\n")
-        with (theirs / "conf/puppet.conf").open("a") as conf:
-            conf.write("[server]\nstoreconfigs = true\nstoreconfigs_backend = puppetdb\nreports = puppetdb\n")
-        with puppetserver.running(theirs, port, installed) as server:
-            tls = {"store_port": str(tls_port), "store_bindaddress": "127.0.0.1", "ssldir": str(theirs / "ssl")}
-            with store_on_port(root / "store", dataset=(), **tls) as plain_port:
-                yield Site(root, server, plain_port)
-    finally:
-        shutil.rmtree(root)
+    theirs = root / "theirs"
+    with reserved_port() as port, reserved_port() as tls_port:
+        try:
+            theirs.mkdir()
+            (root / "stage").mkdir()
+            puppetserver.configured(installed, theirs, port, 1, programs=False)
+            (theirs / "code/environments/production/manifests/site.pp").write_text(MANIFEST)
+            (theirs / "conf/puppetdb.conf").write_text(f"[main]\nserver_urls = https://localhost:{tls_port}\n")
+            (theirs / "conf/routes.yaml").write_text("---\nmaster: {facts: {terminus: puppetdb, cache: yaml}}\n")
+            with (theirs / "conf/puppet.conf").open("a") as conf:
+                conf.write("[server]\nstoreconfigs = true\nstoreconfigs_backend = puppetdb\nreports = puppetdb\n")
+            with puppetserver.running(theirs, port, installed) as server:
+                tls = {"store_port": str(tls_port), "store_bindaddress": "127.0.0.1", "ssldir": str(theirs / "ssl")}
+                with store_on_port(root / "store", dataset=(), **tls) as plain_port:
+                    yield Site(root, server, plain_port)
+        finally:
+            shutil.rmtree(root)
 
 
 def test_what_one_agent_exports_another_one_collects(site: Site) -> None:

@@ -24,7 +24,8 @@ from master.puppetdb.configured import puppetdb_client
 from master.puppetdb.termini import PuppetDbFacts
 from shared.indirector import Request
 from tests.support.pair import Pair, Ran
-from tests.support.real_puppetdb import RealPuppetDb, free_port, missing_programs, real_puppetdb
+from tests.support.ports import reserved_port
+from tests.support.real_puppetdb import RealPuppetDb, missing_programs, real_puppetdb
 from tests.support.throwaway_ca import ThrowAwayCa
 
 pytestmark = [pytest.mark.interop, pytest.mark.skipif(bool(missing_programs()), reason=missing_programs())]
@@ -101,7 +102,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
             pass
 
     asyncio.run(create_ca())
-    folder, port = root / "tls", free_port()
+    folder = root / "tls"
     folder.mkdir()
     authority = root / "master/ssl/ca"
     ca = ThrowAwayCa(keys.load(authority / "ca_key.pem"), x509.load_pem_x509_certificate((authority / "ca_crt.pem").read_bytes()), 10_000)
@@ -110,10 +111,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     (folder / "cert.pem").write_bytes(bundles.dump([ca.sign("localhost", key.public_key(), names=("localhost",))]))
     (folder / "ca.pem").write_bytes(ca.pem)
     files = {"ssl-key": "key", "ssl-cert": "cert", "ssl-ca-cert": "ca"}
-    jetty = f"ssl-host = 127.0.0.1\nssl-port = {port}\n" + "".join(f"{name} = {folder}/{file}.pem\n" for name, file in files.items())
-    pair.write("puppetdb.conf", f"[main]\nserver_urls = https://localhost:{port}\n")
-    with real_puppetdb(root / "puppetdb", jetty) as puppetdb:
-        yield Site(pair, puppetdb)
+    with reserved_port() as port:
+        jetty = f"ssl-host = 127.0.0.1\nssl-port = {port}\n" + "".join(f"{name} = {folder}/{file}.pem\n" for name, file in files.items())
+        pair.write("puppetdb.conf", f"[main]\nserver_urls = https://localhost:{port}\n")
+        with real_puppetdb(root / "puppetdb", jetty) as puppetdb:
+            yield Site(pair, puppetdb)
 
 
 @pytest.mark.smoke

@@ -23,7 +23,8 @@ from master.termini.ldap_conf import LdapTrust
 from shared.errors import PeerNotTrusted, PuppetError
 from shared.indirector import Binding
 from shared.models.node import NODE
-from tests.support.processes import clean_environment, free_port
+from tests.support.ports import reserved_port
+from tests.support.processes import clean_environment
 from tests.support.throwaway_ca import ThrowAwayCa
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
@@ -120,20 +121,23 @@ def serving(root: Path, ca: ThrowAwayCa, *names: str) -> Iterator[Directory]:
     }
     for name, content in files.items():
         (root / name).write_bytes(content)
-    made = Directory(root, ca, free_port(), free_port())
-    conf = ["-f", str(root / "slapd.conf")]
-    subprocess.run([str(PROGRAMS["slapadd"]), *conf, "-l", str(root / "entries")], check=True, env=clean_environment(), timeout=60)
-    urls = f"ldap://127.0.0.1:{made.port} ldaps://127.0.0.1:{made.tls_port}"
-    process = subprocess.Popen([str(PROGRAMS["slapd"]), *conf, "-h", urls, "-d", "0"], env=clean_environment(), stderr=subprocess.DEVNULL)
-    try:
-        until = time.monotonic() + 20
-        while not (listens(made.port) and listens(made.tls_port)):  # its pid file is there before
-            assert process.poll() is None and time.monotonic() < until
-            time.sleep(0.05)
-        yield made
-    finally:
-        process.terminate()
-        process.wait(20)
+    with reserved_port() as port, reserved_port() as tls_port:
+        made = Directory(root, ca, port, tls_port)
+        conf = ["-f", str(root / "slapd.conf")]
+        subprocess.run([str(PROGRAMS["slapadd"]), *conf, "-l", str(root / "entries")], check=True, env=clean_environment(), timeout=60)
+        urls = f"ldap://127.0.0.1:{made.port} ldaps://127.0.0.1:{made.tls_port}"
+        process = subprocess.Popen(
+            [str(PROGRAMS["slapd"]), *conf, "-h", urls, "-d", "0"], env=clean_environment(), stderr=subprocess.DEVNULL
+        )
+        try:
+            until = time.monotonic() + 20
+            while not (listens(made.port) and listens(made.tls_port)):  # its pid file is there before
+                assert process.poll() is None and time.monotonic() < until
+                time.sleep(0.05)
+            yield made
+        finally:
+            process.terminate()
+            process.wait(20)
 
 
 @pytest.fixture

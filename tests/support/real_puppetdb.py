@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import socket
 import subprocess
 import time
 import urllib.error
@@ -13,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.ports import reserved_port
 from tests.support.postgresql import PostgresqlServer, postgresql_programs
 
 START = 300.0  # seconds until it answers, on a machine that is busy
@@ -58,12 +58,6 @@ def missing_programs() -> str:
     return ""
 
 
-def free_port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return int(listening.getsockname()[1])
-
-
 @dataclass(frozen=True, slots=True)
 class RealPuppetDb:
     """A PuppetDB in clear text on 127.0.0.1, which trusts everybody; `folder` has its configuration and its log."""
@@ -89,17 +83,17 @@ def real_puppetdb(folder: Path, jetty: str = "") -> Iterator[RealPuppetDb]:
     """Run a PuppetDB without any data; it takes some ten seconds of processor time to start. `jetty`: lines for its web server."""
     programs = postgresql_programs()
     assert programs is not None
-    database_port = free_port()
-    server = PostgresqlServer(programs, listen_addresses="127.0.0.1", port=str(database_port))
-    try:
-        server.run_sql("CREATE DATABASE puppetdb")
-        server.run_sql("CREATE EXTENSION pg_trgm", "puppetdb")
-        database = RealPuppetDb(free_port(), folder)
-        configure(database, database_port, jetty)
-        with running_puppetdb(database):
-            yield database
-    finally:
-        server.remove()
+    with reserved_port() as port, reserved_port() as database_port:
+        server = PostgresqlServer(programs, listen_addresses="127.0.0.1", port=str(database_port))
+        try:
+            server.run_sql("CREATE DATABASE puppetdb")
+            server.run_sql("CREATE EXTENSION pg_trgm", "puppetdb")
+            database = RealPuppetDb(port, folder)
+            configure(database, database_port, jetty)
+            with running_puppetdb(database):
+                yield database
+        finally:
+            server.remove()
 
 
 def configure(puppetdb: RealPuppetDb, port: int, jetty: str = "", database: str = "puppetdb") -> None:
