@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,8 +17,6 @@ from tests.interop.test_real_agent_certificates import serial_of, serials_in
 from tests.support.processes import Done, MasterProcess, master
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.skipif(bool(PUPPET_5.why_not()), reason=PUPPET_5.why_not())]
-
-NOTICED = 1.2  # seconds; a master looks at its files twice a second
 
 
 def agent_at(root: Path, name: str, port: int) -> OtherAgent:
@@ -87,7 +84,7 @@ def goes_on(ours: MasterProcess, theirs: RubyMaster, before: dict[int, str], fre
 
     assert ours.puppet("cert", "clean", "web1.example.com").code == 0
     assert {serial_of(web1.certificate), serial_of(web2.certificate)} <= serials_in(ours.ca / "ca_crl.pem")
-    time.sleep(NOTICED)
+    ours.until_trust_is_read()
     assert web1.test().code == 1
 
 
@@ -174,7 +171,7 @@ def test_the_real_cert_command_works_on_our_ca_and_our_master_goes_on(ours: Mast
     if stands_still:
         ours.port = port
         ours.start()
-    time.sleep(NOTICED)
+    ours.until_trust_is_read()
     for name in ("web1", "web2"):
         refused = agent_at(ours.root, name, ours.port).test()
         assert refused.code == 1 and "revoked" in refused.text, refused.text
@@ -211,7 +208,7 @@ def test_the_real_face_ca_works_on_our_ca(ours: MasterProcess) -> None:
     for words in (("sign", "web3.example.com"), ("verify", "web1.example.com"), ("revoke", "web2.example.com")):
         done = theirs.puppet("ca", *words)
         assert done.code == 0, done.text
-    time.sleep(NOTICED)
+    ours.until_trust_is_read()
     assert agent_at(ours.root, "web1", ours.port).test().code == 0
     assert agent_at(ours.root, "web2", ours.port).test().code == 1
     assert agent_at(ours.root, "web3", ours.port).test().code == 2

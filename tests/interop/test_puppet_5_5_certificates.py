@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from tests.interop.pairs import NAME, Pair, pair, said
+from tests.interop.pairs import NAME, Pair, older, pair, said
 from tests.interop.peers import PUPPET_5, OtherAgent
 from tests.interop.ruby_master import RubyMaster
 from tests.interop.stage import SITE
@@ -41,7 +41,7 @@ def anew(master: MasterProcess | RubyMaster) -> None:
         master.stop()
         master.start()
     else:
-        time.sleep(1.2)
+        master.until_trust_is_read()
 
 
 def signed(here: Pair, name: str = NAME) -> None:
@@ -90,7 +90,7 @@ def test_a_revoked_agent_is_refused_and_the_next_list_names_it(here: Pair) -> No
     assert refused.code == 1 and "revoked" in refused.text, refused.text
 
     if here.our_agent:
-        time.sleep(1.1)  # a list's age counts in whole seconds
+        older(crl, 10)
         assert other.test("--crl_refresh_interval", "1s").code == 0
     else:  # it fetches none while it has one
         crl.unlink()

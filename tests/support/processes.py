@@ -19,7 +19,6 @@ from pathlib import Path
 START = 60.0  # seconds for a master to listen
 LOGGED = 30.0  # seconds for a line of the log
 RUN = 180.0  # seconds for one command
-TRUST_READ = 2.0  # seconds in which a master has read files of certificates that have changed: it looks twice a second
 TRUST_RELOADED = "Loaded the certificates and CRLs anew"
 LISTENING = re.compile(r"Serving Puppet on (\S+) port (\d+)")
 REAL_PUPPET = "/usr/bin/puppet"
@@ -138,8 +137,23 @@ class MasterProcess:
         done = self.puppet("cert", command, certname)
         assert done.code == 0, done.text
         if crl.read_bytes() == content:  # it was revoked already, perhaps just now
-            time.sleep(TRUST_READ)
-            return
+            self.until_trust_is_read()
+        else:
+            self._until_reloaded(before)
+
+    def until_trust_is_read(self) -> None:
+        """Return when the running master has read its certificates and CRLs as they are now."""
+        certificate = self.ca.parent / "certs" / f"{self.settings.get('certname', 'localhost')}.pem"
+        for _ in range(2):  # what it reads at the first change may be older than the call
+            before, changed = self.log.count(TRUST_RELOADED), certificate.with_suffix(".changed")
+            shutil.copy2(certificate, changed)
+            with changed.open("ab") as file:
+                file.write(b"\n")
+            changed.replace(certificate)
+            self._until_reloaded(before)
+
+    def _until_reloaded(self, before: int) -> None:
+        """Return when it has read its certificates and CRLs more than `before` times."""
         deadline = time.monotonic() + LOGGED
         while self.log.count(TRUST_RELOADED) == before:
             assert time.monotonic() < deadline, self.log
