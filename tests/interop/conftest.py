@@ -8,19 +8,45 @@ from pathlib import Path
 import pytest
 
 from tests.interop import peers, stage
-from tests.interop.stage import CLASSIFIED, ENC, SITE, AgentOf
+from tests.interop.pairs import part_of, program
+from tests.interop.puppetserver import AUTOSIGN
+from tests.interop.ruby_master import RubyMaster, ruby_master
+from tests.interop.stage import CLASSIFIED, ENC, SITE, AgentOf, SharedMaster
 from tests.support.processes import MasterProcess, RealAgent, has_real_puppet, master
 
 NOT_INSTALLED = "Debian's puppet-agent is not installed: apt-get install puppet-agent"
 
 
 @pytest.fixture
-def running(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[MasterProcess]:
-    """A master with the site; autosign as the test's parameter says (default: true)."""
+def running(tmp_path: Path) -> Iterator[MasterProcess]:
+    """A master of the test's own with the site, for tests that stop it, or change its CA."""
     if not has_real_puppet():
         pytest.fail(NOT_INSTALLED)
-    with master(tmp_path / "master", autosign=getattr(request, "param", "true")) as process:
+    with master(tmp_path / "master", autosign="true") as process:
         process.write(SITE)
+        yield process.start()
+
+
+@pytest.fixture(scope="session")
+def master_of_worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MasterProcess]:
+    """The master that the tests of a worker share; it signs what is not called `manual…` by itself."""
+    root = tmp_path_factory.mktemp("shared")
+    with master(root / "master", autosign=program(root / "autosign", AUTOSIGN)) as process:
+        yield process.start()
+
+
+@pytest.fixture
+def shared_master(master_of_worker: MasterProcess, tmp_path: Path) -> SharedMaster:
+    """The shared master, with the site in an environment of the test's own."""
+    return part_of(master_of_worker, tmp_path)
+
+
+@pytest.fixture(scope="session")
+def ruby_master_of_worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RubyMaster]:
+    """The real master of 5.5 that the tests of a worker share; agents may upload their facts."""
+    with ruby_master(tmp_path_factory.mktemp("shared_ruby") / "master") as process:
+        (process.root / "conf").mkdir()
+        (process.root / "conf/auth.conf").write_text("path ~ ^/puppet/v3/facts/([^/]+)$\nmethod save\nallow $1\n")
         yield process.start()
 
 

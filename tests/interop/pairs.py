@@ -10,11 +10,27 @@ from pathlib import Path
 from typing import Any
 
 from shared.data import plainyaml
+from tests.interop import stage
 from tests.interop.peers import PUPPET_5, OtherAgent
 from tests.interop.ruby_master import RubyMaster, ruby_master
+from tests.interop.stage import SITE, Shared, SharedMaster
 from tests.support.processes import Done, MasterProcess, OurAgent, RealAgent, master
 
 NAME = "web1.example.com"
+
+
+@dataclass
+class SharedRubyMaster(Shared, RubyMaster):
+    """The real one of 5.5."""
+
+
+def part_of(master: MasterProcess | RubyMaster, folder: Path) -> SharedMaster | SharedRubyMaster:
+    """Return what a test has of a shared master: the site in an environment of its own; the test's agents live in `folder`."""
+    environment = f"t{len(list(master.site.parent.iterdir()))}"
+    shared = SharedMaster if isinstance(master, MasterProcess) else SharedRubyMaster
+    own = shared(master.root, master.settings, port=master.port, environment=environment, folder=folder, logged_before=len(master.log))
+    own.write(SITE)
+    return own
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +44,18 @@ class Pair:
     def our_master(self) -> bool:
         return isinstance(self.master, MasterProcess)
 
+    @property
+    def name(self) -> str:
+        """The certname of the agent that there is first of all."""
+        return stage.own_name(self.master, NAME)
+
     def write(self, files: Mapping[str, str]) -> None:
         """Files of the environment `production`, or by `../` of another."""
         self.master.write(files)
 
     def agent(self, name: str = NAME, **facts: str) -> OurAgent | RealAgent:
         """An agent with folders of its own."""
-        root = self.master.root.parent / name
-        root.mkdir()
+        root, name = stage.own_folder(self.master, name), stage.own_name(self.master, name)
         given = {"stage_root": str(root / "stage"), **facts}
         if self.our_agent:
             return OurAgent(root, self.master.port, name, facts=given)
@@ -43,7 +63,7 @@ class Pair:
 
     def reports(self, name: str = NAME) -> list[dict[str, Any]]:
         """The stored reports, oldest first."""
-        paths = sorted((self.master.reports / name).iterdir(), key=lambda path: path.stat().st_mtime_ns)
+        paths = sorted((self.master.reports / stage.own_name(self.master, name)).iterdir(), key=lambda path: path.stat().st_mtime_ns)
         return [plainyaml.loads(path.read_bytes(), aliases=True) for path in paths]
 
     def cert(self, *words: str) -> Done:

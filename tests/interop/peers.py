@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.gate import caches
+from tests.interop import stage
 from tests.support.processes import Done, MasterProcess, RealAgent, clean_environment, run
 
 # $1: the image; $2: folders of this machine, separated by colons, that are seen inside at their own places; then a command. What it writes
@@ -80,6 +81,5 @@ class OtherAgent(RealAgent):
 
 def agent_of(running: MasterProcess, release: Release, name: str = "web1.example.com", folder: str = "") -> OtherAgent:
     """An agent of that release beside a master that serves the stage."""
-    root = running.root.parent / (folder or name)
-    root.mkdir()
-    return OtherAgent(root, running.port, name, {"stage_root": str(root / "stage")}, release)
+    root = stage.own_folder(running, folder or name)
+    return OtherAgent(root, running.port, stage.own_name(running, name), {"stage_root": str(root / "stage")}, release)

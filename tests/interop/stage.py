@@ -1,7 +1,8 @@
-"""The site that real peers are tried with, and agents of it."""
+"""The site that real peers are tried with, agents of it, and the master that tests share."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -69,6 +70,72 @@ CLASSIFIED = {
 }
 
 
+class Master(Protocol):
+    """A master below a folder."""
+
+    root: Path
+
+
+@dataclass(kw_only=True)
+class Shared:
+    """
+    A running master that the tests of a worker share, as one test has it: with an environment and names of nodes of its own.
+
+    `folder` is where the test's agents live; `logged_before` how much of the log is not the test's.
+    """
+
+    environment: str
+    folder: Path
+    logged_before: int
+
+    @property
+    def site(self) -> Path:
+        """The test's environment."""
+        return super().site.with_name(self.environment)
+
+    @property
+    def testing(self) -> str:
+        """The name of the test's second environment."""
+        return f"{self.environment}_testing"
+
+    @property
+    def log(self) -> str:
+        """What was logged since the test began."""
+        return super().log[self.logged_before :]
+
+    def named(self, name: str) -> str:
+        """Return the certname that a host such as `web1.example.com` has in this test."""
+        return name.replace(".example.com", f".{self.environment}.example.com")
+
+    def stop(self) -> int:
+        raise AssertionError("other tests need this master, too")
+
+    kill = stop
+
+
+@dataclass
+class SharedMaster(Shared, MasterProcess):
+    """Our master."""
+
+
+def own_name(running: Master, name: str) -> str:
+    """Return the certname of a host beside this master."""
+    return running.named(name) if isinstance(running, Shared) else name
+
+
+def own_folder(running: Master, name: str) -> Path:
+    """Make the folder of an agent beside a master, whose own environment a configuration file names."""
+    if not isinstance(running, Shared):
+        root = running.root.parent / name
+        root.mkdir()
+        return root
+    root = running.folder / name
+    for part in ("confdir", f"environments/{running.environment}"):  # some tools insist that it is here, too
+        (root / part).mkdir(parents=True)
+    (root / "confdir/puppet.conf").write_text(f"[main]\nenvironment = {running.environment}\nenvironmentpath = {root}/environments\n")
+    return root
+
+
 class AgentOf(Protocol):
     """Makes an agent beside a master, with folders of its own: below `folder`, or one with its name."""
 
@@ -77,9 +144,8 @@ class AgentOf(Protocol):
 
 def agent_of(running: MasterProcess, name: str = "web1.example.com", folder: str = "") -> RealAgent:
     """An agent of this machine's Puppet beside a master."""
-    root = running.root.parent / (folder or name)
-    root.mkdir()
-    return RealAgent(root, running.port, name, {"stage_root": str(root / "stage")})
+    root = own_folder(running, folder or name)
+    return RealAgent(root, running.port, own_name(running, name), {"stage_root": str(root / "stage")})
 
 
 def stage_of(agent: RealAgent) -> Path:
@@ -89,5 +155,5 @@ def stage_of(agent: RealAgent) -> Path:
 
 def reports_of(running: MasterProcess, name: str = "web1.example.com") -> list[dict[str, Any]]:
     """The stored reports, oldest first."""
-    paths = sorted((running.reports / name).iterdir(), key=lambda path: path.stat().st_mtime_ns)
+    paths = sorted((running.reports / own_name(running, name)).iterdir(), key=lambda path: path.stat().st_mtime_ns)
     return [plainyaml.loads(path.read_bytes(), aliases=True) for path in paths]

@@ -8,8 +8,7 @@ import pytest
 
 from tests.interop.expected import TAGGED, stage_is_complete, tags_choose
 from tests.interop.peers import RELEASES, OtherAgent, Release, agent_of
-from tests.interop.stage import reports_of, stage_of
-from tests.support.processes import MasterProcess
+from tests.interop.stage import SharedMaster, reports_of, stage_of
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -23,48 +22,50 @@ def release(request: pytest.FixtureRequest) -> Release:
 
 
 @pytest.fixture
-def agent(running: MasterProcess, release: Release) -> OtherAgent:
-    return agent_of(running, release)
+def agent(shared_master: SharedMaster, release: Release) -> OtherAgent:
+    return agent_of(shared_master, release)
 
 
-def test_a_first_run_changes_and_a_second_has_nothing_to_do(running: MasterProcess, agent: OtherAgent) -> None:
+@pytest.mark.smoke
+def test_a_first_run_changes_and_a_second_has_nothing_to_do(shared_master: SharedMaster, agent: OtherAgent) -> None:
     first = agent.test()
     assert first.code == 2, first.text
     stage = stage_of(agent)
     stage_is_complete(stage)
     second = agent.test()
     assert second.code == 0, second.text
-    reports = reports_of(running)
+    reports = reports_of(shared_master)
     assert [report["status"] for report in reports] == ["changed", "unchanged"]
     assert {report["puppet_version"] for report in reports} == {agent.release.version}
 
 
-def test_noop_changes_nothing_and_says_so_in_its_report(running: MasterProcess, agent: OtherAgent) -> None:
+def test_noop_changes_nothing_and_says_so_in_its_report(shared_master: SharedMaster, agent: OtherAgent) -> None:
     ran = agent.test("--noop")
     assert ran.code == 0 and "(noop)" in ran, ran.text
     assert not stage_of(agent).exists()
-    (report,) = reports_of(running)
+    (report,) = reports_of(shared_master)
     assert report["status"] == "unchanged"
     assert {event["status"] for each in report["resource_statuses"].values() for event in each["events"]} == {"noop"}
 
 
-def test_tags_choose_what_is_applied(running: MasterProcess, agent: OtherAgent) -> None:
-    running.write({"manifests/site.pp": TAGGED})
+def test_tags_choose_what_is_applied(shared_master: SharedMaster, agent: OtherAgent) -> None:
+    shared_master.write({"manifests/site.pp": TAGGED})
     tags_choose(agent, skips=False)
 
 
-def test_the_agent_chooses_an_environment(running: MasterProcess, agent: OtherAgent) -> None:
-    running.write({"../testing/manifests/site.pp": 'notify { "here is ${environment}": }\n'})
-    ran = agent.test("--environment", "testing")
-    assert ran.code == 2 and "here is testing" in ran, ran.text
+def test_the_agent_chooses_an_environment(shared_master: SharedMaster, agent: OtherAgent) -> None:
+    testing = shared_master.testing
+    shared_master.write({f"../{testing}/manifests/site.pp": 'notify { "here is ${environment}": }\n'})
+    ran = agent.test("--environment", testing)
+    assert ran.code == 2 and f"here is {testing}" in ran, ran.text
     assert not stage_of(agent).exists()
-    assert reports_of(running)[-1]["environment"] == "testing"
+    assert reports_of(shared_master)[-1]["environment"] == testing
 
 
-def test_a_compile_error_is_shown_with_its_place_and_the_last_catalog_is_applied(running: MasterProcess, agent: OtherAgent) -> None:
+def test_a_compile_error_is_shown_with_its_place_and_the_last_catalog_is_applied(shared_master: SharedMaster, agent: OtherAgent) -> None:
     assert agent.test().code == 2
     (stage_of(agent) / "facts").unlink()
-    running.write({"manifests/site.pp": "fail('not today')\n"})
+    shared_master.write({"manifests/site.pp": "fail('not today')\n"})
     failed = agent.test("--no-usecacheonfailure")
     assert failed.code == 1 and "not today" in failed and re.search(r"site\.pp\b.*\bline: 1\b", failed.text), failed.text
     assert not (stage_of(agent) / "facts").exists()
@@ -73,7 +74,7 @@ def test_a_compile_error_is_shown_with_its_place_and_the_last_catalog_is_applied
     assert (stage_of(agent) / "facts").read_text() == "ruby says hello\n"
 
 
-def test_a_file_goes_into_the_bucket_and_comes_back(running: MasterProcess, agent: OtherAgent) -> None:
+def test_a_file_goes_into_the_bucket_and_comes_back(shared_master: SharedMaster, agent: OtherAgent) -> None:
     assert agent.test().code == 2
     path = agent.root / "precious"
     path.write_text("one\n")
@@ -85,18 +86,18 @@ def test_a_file_goes_into_the_bucket_and_comes_back(running: MasterProcess, agen
     assert restored.code == 0 and path.read_text() == "one\n", restored.text
 
 
-def test_a_revoked_agent_is_refused(running: MasterProcess, agent: OtherAgent) -> None:
+def test_a_revoked_agent_is_refused(shared_master: SharedMaster, agent: OtherAgent) -> None:
     assert agent.test().code == 2
-    assert running.puppet("cert", "revoke", agent.certname).code == 0
-    before = len(reports_of(running))
+    shared_master.revoke(agent.certname)
+    before = len(reports_of(shared_master))
     refused = agent.test()
     assert refused.code == 1, refused.text
-    assert len(reports_of(running)) == before
+    assert len(reports_of(shared_master)) == before
 
 
-@pytest.mark.parametrize("running", ["false"], indirect=True)
-def test_a_request_waits_for_the_administrator(running: MasterProcess, agent: OtherAgent) -> None:
+def test_a_request_waits_for_the_administrator(shared_master: SharedMaster, release: Release) -> None:
+    agent = agent_of(shared_master, release, "manual1.example.com")
     assert agent.test("--waitforcert", "0").code == 1
-    assert agent.certname in running.puppet("cert", "list")
-    assert running.puppet("cert", "sign", agent.certname).code == 0
+    assert agent.certname in shared_master.puppet("cert", "list")
+    assert shared_master.puppet("cert", "sign", agent.certname).code == 0
     assert agent.test().code == 2

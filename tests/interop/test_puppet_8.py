@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
+from tests.interop.pairs import older
 from tests.interop.peers import PUPPET_8, OtherAgent, agent_of
-from tests.interop.stage import SITE, reports_of, stage_of
-from tests.support.processes import MasterProcess, free_port, master
+from tests.interop.stage import SITE, SharedMaster, reports_of, stage_of
+from tests.support.ports import silent_port
+from tests.support.processes import MasterProcess, master
 
 pytestmark = [
     pytest.mark.interop,
@@ -25,8 +27,8 @@ SOON = ("--hostcert_renewal_interval", "10y")  # a certificate of 5 years ends s
 
 
 @pytest.fixture
-def agent(running: MasterProcess) -> OtherAgent:
-    return agent_of(running, PUPPET_8)
+def agent(shared_master: SharedMaster) -> OtherAgent:
+    return agent_of(shared_master, PUPPET_8)
 
 
 def certificate_of(agent: OtherAgent) -> x509.Certificate:
@@ -37,7 +39,8 @@ def lasts(certificate: x509.Certificate) -> timedelta:
     return certificate.not_valid_after_utc - datetime.now(UTC)
 
 
-def test_it_renews_its_certificate_and_goes_on_with_the_new_one(running: MasterProcess, agent: OtherAgent) -> None:
+@pytest.mark.smoke
+def test_it_renews_its_certificate_and_goes_on_with_the_new_one(shared_master: SharedMaster, agent: OtherAgent) -> None:
     assert agent.test().code == 2
     first = certificate_of(agent)
     renewing = agent.test(*SOON)
@@ -45,12 +48,12 @@ def test_it_renews_its_certificate_and_goes_on_with_the_new_one(running: MasterP
     second = certificate_of(agent)
     assert second.serial_number > first.serial_number and second.public_key() == first.public_key()
     assert timedelta(days=89) < lasts(second) < timedelta(days=91)
-    assert x509.load_pem_x509_certificate((running.ca / "signed/web1.example.com.pem").read_bytes()) == second
+    assert x509.load_pem_x509_certificate((shared_master.ca / "signed" / f"{agent.certname}.pem").read_bytes()) == second
     last = agent.test()
     assert last.code == 0 and "Renewed" not in last, last.text
-    assert running.log.count('"POST /puppet-ca/v1/certificate_renewal" 200') == 1
+    assert shared_master.log.count('"POST /puppet-ca/v1/certificate_renewal" 200') == 1
 
-    assert running.puppet("cert", "revoke", "web1.example.com").code == 0
+    shared_master.revoke(agent.certname)
     refused = agent.test(*SOON)
     assert refused.code == 1 and "revoked" in refused, refused.text
     assert certificate_of(agent) == second
@@ -68,34 +71,41 @@ def test_a_master_that_renews_nothing_keeps_no_run_from_going_on(tmp_path: Path)
         assert certificate_of(agent) == first
 
 
-def test_the_ca_is_looked_after_and_its_revocation_list_with_it(running: MasterProcess, agent: OtherAgent) -> None:
+def test_the_ca_is_looked_after_and_its_revocation_list_with_it(shared_master: SharedMaster, agent: OtherAgent) -> None:
     assert agent.test().code == 2
     old = time.time() - 2 * 86400  # what is younger than a day could have been missed by an agent whose clock is fast
     for name in ("ca_crt.pem", "ca_crl.pem"):
-        os.utime(running.ca / name, (old, old))
-    time.sleep(2.1)  # ages count in whole seconds
+        os.utime(shared_master.ca / name, (old, old))
+    copies = agent.ssl / "certs/ca.pem", agent.ssl / "crl.pem"
+    for path in copies:
+        older(path, 10)
     ran = agent.test("--ca_refresh_interval", "1s", "--crl_refresh_interval", "1s")
     assert ran.code == 0, ran.text
     assert "Refreshing CA certificate" in ran and "CA certificate is unmodified, using existing CA certificate" in ran
     assert "Refreshing CRL" in ran and "CRL is unmodified, using existing CRL" in ran
-    assert len(re.findall(r'"GET /puppet-ca/v1/certificate/ca" 304', running.log)) == 1
+    assert len(re.findall(r'"GET /puppet-ca/v1/certificate/ca" 304', shared_master.log)) == 1
 
-    assert running.puppet("cert", "generate", "other.example.com").code == 0
-    assert running.puppet("cert", "revoke", "other.example.com").code == 0
-    time.sleep(2.1)
+    other = shared_master.named("other.example.com")
+    assert shared_master.puppet("cert", "generate", other).code == 0
+    shared_master.revoke(other)
+    for path in copies:
+        older(path, 10)
     newer = agent.test("--ca_refresh_interval", "0s", "--crl_refresh_interval", "1s")
     assert newer.code == 0 and "Refreshed CRL: " in newer, newer.text
-    assert (agent.ssl / "crl.pem").read_bytes() == (running.ca / "ca_crl.pem").read_bytes()
+    assert (agent.ssl / "crl.pem").read_bytes() == (shared_master.ca / "ca_crl.pem").read_bytes()
 
 
-def test_it_follows_a_new_ca_by_itself(running: MasterProcess, agent: OtherAgent) -> None:
+def test_it_follows_a_new_ca_by_itself(running: MasterProcess) -> None:
     """Other releases have to be given files, and enrol anew."""
+    agent = agent_of(running, PUPPET_8)
     often = ("--ca_refresh_interval", "0s")
 
     def next_phase(*words: str) -> None:
         done = running.puppet("cert", "rollover", *words)
         assert done.code == 0, done.text
-        time.sleep(2.1)  # the master looks at its files twice a second; ages count in whole seconds
+        running.until_trust_is_read()
+        for path in (agent.ssl / "certs/ca.pem", agent.ssl / "crl.pem"):
+            older(path, 10)
 
     assert agent.test().code == 2
     next_phase("start")
@@ -111,9 +121,9 @@ def test_it_follows_a_new_ca_by_itself(running: MasterProcess, agent: OtherAgent
     assert agent.test().code == 0
 
 
-def test_a_request_that_was_made_before_is_the_one_that_is_sent(running: MasterProcess, agent: OtherAgent) -> None:
+def test_a_request_that_was_made_before_is_the_one_that_is_sent(agent: OtherAgent) -> None:
     made = agent.puppet("ssl", "generate_request")
-    request = agent.ssl / "certificate_requests/web1.example.com.pem"
+    request = agent.ssl / "certificate_requests" / f"{agent.certname}.pem"
     assert made.code == 0 and f"Generated certificate request in '{request}'" in made, made.text
     key = x509.load_pem_x509_csr(request.read_bytes()).public_key()
     assert agent.test().code == 2
@@ -155,9 +165,9 @@ SHOWN = {
 }
 
 
-def test_values_of_all_types_arrive_and_deferred_ones_are_had_at_their_turn(running: MasterProcess, agent: OtherAgent) -> None:
-    running.write({"manifests/site.pp": VALUES, "modules/stage/lib/puppet/functions/stage/read.rb": READ})
-    (running.site / "modules/stage/files/raw").write_bytes(b"\x00\xff\n")
+def test_values_of_all_types_arrive_and_deferred_ones_are_had_at_their_turn(shared_master: SharedMaster, agent: OtherAgent) -> None:
+    shared_master.write({"manifests/site.pp": VALUES, "modules/stage/lib/puppet/functions/stage/read.rb": READ})
+    (shared_master.site / "modules/stage/files/raw").write_bytes(b"\x00\xff\n")
     ran = agent.test("--show_diff")
     assert ran.code == 2, ran.text
     stage = stage_of(agent)
@@ -167,35 +177,35 @@ def test_values_of_all_types_arrive_and_deferred_ones_are_had_at_their_turn(runn
     assert (stage / "secret").read_text() == "very hidden" and (stage / "deferred_secret").read_text() == "deeply hidden"
     shown = dict(re.findall(r"Notify\[(\w+)\]/message: defined 'message' as (.+)", ran.text))
     assert shown == SHOWN
-    (report,) = (running.reports / "web1.example.com").iterdir()
-    for text in (ran.text, report.read_text(), running.log):
+    (report,) = (shared_master.reports / agent.certname).iterdir()
+    for text in (ran.text, report.read_text(), shared_master.log):
         assert "hidden" not in text
-    assert reports_of(running)[-1]["resource_statuses"][f"File[{stage}/secret]"]["changed"]
+    assert reports_of(shared_master)[-1]["resource_statuses"][f"File[{stage}/secret]"]["changed"]
     (stage / "deferred").unlink()
     (stage / "made").unlink()
     early = agent.test("--preprocess_deferred")  # as agents before 8 did: before anything else is applied
     assert early.code == 1 and "No such file or directory" in early and not (stage / "made").exists(), early.text
 
 
-def test_legacy_facts_are_not_sent_unless_it_is_told_to(running: MasterProcess, agent: OtherAgent) -> None:
+def test_legacy_facts_are_not_sent_unless_it_is_told_to(shared_master: SharedMaster, agent: OtherAgent) -> None:
     message = "'${facts['osfamily']}' '${hostname}' of ${facts['os']['family']}"
-    running.write({"manifests/site.pp": f'notify {{ "legacy {message}": }}\n'})
+    shared_master.write({"manifests/site.pp": f'notify {{ "legacy {message}": }}\n'})
     ran = agent.test()
     assert ran.code == 2 and "legacy '' '' of Debian" in ran, ran.text
-    running.until_logged("Unknown variable: 'hostname'")
-    stored = running.root / "var/yaml/facts/web1.example.com.yaml"
+    shared_master.until_logged("Unknown variable: 'hostname'")
+    stored = shared_master.root / f"var/yaml/facts/{agent.certname}.yaml"
     assert "osfamily" not in stored.read_text()
     with_them = agent.test("--include_legacy_facts")
     assert with_them.code == 2 and re.search(r"legacy 'Debian' '\w+' of Debian", with_them.text), with_them.text
     assert "osfamily: Debian" in stored.read_text()
 
 
-def test_its_report_leaves_out_what_was_as_it_should_be(running: MasterProcess, agent: OtherAgent) -> None:
+def test_its_report_leaves_out_what_was_as_it_should_be(shared_master: SharedMaster, agent: OtherAgent) -> None:
     assert agent.test().code == 2
     (stage_of(agent) / "plain").write_text("spoilt\n")
     assert agent.test().code == 2
     assert agent.test("--no-exclude_unchanged_resources").code == 0
-    first, second, last = reports_of(running)
+    first, second, last = reports_of(shared_master)
     plain = f"File[{stage_of(agent)}/plain]"
     assert plain in first["resource_statuses"]
     assert {name for name, each in second["resource_statuses"].items() if each["changed"]} == {plain}
@@ -208,19 +218,19 @@ def test_its_report_leaves_out_what_was_as_it_should_be(running: MasterProcess, 
     assert totals["changed"] == 1 and totals["total"] > len(second["resource_statuses"])
 
 
-def test_facts_beyond_its_limits_are_warned_about_and_sent(running: MasterProcess, agent: OtherAgent) -> None:
+def test_facts_beyond_its_limits_are_warned_about_and_sent(shared_master: SharedMaster, agent: OtherAgent) -> None:
     ran = agent.test("--number_of_facts_soft_limit", "10", "--fact_value_length_soft_limit", "20")
     assert ran.code == 2 and "exceeds" in ran, ran.text
-    assert (running.root / "var/yaml/facts/web1.example.com.yaml").exists()
+    assert (shared_master.root / f"var/yaml/facts/{agent.certname}.yaml").exists()
 
 
-def test_of_several_masters_it_takes_the_first_that_answers(running: MasterProcess, agent: OtherAgent) -> None:
+def test_of_several_masters_it_takes_the_first_that_answers(shared_master: SharedMaster, agent: OtherAgent) -> None:
     assert agent.test().code == 2
     (stage_of(agent) / "plain").unlink()
-    masters = f"localhost:{free_port()},localhost:{running.port}"
-    ran = agent.test("--server_list", masters)
+    with silent_port() as silent:
+        ran = agent.test("--server_list", f"localhost:{silent},localhost:{shared_master.port}")
+        nobody = agent.test("--server_list", f"localhost:{silent}")
     assert ran.code == 2, ran.text
-    assert reports_of(running)[-1]["server_used"] == f"localhost:{running.port}"
-    running.until_logged('"GET /status/v1/simple/server" 200')
-    nobody = agent.test("--server_list", f"localhost:{free_port()}")
+    assert reports_of(shared_master)[-1]["server_used"] == f"localhost:{shared_master.port}"
+    shared_master.until_logged('"GET /status/v1/simple/server" 200')
     assert nobody.code == 1 and "Could not select a functional puppet server" in nobody, nobody.text

@@ -6,14 +6,14 @@ import re
 
 import pytest
 
-from shared.data import plainyaml
 from tests.interop.expected import stage_is_complete
-from tests.interop.stage import AgentOf, stage_of
+from tests.interop.stage import AgentOf, SharedMaster, reports_of, stage_of
 from tests.support.processes import MasterProcess
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 
+@pytest.mark.smoke
 def test_a_first_run_changes_and_a_second_has_nothing_to_do(running: MasterProcess, agent_of: AgentOf) -> None:
     agent = agent_of(running)
     first = agent.test()
@@ -40,80 +40,80 @@ def test_a_first_run_changes_and_a_second_has_nothing_to_do(running: MasterProce
     assert "Error:" not in "\n".join(line for line in last.text.splitlines() if "Facter" not in line)
 
 
-def test_the_report_is_stored_and_readable(running: MasterProcess, agent_of: AgentOf) -> None:
-    agent = agent_of(running)
+def test_the_report_is_stored_and_readable(shared_master: SharedMaster, agent_of: AgentOf) -> None:
+    agent = agent_of(shared_master)
     assert agent.test().code == 2
-    (path,) = (running.reports / "web1.example.com").iterdir()
-    report = plainyaml.loads(path.read_bytes(), aliases=True)
-    assert (report["host"], report["status"], report["report_format"]) == ("web1.example.com", "changed", 12)
-    assert report["resource_statuses"]["Notify[certname web1.example.com]"]["events"][0]["status"] == "noop"
+    (report,) = reports_of(shared_master)
+    assert (report["host"], report["status"], report["report_format"]) == (agent.certname, "changed", 12)
+    assert report["resource_statuses"][f"Notify[certname {agent.certname}]"]["events"][0]["status"] == "noop"
     metric = {name: value for name, _, value in report["metrics"]["resources"]["values"]}
     assert metric["changed"] > 4 and metric["failed"] == 0
 
 
-def test_facts_of_all_kinds_arrive(running: MasterProcess, agent_of: AgentOf) -> None:
-    agent_of(running).test()
-    text = (running.root / "var" / "yaml" / "facts" / "web1.example.com.yaml").read_text()
+def test_facts_of_all_kinds_arrive(shared_master: SharedMaster, agent_of: AgentOf) -> None:
+    agent = agent_of(shared_master)
+    agent.test()
+    text = (shared_master.root / "var" / "yaml" / "facts" / f"{agent.certname}.yaml").read_text()
     assert "from_ruby: hello" in text
     assert re.search(r"external_fact: '?yes'?\n", text)
 
 
-@pytest.mark.parametrize("running", ["false"], indirect=True)
-def test_a_request_waits_for_the_administrator(running: MasterProcess, agent_of: AgentOf) -> None:
-    agent = agent_of(running)
+@pytest.mark.smoke
+def test_a_request_waits_for_the_administrator(shared_master: SharedMaster, agent_of: AgentOf) -> None:
+    agent = agent_of(shared_master, "manual1.example.com")
     waiting = agent.test()
     assert waiting.code == 1, waiting.text
     assert "Couldn't fetch certificate from CA server" in waiting
     fingerprint = re.search(r"Request fingerprint \(SHA256\): (\S+)", waiting.text)
-    listed = running.puppet("cert", "list")
-    assert fingerprint is not None and fingerprint[1] in listed and '"web1.example.com"' in listed
+    listed = shared_master.puppet("cert", "list")
+    assert fingerprint is not None and fingerprint[1] in listed and f'"{agent.certname}"' in listed
 
-    signed = running.puppet("cert", "sign", "web1.example.com")
+    signed = shared_master.puppet("cert", "sign", agent.certname)
     assert signed.code == 0, signed.text
-    assert "Signed certificate request for web1.example.com" in signed
+    assert f"Signed certificate request for {agent.certname}" in signed
     assert agent.test().code == 2
     assert agent.test().code == 0
 
 
-def test_a_revoked_agent_is_refused(running: MasterProcess, agent_of: AgentOf) -> None:
-    agent = agent_of(running)
+@pytest.mark.smoke
+def test_a_revoked_agent_is_refused(shared_master: SharedMaster, agent_of: AgentOf) -> None:
+    agent = agent_of(shared_master)
     assert agent.test().code == 2
-    revoked = running.puppet("cert", "revoke", "web1.example.com")
-    assert revoked.code == 0, revoked.text
+    shared_master.revoke(agent.certname)
     refused = agent.test()
     assert refused.code == 1, refused.text
     assert "alert certificate revoked" in refused
-    running.until_logged("Refused a TLS handshake of 127.0.0.1: certificate revoked")
-    reports = len(list((running.reports / "web1.example.com").iterdir()))
-    assert reports == 1
-    assert agent_of(running, "web2.example.com").test().code == 2
+    shared_master.until_logged("Refused a TLS handshake of 127.0.0.1: certificate revoked")
+    assert len(reports_of(shared_master)) == 1
+    assert agent_of(shared_master, "web2.example.com").test().code == 2
 
 
-def test_a_compile_error_reaches_the_agent_with_its_place(running: MasterProcess, agent_of: AgentOf) -> None:
-    agent = agent_of(running)
+def test_a_compile_error_reaches_the_agent_with_its_place(shared_master: SharedMaster, agent_of: AgentOf) -> None:
+    agent = agent_of(shared_master)
     assert agent.test().code == 2
-    running.write(
+    shared_master.write(
         {"modules/stage/manifests/init.pp": "class stage (String[1] $root) {\n  notice($nothing.upcase)\n  include no::such\n}\n"}
     )
     broken = agent.test()
     assert broken.code == 1, broken.text
     assert "Error 500 on SERVER: Server Error: Evaluation Error: " in broken
-    assert re.search(r"init\.pp, line: \d, column: \d+\) on node web1\.example\.com", broken.text)
+    assert re.search(rf"init\.pp, line: \d, column: \d+\) on node {re.escape(agent.certname)}", broken.text)
 
 
-def test_an_intruders_csr_for_a_known_name_is_refused(running: MasterProcess, agent_of: AgentOf) -> None:
-    agent = agent_of(running)
+def test_an_intruders_csr_for_a_known_name_is_refused(shared_master: SharedMaster, agent_of: AgentOf) -> None:
+    agent = agent_of(shared_master)
     assert agent.test().code == 2
-    before = (running.ca / "signed" / "web1.example.com.pem").read_bytes()
-    intruder = agent_of(running, folder="intruder")
+    signed = shared_master.ca / "signed" / f"{agent.certname}.pem"
+    before = signed.read_bytes()
+    intruder = agent_of(shared_master, folder="intruder")
     refused = intruder.test()
     assert refused.code == 1, refused.text
-    assert (running.ca / "signed" / "web1.example.com.pem").read_bytes() == before
+    assert signed.read_bytes() == before
     assert not stage_of(intruder).exists()
 
 
-def test_tools_of_the_real_puppet_work(running: MasterProcess, agent_of: AgentOf) -> None:
-    agent = agent_of(running)
+def test_tools_of_the_real_puppet_work(shared_master: SharedMaster, agent_of: AgentOf) -> None:
+    agent = agent_of(shared_master)
     assert agent.test().code == 2
     verified = agent.puppet("ssl", "verify")
     assert verified.code == 0 and "Verified client certificate" in verified, verified.text

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.interop.expected import TAGGED, tags_choose
-from tests.interop.stage import ENC, SITE, TESTING, AgentOf, reports_of, stage_of
+from tests.interop.stage import ENC, SITE, AgentOf, SharedMaster, reports_of, stage_of
 from tests.support.processes import MasterProcess, RealAgent, master
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
@@ -17,27 +17,28 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow]
 DAEMONLESS = ("agent", "--onetime", "--no-daemonize", "--verbose", "--detailed-exitcodes")
 
 
-def test_noop_says_what_would_change_and_changes_nothing(running: MasterProcess, agent_of: AgentOf) -> None:
-    agent = agent_of(running)
+def test_noop_says_what_would_change_and_changes_nothing(shared_master: SharedMaster, agent_of: AgentOf) -> None:
+    agent = agent_of(shared_master)
     ran = agent.test("--noop")
     assert ran.code == 0, ran.text
     assert "Would have triggered 'refresh'" in ran and "stage/plain]/ensure: " in ran and "(noop)" in ran
     assert not stage_of(agent).exists()
-    (report,) = reports_of(running)
+    (report,) = reports_of(shared_master)
     assert (report["noop"], report["noop_pending"], report["status"]) == (True, True, "unchanged")
 
 
-def test_tags_choose_what_is_applied(running: MasterProcess, agent_of: AgentOf) -> None:
-    running.write({"manifests/site.pp": TAGGED})
-    tags_choose(agent_of(running))
+def test_tags_choose_what_is_applied(shared_master: SharedMaster, agent_of: AgentOf) -> None:
+    shared_master.write({"manifests/site.pp": TAGGED})
+    tags_choose(agent_of(shared_master))
 
 
-def test_the_agent_chooses_an_environment(running: MasterProcess, agent_of: AgentOf) -> None:
-    running.write({f"{TESTING}manifests/site.pp": 'notify { "here is ${environment}": }\n'})
-    agent = agent_of(running)
-    ran = agent.test("--environment", "testing")
-    assert ran.code == 2 and "here is testing" in ran, ran.text
-    assert reports_of(running)[-1]["environment"] == "testing"
+def test_the_agent_chooses_an_environment(shared_master: SharedMaster, agent_of: AgentOf) -> None:
+    testing = shared_master.testing
+    shared_master.write({f"../{testing}/manifests/site.pp": 'notify { "here is ${environment}": }\n'})
+    agent = agent_of(shared_master)
+    ran = agent.test("--environment", testing)
+    assert ran.code == 2 and f"here is {testing}" in ran, ran.text
+    assert reports_of(shared_master)[-1]["environment"] == testing
     assert not stage_of(agent).exists()
 
 
@@ -108,25 +109,25 @@ def test_a_run_without_a_new_catalog_applies_the_one_it_has(running: MasterProce
         assert reports_of(running)[-1]["cached_catalog_status"] == "on_failure"
 
 
-def test_a_run_that_may_not_use_its_old_catalog_fails_and_reports(running: MasterProcess, agent_of: AgentOf) -> None:
-    agent = agent_of(running)
+def test_a_run_that_may_not_use_its_old_catalog_fails_and_reports(shared_master: SharedMaster, agent_of: AgentOf) -> None:
+    agent = agent_of(shared_master)
     assert agent.test().code == 2
-    fails(running, agent)
+    fails(shared_master, agent)
     ran = agent.puppet(*DAEMONLESS, "--no-usecacheonfailure")
     assert ran.code == 1 and "not today" in ran, ran.text
-    assert re.search(r"not today \(file: \S+site\.pp, line: 1, column: 1\) on node web1\.example\.com", ran.text)
-    assert reports_of(running)[-1]["status"] == "failed"
+    assert re.search(rf"not today \(file: \S+site\.pp, line: 1, column: 1\) on node {re.escape(agent.certname)}", ran.text)
+    assert reports_of(shared_master)[-1]["status"] == "failed"
 
 
-def test_a_catalog_that_was_asked_to_be_the_old_one_is(running: MasterProcess, agent_of: AgentOf) -> None:
-    agent = agent_of(running)
+def test_a_catalog_that_was_asked_to_be_the_old_one_is(shared_master: SharedMaster, agent_of: AgentOf) -> None:
+    agent = agent_of(shared_master)
     assert agent.test().code == 2
     (stage_of(agent) / "plain").write_text("spoilt\n")
-    fails(running, agent)
+    fails(shared_master, agent)
     ran = agent.puppet(*DAEMONLESS, "--use_cached_catalog")
     assert ran.code == 2, ran.text
     assert (stage_of(agent) / "plain").read_text() == SITE["modules/stage/files/plain.txt"]
-    assert reports_of(running)[-1]["cached_catalog_status"] == "explicitly_requested"
+    assert reports_of(shared_master)[-1]["cached_catalog_status"] == "explicitly_requested"
 
 
 @pytest.mark.parametrize("options", [("--node_name_value", "another.example.com"), ("--node_name_fact", "another")])

@@ -9,16 +9,18 @@ from pathlib import Path
 import pytest
 
 from tests.interop.expected import a_file_goes_to_the_bucket_and_comes_back
-from tests.interop.stage import AgentOf
+from tests.interop.stage import AgentOf, SharedMaster
 from tests.support.processes import MasterProcess, RealAgent
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 
 @pytest.fixture
-def agent(running: MasterProcess, agent_of: AgentOf) -> RealAgent:
-    """An agent that has its certificate."""
-    agent = agent_of(running)
+def agent(shared_master: SharedMaster, agent_of: AgentOf) -> RealAgent:
+    return with_certificate(agent_of(shared_master))
+
+
+def with_certificate(agent: RealAgent) -> RealAgent:
     bootstrapped = agent.puppet("ssl", "bootstrap")
     assert bootstrapped.code == 0, bootstrapped.text
     return agent
@@ -29,7 +31,8 @@ def without_noise(text: str) -> str:
     return "\n".join(line for line in text.splitlines() if "Facter" not in line)
 
 
-def test_a_file_is_backed_up_fetched_compared_and_restored(running: MasterProcess, agent: RealAgent) -> None:
+def test_a_file_is_backed_up_fetched_compared_and_restored(running: MasterProcess, agent_of: AgentOf) -> None:
+    agent = with_certificate(agent_of(running))  # with a master whose bucket is empty
     first, _ = a_file_goes_to_the_bucket_and_comes_back(agent)
     (entry,) = (running.root / "var/bucket").rglob(first)
     assert (entry / "contents").read_text() == "one\ntwo\n"
@@ -56,7 +59,7 @@ def test_a_catalog_is_downloaded_for_the_facts_that_were_uploaded(agent: RealAge
         assert agent.puppet(*words).code == 0
     done = agent.puppet("catalog", "download")
     assert done.code == 0, done.text
-    stored = re.search(r"Saved catalog for web1\.example\.com to (\S+\.(?:json|yaml))", done.text)
+    stored = re.search(rf"Saved catalog for {re.escape(agent.certname)} to (\S+\.(?:json|yaml))", done.text)
     assert stored is not None, done.text
     catalog = Path(stored[1]).read_text()
     assert catalog.startswith("--- !ruby/object:Puppet::Resource::Catalog") and "ruby says hello" in catalog
@@ -65,22 +68,22 @@ def test_a_catalog_is_downloaded_for_the_facts_that_were_uploaded(agent: RealAge
     assert shown.code == 0 and '"Stage[main]"' in shown, shown.text
 
 
-def test_uploaded_facts_are_those_of_the_next_catalog_that_brings_none(running: MasterProcess, agent: RealAgent) -> None:
+def test_uploaded_facts_are_those_of_the_next_catalog_that_brings_none(shared_master: SharedMaster, agent: RealAgent) -> None:
     agent.facts["rack"] = "r7"
     done = agent.puppet("facts", "upload")
-    assert done.code == 0 and "Uploading facts for 'web1.example.com' to 'localhost'" in done, done.text
-    assert re.search(r"rack: '?r7'?\n", (running.root / "var/yaml/facts/web1.example.com.yaml").read_text())
-    running.write({"manifests/site.pp": 'notify { "rack ${facts[rack]}": }\n'})
-    compiled = running.puppet("master", "--compile", "web1.example.com")
+    assert done.code == 0 and f"Uploading facts for '{agent.certname}' to 'localhost'" in done, done.text
+    assert re.search(r"rack: '?r7'?\n", (shared_master.root / f"var/yaml/facts/{agent.certname}.yaml").read_text())
+    shared_master.write({"manifests/site.pp": 'notify { "rack ${facts[rack]}": }\n'})
+    compiled = shared_master.puppet("master", "--compile", agent.certname, "--environment", shared_master.environment)
     assert compiled.code == 0 and "rack r7" in compiled, compiled.text
 
 
-def test_a_node_is_shown(agent: RealAgent) -> None:
+def test_a_node_is_shown(shared_master: SharedMaster, agent: RealAgent) -> None:
     assert agent.test().code == 2
-    shown = agent.puppet("node", "find", "web1.example.com", "--terminus", "rest", "--render-as", "json")
+    shown = agent.puppet("node", "find", agent.certname, "--terminus", "rest", "--render-as", "json")
     assert shown.code == 0, shown.text
     node = json.loads(without_noise(shown.text))
-    assert (node["name"], node["environment"], node["parameters"]["from_ruby"]) == ("web1.example.com", "production", "hello")
+    assert (node["name"], node["environment"], node["parameters"]["from_ruby"]) == (agent.certname, shared_master.environment, "hello")
 
 
 @pytest.mark.parametrize("subject", ["node", "catalog"])
