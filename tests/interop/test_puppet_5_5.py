@@ -15,9 +15,9 @@ import pytest
 
 from tests.interop import test_static_catalogs as static
 from tests.interop.expected import a_file_goes_to_the_bucket_and_comes_back, stage_is_complete
-from tests.interop.pairs import NAME, Pair, older, pair, program, said, stage_of
+from tests.interop.pairs import Pair, older, pair, part_of, program, said, stage_of
 from tests.interop.peers import PUPPET_5
-from tests.interop.stage import CLASSIFIED, ENC, SITE, TESTING
+from tests.interop.stage import CLASSIFIED, ENC, SITE
 from tests.support.processes import OurAgent, RealAgent
 from tests.support.smoke import with_smoke
 
@@ -34,14 +34,11 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def here(tmp_path: Path, kind: str) -> Iterator[Pair]:
-    """A pair whose master serves the stage."""
-    with pair(kind, tmp_path / "master") as found:
-        found.write(SITE)
-        if not found.our_master:  # which lets nobody upload facts by default
-            (found.master.root / "conf/auth.conf").write_text("path ~ ^/puppet/v3/facts/([^/]+)$\nmethod save\nallow $1\n")
-        found.master.start()
-        yield found
+def here(request: pytest.FixtureRequest, tmp_path: Path, kind: str) -> Pair:
+    """A pair whose master, which other tests share, serves the stage."""
+    agent, _, of_master = kind.partition(" with ")
+    master = request.getfixturevalue("master_of_worker" if of_master == "ours" else "ruby_master_of_worker")
+    return Pair(part_of(master, tmp_path), agent == "ours")
 
 
 # --- runs
@@ -61,7 +58,7 @@ def test_a_first_run_changes_a_spoilt_tree_is_mended_and_the_last_has_nothing_to
     last = agent.test()
     assert last.code == 0 and "Error:" not in said(last), last.text
     report = here.reports()[-1]
-    assert (report["status"], report["host"], report["environment"]) == ("unchanged", NAME, "production")
+    assert (report["status"], report["host"], report["environment"]) == ("unchanged", here.name, here.master.environment)
     assert report["report_format"] == (12 if here.our_agent else 10)
 
 
@@ -91,11 +88,12 @@ def test_tags_choose_what_is_applied(here: Pair) -> None:
 
 
 def test_the_agent_chooses_an_environment(here: Pair) -> None:
-    here.write({f"{TESTING}manifests/site.pp": 'notify { "here is ${environment}": }\n'})
+    testing = here.master.testing
+    here.write({f"../{testing}/manifests/site.pp": 'notify { "here is ${environment}": }\n'})
     agent = here.agent()
-    ran = agent.test("--environment", "testing")
-    assert ran.code == 2 and "here is testing" in ran, ran.text
-    assert here.reports()[-1]["environment"] == "testing"
+    ran = agent.test("--environment", testing)
+    assert ran.code == 2 and f"here is {testing}" in ran, ran.text
+    assert here.reports()[-1]["environment"] == testing
     assert not stage_of(agent).exists()
 
 
@@ -128,7 +126,14 @@ def test_a_node_that_the_classifier_does_not_know_gets_no_catalog(classified: Pa
     assert ran.code == 1 and "Failed to find web3.example.com via exec" in ran, ran.text
 
 
-def test_an_unknown_environment_is_named(here: Pair) -> None:
+def test_an_unknown_environment_is_named(tmp_path: Path, kind: str) -> None:
+    with pair(kind, tmp_path / "master") as here:
+        here.write(SITE)
+        here.master.start()
+        names_an_unknown_environment(here)
+
+
+def names_an_unknown_environment(here: Pair) -> None:
     agent = here.agent()
     assert agent.test().code == 2
     ran = agent.test("--environment", "nowhere")
@@ -147,7 +152,8 @@ def test_a_compile_error_is_shown_with_its_place_and_ends_the_run(here: Pair) ->
     failed = agent.test()
     assert failed.code == 1, failed.text
     assert "Could not retrieve catalog from remote server: Error 500 on SERVER: Server Error: Evaluation Error" in failed
-    assert re.search(r"not today (\(file: \S+site\.pp, line: 3, column: 1\)|at \S+site\.pp:3:1) on node web1\.example\.com", failed.text)
+    place = r"(\(file: \S+site\.pp, line: 3, column: 1\)|at \S+site\.pp:3:1)"
+    assert re.search(rf"not today {place} on node {re.escape(here.name)}", failed.text)
     assert here.reports()[-1]["status"] == "failed"
 
 
@@ -296,19 +302,19 @@ def test_the_format_that_an_agent_prefers_is_spoken_where_it_is_one_of_the_netwo
 
 
 def test_what_is_replaced_goes_to_the_masters_bucket(here: Pair) -> None:
-    path = here.master.root.parent / NAME / "precious"
-    agent = here.agent(precious=str(path))
+    agent = here.agent()
+    path, content = agent.root / "precious", f"precious to {here.name}\n"
+    agent.facts["precious"] = str(path)
     here.write(
         {
             "manifests/site.pp": f"filebucket {{ 'main': server => 'localhost', port => {here.master.port}, path => false }}\n"
             "file { $facts['precious']: content => 'new', backup => 'main' }\n"
         }
     )
-    path.write_text("old and precious\n")
+    path.write_text(content)
     ran = agent.test()
     assert ran.code == 2 and path.read_text() == "new", ran.text
-    (found,) = (here.master.root / "var/bucket").rglob("contents")
-    assert found.read_text() == "old and precious\n"
+    (found,) = (each for each in (here.master.root / "var/bucket").rglob("contents") if each.read_bytes() == content.encode())
     assert (found.parent / "paths").read_text() == f"{path}\n".lstrip("/")
 
 
@@ -363,11 +369,11 @@ def test_facts_are_uploaded_and_a_catalog_is_downloaded_for_them(here: Pair, age
     here.write({"manifests/site.pp": 'notify { "rack ${facts[rack]}": }\n'})
     uploaded = agent.puppet("facts", "upload")
     assert uploaded.code == 0, uploaded.text
-    (stored,) = (here.master.root / "var/yaml/facts").glob(f"{NAME}.*")
+    (stored,) = (here.master.root / "var/yaml/facts").glob(f"{here.name}.*")
     assert re.search(r"rack: \"?'?r7", stored.read_text())
     downloaded = agent.puppet("catalog", "download")
-    assert downloaded.code == 0 and "Saved catalog for web1.example.com to" in downloaded, downloaded.text
-    (kept,) = (path for path in (agent.root / "vardir").rglob(f"{NAME}.*") if "catalog" in path.parent.name)
+    assert downloaded.code == 0 and f"Saved catalog for {here.name} to" in downloaded, downloaded.text
+    (kept,) = (path for path in (agent.root / "vardir").rglob(f"{here.name}.*") if "catalog" in path.parent.name)
     assert "rack r7" in kept.read_text()
 
 
@@ -377,7 +383,7 @@ def test_what_belongs_to_another_is_denied(here: Pair, agent: RealAgent, subject
     denied = agent.puppet(subject, "find", "web2.example.com", "--terminus", "rest")
     assert denied.code == 1 and "Error 403 on SERVER" in denied, denied.text
     assert f"Forbidden request: /puppet/v3/{subject}/web2.example.com" in denied
-    status = agent.puppet("status", "find", NAME, "--terminus", "rest", "--render-as", "json")
+    status = agent.puppet("status", "find", here.name, "--terminus", "rest", "--render-as", "json")
     assert status.code == 0 and '"is_alive":true' in status.text.replace(" ", ""), status.text
-    own = agent.puppet(subject, "find", NAME, "--terminus", "rest", "--render-as", "json")
-    assert own.code == 0 and f'"name":"{NAME}"' in own.text.replace(" ", ""), own.text
+    own = agent.puppet(subject, "find", here.name, "--terminus", "rest", "--render-as", "json")
+    assert own.code == 0 and f'"name":"{here.name}"' in own.text.replace(" ", ""), own.text
