@@ -22,6 +22,7 @@ from types import TracebackType
 
 from tests.conformance import test_sandbox
 from tests.conformance.sandbox import CHECKOUT, CLEAN, OURS
+from tests.support.guard import marks
 
 SECONDS = 120.0  # the most that booting or one command may take
 
@@ -86,7 +87,7 @@ class Booted:
 
     def __init__(self, *layers: Path) -> None:
         self.layers = ":".join(map(str, layers))
-        self.place = Path(tempfile.mkdtemp(prefix="booted-", dir="/var/tmp"))
+        self.place = Path(tempfile.mkdtemp(prefix="booted-"))
         self.log = self.place / "log"
         self._holder: subprocess.Popen[bytes] | None = None
         self._init = 0
@@ -109,7 +110,7 @@ class Booted:
         with self.log.open("wb") as log:
             self._holder = subprocess.Popen(
                 [*words, str(self.place), self.layers, *folders],
-                env=CLEAN | {"BOOT": BOOT},
+                env=CLEAN | marks() | {"BOOT": BOOT},
                 cwd="/",
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -22,6 +22,7 @@ from typing import Any
 from shared.data import plainyaml
 from shared.models.report import Report
 from tests.conformance import test_apply as recorded
+from tests.support.guard import marks
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 CLEAN = {
@@ -51,7 +52,7 @@ class Sandbox(recorded.Scratch):
 
     def __init__(self, image: Path, init: str = "") -> None:
         self.init = init
-        self.place = Path(tempfile.mkdtemp(prefix="apply-case-", dir="/var/tmp"))
+        self.place = Path(tempfile.mkdtemp(prefix="apply-case-"))
         for name in ("upper", "work", "tree"):
             (self.place / name).mkdir()
         self.tree = self.place / "tree"
@@ -75,7 +76,7 @@ class Sandbox(recorded.Scratch):
         return subprocess.run(
             [*words, str(self.tree), f"{INSIDE}/root", self.init, *argv],
             cwd="/",
-            env=CLEAN | (environment or {}),
+            env=CLEAN | marks() | (environment or {}),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -141,7 +141,7 @@ def python() -> Iterator[str]:
     """An interpreter that every account may start, with what is installed for this one."""
     site = next(path for path in sys.path if path.endswith("site-packages"))
     for base in dict.fromkeys((sys._base_executable, "/usr/bin/python3")):  # type: ignore[attr-defined]  # sys.executable's own interpreter
-        with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="root-commands-") as folder:
+        with tempfile.TemporaryDirectory(prefix="root-commands-") as folder:
             Path(folder).chmod(0o755)
             program = f"{folder}/bin/python"
             made = subprocess.run([base, "-m", "venv", "--without-pip", folder], capture_output=True, check=False, timeout=120)
@@ -158,7 +158,7 @@ def python() -> Iterator[str]:
 
 @pytest.fixture
 def host(python: str) -> Iterator[Host]:
-    base = Path(tempfile.mkdtemp(dir="/var/tmp", prefix="root-commands-"))
+    base = Path(tempfile.mkdtemp(prefix="root-commands-"))
     try:
         base.chmod(0o755)
         process = MasterProcess(base / "m", python=python)

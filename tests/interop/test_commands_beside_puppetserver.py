@@ -108,7 +108,7 @@ def sides() -> Iterator[tuple[Side, Side]]:
         pytest.skip(reason)
     if not TERMINUS.exists():
         pytest.skip("Puppet's terminus is not installed (Debian: puppet-terminus-puppetdb)")
-    root = Path(tempfile.mkdtemp(prefix="puppetserver-", dir="/var/tmp"))  # its own user has to get there
+    root = Path(tempfile.mkdtemp(prefix="puppetserver-"))  # its own user has to get there
     reserved = ExitStack()
     try:
         theirs, ours, stage = root / "theirs", root / "ours", root / "stage"

@@ -66,9 +66,7 @@ class Side:
 def sides() -> Iterator[dict[str, Side]]:
     """puppetserver, and our master with the same environments and the same programs for their versions."""
     with ExitStack() as stack:
-        folders = [
-            Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=f"{name}-", dir="/var/tmp"))) for name in ("server", "master")
-        ]
+        folders = [Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=f"{name}-"))) for name in ("server", "master")]
         server = stack.enter_context(started(folders[0], PUPPETSERVER_8))
         programs = {"code_id_command": str(server.root / "id"), "code_content_command": str(server.root / "content")}
         process = stack.enter_context(master(folders[1] / "master", autosign="true", **programs))

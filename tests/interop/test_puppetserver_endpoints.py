@@ -251,7 +251,7 @@ class Both:
 def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     if reason := request.param.why_not():
         pytest.skip(reason)
-    root = Path(tempfile.mkdtemp(prefix="puppetserver-", dir="/var/tmp"))  # its own user has to get there
+    root = Path(tempfile.mkdtemp(prefix="puppetserver-"))  # its own user has to get there
     with reserved_port() as port:
         try:
             puppetserver.configured(request.param, root, port, 1)

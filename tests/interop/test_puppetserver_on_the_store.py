@@ -87,7 +87,7 @@ def site(request: pytest.FixtureRequest) -> Iterator[Site]:
         pytest.skip(reason)
     if not installed.path(TERMINUS).exists():
         pytest.skip("Puppet's terminus is not installed (Debian: puppet-terminus-puppetdb)")
-    root = Path(tempfile.mkdtemp(prefix="puppetserver-", dir="/var/tmp"))  # its own user has to get there
+    root = Path(tempfile.mkdtemp(prefix="puppetserver-"))  # its own user has to get there
     root.chmod(0o755)
     theirs = root / "theirs"
     with reserved_port() as port, reserved_port() as tls_port:

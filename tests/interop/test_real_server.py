@@ -39,7 +39,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[RealServer]:
     if reason := request.param.why_not():
         pytest.skip(reason)
     # Not below pytest's own folder, which only root may enter: the server runs as its own user.
-    root = Path(tempfile.mkdtemp(prefix="puppetserver-", dir="/var/tmp"))
+    root = Path(tempfile.mkdtemp(prefix="puppetserver-"))
     try:
         with started(root, request.param) as running:
             yield running

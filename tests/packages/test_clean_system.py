@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.gate import caches
+from tests.support.processes import clean_environment
 
 PROJECT = Path(__file__).parents[2]
 LOCK = PROJECT / "requirements" / "release.txt"
@@ -93,7 +94,7 @@ def inside(root: Path, script: str) -> str:
     """What `script` prints on both streams, in `root`; every process that it started is gone when this returns."""
     prepared = f"ip link set lo up && mount -t proc proc {root}/proc && exec chroot {root} /bin/sh -s"
     argv = ["timeout", "--kill-after=5", str(RUN), "unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "sh", "-c", prepared]
-    environ = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "HOME": "/root"}
+    environ = clean_environment(HOME="/root")
     done = subprocess.run(
         argv, input=script, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=RUN + 20, check=False
     )

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import psycopg
 
+from tests.support.processes import clean_environment
+
 START = 30.0  # seconds until the server answers
 ENDED = 20.0  # seconds until it has ended
 
@@ -42,7 +44,7 @@ class PostgresqlServer:
     def __init__(self, programs: Path, **settings: str) -> None:
         self._programs = programs
         self._settings = {**SETTINGS, **settings}
-        self._folder = Path(tempfile.mkdtemp(prefix="bk-pg-", dir="/tmp"))  # a socket's path has at most 107 characters
+        self._folder = Path(tempfile.mkdtemp(prefix="bk-pg-"))
         self._user = "postgres" if os.geteuid() == 0 else None
         self._process: subprocess.Popen[bytes] | None = None
         if self._user:
@@ -60,7 +62,7 @@ class PostgresqlServer:
             user=self._user,
             group=self._user,
             cwd=self._folder,
-            env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
+            env=clean_environment(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=START,
@@ -79,7 +81,7 @@ class PostgresqlServer:
                 user=self._user,
                 group=self._user,
                 cwd=self._folder,
-                env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
+                env=clean_environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.support.guard import marks
+
 START = 60.0  # seconds for a master to listen
 LOGGED = 30.0  # seconds for a line of the log
 RUN = 180.0  # seconds for one command
@@ -25,8 +27,8 @@ REAL_PUPPET = "/usr/bin/puppet"
 
 
 def clean_environment(**extra: str) -> dict[str, str]:
-    """What a command sees of this machine: a path and a locale."""
-    return {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "HOME": "/nonexistent", **extra}
+    """What a command sees of this machine: a path and a locale; and the marks by which the run's guard finds it."""
+    return {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "HOME": "/nonexistent", **marks(), **extra}
 
 
 @dataclass(slots=True)

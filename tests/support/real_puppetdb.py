@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tests.support.ports import reserved_port
 from tests.support.postgresql import PostgresqlServer, postgresql_programs
+from tests.support.processes import clean_environment
 
 START = 300.0  # seconds until it answers, on a machine that is busy
 ENDED = 30.0  # seconds until it has ended
@@ -117,7 +118,7 @@ def running_puppetdb(database: RealPuppetDb, java: tuple[str, ...] = SOON_STARTE
         process = subprocess.Popen(
             ["java", *options, "-c", str(configuration), "-b", str(BOOTSTRAP)],
             cwd=folder,
-            env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": str(folder)},
+            env=clean_environment(HOME=str(folder)),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

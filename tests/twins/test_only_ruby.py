@@ -99,7 +99,7 @@ def write_site(code: Path, roles: tuple[str, ...] = ROLES) -> None:
 @contextmanager
 def puppetserver(installed: Installed, machine: Booted, roles: tuple[str, ...]) -> Iterator[Path]:
     """A puppetserver in the machine's network, which gets the machine's modules that the roles use; returns its folder."""
-    root = Path(tempfile.mkdtemp(prefix="puppetserver-", dir="/var/tmp"))
+    root = Path(tempfile.mkdtemp(prefix="puppetserver-"))
     try:
         configured(installed, root, 8140, jrubies=1, programs=False)
         shutil.rmtree(root / "code")
