@@ -25,8 +25,6 @@ ENVIRON = {"PATH": f"/opt/puppetlabs/bin:/usr/sbin:{SEARCH}", "LANG": "C.UTF-8",
 HEAD = struct.Struct(">I")
 WATCH_INTERVAL = 0.25
 """Seconds between two looks at a process that has not answered yet."""
-EXIT_TIMEOUT = 0.5
-"""Seconds for a process that closed its socket to end by itself."""
 MAX_CHILDREN = 4
 """Children of one process. Each environment has its own, because Ruby has only one namespace for classes."""
 
@@ -226,15 +224,28 @@ class RubyChild:
                 hint="Raise it, or look for an endless loop in what the module has in Ruby.",
             ) from None
         except OSError:
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(EXIT_TIMEOUT)  # so that its exit code is its own
+            error = self._lost_socket(max(0.0, end - time.monotonic()))
             self.end()
-            raise EvaluationError(
-                f"Ruby has ended {_describe_exit(self._process.returncode)}", hint="It is started again when it is needed."
-            ) from None
+            raise error from None
         except BaseException:
             self.end()
             raise
+
+    def _lost_socket(self, seconds: float) -> EvaluationError:
+        """Return the error for a closed socket. It tells an end of the process's own, which may take `seconds`, from one by this side."""
+        if self._ended:
+            return EvaluationError("Ruby was ended while it was asked", hint="It is started again when it is needed.")
+        try:
+            code = self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return EvaluationError(
+                f"Ruby closed its socket and did not end within ruby_timeout ({self.settings.timeout:g} seconds)",
+                hint="Look for what closes all files in what the module has in Ruby.",
+            )
+        if code == -signal.SIGKILL:
+            hint = "This process did not kill it; the kernel's log tells whether memory ran out."
+            return EvaluationError("Ruby has ended by signal 9", hint=hint)
+        return EvaluationError(f"Ruby has ended {_describe_exit(code)}", hint="It is started again when it is needed.")
 
 
 def _memory_of(pid: int) -> int:
@@ -245,8 +256,8 @@ def _memory_of(pid: int) -> int:
         return 0
 
 
-def _describe_exit(code: int | None) -> str:
-    return f"by signal {-code}" if code is not None and code < 0 else f"with exit code {code}"
+def _describe_exit(code: int) -> str:
+    return f"by signal {-code}" if code < 0 else f"with exit code {code}"
 
 
 def _kill(process: subprocess.Popen[bytes], ours: socket.socket, *, group: bool) -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from master.ruby import RubyProgram, RubySettings, find_ruby
-from shared.errors import CompileError
+from shared.errors import CompileError, EvaluationError
+from shared.ruby import RubyChild
 from tests.master.ruby.site import PROGRAM, compile_with, in_world, world
 from tests.support.needs import needs_ruby
 
@@ -94,6 +95,29 @@ def program(tmp_path: Path, code: str) -> str:
 def test_a_program_that_does_not_speak_as_it_should_is_ended_with_one_error(tmp_path: Path, code: str, said: str) -> None:
     with pytest.raises(CompileError, match=said):
         compile_with("inline_template('<%= $PROGRAM_NAME %>')", program=RubyProgram(RubySettings(program(tmp_path, code), timeout=1)))
+
+
+@pytest.mark.slow
+def test_a_program_that_takes_its_time_to_end_is_not_killed_for_it(tmp_path: Path) -> None:
+    settings = RubySettings(program(tmp_path, "os.close(socket); time.sleep(1); sys.exit(3)"))
+    with pytest.raises(EvaluationError, match="Ruby has ended with exit code 3"):
+        RubyChild(settings, tmp_path).receive()
+
+
+def test_a_program_that_closes_its_socket_and_goes_on_is_killed_and_the_error_says_so(tmp_path: Path) -> None:
+    code = """os.write(socket, b'\\0\\0\\0\\x10{"pid": %7d}' % os.getpid()); os.close(socket); os.kill(os.getpid(), 19)"""
+    child = RubyChild(RubySettings(program(tmp_path, code)), tmp_path)
+    os.waitid(os.P_PID, child.receive()["pid"], os.WSTOPPED)
+    with pytest.raises(EvaluationError, match=r"Ruby closed its socket and did not end within ruby_timeout \(60 seconds\)"):
+        child.receive(0.1)
+    assert not child.alive
+
+
+def test_a_program_that_we_have_ended_is_not_said_to_have_ended_by_itself(tmp_path: Path) -> None:
+    child = RubyChild(RubySettings(program(tmp_path, "time.sleep(60)")), tmp_path)
+    child.end()
+    with pytest.raises(EvaluationError, match="Ruby was ended while it was asked"):
+        child.send({})
 
 
 def test_a_program_that_is_not_there_is_named_with_the_setting() -> None:
