@@ -102,9 +102,10 @@ class Histogram:
 
 
 class LongestInWindow:
-    """The longest duration that was observed within the last one to two `WINDOW`s."""
+    """The longest duration that was observed within the last one to two `WINDOW`s of a clock that only grows."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._window_start = 0.0
         self._in_last_window = self._in_window = 0.0
 
@@ -118,7 +119,7 @@ class LongestInWindow:
 
     def samples(self) -> Samples:
         """Return the duration as the metrics read it."""
-        return [((), self.of(time.monotonic()))]
+        return [((), self.of(self._clock()))]
 
     def _advance(self, at: float) -> None:
         if at - self._window_start >= WINDOW:
@@ -162,9 +163,10 @@ def _header_lines(name: str, kind: str, doc: str) -> Iterator[str]:
 
 
 class Metrics:
-    """All counters and measurements of one master. Labels take few values, whatever peers send."""
+    """All counters and measurements of one master; `clock` returns seconds that only grow. Labels take few values, whatever peers send."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self.requests = Counter("puppet_requests_total", "Requests answered.", "indirection", "method", "status")
         self.latency = Histogram("puppet_request_seconds", "Seconds to an answer.", REQUEST_SECONDS, "indirection", "method")
         self.compiles = Histogram(
@@ -179,7 +181,7 @@ class Metrics:
         for outcome in OUTCOMES:
             self.compiles.start(outcome)
         self._families: list[_Family] = [self.requests, self.latency, self.compiles, self.ca, self.lag]
-        self.longest_lag, self.longest_block, self.longest_busy = LongestInWindow(), LongestInWindow(), LongestInWindow()
+        self.longest_lag, self.longest_block, self.longest_busy = LongestInWindow(clock), LongestInWindow(clock), LongestInWindow(clock)
         for what, longest, doc in (
             ("lag", self.longest_lag, "Seconds that the event loop was late at most, in the last minute or two."),
             ("block", self.longest_block, "The same without the time in which it waited for a processor."),
@@ -211,26 +213,28 @@ class Metrics:
         """Return the text that Prometheus fetches."""
         return "".join(f"{line}\n" for family in self._families for line in family.lines())
 
-    async def watch_loop(self, waits: Callable[[], float] | None = None) -> None:
+    async def watch_loop(self, waits: Callable[[], float] | None = None, busy: Callable[[], float] = time.thread_time) -> None:
         """
         Run until cancelled: measure how late the event loop is, and how much of that is due to this process.
 
         Args:
             waits: Returns the seconds that the loop's thread has waited for a processor; None: the kernel's count is read.
+            busy: Returns the seconds that this thread has had a processor.
         """
         kernel = ProcessorWaits()
         waited = waits or kernel
-        waited_before, now, busy_before = waited(), time.monotonic(), time.thread_time()
+        waited_before, now, busy_before = waited(), self._clock(), busy()
         try:
             while True:
                 await asyncio.sleep(LAG_EVERY)
-                due, now, waited_after, busy = now + LAG_EVERY, time.monotonic(), waited(), time.thread_time()
+                due, now, waited_after, busy_after = now + LAG_EVERY, self._clock(), waited(), busy()
                 late = max(0.0, now - due)
                 self.lag.observe(late)
                 self.longest_lag.observe(late, now)
                 self.longest_block.observe(max(0.0, late - (waited_after - waited_before)), now)
-                self.longest_busy.observe(min(late, busy - busy_before), now)
-                waited_before, busy_before = waited_after, busy
+                self.longest_busy.observe(min(late, busy_after - busy_before), now)
+                waited_before, busy_before = waited_after, busy_after
+
         finally:
             kernel.close()
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-import time
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from agent.facts import Host, Known, fact
 from agent.facts.custom import custom_facts, invalid, load_all
 from agent.facts.external import ExternalFactLimits, external_facts, parse_output, parse_text
 from agent.facts.facter import FactSources, gather
+from tests.support.waiting import advance, turns, until
 
 ENVIRON = {"PATH": "/usr/bin:/bin"}
 
@@ -70,11 +72,11 @@ async def test_a_program_that_hangs_or_leaves_a_child_behind_is_killed(tmp_path:
     script(stuck / "hangs", "echo a=1; sleep 60\n")
     script(others / "leaves", "sleep 60 & echo b=2\n")
     script(others / "talks", "head -c 3000000 /dev/zero\n")
-    began = time.monotonic()
     assert await external_facts([stuck], environ=ENVIRON, limits=ExternalFactLimits(seconds=1, output=1000)) == {}
-    assert await external_facts([others], environ=ENVIRON, limits=ExternalFactLimits(seconds=30, output=1000)) == {"b": "2"}
-    assert time.monotonic() - began < 30
     assert "did not end within 1 seconds" in caplog.text
+    assert await external_facts([others], environ=ENVIRON, limits=ExternalFactLimits(seconds=60, output=1000)) == {"b": "2"}
+    assert "did not end within 60 seconds" not in caplog.text
+
     assert "printed more than 1000 bytes" in caplog.text
 
 
@@ -98,12 +100,23 @@ async def test_a_resolver_that_fails_or_hangs_costs_only_its_own_facts(caplog: p
     def fails(host: Host) -> dict[str, Any]:
         raise ValueError("broken")
 
+    begun, end = threading.Event(), threading.Event()
+
     def hangs(host: Host) -> dict[str, Any]:
-        time.sleep(0.5)
+        begun.set()
+        end.wait()
         return {"late": 1}
 
-    facts = await gather(Host(environ=ENVIRON), FactSources(core_seconds=0.05, legacy=False), [fails, hangs, resolver({"a": 1})])
+    gathering = asyncio.create_task(gather(Host(environ=ENVIRON), FactSources(legacy=False), [fails, hangs, resolver({"a": 1})]))
+    try:
+        await until(lambda: begun.is_set() and not {"fails", "resolve"} & {thread.name for thread in threading.enumerate()})
+        await turns(3)  # in which the loop takes the results of the threads that have ended
+        advance(FactSources().core_seconds)
+        facts = await gathering
+    finally:
+        end.set()
     assert facts["a"] == 1
+
     assert "late" not in facts
     assert "broken" in caplog.text
     assert "Timed out" in caplog.text
