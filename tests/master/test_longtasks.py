@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import os
 import signal
@@ -31,6 +32,7 @@ from master.wiring import running
 from shared.process.supervision import Supervisor
 from shared.process.systemd import Notifier
 from shared.settings import MasterSettings, load
+from tests.support.waiting import until
 
 SHORT = {HANDSHAKE, CHANGE_CA, RETIRE_WORKER}  # many at a time, each for a moment: `spawn`
 
@@ -84,14 +86,6 @@ def settings_below(root: Path, **more: str) -> MasterSettings:
     flags = {name: str(root / name) for name in ("confdir", "vardir", "rundir", "logdir")}
     flags |= {"certname": "localhost", "key_type": "ec", "bindaddress": "127.0.0.1", "masterport": "0", "compile_workers": "1", **more}
     return load(MasterSettings, section="master", flags=flags)
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    for _ in range(6000):
-        if holds():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("it did not come about within a minute")
 
 
 @pytest.mark.slow
@@ -158,19 +152,26 @@ async def test_R_41_the_failures_of_all_tasks_are_in_the_metrics_from_the_start(
 async def test_R_41_systemd_hears_nothing_while_nobody_accepts_connections(manager: Manager) -> None:
     supervisor = Supervisor(MASTER_TASKS, pause=lambda task, failures: 60.0)
     notifier = Notifier()
-    fails = asyncio.Event()
+    fails, looks = asyncio.Event(), itertools.count()
+    last_look = 0
+
+    def is_sound() -> bool:
+        nonlocal last_look
+        last_look = next(looks)
+        return supervisor.is_sound
 
     async def accept() -> None:
         await fails.wait()
         raise ValueError("nobody foresaw it")
 
     supervisor.start(ACCEPT, accept)
-    supervisor.start(NOTIFY_SYSTEMD, lambda: heartbeat(notifier, lambda: supervisor.is_sound))
+    supervisor.start(NOTIFY_SYSTEMD, lambda: heartbeat(notifier, is_sound))
     await until(lambda: manager.hear().count("WATCHDOG=1") >= 2)
     fails.set()
-    await asyncio.sleep(0.02)
+    await until(lambda: not supervisor.is_sound)
     manager.hear().clear()
-    await asyncio.sleep(0.1)
+    looked = last_look
+    await until(lambda: last_look >= looked + 2)
     assert manager.hear() == []
     await supervisor.stop(ACCEPT, NOTIFY_SYSTEMD)
 

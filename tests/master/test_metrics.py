@@ -27,7 +27,6 @@ from master.observability.process_metrics import describe_process
 from shared import __version__
 from tests.support.waiting import advance, turns, until
 
-
 DEBIAN = "/usr/bin/python3"
 
 

@@ -77,7 +77,6 @@ def test_CA_07_judging_a_name_is_cheap(site, name: str, reason: str) -> None:
         site.registry().submit(name, b"", by="t")
 
 
-
 def test_CA_08_a_request_for_another_name_is_refused_naming_both(site) -> None:
     error = refused(site, "web1", request("web2"))
     assert "web1" in error.message

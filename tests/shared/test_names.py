@@ -46,7 +46,6 @@ def test_of_a_certname_that_is_too_long_only_the_length_is_looked_at(name: str) 
         names.valid_certname(UndividedText(name))
 
 
-
 @pytest.mark.parametrize("name", ["ca", "master.example.com"])
 def test_reserved_names_cannot_be_requested(name: str) -> None:
     with pytest.raises(BadName, match="reserved"):

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from store.commands.commands import DatabaseUnavailable, DeactivateNode, ReceivedCommand
 from store.commands.submission import Submission
 from store.queue.processor import CommandProcessor
+from tests.support.waiting import until
 
 
 def submission(certname: str = "web1", number: int = 0, *, payload: bytes | None = None, wait: float | None = None) -> Submission:
@@ -31,11 +32,9 @@ class FakeWriter:
     error: Exception | None = None
     calls: int = 0
     batches: list[list[tuple[str, int]]] = field(default_factory=list)
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def write(self, commands: Sequence[ReceivedCommand]) -> None:
         self.calls += 1
-        self.changed.set()
         await asyncio.sleep(0)
         names = {received.command.certname for received in commands}
         if self.is_away or names & self.slow:
@@ -51,19 +50,8 @@ class FakeWriter:
         """The certnames and numbers of the stored commands, in their order."""
         return [key for batch in self.batches for key in batch]
 
-    async def until_stored(self, count: int, within: float = 60.0) -> None:
-        await self.until(lambda: len(self.stored) >= count, within)
-
-    async def until(self, is_so, within: float = 60.0) -> None:
-        """Return when something is so, which is looked at after each attempt to write."""
-        async with asyncio.timeout(within):
-            while not is_so():
-                self.changed.clear()
-                try:
-                    async with asyncio.timeout(0.02):
-                        await self.changed.wait()
-                except TimeoutError:
-                    pass
+    async def until_stored(self, count: int) -> None:
+        await until(lambda: len(self.stored) >= count)
 
 
 def _key(received: ReceivedCommand) -> tuple[str, int]:

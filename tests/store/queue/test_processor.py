@@ -18,6 +18,7 @@ from store.commands.submission import Submission
 from store.queue.processor import CommandProcessor, ProcessorLimits, Receipt
 from store.queue.spool import Spool, SpoolLimits
 from tests.support.command_queue import FakeWriter, running, submission
+from tests.support.waiting import until
 
 QUICK = ProcessorLimits(shortest_delay=0.001, longest_delay=0.01, attempts=4)
 
@@ -38,7 +39,7 @@ async def test_commands_of_a_thousand_nodes_are_stored_in_batches_and_in_the_ord
         for number in range(3):
             await asyncio.gather(*(processor.submit(submission(f"web{node}", number)) for node in range(1000)))
         await writer.until_stored(3000)
-        await writer.until(lambda: spool.depth == 0)
+        await until(lambda: spool.depth == 0)
         assert sorted(writer.stored) == sorted((f"web{node}", number) for node in range(1000) for number in range(3))
         for node in range(1000):
             assert [number for name, number in writer.stored if name == f"web{node}"] == [0, 1, 2] if node < 50 else True
@@ -55,7 +56,7 @@ async def test_commands_wait_while_the_database_is_away(tmp_path: Path, caplog: 
     async with Spool(tmp_path) as spool, running(CommandProcessor(spool, writer, QUICK)) as processor:
         for number in range(250):
             await processor.submit(submission(f"web{number % 20}", number))
-        await writer.until(lambda: writer.calls > 30)
+        await until(lambda: writer.calls > 30)
         assert (writer.stored, spool.depth, discarded(spool)) == ([], 250, [])
         writer.is_away = False
         await writer.until_stored(250)
@@ -73,7 +74,7 @@ async def test_PDB_11_a_poisonous_command_is_discarded_and_the_others_are_stored
         for number in range(10):
             await spool.add(submission(f"web{number}", number))
         async with running(CommandProcessor(spool, writer, QUICK)) as processor:
-            await writer.until(lambda: spool.depth == 0)
+            await until(lambda: spool.depth == 0)
             assert [number for _, number in writer.stored] == [0, 1, 3, 8, 9]
             assert discarded(spool) == ["ValueError: poison"] * 5
             counts = processor.statistics.counts()
@@ -89,7 +90,7 @@ async def test_commands_that_make_the_database_give_up_do_not_stop_the_others_fo
         for number in range(4 * QUICK.attempts):
             await spool.add(submission("web9", number))
             await writer.until_stored(number + 1)
-        await writer.until(lambda: spool.depth == 0)
+        await until(lambda: spool.depth == 0)
         assert writer.stored == [("web9", number) for number in range(4 * QUICK.attempts)]
         assert discarded(spool) == ["DatabaseUnavailable: the database is away"] * 8
 
@@ -98,7 +99,7 @@ async def test_a_lone_command_waits_as_long_as_the_database_is_away(tmp_path: Pa
     writer = FakeWriter(is_away=True)
     async with Spool(tmp_path) as spool, running(CommandProcessor(spool, writer, QUICK)):
         await spool.add(submission("web1", 1))
-        await writer.until(lambda: writer.calls > 5 * QUICK.attempts)
+        await until(lambda: writer.calls > 5 * QUICK.attempts)
         assert (spool.depth, discarded(spool)) == (1, [])
         writer.is_away = False
         await writer.until_stored(1)
@@ -110,10 +111,10 @@ async def test_when_nothing_at_all_can_be_stored_few_commands_are_discarded(tmp_
     async with Spool(tmp_path) as spool, running(CommandProcessor(spool, writer, limits)):
         for number in range(50):
             await spool.add(submission(f"web{number}", number))
-        await writer.until(lambda: writer.calls > 300)
+        await until(lambda: writer.calls > 300)
         assert len(discarded(spool)) <= 3
         writer.error = None
-        await writer.until(lambda: spool.depth == 0)
+        await until(lambda: spool.depth == 0)
         assert len(writer.stored) >= 47
 
 
@@ -123,7 +124,7 @@ async def test_a_rejected_payload_is_discarded_and_its_sender_told(tmp_path: Pat
         receipt = await processor.submit(submission(payload=b"nojson", wait=5))
         assert (receipt.has_waited, receipt.is_processed) == (True, True)
         assert receipt.error is not None and "not JSON" in receipt.error
-        await writer.until(lambda: spool.depth == 0)
+        await until(lambda: spool.depth == 0)
         assert discarded(spool) == [receipt.error]
         unsupported = replace(submission(wait=5), version=4)
         assert (await processor.submit(unsupported)).error == "Unsupported command deactivate node version 4"
@@ -177,13 +178,6 @@ class Facts:
         self.batches.append([received.command for received in commands if isinstance(received.command, ReplaceFacts)])
 
 
-async def emptied(spool: Spool) -> None:
-    """Return when the queue is empty."""
-    async with asyncio.timeout(60):
-        while spool.depth:  # noqa: ASYNC110  # nothing tells of it
-            await asyncio.sleep(0.001)
-
-
 async def test_of_facts_in_one_batch_only_the_newest_of_a_node_are_written(tmp_path: Path) -> None:
     writer = Facts()
     async with Spool(tmp_path) as spool:
@@ -191,7 +185,7 @@ async def test_of_facts_in_one_batch_only_the_newest_of_a_node_are_written(tmp_p
             await spool.add(facts(certname, second))
         processor = CommandProcessor(spool, writer, QUICK)
         async with running(processor):
-            await emptied(spool)
+            await until(lambda: not spool.depth)
         times = [(command.certname, command.producer_timestamp // 1_000_000 % 60) for command in writer.batches[0]]
         assert times == [("web2", 9), ("web2", 2), ("web1", 3)]
         assert processor.statistics.counts()["ignored"] == 2
@@ -203,7 +197,7 @@ async def test_a_batch_has_only_so_many_bytes(tmp_path: Path) -> None:
         for number in range(7):
             await spool.add(facts(f"web{number}", 1, text="x" * 1000))
         async with running(CommandProcessor(spool, writer, replace(QUICK, batch_bytes=2500))):
-            await emptied(spool)
+            await until(lambda: not spool.depth)
     assert [len(batch) for batch in writer.batches] == [3, 3, 1]
 
 
@@ -223,16 +217,16 @@ async def test_a_faulty_command_stays_in_the_queue_while_the_disk_is_full(tmp_pa
         await writer.until_stored(1)
         assert (spool.depth, discarded(spool)) == (1, [])
         monkeypatch.delenv("BUNRAKU_FAILPOINTS")
-        await writer.until(lambda: spool.depth == 0)
+        await until(lambda: spool.depth == 0)
         assert discarded(spool) == [receipt.error]
 
 
-async def test_an_unreadable_file_is_read_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unreadable_file_is_read_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     writer = FakeWriter()
     async with Spool(tmp_path) as spool, running(CommandProcessor(spool, writer, QUICK)):
         monkeypatch.setenv("BUNRAKU_FAILPOINTS", "queue.reading=enospc")
         await spool.add(submission("web1"))
-        await asyncio.sleep(0.05)
+        await until(lambda: caplog.text.count("The queue cannot be read just now") >= 2)
         assert (writer.calls, spool.depth, discarded(spool)) == (0, 1, [])
         monkeypatch.delenv("BUNRAKU_FAILPOINTS")
         await writer.until_stored(1)
@@ -242,7 +236,7 @@ async def test_what_was_under_way_at_the_end_is_carried_out_after_the_next_start
     writer = FakeWriter(is_away=True)
     async with Spool(tmp_path) as spool, running(CommandProcessor(spool, writer, QUICK)):
         await asyncio.gather(*(spool.add(submission(f"web{number}", number)) for number in range(5)))
-        await writer.until(lambda: writer.calls > 2)
+        await until(lambda: writer.calls > 2)
     writer.is_away = False
     async with Spool(tmp_path) as spool, running(CommandProcessor(spool, writer, QUICK)):
         await writer.until_stored(5)

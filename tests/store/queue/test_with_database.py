@@ -21,6 +21,7 @@ from store.queue.processor import CommandProcessor, ProcessorLimits
 from store.queue.spool import Spool
 from store.writing.writer import DatabaseWriter
 from tests.support.command_queue import running
+from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[3]
 DATASET = ROOT / "tests" / "conformance" / "puppetdb" / "dataset.json"
@@ -33,12 +34,6 @@ def submissions() -> list[Submission]:
         Submission(entry["command"], entry["version"], entry["certname"], None, None, json.dumps(entry["payload"]).encode(), "identity")
         for entry in json.loads(DATASET.read_text("utf-8"))
     ]
-
-
-async def emptied(spool: Spool) -> None:
-    async with asyncio.timeout(20):
-        while spool.depth:  # noqa: ASYNC110  # nothing tells of it
-            await asyncio.sleep(0.01)
 
 
 @pytest.mark.slow
@@ -57,10 +52,12 @@ async def test_the_data_set_is_stored_after_the_database_was_away(database_url: 
                 connection.execute(text(LOCKS[address.drivername.partition("+")[0]]))
                 for submission in submissions():
                     await processor.submit(submission)
-                await asyncio.sleep(0.3)
+                for _ in range(2):
+                    retried = processor.statistics.counts().get("retried", 0)
+                    await until(lambda retried=retried: processor.statistics.counts().get("retried", 0) > retried)
                 assert spool.depth == 46
                 connection.close()
-            await emptied(spool)
+            await until(lambda: not spool.depth)
         counts = processor.statistics.counts()
         assert (counts["processed"], counts.get("discarded", 0)) == (46, 0)
         assert counts["retried"] > 0
@@ -114,18 +111,18 @@ async def test_kills_at_random_moments_lose_no_report(sqlite_url: str, tmp_path:
         assert process.stdin is not None and process.stdout is not None
         process.stdin.write(json.dumps(report).encode())
         process.stdin.close()
-        output = await asyncio.wait_for(process.stdout.readline(), 30)
-        await asyncio.sleep(chance.uniform(0.0, 0.4))
-        process.kill()
-        rest = await asyncio.wait_for(process.stdout.read(), 30)
-        await process.wait()
-        for line in (output + rest).decode().splitlines():
+        async with asyncio.timeout(60):
+            output = b"".join([await process.stdout.readline() for _ in range(chance.randint(20, 150))])
+            process.kill()
+            output += await process.stdout.read()
+            await process.wait()
+        for line in output.decode().splitlines():
             certname, number = line.split()
             acknowledged.add((certname, number))
     assert len(acknowledged) > 50
     database = Database.open(sqlite_url)
     async with Spool(tmp_path / "queue") as spool, running(CommandProcessor(spool, DatabaseWriter(database), QUICK)):
-        await emptied(spool)
+        await until(lambda: not spool.depth)
     async with database.reading() as connection:
         rows = await connection.execute(select(nodes.c.certname, reports.c.configuration_version).join_from(reports, nodes))
         assert acknowledged <= {(certname, number) for certname, number in rows}

@@ -6,7 +6,6 @@ import asyncio
 import random
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -79,12 +78,11 @@ def test_a_killed_process_leaves_whole_batches(database_url: str) -> None:
         process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
         try:
             assert process.stdout is not None
-            first = process.stdout.readline()
-            time.sleep(random.uniform(0, 0.1))
+            printed = "".join(process.stdout.readline() for _ in range(random.randint(1, 20)))
         finally:
             process.kill()
             output, _ = process.communicate()
-        last = int((first + output).split()[-1])
+        last = int((printed + output).split()[-1])
         assert asyncio.run(checked_turn(database_url)) in (last, last + 1)
 
 
@@ -133,9 +131,8 @@ async def test_a_file_that_is_no_database_is_no_fault_of_the_command(tmp_path: P
     (tmp_path / "store.sqlite").write_bytes(b"damaged" * 1000)
     database = Database.open(f"sqlite:///{tmp_path / 'store.sqlite'}")
     try:
-        start = time.monotonic()
         with pytest.raises(DatabaseUnavailable, match="not a database"):
             await DatabaseWriter(database).write(received(*batch(1)))
-        assert time.monotonic() - start < 60
+
     finally:
         await database.close()
