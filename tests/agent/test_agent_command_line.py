@@ -21,6 +21,7 @@ from shared.errors import ConfigError, Unsupported
 from shared.settings import AgentSettings, Conf, load
 from tests.support.scripted_master import NAME, Scripted
 from tests.support.throwaway_ca import ThrowAwayCa
+from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[2]
 
@@ -174,14 +175,13 @@ async def test_the_daemon_runs_at_once_again_when_told_and_ends_cleanly(tmp_path
     async with site.master.running():
         process = await _started_daemon(site)
         try:
-            await _until(lambda: _reports(site) == 1)
+            await until(lambda: _reports(site) == 1)
             assert pidfile.read_text().strip() == str(process.pid)
             assert Path(f"/proc/{process.pid}/cmdline").read_bytes().startswith(b"puppet agent")
             assert Path(f"/proc/{process.pid}/comm").read_text() == "puppet-agent\n"  # Ruby agents look at this
-            await _until(lambda: not (site.state / "agent_catalog_run.lock").exists())
-            await asyncio.sleep(0.3)
+            await until(lambda: not _children(process.pid))  # its run has ended
             process.send_signal(signal.SIGUSR1)
-            await _until(lambda: _reports(site) == 2)
+            await until(lambda: _reports(site) == 2)
             output = await _end_daemon(process)
         finally:
             if process.returncode is None:
@@ -200,13 +200,13 @@ async def test_a_daemon_holds_no_more_memory_after_many_runs_than_after_the_firs
     async with site.master.running():
         process = await _started_daemon(site)
         try:
-            await _until(lambda: _reports(site) == 1)
-            await _until(lambda: not _children(process.pid))
+            await until(lambda: _reports(site) == 1)
+            await until(lambda: not _children(process.pid))
             first = _anonymous_memory(process.pid)
             for number in range(2, 12):
                 process.send_signal(signal.SIGUSR1)
-                await _until(lambda number=number: _reports(site) == number)
-                await _until(lambda: not _children(process.pid))
+                await until(lambda number=number: _reports(site) == number)
+                await until(lambda: not _children(process.pid))
             last = _anonymous_memory(process.pid)
             await _end_daemon(process)
         finally:
@@ -231,14 +231,6 @@ def _anonymous_memory(pid: int) -> int:
 
 def _reports(site: Scripted) -> int:
     return sum("/report/" in line for line in site.asked())
-
-
-async def _until(holds: Any) -> None:
-    for _ in range(1200):
-        if holds():
-            return
-        await asyncio.sleep(0.05)
-    raise AssertionError("it did not happen within a minute")
 
 
 def test_a_lock_file_that_cannot_be_read_is_not_called_disabled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,6 +23,7 @@ from shared.settings import load as load_settings
 from tests.support.fake_server import Ask, FakeMaster, Reply
 from tests.support.raw_master import CaFolder
 from tests.support.throwaway_ca import ThrowAwayCa
+from tests.support.waiting import until
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 NAME = "master2.test"
@@ -259,20 +260,25 @@ async def test_a_list_that_has_ended_does_not_keep_the_next_one_away(ca: CaFolde
 
 async def test_a_file_that_was_only_touched_is_not_loaded_anew(ca: CaFolder, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "puppet.tls")
-    listening = ServerTls(ca.trust(NAME), interval=0.01, now=lambda: NOW)
+    looks = 0
+
+    def now() -> datetime:
+        """Is asked at each look that finds nothing to load."""
+        nonlocal looks
+        looks += 1
+        return NOW
+
+    listening = ServerTls(ca.trust(NAME), interval=0.01, now=now)
     await listening.start()
     before = listening.context
     watching = asyncio.create_task(listening.watch())
     try:
         os.utime(ca.crl, (1, 1))
-        await asyncio.sleep(0.1)
+        looked = looks
+        await until(lambda: looks >= looked + 2)
         assert listening.context is before
         ca.write_crl(now=NOW + timedelta(seconds=5))
-        for _ in range(6000):
-            await asyncio.sleep(0.01)
-            if listening.context is not before:
-                break
-        assert listening.context is not before
+        await until(lambda: listening.context is not before)
     finally:
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)

@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,13 @@ import pytest
 
 from master.environments.directories import Environments, EnvironmentSettings
 from master.environments.store_questions import TOGETHER
-from master.pools.compile_pool import CompilePool
+from master.pools.compile_pool import GRACE, CompilePool
 from master.pools.compiled_catalog import CompiledCatalog
 from master.pools.jobs import CompileJob, CompileLogEntry, DefinitionsQuery
 from master.pools.worker_process import COMMAND, Worker
 from shared.data import plainjson
 from shared.errors import BadData, BadRequest, CompileError, NotFound, PuppetError, Unavailable
+from tests.support.waiting import advance, turns, until
 
 pytestmark = pytest.mark.slow
 
@@ -71,8 +73,9 @@ async def paused(workers: CompilePool) -> tuple[int, asyncio.Task[CompiledCatalo
     await workers(job())
     (worker,) = workers._all
     os.kill(worker.process.pid, signal.SIGSTOP)
+    await until(lambda: Path(f"/proc/{worker.process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
     asked = asyncio.create_task(workers(job()))
-    await asyncio.sleep(0.05)
+    await until(lambda: workers.busy == 1)
     return worker.process.pid, asked
 
 
@@ -159,11 +162,11 @@ async def test_R_20_when_no_worker_can_be_started_the_caller_hears_so(tmp_path: 
             await workers(job())
 
 
-async def test_a_worker_that_hangs_is_ended_and_its_job_is_not_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("master.pools.compile_pool.GRACE", 0.2)
+async def test_a_worker_that_hangs_is_ended_and_its_job_is_not_repeated(tmp_path: Path) -> None:
     answers: list[str] = []
-    async with pool(tmp_path, "notify { 'x': }", timeout=1.0, on_answer=lambda how, seconds: answers.append(how)) as workers:
+    async with pool(tmp_path, "notify { 'x': }", on_answer=lambda how, seconds: answers.append(how)) as workers:
         _, asked = await paused(workers)
+        advance(workers.timeout + GRACE)
         with pytest.raises(CompileError, match="compile_timeout"):
             await asked
         assert titles(await workers(job())) == ["x"]
@@ -224,9 +227,16 @@ async def test_beyond_the_queue_the_answer_is_not_now(tmp_path: Path) -> None:
 
 
 async def test_a_caller_who_leaves_does_not_leave_an_answer_to_the_next(tmp_path: Path) -> None:
-    async with pool(tmp_path, "Integer[1, 1000000000].each |$i| { $x = $i }\nnotify { $trusted['certname']: }") as workers:
+    begun = asyncio.Event()
+
+    async def answer(question: Mapping[str, Any]) -> bytes:
+        begun.set()
+        return b"[]"
+
+    manifest = "$rows = puppetdb_query('nodes{}')\nInteger[1, 1000000000].each |$i| { $x = $i }\nnotify { $trusted['certname']: }"
+    async with pool(tmp_path, manifest, on_question=answer) as workers:
         asked = asyncio.create_task(workers(job("first")))
-        await asyncio.sleep(0.5)
+        await begun.wait()
         asked.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asked
@@ -312,6 +322,7 @@ async def test_a_pattern_that_never_ends_costs_its_caller_only(tmp_path: Path) -
     async with pool(tmp_path, f"class {'a' * 60}b {{ }}", timeout=1.0) as workers:
         with pytest.raises(CompileError, match="The listing of production's resource types took longer"):
             await workers.definitions(DefinitionsQuery("production", pattern="^(a|aa)+$"))
+        workers.timeout = 20.0
         assert len(await workers.definitions(DefinitionsQuery("production", pattern="^a+b$"))) == 1
 
 
@@ -371,7 +382,7 @@ async def test_all_that_a_compilation_asked_is_asked_again_at_the_same_time_but_
         nonlocal waiting, most
         waiting += 1
         most = max(most, waiting)
-        await asyncio.sleep(0.01)
+        await turns(3)
         waiting -= 1
         return plainjson.dumps([question["query"]])
 
@@ -382,21 +393,43 @@ async def test_all_that_a_compilation_asked_is_asked_again_at_the_same_time_but_
         assert titles(await workers(job())) == first and most == TOGETHER
 
 
-async def test_a_question_that_is_asked_again_and_takes_too_long_fails_its_job_only(tmp_path: Path) -> None:
-    seconds = 0.0
+@dataclass
+class SlowStore:
+    """A PuppetDB that does not answer while `hangs`."""
 
-    async def answer(question: Mapping[str, Any]) -> bytes:
-        await asyncio.sleep(seconds)
+    hangs: bool = False
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def answer(self, question: Mapping[str, Any]) -> bytes:
+        self.asked.set()
+        if self.hangs:
+            await asyncio.Event().wait()
         return b"[]"
 
-    async with pool(tmp_path, ASKING, on_question=answer, memo=2**20, timeout=2) as workers:
+
+async def failure_in_vain(workers: CompilePool, job: CompileJob, store: SlowStore) -> CompileError:
+    """Why a job fails whose question is not answered in time."""
+    store.hangs = True
+    store.asked.clear()
+    asked = asyncio.create_task(workers(job))
+    await store.asked.wait()
+    advance(workers.timeout)
+    with pytest.raises(CompileError, match="compile_timeout") as failed:
+        await asked
+    store.hangs = False
+    return failed.value
+
+
+async def test_a_question_that_is_asked_again_and_takes_too_long_fails_its_job_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("master.pools.compile_pool.GRACE", 60)
+    store = SlowStore()
+    async with pool(tmp_path, ASKING, on_question=store.answer, memo=2**20) as workers:
         assert titles(await workers(job())) == ["0 rows"]
-        seconds = 3600
-        with pytest.raises(CompileError, match="compile_timeout") as failed:
-            await workers(job())
-        assert "PuppetDB" in str(failed.value) + failed.value.hint
         pids = {worker.process.pid for worker in workers._all}
-        seconds = 0.0
+        failed = await failure_in_vain(workers, job(), store)
+        assert "PuppetDB" in str(failed) + failed.hint
         assert titles(await workers(job())) == ["0 rows"]
         assert {worker.process.pid for worker in workers._all} == pids
 
@@ -413,15 +446,14 @@ async def test_a_question_that_fails_fails_its_job_only(tmp_path: Path) -> None:
         assert {worker.process.pid for worker in workers._all} == pids
 
 
-async def test_a_question_that_takes_too_long_is_an_error_at_its_place_and_its_answer_reaches_nobody(tmp_path: Path) -> None:
-    async def answer(question: Mapping[str, Any]) -> bytes:
-        await asyncio.sleep(3600)
-        return b"[]"
-
-    async with pool(tmp_path, f"if $ask {{ {ASKING} }} else {{ notify {{ 'x': }} }}", on_question=answer, timeout=0.3) as workers:
-        with pytest.raises(CompileError, match="compile_timeout") as failed:
-            await workers(job(ask=True))
-        assert failed.value.where is not None and failed.value.where.line == 1
+async def test_a_question_that_takes_too_long_is_an_error_at_its_place_and_its_answer_reaches_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("master.pools.compile_pool.GRACE", 60)
+    store = SlowStore()
+    async with pool(tmp_path, f"if $ask {{ {ASKING} }} else {{ notify {{ 'x': }} }}", on_question=store.answer) as workers:
+        failed = await failure_in_vain(workers, job(ask=True), store)
+        assert failed.where is not None and failed.where.line == 1
         pids = {worker.process.pid for worker in workers._all}
         assert titles(await workers(job())) == ["x"]
         assert {worker.process.pid for worker in workers._all} == pids
@@ -440,20 +472,12 @@ time.sleep(60)
 """
 
 
-async def until_written(path: Path) -> None:
-    for _ in range(3000):
-        if path.exists() and path.read_text():
-            return
-        await asyncio.sleep(0.01)
-
-
 async def test_a_process_that_nobody_waits_for_any_more_ends_with_the_pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = tmp_path / "pid"
     monkeypatch.setattr("master.pools.worker_process.COMMAND", (sys.executable, "-c", SPEECHLESS, str(told)))
     async with pool(tmp_path, "") as workers:
         asked = asyncio.create_task(workers(job()))
-        await until_written(told)
-        await asyncio.sleep(0.2)  # the pool waits for its end now
+        await until(lambda: workers.ended == {"died": 1})  # the pool waits for its end now
         asked.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asked
@@ -475,7 +499,7 @@ async def test_a_process_that_is_being_started_ends_with_the_pool(tmp_path: Path
     monkeypatch.setattr("master.pools.worker_process.COMMAND", (sys.executable, "-c", UNREADY, str(told)))
     async with pool(tmp_path, "") as workers:
         asked = asyncio.create_task(workers(job()))
-        await until_written(told)
+        await until(lambda: told.exists() and told.read_text())
         if leaves:
             asked.cancel()
     with pytest.raises(asyncio.CancelledError if leaves else Unavailable):
@@ -500,7 +524,7 @@ async def test_a_process_that_is_not_there_yet_ends_with_the_pool_too(tmp_path: 
         asked = asyncio.create_task(workers(job()))
         await is_started.wait()
         closing = asyncio.create_task(workers.close())
-        await asyncio.sleep(0.1)
+        await turns(20)
         assert not closing.done()
         may_go_on.set()
         await closing

@@ -80,21 +80,30 @@ def program(tmp_path: Path, code: str) -> str:
     return str(path)
 
 
+ASKS_NONSENSE = """
+os.write(socket, b'\\0\\0\\0\\x18{"ask":"end","args":[1]}')
+told = b""
+while b"Ruby asked nonsense" not in told:
+    told += os.read(socket, 65536)
+sys.exit(8)
+"""
+
+
 @pytest.mark.parametrize(
-    ("code", "said"),
+    ("code", "timeout", "said"),
     [
-        ("os.write(socket, b'garbage')", "Ruby answered 1734439522 bytes"),
-        ("os.write(socket, b'\\0\\0\\0\\x02{]'); time.sleep(60)", "Ruby answered nonsense"),
-        ("os.write(socket, b'\\0\\0\\0\\x02[]'); time.sleep(60)", "Ruby answered nonsense"),
-        ("os.write(socket, b'\\0\\0\\0\\x02{}'); time.sleep(60)", "Ruby answered nonsense"),
-        ("""os.write(socket, b'\\0\\0\\0\\x18{"ask":"end","args":[1]}'); time.sleep(60)""", "Ruby asked nonsense|Ruby took longer"),
-        ("os.write(socket, b'\\0\\0'); time.sleep(60)", r"Ruby took longer than ruby_timeout \(1 seconds\)"),
-        ("sys.exit(7)", "Ruby has ended with exit code 7"),
+        ("os.write(socket, b'garbage')", 60, "Ruby answered 1734439522 bytes"),
+        ("os.write(socket, b'\\0\\0\\0\\x02{]'); time.sleep(600)", 60, "Ruby answered nonsense"),
+        ("os.write(socket, b'\\0\\0\\0\\x02[]'); time.sleep(600)", 60, "Ruby answered nonsense"),
+        ("os.write(socket, b'\\0\\0\\0\\x02{}'); time.sleep(600)", 60, "Ruby answered nonsense"),
+        (ASKS_NONSENSE, 60, "Ruby has ended with exit code 8"),
+        ("os.write(socket, b'\\0\\0'); time.sleep(600)", 0.2, r"Ruby took longer than ruby_timeout \(0.2 seconds\)"),
+        ("sys.exit(7)", 60, "Ruby has ended with exit code 7"),
     ],
 )
-def test_a_program_that_does_not_speak_as_it_should_is_ended_with_one_error(tmp_path: Path, code: str, said: str) -> None:
+def test_a_program_that_does_not_speak_as_it_should_is_ended_with_one_error(tmp_path: Path, code: str, timeout: float, said: str) -> None:
     with pytest.raises(CompileError, match=said):
-        compile_with("inline_template('<%= $PROGRAM_NAME %>')", program=RubyProgram(RubySettings(program(tmp_path, code), timeout=1)))
+        compile_with("inline_template('<%= $PROGRAM_NAME %>')", program=RubyProgram(RubySettings(program(tmp_path, code), timeout=timeout)))
 
 
 @pytest.mark.slow

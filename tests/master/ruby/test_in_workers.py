@@ -17,11 +17,15 @@ from master.environments.directories import Environments, EnvironmentSettings
 from master.pools.compile_pool import CompilePool
 from master.pools.jobs import CompileJob
 from shared.errors import CompileError
-from tests.master.ruby.site import PROGRAM
+from tests.master.ruby.site import PROGRAM, needs_ruby
 from tests.support.needs import needs_ruby
+from tests.support.waiting import until
 
 pytestmark = [needs_ruby, pytest.mark.slow]
-TEMPLATE = '<% loop { } if @hang %><% 1.upto(9) { ($all ||= []) << "x" * 200_000_000 } if @big %><% $kept ||= Process.pid %><%= $kept %>'
+TEMPLATE = (
+    '<% (File.write(@hang, "hangs"); loop { }) if @hang %><% 1.upto(9) { ($all ||= []) << "x" * 200_000_000 } if @big %>'
+    "<% $kept ||= Process.pid %><%= $kept %>"
+)
 
 
 @asynccontextmanager
@@ -44,27 +48,25 @@ async def process_of_ruby(workers: CompilePool, **facts: Any) -> int:
     return next(int(each["title"]) for each in catalog["resources"] if each["type"] == "Notify")
 
 
-async def ended(pid: int) -> bool:
-    for _ in range(600):
-        if not Path(f"/proc/{pid}").exists():
-            return True
-        await asyncio.sleep(0.1)
-    return False
+async def ended(pid: int) -> None:
+    await until(lambda: not Path(f"/proc/{pid}").exists())
 
 
 async def test_one_process_of_ruby_serves_all_catalogs_and_ends_with_the_worker(tmp_path: Path) -> None:
     async with pool(tmp_path) as workers:
         pid = await process_of_ruby(workers, a=1)
         assert await process_of_ruby(workers, a=2) == pid
-    assert await ended(pid)
+    await ended(pid)
 
 
 async def test_compile_timeout_ends_ruby_and_names_the_place(tmp_path: Path) -> None:
-    async with pool(tmp_path, timeout=3.0) as workers:
-        pid = await process_of_ruby(workers)
-        with pytest.raises(CompileError, match=r"took longer than compile_timeout \(3 seconds\).*site\.pp, line: 1"):
-            await process_of_ruby(workers, hang=True)
-        assert await ended(pid)
+    async with pool(tmp_path) as workers:
+        pid, usual = await process_of_ruby(workers), workers.timeout
+        workers.timeout = 1.0
+        with pytest.raises(CompileError, match=r"took longer than compile_timeout \(1 seconds\).*site\.pp, line: 1"):
+            await process_of_ruby(workers, hang=str(tmp_path / "hangs"))
+        await ended(pid)
+        workers.timeout = usual
         assert await process_of_ruby(workers) != pid
 
 
@@ -77,9 +79,9 @@ async def test_what_a_compiling_process_may_take_of_memory_is_ruby_s_limit_too(t
 async def test_ruby_ends_with_a_worker_that_was_killed_even_in_an_endless_loop(tmp_path: Path) -> None:
     async with pool(tmp_path) as workers:
         pid = await process_of_ruby(workers)
-        asked = asyncio.create_task(process_of_ruby(workers, hang=True))
-        await asyncio.sleep(0.5)
+        asked = asyncio.create_task(process_of_ruby(workers, hang=str(tmp_path / "hangs")))
+        await until((tmp_path / "hangs").exists)
         (worker,) = workers._all
         os.kill(worker.process.pid, signal.SIGKILL)
-        assert await ended(pid)
+        await ended(pid)
         asked.cancel()
