@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 
 from tests.support.kept import check_facts_and_reports
 from tests.support.processes import Done, OurAgent, master
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -19,12 +19,11 @@ AGENTS, RESTARTS = 3, 4
 MOST_RUNS = 100  # of one agent
 
 
-def looping(agent: OurAgent, over: threading.Event) -> list[Done]:
-    """Runs of an agent, one after the other, until the restarts are over; then one more."""
-    runs = []
+def looping(agent: OurAgent, runs: list[Done], over: threading.Event) -> None:
+    """Run an agent again and again until the restarts are over; then once more."""
     while not over.is_set() and len(runs) < MOST_RUNS:
         runs.append(agent.test())
-    return [*runs, agent.test()]
+    runs.append(agent.test())
 
 
 def test_R_17_restarts_under_load_cost_no_more_than_the_runs_that_met_no_master(tmp_path: Path) -> None:
@@ -35,16 +34,19 @@ def test_R_17_restarts_under_load_cost_no_more_than_the_runs_that_met_no_master(
         for agent in agents:
             agent.root.mkdir()
         over = threading.Event()
+        runs: dict[str, list[Done]] = {agent.certname: [] for agent in agents}
         with ThreadPoolExecutor(AGENTS) as threads:
-            waiting = [threads.submit(looping, agent, over) for agent in agents]
+            waiting = [threads.submit(looping, agent, runs[agent.certname], over) for agent in agents]
             try:
                 for _ in range(RESTARTS):
-                    time.sleep(2)
+                    ended = {name: len(each) for name, each in runs.items()}
+                    wait_until(lambda ended=ended: all(len(each) > ended[name] for name, each in runs.items()), within=300)
                     assert site.stop() == 0
                     site.start()
             finally:
                 over.set()
-            runs = {agent.certname: each.result() for agent, each in zip(agents, waiting, strict=True)}
+            for each in waiting:
+                each.result()
         for agent in agents:
             for run in runs[agent.certname]:
                 # Either it went well, or there was nobody: nothing else may have gone wrong.

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from shared.process.supervision import MOST_STARTS, STEADY, SupervisedTask, Supervisor, pause_before
+from tests.support.waiting import turns, until
 
 WATCH = SupervisedTask("watch the door")
 SERVE = SupervisedTask("serve", essential=True)
@@ -91,11 +92,12 @@ async def test_a_task_that_ends_by_itself_is_not_started_again_whether_it_failed
 ) -> None:
     failing, ending = Work(1, ValueError("once")), Work(1, None)
     supervisor.start(TIDY.name, failing)
-    await asyncio.sleep(0.01)
+    await until(lambda: supervisor.failures[TIDY.name])
+    await turns(3)  # in which it would start again
     assert (failing.starts, supervisor.failures[TIDY.name], len(errors(caplog))) == (1, 1, 1)
     await supervisor.stop(TIDY.name)
     supervisor.start(TIDY.name, ending)
-    await asyncio.sleep(0.01)
+    await turns(5)
     assert (ending.starts, supervisor.failures[TIDY.name]) == (1, 1)
 
 
@@ -114,7 +116,7 @@ async def test_the_process_is_sound_while_each_essential_task_is_at_work() -> No
     supervisor.start(WATCH.name, Work(1, ValueError("not essential")))
     supervisor.start(SERVE.name, Work(1, ValueError("essential")))
     assert supervisor.is_sound
-    await asyncio.sleep(0.01)
+    await until(lambda: supervisor.failures == dict.fromkeys(supervisor.tasks, 0) | {WATCH.name: 1, SERVE.name: 1})
     assert not supervisor.is_sound
     await supervisor.stop(WATCH.name, SERVE.name)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import queue
 import threading
-import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,18 +16,22 @@ from shared.process.threads import PacedThreads
 async def test_threads_wait_for_a_loop_that_is_busy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "_STUCK", 60)
     loop = asyncio.get_running_loop()
-    done, both = [], threading.Event()
+    done: list[int] = []
+    found: list[bool] = []  # whether there was a permit when a thread asked for one
+    asked_again = threading.Event()
 
-    def work(number: int) -> None:
-        done.append(number)
-        if len(done) == 2:
-            both.set()
+    class Permits(queue.SimpleQueue):
+        def get(self, block=True, timeout=None):
+            found.append(not self.empty())
+            if len(found) == 4:
+                asked_again.set()
+            return super().get(block, timeout)
 
+    monkeypatch.setattr(threads, "queue", SimpleNamespace(SimpleQueue=Permits, Empty=queue.Empty))
     with PacedThreads(loop, 2, "paced") as pool:
-        asked = [loop.run_in_executor(pool, work, number) for number in range(20)]
-        assert both.wait(10)
-        time.sleep(0.05)  # noqa: ASYNC251  # the loop is at something else
-        assert len(done) == 2
+        asked = [loop.run_in_executor(pool, done.append, number) for number in range(20)]
+        assert asked_again.wait(60)  # the loop is at something else
+        assert (found, len(done)) == ([True, True, False, False], 2)
         await asyncio.gather(*asked)
     assert sorted(done) == list(range(20))
 

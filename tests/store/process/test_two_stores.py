@@ -22,6 +22,7 @@ from tests.bench.store_data import SizedCommand
 from tests.support.postgresql import PostgresqlServer
 from tests.support.raw_master import RawClient
 from tests.support.store_process import StoreAt
+from tests.support.waiting import until
 
 RESOURCES = 20  # of a catalog
 EVENTS = 3  # of a report
@@ -34,10 +35,14 @@ AWAY = (OSError, EOFError, TimeoutError)
 
 @dataclass
 class Acknowledged:
-    """The times of the commands that were acknowledged, by the command's name and the node; how often each store has cleaned."""
+    """
+    The times of the commands that were acknowledged, by the command's name and the node; how often each store has cleaned, and how often
+    a command was sent to it in vain.
+    """
 
     times: defaultdict[tuple[str, str], set[int]] = field(default_factory=lambda: defaultdict(set))
     cleanings: Counter[Path] = field(default_factory=Counter)
+    refusals: Counter[Path] = field(default_factory=Counter)
     clock: Iterator[int] = field(default_factory=lambda: itertools.count(time.time_ns() // 1_000_000))
 
     def next_time(self) -> int:
@@ -48,8 +53,8 @@ class Acknowledged:
         """Return when so many runs of each shared node have been acknowledged from now on, and each store has cleaned once."""
         names = [("store report", store_data.certname(number)) for number in SHARED]
         runs_before, cleanings_before = {name: len(self.times[name]) for name in names}, self.cleanings.copy()
-        while any(len(self.times[name]) < runs_before[name] + runs for name in names) or len(self.cleanings - cleanings_before) < len(OWN):  # noqa: ASYNC110
-            await asyncio.sleep(0.02)
+        await until(lambda: all(len(self.times[name]) >= runs_before[name] + runs for name in names), within=150)
+        await until(lambda: len(self.cleanings - cleanings_before) == len(OWN), within=150)
 
 
 @dataclass
@@ -76,6 +81,7 @@ class Sender:
                 self.client = RawClient(*await asyncio.open_unix_connection(str(self.store.settings.store_socket)))
             return (await self.client.ask("POST", target, body)).status == 200
         except AWAY:
+            self.acknowledged.refusals[self.store.folder] += 1
             await self.close()
             return False
 
@@ -102,29 +108,29 @@ class Sender:
         await self.send(SizedCommand("deactivate node", 3, payload), long_ago + 1000)
 
 
-async def keep_sending(sender: Sender, numbers: range, until: asyncio.Event) -> None:
+async def keep_sending(sender: Sender, numbers: range, end: asyncio.Event) -> None:
     for round in itertools.count():
         for number in numbers:
-            if until.is_set():
+            if end.is_set():
                 await sender.close()
                 return
             await sender.run_of(number, round)
 
 
-async def keep_leaving(sender: Sender, numbers: tuple[int, ...], until: asyncio.Event) -> None:
-    while not until.is_set():
+async def keep_leaving(sender: Sender, numbers: tuple[int, ...], end: asyncio.Event) -> None:
+    while not end.is_set():
         for number in numbers:
             await sender.leave(number)
     await sender.close()
 
 
-async def keep_cleaning(store: StoreAt, acknowledged: Acknowledged, until: asyncio.Event) -> None:
+async def keep_cleaning(store: StoreAt, acknowledged: Acknowledged, end: asyncio.Event) -> None:
     """Have the store remove what has ended, again and again: everything, and more often what may be in the way of the other one."""
     steps = itertools.cycle(("[]", *('["purge_nodes", "purge_reports"]',) * 9))
-    while not until.is_set():
+    while not end.is_set():
         client = await store.client()
         try:
-            while not until.is_set():
+            while not end.is_set():
                 answer = await client.ask(
                     "POST", "/pdb/admin/v1/cmd", f'{{"command": "clean", "version": 1, "payload": {next(steps)}}}'.encode()
                 )
@@ -180,7 +186,7 @@ async def test_two_stores_on_one_database_lose_and_double_nothing_when_one_is_ki
 ) -> None:
     flags = {"store": postgresql_url, "store_report_ttl": "2d", "store_node_purge_ttl": "2d"}
     stores = {name: StoreAt(tmp_path / name, flags) for name in OWN}
-    acknowledged, until, earlier = Acknowledged(), asyncio.Event(), len(postgresql.log)
+    acknowledged, end, earlier = Acknowledged(), asyncio.Event(), len(postgresql.log)
     for store in stores.values():
         store.folder.mkdir()
     async with contextlib.AsyncExitStack() as running, asyncio.timeout(150):
@@ -189,17 +195,18 @@ async def test_two_stores_on_one_database_lose_and_double_nothing_when_one_is_ki
         async with asyncio.TaskGroup() as group:
             for name, store in stores.items():
                 for numbers in (SHARED, SHARED[::-1], OWN[name]):
-                    group.create_task(keep_sending(Sender(store, acknowledged), numbers, until))
-                group.create_task(keep_leaving(Sender(store, acknowledged), SILENT[name], until))
-                group.create_task(keep_cleaning(store, acknowledged, until))
+                    group.create_task(keep_sending(Sender(store, acknowledged), numbers, end))
+                group.create_task(keep_leaving(Sender(store, acknowledged), SILENT[name], end))
+                group.create_task(keep_cleaning(store, acknowledged, end))
             for _ in range(2):
                 await acknowledged.until_more(runs=3)
                 killed.kill()
                 await killed.wait()
-                await asyncio.sleep(0.3)
+                refused = acknowledged.refusals[stores["second"].folder]
+                await until(lambda refused=refused: acknowledged.refusals[stores["second"].folder] >= refused + 3)
                 killed = await running.enter_async_context(stores["second"].child())
             await acknowledged.until_more(runs=3)
-            until.set()
+            end.set()
         for store in stores.values():
             await until_empty(store)
             assert not (store.settings.store_dir / "queue" / "discarded").exists()
