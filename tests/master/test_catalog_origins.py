@@ -14,6 +14,7 @@ from master.observability.metrics import Metrics
 from master.service.origins_file import OriginsFile
 from shared.errors import BadData
 from shared.settings import MasterSettings, load
+from tests.support.waiting import until
 
 CLOCK = ("apache/templates/_logging.erb line 12", "Time.now")
 
@@ -120,17 +121,8 @@ async def test_a_running_master_writes_it_again_and_again(tmp_path: Path) -> Non
     file, origins = OriginsFile(tmp_path / "o.json"), noted(("memory", []))
     task = asyncio.create_task(file.keep_written(origins, every=0.01))
     try:
-        assert await _written(file, 1)
+        await until(lambda: (last := file.read()) is not None and last.total == 1)
         origins.note("memory", [])
-        assert await _written(file, 2)
+        await until(lambda: (last := file.read()) is not None and last.total == 2)
     finally:
         task.cancel()
-
-
-async def _written(file: OriginsFile, total: int) -> bool:
-    """Wait until the file tells of so many catalogs."""
-    for _ in range(3000):
-        if (last := file.read()) is not None and last.total == total:
-            return True
-        await asyncio.sleep(0.01)
-    return False

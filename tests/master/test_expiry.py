@@ -13,6 +13,7 @@ from httpd.tls.trust import TrustFiles
 from master.observability.metrics import Metrics
 from master.service.expiry import Ending, Expiries, agent_endings, expiry_warnings, server_endings
 from tests.support.ca_site import START, Clock, Site, empty_site, pem, site
+from tests.support.waiting import until
 
 __all__ = ["empty_site", "pem", "site"]
 
@@ -92,11 +93,7 @@ def test_the_metrics_have_the_ends() -> None:
 async def test_files_that_cannot_be_read_do_not_end_the_watch(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     missing = TrustFiles(*(tmp_path / name for name in "abcd"))
     watching = asyncio.create_task(Expiries(lambda: server_endings(missing)).watch(every=0.01))
-    for _ in range(6000):
-        await asyncio.sleep(0.01)
-        if caplog.text.count("It is not known when certificates end") > 1:
-            break
+    await until(lambda: caplog.text.count("It is not known when certificates end") > 1)
     assert not watching.done()
     watching.cancel()
     await asyncio.gather(watching, return_exceptions=True)
-    assert caplog.text.count("It is not known when certificates end") > 1

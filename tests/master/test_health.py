@@ -13,6 +13,7 @@ from master.observability.health import COMPILING, Condition, Health, worst
 from master.observability.metrics import Metrics
 from master.service.conditions import write_problem
 from shared.errors import PuppetError
+from tests.support.waiting import turns
 
 
 class Clock:
@@ -89,17 +90,14 @@ async def test_a_look_that_hangs_makes_the_state_unknown_and_delays_no_other() -
 
     health.add([Condition("hangs", "Hangs", ("ca",), hanging), Condition("goes on", "Goes on", ("server",), going_on)])
     watching = asyncio.create_task(health.watch())
-    for _ in range(50):
-        await asyncio.sleep(0)
+    await turns(50)
     clock.now += 61
     before = looks["goes on"]
-    for _ in range(50):
-        await asyncio.sleep(0)
+    await turns(50)
     assert (health.state("ca"), health.state("server")) == ("unknown", "running")
     assert looks["hangs"] == 2 and looks["goes on"] > before
     release.set()
-    for _ in range(50):
-        await asyncio.sleep(0)
+    await turns(50)
     assert health.state("ca") == "running"
     watching.cancel()
     await asyncio.gather(watching, return_exceptions=True)

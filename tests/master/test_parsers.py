@@ -27,6 +27,7 @@ from shared.models.node import NODE, Node
 from shared.models.packed_report import PackedReport
 from shared.models.report import REPORT
 from shared.wire.dialects import LEGACY, MODERN, Dialect
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -211,8 +212,7 @@ async def test_too_many_messages_are_put_off() -> None:
 async def test_PRS_06_an_end_waits_for_no_parse() -> None:
     async with pool() as parsers:
         stuck = asyncio.create_task(parsers.load(FACTS, SLOW, LEGACY, LEGACY.formats["yaml"]))
-        while not parsers._busy:  # noqa: ASYNC110  # a thread fills it
-            await asyncio.sleep(0.01)
+        await until(lambda: parsers._busy)
         (process,) = parsers._busy
         await parsers.close()
         with pytest.raises(Unavailable, match="stopping"):

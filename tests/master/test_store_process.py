@@ -16,6 +16,7 @@ import pytest
 from master.service import store_process
 from master.service.store_process import StoreProcess
 from shared.settings import Conf, MasterSettings, load
+from tests.support.waiting import until
 
 LISTENS = "import sys, json, os; s = json.loads(sys.stdin.readline()); open(s['vardir'] + '/pids', 'a').write(f'{os.getpid()} '); "
 READY = LISTENS + "print('ready', flush=True); "
@@ -49,9 +50,7 @@ async def running(store: StoreProcess, *, starts: int) -> AsyncIterator[None]:
     """Run the block once the store has been started so often and its last process says that it listens."""
     task = asyncio.create_task(store.keep_running())
     try:
-        async with asyncio.timeout(20):
-            while len(pids(store.settings)) < starts or store.starts < starts:  # noqa: ASYNC110  # a file of another process
-                await asyncio.sleep(0.01)
+        await until(lambda: len(pids(store.settings)) >= starts and store.starts >= starts)
         yield
     finally:
         task.cancel()
@@ -98,9 +97,7 @@ async def test_a_store_that_cannot_start_is_tried_again(settings: MasterSettings
 async def test_a_program_that_is_missing_is_said(settings: MasterSettings) -> None:
     store = StoreProcess(settings, ["/nonexistent/program"], shortest_pause=60)
     task = asyncio.create_task(store.keep_running())
-    async with asyncio.timeout(60):
-        while not store.problem:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+    await until(lambda: store.problem)
     task.cancel()
     assert store.problem == "it could not be started: No such file or directory"
 
@@ -115,9 +112,7 @@ async def test_who_waits_for_a_store_hears_of_each_of_its_states(settings: Maste
         await store.wait_until_listening()
         store.command = ["/nonexistent/program"]
         os.kill(pids(settings)[0], signal.SIGKILL)
-        async with asyncio.timeout(20):
-            while "could not be started" not in store.problem:  # noqa: ASYNC110  # of another process
-                await asyncio.sleep(0.01)
+        await until(lambda: "could not be started" in store.problem)
         assert store.state == "ended"
         await store.wait_until_open()
         monkeypatch.setattr(store_process, "PATIENCE", 0.0)

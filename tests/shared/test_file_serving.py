@@ -5,7 +5,6 @@ import os
 import socket
 import stat
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -174,13 +173,11 @@ def test_special_files_do_not_block_and_are_told(root):
             listener.bind("socket")
         finally:
             os.chdir(folder)
-        before = time.monotonic()
         for name in ("fifo", "socket"):
             found = metadata_of(FileTree(root), name, MetadataOptions())
             assert (found.type, found.checksum.value) == (name, "{none}")
             with pytest.raises(NotFound):
                 open_content(FileTree(root), name)
-        assert time.monotonic() - before < 30
 
 
 def test_content_is_streamed_in_blocks_of_exactly_the_announced_size(root):

@@ -17,6 +17,7 @@ from shared.git import ALL_PROTOCOLS, Git, check_location, check_ref, check_revi
 from tests.support.control_repository import ControlRepository
 from tests.support.needs import needs_git, needs_root
 from tests.support.processes import until_ended
+from tests.support.waiting import advance, until
 
 GIT = Git(timeout=60)
 
@@ -219,14 +220,15 @@ async def test_git_that_is_not_installed_is_one_error(tmp_path: Path) -> None:
 async def test_git_that_takes_too_long_or_is_cancelled_ends_with_what_it_started(tmp_path: Path, is_cancelled: bool) -> None:
     pid = tmp_path / "pid"
     git = program(tmp_path, f"sleep 300 &\necho $! > {pid}.new; mv {pid}.new {pid}\nwait")
-    running = asyncio.create_task(Git(timeout=300 if is_cancelled else 10, path=git.path).run("clone", action="clone"))
+    running = asyncio.create_task(Git(timeout=300, path=git.path).run("clone", action="clone"))
+    await until(pid.exists)
+    if is_cancelled:
+        running.cancel()
+    else:
+        advance(300)
+    with pytest.raises(asyncio.CancelledError if is_cancelled else PuppetError):
+        await running
     async with asyncio.timeout(60):
-        while not pid.exists():  # noqa: ASYNC110  # nothing tells of it
-            await asyncio.sleep(0.01)
-        if is_cancelled:
-            running.cancel()
-        with pytest.raises(asyncio.CancelledError if is_cancelled else PuppetError):
-            await running
         await until_ended(int(pid.read_text()))
 
 

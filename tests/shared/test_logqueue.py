@@ -7,8 +7,7 @@ import errno
 import logging
 import os
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ import pytest
 from shared.process.log import ORIGIN, ConsoleHandler, FileFormatter, RequestOrigin, handler_for
 from shared.process.logqueue import QueuedHandler, queued
 from tests.support.fakes import logging_kept
+from tests.support.waiting import wait_until
 
 CAPACITY = 100
 
@@ -35,14 +35,6 @@ class Slow(logging.Handler):
         if self.full:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self.lines.append(self.format(record))
-
-
-def wait_until(is_true: Callable[[], bool]) -> None:
-    """Wait for the thread of a queue, however late a busy machine lets it run."""
-    deadline = time.monotonic() + 30
-    while not is_true():
-        assert time.monotonic() < deadline, "the thread of the queue did nothing in 30 seconds"
-        time.sleep(0.001)
 
 
 @pytest.fixture

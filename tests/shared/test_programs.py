@@ -14,6 +14,7 @@ import uvloop
 
 from shared.programs import run_bounded, start_program
 from tests.support.processes import until_ended
+from tests.support.waiting import until
 
 PIPES: dict[str, Any] = {"stdin": asyncio.subprocess.DEVNULL, "stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.PIPE}
 
@@ -33,9 +34,8 @@ async def test_a_program_that_is_just_being_started_ends_with_its_children_when_
     pid = tmp_path / "pid"
     caller = asyncio.create_task(start_program("/bin/sh", "-c", f"sleep 300 & echo $! > {pid}.new; mv {pid}.new {pid}; wait", **PIPES))
     await started.wait()
+    await until(pid.exists)
     async with asyncio.timeout(60):
-        while not pid.exists():  # noqa: ASYNC110  # nothing tells of it
-            await asyncio.sleep(0.01)
         caller.cancel()
         go_on.set()
         with pytest.raises(asyncio.CancelledError):
