@@ -23,6 +23,10 @@ class Admission:
         per_client: The requests of one client, so that a single host, however slow it sends, cannot take all slots.
         max_retry_delay: The most seconds that a client is told to wait.
         delay: Returns the seconds of Retry-After, random up to the given maximum, so that the agents turned away do not come back together.
+
+    Attributes:
+        active: The requests that are worked on, in all lanes together.
+        waiting: The requests that wait for one of those to end.
     """
 
     def __init__(self, active: int, queued: int, per_client: int, max_retry_delay: int, delay: Callable[[int], int]) -> None:
@@ -30,6 +34,7 @@ class Admission:
         self.per_client = per_client
         self.max_retry_delay = max_retry_delay
         self.delay = delay
+        self.active = 0
         self.waiting = 0
         self._lanes: defaultdict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(active))
         self._requests_by_client: Counter[str] = Counter()
@@ -51,9 +56,11 @@ class Admission:
                 await slots.acquire()
             finally:
                 self.waiting -= 1
+            self.active += 1
             try:
                 yield
             finally:
+                self.active -= 1
                 slots.release()
         finally:
             self._requests_by_client[client] -= 1

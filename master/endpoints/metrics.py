@@ -19,7 +19,7 @@ MAX_CONNECTIONS = 16  # connections at the same time; further ones are cut
 
 
 def describe_server(metrics: Metrics, server: HttpServer, admission: Admission) -> None:
-    """Add a server's connections, handshakes and waiting requests to the metrics."""
+    """Add a server's connections, handshakes and requests under way to the metrics."""
     metrics.read("puppet_connections", "gauge", "Open connections.", lambda: [((), server.open_connections)])
     metrics.read(
         "puppet_handshakes_refused_total",
@@ -28,6 +28,7 @@ def describe_server(metrics: Metrics, server: HttpServer, admission: Admission) 
         lambda: [((reason,), count) for reason, count in sorted(server.refused_handshakes().items())],
         "reason",
     )
+    metrics.read("puppet_requests_active", "gauge", "Requests that are worked on.", lambda: [((), admission.active)])
     metrics.read("puppet_requests_waiting", "gauge", "Requests that wait for others to end.", lambda: [((), admission.waiting)])
 
 

@@ -20,6 +20,7 @@ from httpd.limits import ServerLimits
 from httpd.tasks import HANDSHAKE
 from httpd.tls.handshakes import Handshake, ServedContext
 from tests.support.raw_master import CaFolder, RunningMaster
+from tests.support.waiting import advance, turns, until
 
 Serve = Callable[..., AbstractAsyncContextManager[RunningMaster]]
 
@@ -51,12 +52,6 @@ def gated(monkeypatch: pytest.MonkeyPatch) -> type[Gated]:
     return Gated
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110  # what is waited for happens in threads
-            await asyncio.sleep(0.005)
-
-
 async def test_a_few_are_computed_at_once_and_who_is_connected_is_served_meanwhile(serve: Serve, gated: type[Gated]) -> None:
     async with serve(limits=ServerLimits(handshake_threads=2)) as master:
         connected = await master.client("agent1")
@@ -78,11 +73,14 @@ async def test_who_waits_for_us_is_not_cut_for_being_slow(serve: Serve, gated: t
     async with serve(limits=limits) as master:
         gated.gate.clear()
         herd = [asyncio.create_task(master.client("agent1", timeout=30)) for _ in range(6)]
-        await asyncio.sleep(1)
+        assert master.server.listener is not None
+        begun = master.server.listener._handshakes
+        await until(lambda: gated.now == 1 and [each.has_received for each in begun.values()] == [True] * 2)
+        advance(1)
+        await turns(20)
         gated.gate.set()
         for client in await asyncio.gather(*herd):
             assert (await client.ask("GET", "/status/v1/simple")).text == "running"
-        assert master.server.listener is not None
         assert master.server.listener.refused.total() == 0
 
 

@@ -13,6 +13,7 @@ from shared.settings import Conf, MasterSettings, load
 from shared.testing import Shelf
 from tests.support.master_site import Shelves, Start
 from tests.support.raw_master import RawAnswer, RawClient, ThrowAwayCa
+from tests.support.waiting import until
 
 HERD = 150
 
@@ -64,7 +65,8 @@ async def test_R_18_while_catalogs_or_reports_wait_other_requests_get_on(start: 
     async with start({"max_active_requests": 1, "max_queued_requests": 3}) as master:
         names = ("agent1", "agent2")
         waiting = [asyncio.create_task(asked(await master.client(name), name)) for name in names]
-        await asyncio.sleep(0.05)
+        admission = master.server.application.admission
+        await until(lambda: (admission.active, admission.waiting) == (1, 1))
         other = await master.client("agent1")
         assert (await other.ask("GET", "/puppet/v3/node/agent1?environment=production")).status == 200
         assert (await other.ask("GET", "/production/node/agent1")).status == 200

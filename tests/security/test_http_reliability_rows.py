@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import os
 import resource
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import pytest
 from shared.indirector.core import Stream, Terminus
 from shared.testing import Shelf
 from tests.support.raw_master import RawClient, RunningMaster
+from tests.support.waiting import advance, turns, until
 
 V3 = "/puppet/v3"
 ENV = "?environment=production"
@@ -49,13 +49,6 @@ class Gate(Shelf[Any]):
         await self.open.wait()
         self.ended += 1
         return await super().save(request)
-
-
-async def until(condition: Any, within: float = 60.0) -> None:
-    end = time.monotonic() + within
-    while not condition():
-        assert time.monotonic() < end
-        await asyncio.sleep(0.01)
 
 
 async def sent(master: Any, gate: Gate) -> RawClient:
@@ -103,8 +96,9 @@ async def test_R_13_a_body_that_breaks_off_is_not_stored(start: Start, shelves: 
             client = await master.client("agent1")
             head = f"PUT {V3}/{name}{ENV} HTTP/1.1\r\nHost: x\r\nContent-Type: {kind}\r\nContent-Length: 100\r\n\r\n"
             await client.send(head.encode() + b"abc")
-            await asyncio.sleep(0.02)
+            await until(lambda: master.server.application.admission.active == 1)
             await client.close()
+            await until(lambda: master.server.application.admission.active == 0)
         await until(lambda: not master.server.listener.server.open_connections)
         assert shelves["facts"].instances == {}
         assert shelves["file_bucket_file"].streams == {}
@@ -138,7 +132,7 @@ async def test_R_15_a_stop_waits_for_what_was_begun_by_a_client_that_left(start:
     async with start() as master:
         await sent_and_left(master, gate)
         stopping = asyncio.create_task(master.server.stop(60.0))
-        await asyncio.sleep(0.1)
+        await turns(50)
         assert not stopping.done()
         gate.open.set()
         await asyncio.wait_for(stopping, 60)
@@ -152,9 +146,11 @@ async def test_R_15_what_does_not_end_is_cut_at_the_drain_limit(start: Start, sh
         client = await master.client("agent1")
         asked = asyncio.create_task(client.ask("GET", f"{V3}/catalog/agent1{ENV}"))
         await until(lambda: gate.begun == 1)
-        started = time.monotonic()
-        await master.server.stop(0.3)
-        assert time.monotonic() - started >= 0.3
+        stopping = asyncio.create_task(master.server.stop(300))
+        await turns(50)
+        assert not stopping.done()
+        advance(300)
+        await stopping
         with pytest.raises((EOFError, OSError)):
             await asked
         gate.open.set()
@@ -197,7 +193,7 @@ async def test_R_29_who_vanishes_in_the_middle_of_a_body_gives_the_slot_back(sta
         gone = await master.client("agent1")
         head = f"PUT {V3}/facts/agent1{ENV} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n"
         await gone.send(head.encode())
-        await asyncio.sleep(0.05)
+        await until(lambda: master.server.application.admission.active == 1)
         other = await master.client("agent1")
         assert (await other.ask("GET", f"{V3}/node/agent1{ENV}")).status == 200
 

@@ -14,6 +14,7 @@ from shared.testing import Shelf
 from tests.support.fakes import KnownEnvironments
 from tests.support.master_site import still_alive
 from tests.support.raw_master import RawClient, RunningMaster
+from tests.support.waiting import until
 
 V3 = "/puppet/v3"
 ENV = "?environment=production"
@@ -263,7 +264,10 @@ async def test_HTTP_09_silent_and_dripping_clients_do_not_stop_an_agent(start: S
 
 @pytest.mark.slow
 async def test_HTTP_09_who_does_not_read_is_cut(start: Start, shelves: Shelves) -> None:
+    begun = asyncio.Event()
+
     async def endless() -> Any:
+        begun.set()
         for _ in range(10_000):
             yield b"x" * 65536
 
@@ -273,11 +277,8 @@ async def test_HTTP_09_who_does_not_read_is_cut(start: Start, shelves: Shelves) 
         client = await master.client("agent1")
         client.writer.transport.pause_reading()  # type: ignore[attr-defined]
         await client.send(b"GET /production/file_content/modules/m/a HTTP/1.1\r\nHost: x\r\nAccept: */*\r\n\r\n")
-        for _ in range(1200):
-            await asyncio.sleep(0.05)
-            if not master.server.listener.server.open_connections:
-                break
-        assert master.server.listener.server.open_connections == []
+        await begun.wait()
+        await until(lambda: master.server.listener.server.open_connections == [])
 
 
 async def test_HTTP_09_a_thousand_pipelined_requests_are_answered_in_turn(master: RunningMaster) -> None:
@@ -415,8 +416,7 @@ async def test_R_18_beyond_the_queue_503_with_a_random_delay(start: Start, shelv
     async with start({"max_active_requests": 1, "max_queued_requests": 1}, retry_delay=lambda most: min(most, next(delays))) as master:
         clients = [await master.client("agent1") for _ in range(4)]
         asked = [asyncio.create_task(client.ask("GET", f"{V3}/catalog/agent1{ENV}")) for client in clients]
-        await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
-        await asyncio.sleep(0.05)
+        await until(lambda: sum(task.done() for task in asked) == 2)
         refused = [task.result() for task in asked if task.done()]
         assert [answer.status for answer in refused] == [503, 503]
         assert sorted(answer.headers["retry-after"] for answer in refused) == ["100", "101"]
@@ -433,7 +433,7 @@ async def test_R_18_one_client_cannot_take_all_slots(start: Start, shelves: Shel
         for _ in range(2):
             slow = await master.client("agent1")
             await slow.send(head.encode())
-        await asyncio.sleep(0.05)
+        await until(lambda: master.server.application.admission.active == 2)
         third = await master.client("agent1")
         answer = await third.ask("GET", f"{V3}/node/agent1{ENV}")
         assert answer.status == 503

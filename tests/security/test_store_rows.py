@@ -23,6 +23,7 @@ from shared.models.facts import FACTS, Facts
 from shared.models.node import NODE, Node
 from shared.models.report import REPORT, Report
 from shared.testing import Shelf
+from tests.support.waiting import turns, until
 
 
 def report(host: str = "agent1") -> Report:
@@ -55,7 +56,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
 async def test_R_25_a_slow_store_takes_no_thread_that_others_wait_for(disk: Disk, tmp_path: Path) -> None:
     reports = Binding(REPORT, Processed({"store": Store(tmp_path)}))
     sent = [asyncio.create_task(reports.save(report(f"n{number}"))) for number in range(50)]
-    await asyncio.sleep(0.05)
+    await until(lambda: disk.busy == 2)
     catalogs = Json(CATALOG, tmp_path / "catalogs")  # as all termini do it: in the threads that all share
     async with asyncio.timeout(60):
         for number in range(20):
@@ -70,7 +71,8 @@ async def test_R_25_beyond_the_queue_reports_are_turned_away_at_once(disk: Disk,
     store = Store(tmp_path, writers=Writers(threads=1, queue=3, delay=lambda: 0.5))
     reports = Binding(REPORT, Processed({"store": store}, timeout=20))
     sent = [asyncio.create_task(reports.save(report(f"n{number}"))) for number in range(3)]
-    await asyncio.sleep(0.01)
+    await until(lambda: disk.busy == 1)
+    await turns(5)
     with pytest.raises(Unavailable) as refused:
         await reports.save(report("late"))
     assert refused.value.retry_after == 165
@@ -104,11 +106,7 @@ async def test_R_25_a_writing_that_nobody_waits_for_any_more_still_counts(disk: 
     with pytest.raises(Unavailable):
         await reports.save(report("next"))
     disk.let.set()
-    for _ in range(6000):
-        if list(tmp_path.glob("slow/*.yaml")):
-            return
-        await asyncio.sleep(0.01)
-    pytest.fail("it was never written")
+    await until(lambda: list(tmp_path.glob("slow/*.yaml")))
 
 
 async def test_R_25_a_full_store_is_507_unless_another_processor_has_the_report(

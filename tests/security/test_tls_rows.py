@@ -8,7 +8,6 @@ import shutil
 import socket
 import ssl
 import subprocess
-import time
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from certs.keys import KeyKind
 from httpd.peers import ProxyRules
 from shared.errors import ConfigError
 from tests.support.raw_master import CaFolder, RawClient, RunningMaster
+from tests.support.waiting import until
 
 Start = Any
 NODE = "/puppet/v3/node/agent1?environment=production"
@@ -43,20 +43,13 @@ async def refused(master: RunningMaster, context: ssl.SSLContext) -> bool:
     return False
 
 
-async def eventually(master: RunningMaster, condition: Any, within: float = 60.0) -> None:
-    end = time.monotonic() + within
-    while not condition():
-        assert time.monotonic() < end
-        await asyncio.sleep(0.02)
-
-
 async def test_TLS_01_a_revoked_certificate_is_refused_within_a_second(start: Start, ca: CaFolder) -> None:
     async with start({"trust_poll_interval": 0.05}) as master:
         agent1 = x509.load_pem_x509_certificate(ca.certificate_of("agent1").read_bytes())
         assert not await refused(master, ca.context("agent1"))
         before = master.server.tls.trust
         ca.revoke(agent1)
-        await eventually(master, lambda: master.server.tls.trust is not before)
+        await until(lambda: master.server.tls.trust is not before)
         assert await refused(master, ca.context("agent1"))
         assert not await refused(master, ca.context("agent2"))
         assert master.server.listener.refused["certificate revoked"] == 1
@@ -173,7 +166,7 @@ async def test_TLS_07_what_is_not_tls_is_closed_at_once(start: Start, data: byte
             except ConnectionError:
                 pass
             writer.close()
-        await eventually(master, lambda: sum(master.server.listener.refused.values()) == 5)
+        await until(lambda: sum(master.server.listener.refused.values()) == 5)
         assert all(record.exc_info is None for record in caplog.records)
         assert len([record for record in caplog.records if "Refused a TLS handshake" in record.message]) <= 2
         assert not await refused(master, master.ca.context("agent1"))
@@ -202,7 +195,7 @@ async def test_TLS_09_connections_that_say_nothing_do_not_stop_an_agent(start: S
                 await asyncio.get_running_loop().sock_sendall(plain, b"\x16")
             silent.append(plain)
         assert not await refused(master, ca.context("agent1"))
-        await eventually(master, lambda: master.server.listener.open_count == 0)
+        await until(lambda: master.server.listener.open_count == 0)
         for plain in silent:
             plain.close()
 
@@ -277,7 +270,7 @@ async def test_fact_3_an_ended_crl_is_an_error_and_is_signed_anew(start: Start, 
     async with start({"trust_poll_interval": 0.05}, on_crl_expired=sign_anew) as master:
         assert "every agent's certificate is refused" in caplog.text
         end = master.server.tls.trust.next_update
-        await eventually(master, lambda: master.server.tls.trust.next_update != end)
+        await until(lambda: master.server.tls.trust.next_update != end)
         assert not await refused(master, ca.context("agent1"))
 
 
@@ -293,12 +286,12 @@ async def test_R_24_a_broken_reload_leaves_the_old_state(start: Start, ca: CaFol
         live = await master.client("agent1")
         before = ca.certificate_of("puppet").read_bytes()
         ca.certificate_of("puppet").write_bytes(b"nonsense")
-        await eventually(master, lambda: "the old ones stay in force" in caplog.text)
+        await until(lambda: "the old ones stay in force" in caplog.text)
         assert (await live.ask("GET", NODE)).status == 200
         assert not await refused(master, ca.context("agent2"))
         trust = master.server.tls.trust
         ca.certificate_of("puppet").write_bytes(before)
-        await eventually(master, lambda: master.server.tls.trust is not trust)
+        await until(lambda: master.server.tls.trust is not trust)
         assert (await live.ask("GET", NODE)).status == 200
 
 
@@ -306,8 +299,7 @@ async def test_a_new_server_certificate_is_shown_without_a_restart(start: Start,
     async with start({"trust_poll_interval": 0.02}) as master:
         trust = master.server.tls.trust
         ca.issue("puppet")
-        await eventually(master, lambda: master.server.tls.trust is not trust)
-        await asyncio.sleep(0.1)
+        await until(lambda: master.server.tls.trust is not trust)
         client = await master.client("agent1")
         shown = client.writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
         assert shown == ssl.PEM_cert_to_DER_cert(ca.certificate_of("puppet").read_text())
