@@ -434,6 +434,15 @@ async def started(site: Scripted, **more: Any) -> asyncio.subprocess.Process:
     )
 
 
+async def read_until(process: asyncio.subprocess.Process, text: str) -> None:
+    """Read what a process prints up to a line with a text."""
+    assert process.stdout is not None
+    lines = [""]
+    while text not in lines[-1]:
+        lines.append((await process.stdout.readline()).decode())
+        assert lines[-1], lines
+
+
 POINTS = [
     "agent.key-saved",
     "agent.ca-saved",
@@ -513,16 +522,19 @@ async def _ended(argv: list[str], failpoints: str) -> tuple[int | None, str]:
 async def test_R_39_a_signal_in_a_run_ends_it_between_two_resources_with_a_report(tmp_path: Path) -> None:
     after = tmp_path / "after"
     begun = tmp_path / "begun"
-    parameters = {"command": f"/bin/sh -c 'touch {begun}; sleep 2'", "before": f"File[{after}]"}
+    may_end = tmp_path / "may end"
+    waits = f'touch "{begun}"; until test -e "{may_end}"; do sleep 0.1; done'
+    parameters = {"command": ["/bin/sh", "-c", waits], "before": f"File[{after}]"}
     nap = {"type": "Exec", "title": "nap", "tags": ["exec"], "exported": False, "parameters": parameters}
     site = Scripted(tmp_path, {"/catalog/": reply(catalog(nap, file(after, "x")))})
     async with site.master.running():
         process = await started(site)
         await until(begun.exists)
         process.send_signal(signal.SIGTERM)
-        async with asyncio.timeout(30):
-            out, _ = await process.communicate()
-    assert "Caught TERM; exiting" in out.decode()
+        async with asyncio.timeout(60):
+            await read_until(process, "Caught TERM; exiting")
+            may_end.touch()
+            await process.communicate()
     assert not after.exists()
     assert site.asked()[-1] == f"PUT /puppet/v3/report/{NAME}"
     assert not (site.state / "agent_catalog_run.lock").exists()
@@ -540,9 +552,9 @@ async def test_R_39_a_signal_before_the_catalog_ends_the_run_at_once(tmp_path: P
     }
     async with site.master.running():
         process = await started(site, waitforcert=60)
-        await until(lambda: any(line.endswith(f"/certificate/{NAME}") for line in site.asked()))
-        process.send_signal(signal.SIGINT)
         async with asyncio.timeout(60):
+            await read_until(process, "Will try again in 60 seconds")
+            process.send_signal(signal.SIGINT)
             out, _ = await process.communicate()
     assert process.returncode == 1
     assert "Caught INT; exiting" in out.decode()
