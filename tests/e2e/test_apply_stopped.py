@@ -5,18 +5,18 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from shared.data import plainyaml
 from tests.support.processes import clean_environment
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 CHECKOUT = Path(__file__).parents[2]
 MANIFEST = """
-exec { 'first': command => ['/bin/sh', '-c', 'touch ROOT/begun; sleep 1; touch ROOT/first'] }
+exec { 'first': command => ['/bin/sh', '-c', 'touch ROOT/begun; until test -e ROOT/may_end; do sleep 0.1; done; touch ROOT/first'] }
 -> exec { 'second': command => ['/bin/touch', 'ROOT/second'] }
 """
 
@@ -32,16 +32,18 @@ def test_the_current_resource_ends_and_the_rest_is_skipped(number: signal.Signal
         env=clean_environment(),
     )
     try:
-        end = time.monotonic() + 60
-        while not (tmp_path / "begun").exists() and time.monotonic() < end:
-            time.sleep(0.05)
+        wait_until((tmp_path / "begun").exists)
         process.send_signal(number)
-        out, _ = process.communicate(timeout=60)
+        assert process.stdout is not None
+        caught = f"Caught {number.name.removeprefix('SIG')}; exiting".encode()
+        assert any(caught in line for line in process.stdout)
+        (tmp_path / "may_end").touch()
+        process.communicate(timeout=60)
     finally:
         if process.poll() is None:
             process.kill()
             process.wait()
-    assert f"Caught {number.name.removeprefix('SIG')}; exiting" in out.decode()
+
     assert process.returncode == 1
     assert (tmp_path / "first").exists() and not (tmp_path / "second").exists()
     summary = plainyaml.loads((tmp_path / "var/public/last_run_summary.yaml").read_bytes())

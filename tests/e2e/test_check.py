@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import socket
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 
 from tests.support.needs import needs_root
 from tests.support.processes import Done, MasterProcess, master
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -31,12 +31,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MasterProcess]:
         yield process
 
 
-def wait_for_worker(process: MasterProcess, within: float = 60.0) -> None:
-    """Return when a compiling process has made the folder for compiled code; AssertionError when it has not within so many seconds."""
-    deadline = time.monotonic() + within
-    while not (process.root / "var" / "code_cache").is_dir():
-        assert time.monotonic() < deadline, process.log
-        time.sleep(0.05)
+def wait_for_worker(process: MasterProcess) -> None:
+    """Return when a compiling process has made the folder for compiled code."""
+    wait_until((process.root / "var" / "code_cache").is_dir, describe=lambda: process.log)
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from shared.settings import MasterSettings, load
 from tests.support.control_repository import ControlRepository
 from tests.support.needs import needs_git
 from tests.support.raw_master import RawAnswer, RawClient
+from tests.support.waiting import until
 from tests.support.wired_site import FORM, WiredSite
 
 pytestmark = needs_git
@@ -254,10 +255,7 @@ async def test_a_web_hook_deploys_what_was_pushed(tmp_path: Path, caplog: pytest
         answer = await call("refs/heads/production")
         assert (answer.status, json.loads(answer.text)) == (202, {"state": "queued", "environment": "production", "ref": "production"})
         link = tmp_path / "conf/code/environments/production"
-        for _ in range(3000):  # some minutes, at the most
-            if link.is_symlink() or "was not deployed" in caplog.text:
-                break
-            await asyncio.sleep(0.1)
+        await until(lambda: link.is_symlink() or "was not deployed" in caplog.text, within=300)
         assert link.resolve().name == commit, caplog.text
         client = await site.client("agent0")
         assert await run(client, "agent0", is_static=True) == ({"s1"}, commit)

@@ -6,8 +6,7 @@ import os
 import shutil
 import signal
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from shared.data import plainyaml
 from tests.bench.costs import family
 from tests.support.postgresql import PostgresqlServer, postgresql_programs
 from tests.support.processes import Done, MasterProcess, OurAgent, master
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
@@ -118,15 +118,10 @@ class Fleet:
         """Return when each agent had so many more of its reports taken."""
         before = {agent.certname: len(self.acknowledged.get(agent.certname, ())) for agent in self.agents}
         wait_until(
-            lambda: all(len(self.acknowledged.get(name, ())) >= number + more for name, number in before.items()), lambda: str(self.last)
+            lambda: all(len(self.acknowledged.get(name, ())) >= number + more for name, number in before.items()),
+            LONGEST,
+            lambda: str(self.last),
         )
-
-
-def wait_until(condition: Callable[[], bool], describe: Callable[[], str] = lambda: "") -> None:
-    deadline = time.monotonic() + LONGEST
-    while not condition():
-        assert time.monotonic() < deadline, describe()
-        time.sleep(0.1)
 
 
 def rows(server: PostgresqlServer, statement: str) -> list[tuple[Any, ...]]:
@@ -157,7 +152,8 @@ def test_nothing_that_an_agent_was_told_to_be_taken_is_lost_when_one_of_two_mast
                 for process in (second, first, second):
                     fleet.until_each_ran(more=1)
                     kill_with_its_store(process)
-                    time.sleep(0.5)  # in which agents ask it in vain
+                    rounds = fleet.round
+                    wait_until(lambda rounds=rounds: fleet.round >= rounds + AGENTS)  # in which agents ask it in vain
                     process.start()
                 fleet.until_each_ran(more=1)
             finally:

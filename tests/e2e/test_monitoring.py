@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.support.processes import free_port, master
+from tests.support.ports import reserved_port
+from tests.support.processes import master
 
 pytestmark = pytest.mark.slow
 
@@ -45,8 +46,7 @@ def expressions() -> dict[str, str]:
 @pytest.fixture(scope="module")
 def metrics(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """What a master tells that was just started."""
-    port = free_port()
-    with master(tmp_path_factory.mktemp("site"), key_type="ec", metrics_port=str(port)) as process:
+    with reserved_port() as port, master(tmp_path_factory.mktemp("site"), key_type="ec", metrics_port=str(port)) as process:
         process.write({"manifests/site.pp": ""})
         process.start()
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:

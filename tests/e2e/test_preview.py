@@ -6,8 +6,7 @@ import asyncio
 import json
 import os
 import shutil
-import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from master.wiring import running
 from shared.errors import PuppetError
 from shared.settings import MasterSettings, load
 from tests.support.pair import NAME, Pair
+from tests.support.waiting import until
 from tests.support.wired_site import WiredSite
 
 pytestmark = pytest.mark.slow
@@ -193,13 +193,7 @@ async def test_a_preview_takes_only_processes_of_its_own_which_have_a_lower_prio
         result = json.loads(answer.body.splitlines()[-1])["result"]
         assert result["counts"]["changed"] == AGENTS
         assert {int(line) for line in read_lines(tmp_path / "niceness")} == {own + 10}  # also of what they start
-        async with asyncio.timeout(60):
-            await until(lambda: not compiling("puppet master: compiling for a preview"))
-
-
-async def until(is_met: Callable[[], bool]) -> None:
-    while not is_met():  # noqa: ASYNC110  # nothing tells of it
-        await asyncio.sleep(0.05)
+        await until(lambda: not compiling("puppet master: compiling for a preview"))
 
 
 def read_lines(path: Path) -> list[str]:
@@ -243,14 +237,6 @@ async def test_a_machine_without_a_shell_on_the_master_may_ask_it_for_a_preview(
         assert code == 1 and "A preview by --server takes no --repo" in error
 
 
-def wait_for_file(path: Path) -> None:
-    for _ in range(300):
-        if path.exists():
-            return
-        time.sleep(0.1)
-    raise AssertionError(f"there is no {path}")
-
-
 @pytest.mark.parametrize("store", ["auto", "none"])
 async def test_the_first_preview_after_a_run_compiles_only_nodes_that_can_be_affected(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], store: str
@@ -263,7 +249,7 @@ async def test_the_first_preview_after_a_run_compiles_only_nodes_that_can_be_aff
     environments = root / "code/environments"
     async with pair.mastered(store=store):
         assert (await pair.run()).code in (0, 2)
-        await asyncio.to_thread(wait_for_file, root / "var/preview" / NAME)
+        await until((root / "var/preview" / NAME).exists)
         for side, text in (("same", MANIFEST), ("unused", MANIFEST), ("feature", MANIFEST.replace("exported by", "from"))):
             shutil.copytree(environments / "production", environments / side)
             (environments / side / "manifests/site.pp").write_text(text)

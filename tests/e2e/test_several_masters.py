@@ -11,8 +11,7 @@ import socket
 import ssl
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPSConnection
 from pathlib import Path
@@ -21,8 +20,10 @@ import pytest
 
 from shared.data import plainyaml
 from tests.bench.fleet import facts_of, small_site
-from tests.support.processes import MasterProcess, clean_environment, master
+from tests.support.ports import reserved_port
+from tests.support.processes import TRUST_RELOADED, MasterProcess, clean_environment, master
 from tests.support.simulated_agents import Record, RunFailed, Server, SimulatedAgent, with_certificates
+from tests.support.waiting import until, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
@@ -82,17 +83,17 @@ class Masters:
 
 def wait_until_running(port: int, ca: Path) -> None:
     """Return when a master says that it can compile."""
-    deadline, context = time.monotonic() + 60, ssl.create_default_context(cafile=str(ca))
-    while True:
-        connection = HTTPSConnection("localhost", port, context=context, timeout=10)
+    context = ssl.create_default_context(cafile=str(ca))
+
+    def is_running() -> bool:
+        connection = HTTPSConnection("localhost", port, context=context, timeout=60)
         try:
             connection.request("GET", "/status/v1/simple/server")
-            if connection.getresponse().read() == b"running":
-                return
+            return connection.getresponse().read() == b"running"
         finally:
             connection.close()
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+
+    wait_until(is_running)
 
 
 @contextmanager
@@ -124,60 +125,52 @@ def python_of_its_own(folder: Path) -> Path:
     return program
 
 
-def free_port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return int(listening.getsockname()[1])
-
-
 @contextmanager
 def proxy(program: str, kind: str, both: Masters, folder: Path, *, replacing: tuple[str, str] = ("", "")) -> Iterator[int]:
     """The example of docs/scale.md, running, with another text in place of one; its port."""
-    folder.mkdir()
-    port = free_port()
-    ssl = both.first.root / "conf" / "ssl"
-    certificate, key = ssl / "certs" / "proxy.test.pem", ssl / "private_keys" / "proxy.test.pem"
-    (folder / "proxy.pem").write_text(certificate.read_text() + key.read_text())
-    words = {
-        "FOLDER": folder,
-        "LISTEN": f"127.0.0.1:{port}",
-        "MASTER1": f"127.0.0.1:{both.first.port}",
-        "MASTER2": f"127.0.0.1:{both.second.port}",
-        "PROXY_CERTIFICATE": certificate,
-        "PROXY_KEY": key,
-        "PROXY_BUNDLE": folder / "proxy.pem",
-        "CA": both.first.ca / "ca_crt.pem",
-        "CRL": both.first.ca / "ca_crl.pem",
-    }
+    with reserved_port() as port:
+        folder.mkdir()
+        ssl = both.first.root / "conf" / "ssl"
+        certificate, key = ssl / "certs" / "proxy.test.pem", ssl / "private_keys" / "proxy.test.pem"
+        (folder / "proxy.pem").write_text(certificate.read_text() + key.read_text())
+        words = {
+            "FOLDER": folder,
+            "LISTEN": f"127.0.0.1:{port}",
+            "MASTER1": f"127.0.0.1:{both.first.port}",
+            "MASTER2": f"127.0.0.1:{both.second.port}",
+            "PROXY_CERTIFICATE": certificate,
+            "PROXY_KEY": key,
+            "PROXY_BUNDLE": folder / "proxy.pem",
+            "CA": both.first.ca / "ca_crt.pem",
+            "CRL": both.first.ca / "ca_crl.pem",
+        }
 
-    def filled(text: str) -> str:
-        return re.sub(r"\b(" + "|".join(words) + r")\b", lambda match: str(words[match[1]]), text)
+        def filled(text: str) -> str:
+            return re.sub(r"\b(" + "|".join(words) + r")\b", lambda match: str(words[match[1]]), text)
 
-    (folder / "proxy.conf").write_text(filled(BEFORE[program] + example(program, kind).replace(*replacing, 1)))
-    command = [program_of(program), *map(filled, COMMANDS[program][1:])]
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=clean_environment(), cwd="/")
-    try:
-        wait_for(port, process, folder / "log")
-        yield port
-    finally:
-        process.terminate()
+        (folder / "proxy.conf").write_text(filled(BEFORE[program] + example(program, kind).replace(*replacing, 1)))
+        command = [program_of(program), *map(filled, COMMANDS[program][1:])]
+        with (folder / "log").open("wb") as log:
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=clean_environment(), cwd="/")
         try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait(10)
+            wait_for(port, process, folder / "log")
+            yield port
+        finally:
+            process.terminate()
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait(10)
 
 
 def wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
+    def listens() -> bool:
         assert process.poll() is None, log.read_text()
         with socket.socket() as client:
-            if client.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.05)
-    pytest.fail(f"the proxy does not listen:\n{log.read_text()}")
+            return client.connect_ex(("127.0.0.1", port)) == 0
+
+    wait_until(listens, describe=log.read_text)
 
 
 async def lives(agents: list[SimulatedAgent], both: Masters) -> None:
@@ -231,13 +224,6 @@ async def test_R_17_one_of_two_masters_goes_and_comes_back_and_every_run_ends_we
             await only_the_certificate_counts(agents[0], both)
 
 
-async def until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + 60
-    while not await asyncio.to_thread(condition):
-        assert time.monotonic() < deadline, what
-        await asyncio.sleep(0.1)
-
-
 @pytest.mark.parametrize("kind", ["pass-through", "termination"])
 async def test_R_43_a_master_that_runs_and_cannot_compile_gets_no_agents_until_it_can(kind: str, tmp_path: Path) -> None:
     program_of("haproxy")
@@ -255,14 +241,14 @@ async def test_R_43_a_master_that_runs_and_cannot_compile_gets_no_agents_until_i
         with_certificates(names, folder, both.first.ca)
         python.rename(python.with_suffix(".away"))  # as an upgrade leaves it that was broken off
         os.kill(both.second.pid, signal.SIGHUP)  # which replaces the processes that compile
-        await until(lambda: "No catalog can be compiled: " in both.second.log, both.second.log)
-        await until(lambda: log.read_text().count("master2 is DOWN") > log.read_text().count("master2 is UP"), log.read_text())
+        await until(lambda: "No catalog can be compiled: " in both.second.log)
+        await until(lambda: log.read_text().count("master2 is DOWN") > log.read_text().count("master2 is UP"))
         before = both.second.log.count("Compiled catalog for")
         await asyncio.gather(*(agent.run() for agent in agents))
         assert both.second.log.count("Compiled catalog for") == before
         assert (len(record.runs), record.errors.total()) == (len(agents), 0)
         python.with_suffix(".away").rename(python)
-        await until(lambda: log.read_text().count("master2 is UP") >= log.read_text().count("master2 is DOWN"), log.read_text())
+        await until(lambda: log.read_text().count("master2 is UP") >= log.read_text().count("master2 is DOWN"))
         for _ in range(ROUNDS):  # of other agents: those before may stay at their master
             await asyncio.gather(*(agent.run() for agent in later))
         assert both.second.log.count("Compiled catalog for") > before
@@ -300,7 +286,8 @@ async def test_the_proxy_keeps_the_runs_of_an_agent_at_one_master(program: str, 
 
 async def only_the_certificate_counts(agent: SimulatedAgent, both: Masters) -> None:
     """The proxy has not heard of the revocation and lets the agent pass; the masters verify what it passes on themselves."""
+    before = both.second.log.count(TRUST_RELOADED)
     both.first.revoke(agent.certname)
-    await asyncio.sleep(2)  # the second master asks for the list each second
+    await until(lambda: both.second.log.count(TRUST_RELOADED) > before)  # it asks for the list each second
     with pytest.raises(RunFailed, match="403"):
         await agent.run()

@@ -7,7 +7,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +19,7 @@ from bunraku.stores.access import StoreClient, StoreServers
 from httpd.tls.trust import TrustFiles
 from store.commands.submission import Submission
 from tests.support.archives import archive_contents
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -42,10 +42,8 @@ def running_store(folder: Path) -> Iterator[Path]:
     command = [sys.executable, "-m", "bunraku", "db", *options(folder), *kept, "--no-daemonize"]
     process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
-        deadline = time.monotonic() + START
-        while main(["db", "status", *options(folder)]) != 0:
-            assert process.poll() is None and time.monotonic() < deadline
-            time.sleep(0.1)
+        wait_until(lambda: main(["db", "status", *options(folder)]) == 0 or process.poll() is not None)
+        assert process.poll() is None
         yield folder
     finally:
         process.send_signal(signal.SIGTERM)
@@ -62,10 +60,14 @@ def export(folder: Path) -> bytes:
 
 def export_of(folder: Path, number: int) -> bytes:
     """Return the archive of a store once it holds so many commands."""
-    deadline = time.monotonic() + START
-    while len(archive_contents(archive := export(folder))) != number:
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+    archive = b""
+
+    def is_whole() -> bool:
+        nonlocal archive
+        archive = export(folder)
+        return len(archive_contents(archive)) == number
+
+    wait_until(is_whole)
     return archive
 
 
