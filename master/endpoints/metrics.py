@@ -39,10 +39,10 @@ class MetricsListener:
         self.read = read
         self._listener = PlainListener(self._answer, limits, MAX_CONNECTIONS)
 
-    async def start(self, host: str, port: int) -> None:
-        """Listen; raise ConfigError when that cannot be done."""
+    async def start(self, host: str, port: int) -> str:
+        """Listen and return the place as text, with the port (0: any free one); raise ConfigError when that cannot be done."""
         hint = "The settings are metrics_bindaddress and metrics_port; with the port 0 there is no listener for collectors of metrics."
-        await self._listener.start((host, port), hint=hint)
+        return await self._listener.start((host, port), hint=hint)
 
     async def stop(self) -> None:
         await self._listener.stop(0)

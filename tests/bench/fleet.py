@@ -25,7 +25,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
 from tests.bench import sites
 from tests.bench.costs import Blocks, family, memory_of, processor_seconds
-from tests.support.processes import MasterProcess, free_port, master
+from tests.support.ports import reserved_port
+from tests.support.processes import MasterProcess, master
 from tests.support.raw_master import RawClient
 from tests.support.simulated_agents import Record, RunFailed, Server, SimulatedAgent, with_certificates
 
@@ -221,8 +222,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="bunraku-fleet-") as folder:
         root = Path(folder)
         (root / "agents").mkdir()
-        settings = {"metrics_port": str(free_port())} | dict(each.split("=", 1) for each in options.set)
-        with master(root / "master", autosign="true", **settings) as process:
+        settings = dict(each.split("=", 1) for each in options.set)
+        with reserved_port() as port, master(root / "master", autosign="true", **({"metrics_port": str(port)} | settings)) as process:
             (root / "master").mkdir()
             return 1 if measure(process, root / "agents", options) else 0
 

@@ -34,6 +34,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 from tests.bench import store_data
 from tests.bench.costs import memory_of_all, processor_seconds_of_all, verdict
 from tests.bench.store_data import SizedCommand
+from tests.support.ports import reserved_port
 from tests.support.postgresql import PostgresqlServer, postgresql_programs
 from tests.support.processes import clean_environment, free_port
 from tests.support.raw_master import RawClient
@@ -378,19 +379,21 @@ def started(name: str, port: int, start: Callable[[], Any], database: Postgresql
 
 @contextmanager
 def ours(folder: Path, database: PostgresqlServer | None, settled: float) -> Iterator[Side]:
-    port = free_port()
     name, address = ("ours on PostgreSQL", database.address(NAME)) if database else ("ours on SQLite", "sqlite")
-    with started(name, port, lambda: our_process(folder, port, address), database, settled) as side:
+    with reserved_port() as port, started(name, port, lambda: our_process(folder, port, address), database, settled) as side:
         yield side
 
 
 @contextmanager
 def theirs(folder: Path, settled: float) -> Iterator[tuple[Side, PostgresqlServer]]:
     """Run Debian's PuppetDB."""
-    database_port = free_port()
-    with postgresql(listen_addresses="127.0.0.1", port=str(database_port)) as database:
+    with (
+        reserved_port() as database_port,
+        reserved_port() as port,
+        postgresql(listen_addresses="127.0.0.1", port=str(database_port)) as database,
+    ):
         database.run_sql("CREATE EXTENSION pg_trgm", NAME)
-        puppetdb = RealPuppetDb(free_port(), folder)
+        puppetdb = RealPuppetDb(port, folder)
         configure(puppetdb, database_port, database=NAME)
         with started("PuppetDB", puppetdb.port, lambda: running_puppetdb(puppetdb, JAVA), database, settled) as side:
             yield side, database

@@ -9,8 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from tests.support.control_repository import ControlRepository
 from tests.support.forge import LocalForge, serving
 from tests.support.needs import needs_git
 from tests.support.processes import clean_environment
+from tests.support.waiting import wait_until
 
 pytestmark = needs_git
 CODE = {"manifests/site.pp": "notify { 'one': }\n", "data/common.yaml": "a: 1\n", "bin/tool": "#!/bin/sh\n"}
@@ -319,7 +319,7 @@ def test_a_deployment_that_is_ended_in_the_middle_leaves_nothing_half(site: Site
     words = ["deploy", "production", *site.options(), "--confdir", str(site.puppet.conf), f"--vardir={tmp_path / 'vardir'}"]
     process = subprocess.Popen([sys.executable, "-m", "bunraku", *words], env=clean_environment(), stderr=subprocess.PIPE, text=True)
     try:
-        await_condition(lambda: started.exists() or process.poll() is not None)
+        wait_until(lambda: started.exists() or process.poll() is not None)
         assert process.poll() is None
         process.send_signal(number)
         _, text = process.communicate(timeout=120)
@@ -336,13 +336,6 @@ def test_a_deployment_that_is_ended_in_the_middle_leaves_nothing_half(site: Site
     site.repository.commit({"Puppetfile": None})
     assert site.deployed()["before"] == first
     assert not any(name.startswith(".") for name in site.names())
-
-
-def await_condition(is_met: Callable[[], bool], *, seconds: float = 120) -> None:
-    deadline = time.monotonic() + seconds
-    while not is_met():
-        assert time.monotonic() < deadline, "nothing happened"
-        time.sleep(0.02)
 
 
 def test_somebody_elses_folders_are_refused(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

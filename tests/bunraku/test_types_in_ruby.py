@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import time
 from pathlib import Path
 from typing import Any
 
@@ -175,11 +174,9 @@ def test_values_of_any_kind_and_encoding_are_compared_and_shown(how: str, shown:
 @pytest.mark.parametrize("how", ["hang", "loop"])
 @pytest.mark.parametrize("place", ["create", "read", "validate"])
 def test_a_provider_that_does_not_end_is_ended(place: str, how: str, apply: Apply, tmp_path: Path, started: list[RubyChild]) -> None:
-    began = time.monotonic()
     code = f"Wild {{ ensure => present, folder => '{tmp_path}' }} wild {{ 'a': how => '{how}', at => '{place}' }} wild {{ 'b': }}"
-    said = apply(code, "--ruby_timeout", "2s")
-    assert time.monotonic() - began < 60
-    assert "Ruby took longer than ruby_timeout (2 seconds)" in said.err
+    said = apply(code, "--ruby_timeout", "4s")
+    assert "Ruby took longer than ruby_timeout (4 seconds)" in said.err
     assert (tmp_path / "b").exists()
     assert len(started) <= 3 and all(not child.alive for child in started)
 

@@ -34,7 +34,8 @@ from tests.soak.outcome import complaints, litter, lost_reports, odd_certificate
 from tests.soak.proxy import proxy
 from tests.soak.restarts import restarted
 from tests.soak.standing import BETWEEN, LOOKS, QUIET, SLACK, Sample, Watch, grown
-from tests.support.processes import MasterProcess, free_port, master
+from tests.support.ports import reserved_port
+from tests.support.processes import MasterProcess, master
 from tests.support.simulated_agents import Record
 
 GRACE = 3.0  # seconds after a fault in which a run may still suffer from it
@@ -183,7 +184,7 @@ def soaked(options: argparse.Namespace) -> int:
         else:
             print("NOT DONE: clock steps, R-28; they need a C compiler, cc")
         (folder / "agents").mkdir()
-        with master(folder / "master", autosign="true", metrics_port=str(free_port()), catalog_memo=MEMO) as process:
+        with reserved_port() as port, master(folder / "master", autosign="true", metrics_port=str(port), catalog_memo=MEMO) as process:
             process.environ = environ
             process.write(SITE)
             process.start()

@@ -7,8 +7,7 @@ import json
 import logging
 import os
 import re
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from shared.settings import AgentSettings, load
 from shared.settings.conf import Conf
 from tests.support.needs import needs_ruby
 from tests.support.ruby_facts import FACTS, FAULTS, RECORDED, external_folder
+from tests.support.waiting import wait_until
 
 RUBY = find_ruby("auto")
 ENVIRON = {"PATH": os.environ["PATH"]}
@@ -61,13 +61,6 @@ def runner(seconds: float = 30, memory: int = 1 << 30) -> RubyFactRunner:
 
 def agent(**flags: Any) -> AgentSettings:
     return load(AgentSettings, section="agent", flags={"certname": "web1", **flags}, conf=Conf())
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 async def facts_of(folder: Path, code: str | None = None, *, run: RubyFactRunner | None = None, **sources: Any) -> dict[str, Any]:
@@ -225,12 +218,12 @@ async def test_a_run_that_is_cancelled_ends_the_process_and_its_commands(tmp_pat
     request = RubyFactRequest([tmp_path / "code.rb"], [tmp_path], ENVIRON)
     (tmp_path / "code.rb").write_text(f"Facter.add(:a) {{ setcode {{ system('echo $$ > {mark}; exec sleep 1000') }} }}")
     task = asyncio.ensure_future(runner()(request))
-    await asyncio.to_thread(wait_for, lambda: mark.exists() and mark.read_text() != "")
+    await asyncio.to_thread(wait_until, lambda: mark.exists() and mark.read_text() != "")
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     command = Path(f"/proc/{mark.read_text().strip()}/stat")
-    await asyncio.to_thread(wait_for, lambda: not command.exists() or command.read_text().split()[2] == "Z")
+    await asyncio.to_thread(wait_until, lambda: not command.exists() or command.read_text().split()[2] == "Z")
 
 
 @needs_ruby

@@ -12,7 +12,6 @@ import pytest
 from httpd.limits import ServerLimits
 from master.endpoints.metrics import MAX_CONNECTIONS, MetricsListener
 from shared.errors import ConfigError
-from tests.support.processes import free_port
 from tests.support.raw_master import RawClient, RunningMaster
 
 Serve = Callable[..., AbstractAsyncContextManager[RunningMaster]]
@@ -20,10 +19,10 @@ Serve = Callable[..., AbstractAsyncContextManager[RunningMaster]]
 
 @asynccontextmanager
 async def listening(**limits: float) -> AsyncIterator[int]:
-    listener, port = MetricsListener(lambda: "doors_total 1\n", ServerLimits(**limits)), free_port()
-    await listener.start("127.0.0.1", port)
+    listener = MetricsListener(lambda: "doors_total 1\n", ServerLimits(**limits))
+    place = await listener.start("127.0.0.1", 0)
     try:
-        yield port
+        yield int(place.rpartition(" ")[2])
     finally:
         await listener.stop()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,7 @@ from tests.support.postgresql import PostgresqlServer
 
 ENDLESS = {
     "sqlite": "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n",
-    "postgresql": "SELECT pg_sleep(60)",
+    "postgresql": "SELECT pg_sleep(3600)",
 }
 
 
@@ -64,11 +63,10 @@ async def test_a_reader_cannot_write(database: Database) -> None:
 
 
 async def test_a_statement_that_takes_too_long_is_ended(database: Database) -> None:
-    start = time.monotonic()
     with pytest.raises(StatementTimeout):
         async with database.reading(seconds=0.05) as connection:
             await connection.execute(text(ENDLESS[database.dialect]))
-    assert time.monotonic() - start < 60
+
     assert await names(database) == []
 
 

@@ -6,7 +6,7 @@ import json
 import re
 import subprocess
 import sys
-import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -132,11 +132,25 @@ HOSTILE = {
 }
 
 
+def calls_in(work: Callable[[], object]) -> int:
+    """Return how many functions are called, those of C included: what work costs, on whatever machine."""
+    calls = 0
+
+    def count(frame: object, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
 @pytest.mark.parametrize("query", HOSTILE.values(), ids=HOSTILE)
 def test_a_hostile_text_is_refused_soon(query: str) -> None:
-    begin = time.process_time()
-    error_of(query)
-    assert time.process_time() - begin < 0.25
+    assert calls_in(lambda: error_of(query)) < 30_000
 
 
 def test_the_depth_that_is_allowed_is_a_limit() -> None:
@@ -150,15 +164,12 @@ def test_a_long_list_of_names_is_a_query() -> None:
     assert parse(f"nodes{{ certname in [{', '.join(map(json.dumps, names))}] }}") == ["from", "nodes", ["in", "certname", ["array", names]]]
 
 
-def test_a_typical_query_takes_under_a_millisecond() -> None:
+def test_a_typical_query_takes_few_calls() -> None:
     query = (
         'nodes[certname]{ certname ~ "web" and (latest_report_status != "failed" or facts { name = "role" }) order by certname limit 5 }'
     )
     parse(query)
-    begin = time.process_time()
-    for _ in range(20):
-        parse(query)
-    assert (time.process_time() - begin) / 20 < 0.001
+    assert calls_in(lambda: parse(query)) < 3000
 
 
 def test_the_package_of_the_language_does_not_load_the_parser() -> None:
