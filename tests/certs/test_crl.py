@@ -6,6 +6,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from certs import crl
+from tests.support.steps import steps_in
 
 
 def test_a_new_list_is_empty_with_number_zero(ca, now) -> None:
@@ -47,10 +48,9 @@ def test_a_list_is_due_thirty_days_before_its_end(ca) -> None:
 
 
 @pytest.mark.slow
-def test_ten_thousand_entries_are_revised_in_under_two_seconds(ca, now) -> None:
-    import time
-
+def test_ten_thousand_entries_are_revised_in_a_few_steps_each(ca, now) -> None:
     many = crl.successor_of(ca.crl, ca.certificate, ca.key, now=now, add=range(2, 10_002))
-    started = time.thread_time()
-    assert len(crl.serials(crl.successor_of(many, ca.certificate, ca.key, now=now, add=[20_000]))) == 10_001
-    assert time.thread_time() - started < 2
+    revised = []
+    steps = steps_in(lambda: revised.append(crl.successor_of(many, ca.certificate, ca.key, now=now, add=[20_000])))
+    assert len(crl.serials(revised[0])) == 10_001
+    assert steps < 5 * 10_000

@@ -1,10 +1,9 @@
 """File name patterns, by Ruby's rules."""
 
-import time
-
 import pytest
 
 from shared.filesystem.globs import Glob
+from tests.support.steps import steps_in
 
 
 @pytest.mark.parametrize(
@@ -47,14 +46,10 @@ def test_patterns_match_as_fnmatch_does(pattern, name, expected):
 
 @pytest.mark.parametrize("pattern", ["[" * 100_000, "*" * 100_000 + "b", "*a" * 50_000, "[a-" * 30_000, "?*" * 50_000])
 def test_no_pattern_is_expensive(pattern):
-    before = time.thread_time()
-    glob = Glob(pattern)
-    for _ in range(3):
-        glob.matches("a" * 255)
-    assert time.thread_time() - before < 2
+    assert steps_in(lambda: Glob(pattern).matches("a" * 255)) < 20 * len(pattern)
 
 
 def test_the_worst_that_fits_a_name_stays_cheap():
-    before = time.thread_time()
-    assert not Glob("*a" * 120 + "b").matches("a" * 255)
-    assert time.thread_time() - before < 1
+    glob = Glob("*a" * 120 + "b")
+    assert steps_in(lambda: glob.matches("a" * 255)) < 255**2
+    assert not glob.matches("a" * 255)
