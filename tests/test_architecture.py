@@ -345,6 +345,47 @@ def test_tasks_are_started_only_where_somebody_hears_of_their_failure() -> None:
     assert {str(path.relative_to(ROOT)) for package in MAY_IMPORT for path in sources(package) if starts_tasks(path)} == set(OWN_TASKS)
 
 
+PAUSES = {
+    "tests/e2e/test_preview.py": "a process that takes a second to end",
+    "tests/store/database/test_engine.py": "a limit of a millisecond, which is over then on any machine",
+    "tests/store/queue/test_spool.py": "a disk that takes two milliseconds to write",
+}
+"""What the pause or the clock of a test stands for. A test that waits for something looks for it again and again (`support.waiting`)."""
+
+OF_REAL_PROGRAMS = ("interop", "packages", "twins")
+CLOCKS = {"sleep", "monotonic", "perf_counter", "process_time", "thread_time"}
+
+
+def reads_clock(node: ast.AST) -> bool:
+    """Whether code pauses for more than a turn of the event loop, or asks how long something took, other than in a loop."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.For | ast.AsyncFor | ast.While):
+            continue
+        if (
+            isinstance(child, ast.Call)
+            and ast.unparse(child.func).rpartition(".")[2] in CLOCKS
+            and [*map(ast.unparse, child.args)] != ["0"]
+        ):
+            return True
+        if reads_clock(child):
+            return True
+    return False
+
+
+def has_pauses(path: Path) -> bool:
+    """Whether the tests of a file have pauses of their own, or look at clocks."""
+    return any(
+        isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) and each.name.startswith("test_") and reads_clock(each)
+        for each in parsed(path).body
+    )
+
+
+@pytest.mark.slow
+def test_no_test_pauses_or_measures_time_but_for_a_reason() -> None:
+    files = [path for path in sources("tests") if path.relative_to(ROOT).parts[1] not in OF_REAL_PROGRAMS]
+    assert {str(path.relative_to(ROOT)) for path in files if has_pauses(path)} == set(PAUSES)
+
+
 def test_no_error_of_a_group_is_caught_with_a_star() -> None:
     """What is raised in `except*` is put into a group again by Python 3.11.2, which Debian 12 has; `first_error` takes an error out."""
     wrong = [

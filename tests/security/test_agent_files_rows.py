@@ -289,7 +289,7 @@ async def test_an_interrupted_run_leaves_no_half_file(tmp_path):
         async def content(self, source, metadata):
             yield b"half"
             started.set()
-            await asyncio.sleep(30)
+            await asyncio.Event().wait()
 
     sources = Slow({"puppet:///modules/m/f": b"half and more"})
     task = asyncio.create_task(apply(File(str(path), {"source": "puppet:///modules/m/f"}), sources=sources, show_diff=False))

@@ -20,6 +20,7 @@ from master.reports.processors import Store
 from shared.process.memory import freeze_loaded_objects
 from tests.support.bad_requests import bad_requests
 from tests.support.raw_master import RawAnswer, RawClient
+from tests.support.waiting import turns
 from tests.support.wired_site import ENV, V3, WiredSite
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
@@ -221,7 +222,7 @@ async def test_R_21_nothing_grows_with_the_number_of_requests(wired: WiredSite) 
     await client.close()
     wired.open.remove(client)
     await mixed(wired, 400)
-    await asyncio.sleep(0.2)
+    await turns(50)  # in which closed connections go
     before = standing()
     await mixed(wired, SOAK)
     for _ in range(600):

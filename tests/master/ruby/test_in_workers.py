@@ -17,7 +17,7 @@ from master.environments.directories import Environments, EnvironmentSettings
 from master.pools.compile_pool import CompilePool
 from master.pools.jobs import CompileJob
 from shared.errors import CompileError
-from tests.master.ruby.site import PROGRAM, needs_ruby
+from tests.master.ruby.site import PROGRAM
 from tests.support.needs import needs_ruby
 from tests.support.waiting import until
 
