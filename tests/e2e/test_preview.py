@@ -223,6 +223,9 @@ async def test_a_machine_without_a_shell_on_the_master_may_ask_it_for_a_preview(
             said = capsys.readouterr()
             return code, said.out, said.err
 
+        async with asyncio.timeout(120):
+            while not json.loads((await preview("--to", "feature", "--json", "--all"))[1])["nodes"]:  # the store has yet to write of it
+                await asyncio.sleep(0.1)
         for selection in (["--all"], ["--nodes", NAME]):
             code, out, _ = await preview("--to", "feature", "--json", *selection)
             result = json.loads(out)
