@@ -224,8 +224,9 @@ async def test_a_machine_without_a_shell_on_the_master_may_ask_it_for_a_preview(
             return code, said.out, said.err
 
         async with asyncio.timeout(120):
-            while not json.loads((await preview("--to", "feature", "--json", "--all"))[1])["nodes"]:  # the store has yet to write of it
-                await asyncio.sleep(0.1)
+            nodes: dict[str, str] = {}
+            while not nodes:  # the store acknowledges what it has yet to write
+                nodes = json.loads((await preview("--to", "feature", "--json", "--all"))[1])["nodes"]
         for selection in (["--all"], ["--nodes", NAME]):
             code, out, _ = await preview("--to", "feature", "--json", *selection)
             result = json.loads(out)

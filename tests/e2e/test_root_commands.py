@@ -14,7 +14,6 @@ import ssl
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from http.client import HTTPSConnection
@@ -24,6 +23,7 @@ import pytest
 
 from tests.support.needs import needs_root
 from tests.support.processes import Done, MasterProcess, clean_environment, run
+from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 NODE = "web1.test"
@@ -111,15 +111,15 @@ class Host:
         self.process.start()
         try:
             context = ssl.create_default_context(cafile=str(self.process.ca / "ca_crt.pem"))
-            for _ in range(300):
-                connection = HTTPSConnection("localhost", self.process.port, context=context, timeout=30)
+
+            def is_running() -> bool:
+                connection = HTTPSConnection("localhost", self.process.port, context=context, timeout=60)
                 connection.request("GET", "/status/v1/simple")
-                text = connection.getresponse().read().decode()
+                text = connection.getresponse().read()
                 connection.close()
-                if text == "running":
-                    break
-                time.sleep(0.1)
-            assert text == "running", self.process.log
+                return text == b"running"
+
+            wait_until(is_running, describe=lambda: self.process.log)
             assert (self.root / "var" / "code_cache").is_dir()
         finally:
             assert self.process.stop() == 0

@@ -21,6 +21,7 @@ from master.puppetdb.sessions import TlsSessions
 from tests.support.codings import decode
 from tests.support.fake_server import Ask, FakeMaster, Reply
 from tests.support.throwaway_ca import ThrowAwayCa
+from tests.support.waiting import turns
 
 UUID = "93327094-7b41-4c22-935f-817b34141705"
 TAKEN = Reply(body=b'{"uuid" : "%s"}' % UUID.encode(), headers={"Content-Type": "application/json"})
@@ -72,7 +73,7 @@ class FakePuppetDb:
                 urls.append(f"https://localhost:{server.port}")
                 self.servers.append(server)
             yield urls
-            await asyncio.sleep(0.01)  # connections that were cut are gone before the loop ends
+            await turns(20)  # connections that were cut are gone before the loop ends
 
     def client(self, urls: Sequence[str], *, max_answer: int = 1 << 20, keep_alive: bool = True, **options: Any) -> PuppetDbClient:
         """A client of the servers at `urls`; `options` as in puppetdb.conf."""
@@ -143,7 +144,7 @@ def in_a_thread(server: FakeMaster) -> Iterator[None]:
         async with server.running():
             started.set()
             await ended.wait()
-        await asyncio.sleep(0.05)  # connections that were cut are gone before the loop ends
+        await turns(20)  # connections that were cut are gone before the loop ends
 
     ended = asyncio.Event()
     thread = threading.Thread(target=loop.run_until_complete, args=(serve(ended),), daemon=True)
