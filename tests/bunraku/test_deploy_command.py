@@ -308,6 +308,7 @@ def test_a_program_that_fails_leaves_everything_as_it_was(site: Site) -> None:
     assert site.production.resolve().name == first and site.names() == {first}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL], ids=["TERM", "INT", "KILL"])
 def test_a_deployment_that_is_ended_in_the_middle_leaves_nothing_half(site: Site, tmp_path: Path, number: signal.Signals) -> None:
     first = site.repository.commit(CODE)

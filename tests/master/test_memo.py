@@ -426,6 +426,7 @@ STEP = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.sampled_from(PIECES), min_size=1, max_size=6, unique=True), st.lists(STEP, min_size=1, max_size=8))
 def test_memory_never_gives_another_catalog_than_a_compilation(pieces: list[str], steps: list[tuple[str, Any]]) -> None:

@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 WITHIN = 60.0  # seconds
-PAUSE = 0.01  # seconds between two looks
+
+
+def _pauses() -> Iterator[float]:
+    """Return the seconds between two looks: short ones first."""
+    pause = 0.0005
+    while True:
+        pause = min(2 * pause, 0.02)
+        yield pause
 
 
 async def until(holds: Callable[[], object], within: float = WITHIN) -> None:
     """Return when a condition holds; the event loop goes on meanwhile."""
-    deadline = time.monotonic() + within
+    deadline, pauses = time.monotonic() + within, _pauses()
     while not holds():
         assert time.monotonic() < deadline, f"it did not come about within {within:g} seconds"
-        await asyncio.sleep(PAUSE)
+        await asyncio.sleep(next(pauses))
 
 
 def wait_until(holds: Callable[[], object], within: float = WITHIN, describe: Callable[[], str] = lambda: "") -> None:
     """Block until a condition holds; `describe` returns what there is to know when it never does."""
-    deadline = time.monotonic() + within
+    deadline, pauses = time.monotonic() + within, _pauses()
     while not holds():
         assert time.monotonic() < deadline, f"it did not come about within {within:g} seconds {describe()}"
-        time.sleep(PAUSE)
+        time.sleep(next(pauses))
 
 
 async def turns(number: int) -> None:

@@ -178,6 +178,7 @@ def test_the_runtime_has_each_function_that_methods_name() -> None:
     assert [name for name in (*functions, *loops) if name and name not in NAMES] == []
 
 
+@pytest.mark.slow
 def test_the_methods_that_classes_lack_are_those_that_ruby_says() -> None:
     names = sorted({*methods.METHODS, *methods.BLOCK_METHODS})
     values = {"Array": "[]", "Float": "1.5", "Hash": "{}", "Integer": "1", "String": "''", "Symbol": ":a", "Range": "(1..2)"}

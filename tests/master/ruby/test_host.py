@@ -234,6 +234,7 @@ def test_a_changed_function_and_what_it_requires_are_seen(tmp_path: Path) -> Non
     loaded.forget()
 
 
+@pytest.mark.slow
 def test_environments_do_not_see_each_other_s_ruby(tmp_path: Path) -> None:
     names = tuple(f"env{number}" for number in range(6))
     loaded = environments(tmp_path, names)

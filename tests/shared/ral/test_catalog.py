@@ -194,6 +194,7 @@ def test_containers_that_contain_each_other_do_not_hang_a_path() -> None:
     assert resources.path_of(resources.order[0]) == ["B", "A"]
 
 
+@pytest.mark.slow
 def test_a_chain_of_ten_thousand_containers_has_a_path() -> None:
     """AG-10"""
     deep = [{"type": "Class", "title": f"c{n}", "kind": "class"} for n in range(10_000)]

@@ -27,6 +27,8 @@ from tests.support.recorded_store import recorded_commands
 from tests.support.store_commands import facts_command, received, report_command
 from tests.support.store_model import stored_nodes
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 SMALL = MoveLimits(rows=40, wait=0.3)
 

@@ -64,6 +64,7 @@ def test_a_tree_is_the_one_that_ast_only_shows(query: str, status: int, body: An
     assert parse(query) == body
 
 
+@pytest.mark.slow
 @given(queries)
 @settings(max_examples=examples(150), deadline=None)
 def test_a_query_that_was_printed_is_read_back(query: list[Any]) -> None:
