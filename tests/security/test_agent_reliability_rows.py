@@ -91,6 +91,7 @@ async def test_R_28_a_crl_from_a_little_in_the_future_is_taken(
     assert ("not yet valid, verify time is synchronized" in caplog.text) is not fine
 
 
+@pytest.mark.slow
 async def test_R_29_a_master_that_falls_silent_is_given_up(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     site = Scripted(tmp_path, {"/catalog/": Reply(hang=True)})
     assert await site.run(http_read_timeout=1, usecacheonfailure=False) == 1
@@ -98,6 +99,7 @@ async def test_R_29_a_master_that_falls_silent_is_given_up(tmp_path: Path, caplo
     assert not (site.state / "agent_catalog_run.lock").exists()
 
 
+@pytest.mark.slow
 async def test_R_29_a_run_that_takes_too_long_is_ended_and_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     site = Scripted(tmp_path, {"/catalog/": Reply(hang=True)})
     assert await site.run(runtimeout=1) == 1
@@ -170,6 +172,7 @@ async def test_R_35_a_corrupt_disabled_file_still_disables(tmp_path: Path, body:
     assert site.asked() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("header", ["1000000000", "0", "-7", "Fri, 31 Dec 2999 23:59:59 GMT", "soon"])
 async def test_R_40_retry_after_is_obeyed_within_limits(tmp_path: Path, header: str, caplog: pytest.LogCaptureFixture) -> None:
     site = Scripted(tmp_path, {"/catalog/": Reply(503, b"busy", {"Retry-After": header})})

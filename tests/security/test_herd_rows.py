@@ -28,6 +28,7 @@ async def test_R_18_handshakes_beyond_the_limit_wait_and_none_is_cut(start: Star
         assert master.server.listener.refused.total() == 0
 
 
+@pytest.mark.slow
 async def test_R_18_handshakes_wait_while_the_loop_is_held_up_and_none_is_cut(start: Start, ca: ThrowAwayCa) -> None:
     """Its own slowness is nothing that a master lays to its peers."""
     async with start({"max_handshakes": 10}) as master:
