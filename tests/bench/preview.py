@@ -35,7 +35,8 @@ from tests.bench import sites
 from tests.bench.costs import Cost, cost_of, family, memory_of_all, processor_seconds, verdict
 from tests.bench.server import Peer, answered
 from tests.interop import puppetserver
-from tests.support.processes import clean_environment, free_port, has_real_puppet
+from tests.support.ports import reserved_port
+from tests.support.processes import clean_environment, has_real_puppet
 
 MODULES = 35
 SPECIAL = 20  # one node of so many uses the module of the small change
@@ -182,13 +183,13 @@ def running_puppetserver(site: Path) -> Iterator[puppetserver.RealServer]:
     root = Path(tempfile.mkdtemp(prefix="bunraku-bench-", dir="/var/tmp"))  # its own user has to enter
     root.chmod(0o755)
     try:
-        port = free_port()
-        puppetserver.configured(puppetserver.PUPPETSERVER_7, root, port, jrubies=2, programs=False)
-        shutil.rmtree(root / "code")
-        shutil.copytree(site / "code", root / "code")
-        (root / "conf.d/auth.conf").write_text(ALL_MAY)
-        with puppetserver.running(root, port, heap="2g") as server:
-            yield server
+        with reserved_port() as port:
+            puppetserver.configured(puppetserver.PUPPETSERVER_7, root, port, jrubies=2, programs=False)
+            shutil.rmtree(root / "code")
+            shutil.copytree(site / "code", root / "code")
+            (root / "conf.d/auth.conf").write_text(ALL_MAY)
+            with puppetserver.running(root, port, heap="2g") as server:
+                yield server
     finally:
         shutil.rmtree(root)
 

@@ -41,7 +41,8 @@ from tests.bench import realistic, sites
 from tests.bench.costs import family, memory_of, processor_seconds, verdict
 from tests.interop import puppetserver
 from tests.support.codings import ACCEPTED_BY_RUBY, decode
-from tests.support.processes import MasterProcess, free_port, master
+from tests.support.ports import reserved_port
+from tests.support.processes import MasterProcess, master
 from tests.support.raw_master import RawAnswer, RawClient
 
 CERTNAME = "bench.example.com"
@@ -308,28 +309,28 @@ def theirs(installed: puppetserver.Installed, folder: Path) -> Iterator[Peer]:
     root = Path(tempfile.mkdtemp(prefix="bunraku-bench-", dir="/var/tmp"))  # its own user has to enter
     root.chmod(0o755)
     try:
-        port = free_port()
-        puppetserver.configured(installed, root, port, jrubies=2, programs=False)
-        production = root / "code" / "environments" / "production"
-        with (root / "conf" / "puppet.conf").open("a") as conf:
-            conf.write("strict = warning\n")  # the default of 7: by that of 8, Debian's module apache has an error
-        shutil.rmtree(production)
-        for name, text in SITE.items():
-            (production / name).parent.mkdir(parents=True, exist_ok=True)
-            (production / name).write_text(text)
-        if not realistic.why_not():
-            realistic.write(production, CERTNAME)
-        costs: dict[str, float] = {}
-        began = time.perf_counter()
-        with puppetserver.running(root, port, installed, heap="2g"):
-            answers(port)
-            costs["first_start"] = time.perf_counter() - began
-        began = time.perf_counter()
-        with puppetserver.running(root, port, installed, heap="2g") as server:
-            answers(port)
-            costs["start"] = time.perf_counter() - began
-            name = f"puppetserver {installed.version}"
-            yield Peer(name, port, server.pid, folder / f"client-of-{installed.version}", costs | idle(server.pid))
+        with reserved_port() as port:
+            puppetserver.configured(installed, root, port, jrubies=2, programs=False)
+            production = root / "code" / "environments" / "production"
+            with (root / "conf" / "puppet.conf").open("a") as conf:
+                conf.write("strict = warning\n")  # the default of 7: by that of 8, Debian's module apache has an error
+            shutil.rmtree(production)
+            for name, text in SITE.items():
+                (production / name).parent.mkdir(parents=True, exist_ok=True)
+                (production / name).write_text(text)
+            if not realistic.why_not():
+                realistic.write(production, CERTNAME)
+            costs: dict[str, float] = {}
+            began = time.perf_counter()
+            with puppetserver.running(root, port, installed, heap="2g"):
+                answers(port)
+                costs["first_start"] = time.perf_counter() - began
+            began = time.perf_counter()
+            with puppetserver.running(root, port, installed, heap="2g") as server:
+                answers(port)
+                costs["start"] = time.perf_counter() - began
+                name = f"puppetserver {installed.version}"
+                yield Peer(name, port, server.pid, folder / f"client-of-{installed.version}", costs | idle(server.pid))
     finally:
         shutil.rmtree(root)
 

@@ -36,7 +36,7 @@ from tests.bench.costs import memory_of_all, processor_seconds_of_all, verdict
 from tests.bench.store_data import SizedCommand
 from tests.support.ports import reserved_port
 from tests.support.postgresql import PostgresqlServer, postgresql_programs
-from tests.support.processes import clean_environment, free_port
+from tests.support.processes import clean_environment
 from tests.support.raw_master import RawClient
 from tests.support.real_puppetdb import RealPuppetDb, configure, missing_programs, running_puppetdb
 

@@ -34,7 +34,7 @@ def agent_of(running: MasterProcess, name: str, settings: dict[str, str] = REFRE
 def step(running: MasterProcess, *words: str) -> str:
     done = running.puppet("cert", "rollover", *words)
     assert done.code == 0, done.text
-    time.sleep(1.2)  # the master looks at its files twice a second
+    running.until_trust_is_read()
     return done.text
 
 

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -308,13 +307,6 @@ async def until_ended(pid: int) -> None:
         except (ProcessLookupError, FileNotFoundError):
             return
         await asyncio.sleep(0.01)
-
-
-def free_port() -> int:
-    """A port of 127.0.0.1 that nobody has just now."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def has_real_puppet() -> bool:
