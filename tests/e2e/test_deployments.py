@@ -7,7 +7,8 @@ import hashlib
 import hmac
 import json
 import re
-from collections.abc import AsyncIterator
+import resource
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -147,9 +148,19 @@ async def run(client: RawClient, name: str, *, is_static: bool) -> tuple[set[str
     return set(re.findall(r"s[0-9]+", " ".join(texts))), catalog["code_id"]
 
 
+@pytest.fixture
+def many_open_files() -> Iterator[None]:
+    """A login has a limit of 1024, and agents and master are one process here."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
 @pytest.mark.parametrize(
     ("agents", "deployments"), [(8, 6), pytest.param(200, 50, marks=pytest.mark.slow)], ids=["a few", "200 agents, 50 deployments"]
 )
+@pytest.mark.usefixtures("many_open_files")
 async def test_no_run_sees_half_of_a_deployment(tmp_path: Path, agents: int, deployments: int) -> None:
     async with deploying(tmp_path) as site:
         await site.deploy("s0")

@@ -25,7 +25,7 @@ async def puppet(pair: Pair, *words: str) -> tuple[int, str, str]:
     """A command on the agent's machine: its exit code and what it printed."""
     root = pair.root / "agent"
     where = [f"--confdir={root}", f"--vardir={root}/var", f"--logdir={root}/log", f"--rundir={root}/run", f"--codedir={root}/code"]
-    asked = [*words, *where, "--server=localhost", f"--masterport={pair.port}", f"--certname={NAME}", "--color=false"]
+    asked = [*words, *where, "--server=localhost", f"--masterport={pair.port}", f"--certname={NAME}", "--color=false", "--ruby_facts=false"]
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "bunraku.puppet", *asked),
         stdout=asyncio.subprocess.PIPE,

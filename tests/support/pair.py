@@ -100,6 +100,7 @@ class Pair:
         path = self.root / "master" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
+        path.chmod(0o644)  # whatever the umask is
 
     def master_settings(self, **more: Any) -> MasterSettings:
         root = self.root / "master"
@@ -133,6 +134,7 @@ class Pair:
             "onetime": True,
             "detailed_exitcodes": True,
             "verbose": True,
+            "ruby_facts": "false",  # there may be no Ruby
             **self.flags,
             **more,
         }

@@ -15,6 +15,7 @@ from .versions import compare_pep440
 _FREEZE = re.compile(r"([^=\s]+)===?([^=\s]+)")
 _PIP = ("pip", "pip-python", "pip2", "pip-2")
 _PIP2, _PIP3 = ("pip2", "pip-2"), ("pip3", "pip-3")
+_NO_VERSION = "9!0dev0+x"  # valid, and nobody has it; pip lists the versions that there are
 _LEGACY_RESOLVER = ("20.2.4", "21.1")  # between the two, only the old resolver lists the versions
 
 
@@ -69,7 +70,7 @@ class Projects(Targeted, name="projects", features=("version_ranges",)):
         words = ["install", *self.install_options(resource)]
         if compare_pep440(version, _LEGACY_RESOLVER[0]) > 0 and compare_pep440(version, _LEGACY_RESOLVER[1]) < 0:
             words.append("--use-deprecated=legacy-resolver")
-        output = await self.query_manager(resource, *words, "--", f"{resource.name}==versionplease", fail=False)
+        output = await self.query_manager(resource, *words, "--", f"{resource.name}=={_NO_VERSION}", fail=False)
         versions = parse_versions(output.text)
         # As pip itself does: pre-releases count only where there is nothing else.
         return [version for version in versions if not re.search(r"[a-z]", version.partition("+")[0].replace("post", ""))] or versions
