@@ -234,7 +234,6 @@ class Metrics:
                 self.longest_block.observe(max(0.0, late - (waited_after - waited_before)), now)
                 self.longest_busy.observe(min(late, busy_after - busy_before), now)
                 waited_before, busy_before = waited_after, busy_after
-
         finally:
             kernel.close()
 

@@ -62,7 +62,7 @@ SLOW = Stage(
 PEERS = Stage(
     "peers",
     "a choice of tests with the real programs",
-    tests=(*PARALLEL, "-m", "interop and smoke and not alone", "tests/interop", "tests/conformance"),
+    tests=(*PARALLEL, "-m", "interop and smoke and not alone"),
     needs_caches=True,
 )
 ALONE = Stage("alone", "tests that need the machine for themselves", tests=("-m", "alone and not interop and not full"))
