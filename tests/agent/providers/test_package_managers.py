@@ -191,7 +191,7 @@ LANGUAGES: list[tuple[type[Told], dict[str, Any], dict[str, Any], str]] = [
     (ToldPip, {"freeze": ""}, {"ensure": "1.0"}, "install -q -- vim==1.0"),
     (
         ToldPip,
-        {"freeze": "vim==8.0", "--version": "pip 23.2", "install -- vim==v": VERSIONS},
+        {"freeze": "vim==8.0", "--version": "pip 23.2", "install -- vim==": VERSIONS},
         {"ensure": "latest"},
         "install -q --upgrade -- vim",
     ),
