@@ -8,6 +8,7 @@ What pytest does for a gate: it begins with the files that take longest, runs on
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -33,16 +34,24 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.fail("this test needs the machine for itself: run it with -n 0 -m alone, and the others with -m 'not alone'", pytrace=False)
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the tests of the part, the longest files first."""
-    files = seconds_of_files([item.nodeid for item in items], read_durations())
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None]:
+    """
+    Leave the tests of the part, and put the longest files first.
+
+    A file is in the same part whatever marks are chosen. A test that is alone counts twice: the others share the time of two.
+    """
+    durations = read_durations()
     if part := config.getoption("--part", None):
         number, _, parts = part.partition("/")
-        chosen = part_of(files, int(number), int(parts))
+        lone = {item.nodeid for item in items if item.get_closest_marker("alone") is not None}
+        weights = {test: seconds * (1 + (test in lone)) for test, seconds in durations.items()}
+        chosen = part_of(seconds_of_files([item.nodeid for item in items], weights), int(number), int(parts))
         left = [item for item in items if _file(item) not in chosen]
         items[:] = [item for item in items if _file(item) in chosen]
         config.hook.pytest_deselected(items=left)
+    yield  # the choice by marks
+    files = seconds_of_files([item.nodeid for item in items], durations)
     items.sort(key=lambda item: (-files[_file(item)], _file(item)))
 
 

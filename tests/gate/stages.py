@@ -73,12 +73,13 @@ def full_stages(part: str) -> list[Stage]:
     """Return the stages of one part of the full run, such as `2/4`; the first part has what is not a test of pytest."""
     every = ("--hypothesis-profile", "full", "--part", part)
     stages = [
-        Stage("build", "packages, bill of materials, audit", commands=((("make", "sbom", "audit", "deb"),),)),
+        Stage("build", "the packages that tests try", commands=((("make", "deb"),),)),
         Stage("tests", f"all tests, part {part}", tests=(*PARALLEL, *every, "-m", "not alone"), needs_caches=True),
         Stage("alone", f"all tests that need the machine for themselves, part {part}", tests=(*every, "-m", "alone"), needs_caches=True),
     ]
     if part.startswith("1/"):
         stages.insert(0, STATIC)
+        stages.append(Stage("release", "bill of materials, audit", commands=((("make", "sbom", "audit"),),)))
         stages.append(Stage("fuzz", "ten thousand generated questions to both", commands=((_module("tests.fuzz", "--seed", "1"),),)))
     return stages
 
