@@ -134,8 +134,8 @@ class StoreProcess:
         assert process.stdin is not None
         process.stdin.close()
         try:
-            async with asyncio.timeout(self.settings.drain_timeout + self.grace):
-                await process.wait()
+            # Not asyncio.timeout(), which raises no TimeoutError in a cancelled task on Python 3.11.2.
+            await asyncio.wait_for(process.wait(), self.settings.drain_timeout + self.grace)
         except TimeoutError:
             log.warning("The store did not end in time and is killed; what it has acknowledged is on the disk")
             process.kill()
