@@ -9,7 +9,7 @@ WORKERS ?= auto
 export WORKERS
 
 # What tests need and what takes long to make; tests/gate/caches.py says how each is made and where it is.
-CACHES := puppet8 puppet5 puppet3 image package-image clients debian-modules stdlib twins-image
+CACHES := puppet8 puppet5 puppet3 image package-image clients debian-modules stdlib twins-image bare-bookworm bare-trixie
 
 .PHONY: help demo compose-demo compose-base test gate full unit lint types types-page caches $(CACHES) modules twins openapi lock audit sbom \
   bench chart fleet soak fuzz wheel deb test-packages clean
@@ -19,11 +19,12 @@ help: ## this list
 
 # In the versions of requirements/dev.txt, so that what others release changes no result here.
 $(VENV)/.installed: pyproject.toml requirements/dev.txt requirements/install.sh
+	@sh requirements/check.sh $(PYTHON)
 	$(PYTHON) -m venv $(VENV)
 	sh requirements/install.sh $(BIN)/python requirements/dev.txt --editable '.[dev,ldap,postgresql]'
 	@touch $@
 
-demo: $(VENV)/.installed ## a master, two agent runs and a preview of a change on a hundred machines, in temporary directories
+demo: $(VENV)/.installed ## a master, two agent runs and a preview of a change on a hundred machines, whose page stays
 	@$(BIN)/python demo/run.py && $(BIN)/python demo/fleet.py
 
 compose-demo: $(VENV)/.installed ## the same in containers: a master, two agents, Puppetboard; needs docker and Compose, 1.29 or 2
