@@ -22,7 +22,7 @@ from master.pools.jobs import CompileJob, CompileLogEntry, DefinitionsQuery
 from master.pools.worker_process import COMMAND, Worker
 from shared.data import plainjson
 from shared.errors import BadData, BadRequest, CompileError, NotFound, PuppetError, Unavailable
-from tests.support.waiting import advance, turns, until
+from tests.support.waiting import turns, until, until_late
 
 pytestmark = pytest.mark.slow
 
@@ -166,7 +166,7 @@ async def test_a_worker_that_hangs_is_ended_and_its_job_is_not_repeated(tmp_path
     answers: list[str] = []
     async with pool(tmp_path, "notify { 'x': }", on_answer=lambda how, seconds: answers.append(how)) as workers:
         _, asked = await paused(workers)
-        advance(workers.timeout + GRACE)
+        await until_late(asked, workers.timeout + GRACE)
         with pytest.raises(CompileError, match="compile_timeout"):
             await asked
         assert titles(await workers(job())) == ["x"]
@@ -413,7 +413,7 @@ async def failure_in_vain(workers: CompilePool, job: CompileJob, store: SlowStor
     store.asked.clear()
     asked = asyncio.create_task(workers(job))
     await store.asked.wait()
-    advance(workers.timeout)
+    await until_late(asked, workers.timeout)
     with pytest.raises(CompileError, match="compile_timeout") as failed:
         await asked
     store.hangs = False

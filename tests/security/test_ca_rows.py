@@ -23,7 +23,7 @@ from master.ca.policy import PolicyViolation, SigningPolicy
 from shared.errors import BadRequest, Conflict, Denied, NotFound, PuppetError, Unavailable
 from tests.support.ca_site import KEY, refused, request
 from tests.support.processes import until_ended
-from tests.support.waiting import advance, until
+from tests.support.waiting import until, until_late
 
 ALLOW_ALL = SigningPolicy(True, True)
 
@@ -293,7 +293,7 @@ async def test_CA_24_the_policy_program_gets_name_and_request_in_a_clean_place_a
     endless = script(tmp_path / "bad", f"sleep 301 & echo $! > {child}.new; mv {child}.new {child}; wait")
     deciding = asyncio.create_task(Autosign(endless, timeout=300, most=65536).decide("web1", text))
     await until(child.exists)
-    advance(300)
+    await until_late(deciding, 300)
     assert not (await deciding).sign
     async with asyncio.timeout(60):
         await until_ended(int(child.read_text()))

@@ -15,7 +15,7 @@ import pytest
 from shared.indirector.core import Stream, Terminus
 from shared.testing import Shelf
 from tests.support.raw_master import RawClient, RunningMaster
-from tests.support.waiting import advance, turns, until
+from tests.support.waiting import turns, until, until_late
 
 V3 = "/puppet/v3"
 ENV = "?environment=production"
@@ -149,7 +149,7 @@ async def test_R_15_what_does_not_end_is_cut_at_the_drain_limit(start: Start, sh
         stopping = asyncio.create_task(master.server.stop(300))
         await turns(50)
         assert not stopping.done()
-        advance(300)
+        await until_late(stopping, 300)
         await stopping
         with pytest.raises((EOFError, OSError)):
             await asked

@@ -17,7 +17,7 @@ from shared.git import ALL_PROTOCOLS, Git, check_location, check_ref, check_revi
 from tests.support.control_repository import ControlRepository
 from tests.support.needs import needs_git, needs_root
 from tests.support.processes import until_ended
-from tests.support.waiting import advance, until
+from tests.support.waiting import until, until_late
 
 GIT = Git(timeout=60)
 
@@ -225,7 +225,7 @@ async def test_git_that_takes_too_long_or_is_cancelled_ends_with_what_it_started
     if is_cancelled:
         running.cancel()
     else:
-        advance(300)
+        await until_late(running, 300)
     with pytest.raises(asyncio.CancelledError if is_cancelled else PuppetError):
         await running
     async with asyncio.timeout(60):

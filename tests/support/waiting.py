@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 WITHIN = 60.0  # seconds
 
@@ -42,5 +43,14 @@ async def turns(number: int) -> None:
 def advance(seconds: float) -> None:
     """Set the clock of the running event loop ahead: deadlines and pauses within these seconds pass now. Its time stays ahead."""
     loop = asyncio.get_running_loop()
-    before = loop.time
-    loop.time = lambda: before() + seconds
+    now, at = loop.time() + seconds, time.monotonic()
+    loop.time = lambda: now + time.monotonic() - at
+
+
+async def until_late(task: asyncio.Task[Any], seconds: float) -> None:
+    """Return when a task has ended, whose deadline is so many seconds away: they pass as soon as it has set it."""
+    for pause in _pauses():
+        if task.done():
+            return
+        advance(seconds)
+        await asyncio.sleep(pause)
