@@ -81,6 +81,7 @@ async def test_a_domain_without_masters_names_none(records: dict[str, Any]) -> N
         assert await server.srv().sites("puppet") == []
 
 
+@pytest.mark.slow
 async def test_nobody_who_answers_is_said_and_ends(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agent.servers.srv.LOOKUP_SECONDS", 0.3)
     async with Dns(silent=True).running() as server:

@@ -102,6 +102,7 @@ def test_a_definition_that_cannot_be_is_one_error(definition: str, message: str,
     assert len(re.findall(rf"^Error: Could not load the type odd: {re.escape(message)}", said.err, re.M)) == 1
 
 
+@pytest.mark.slow
 def test_get_is_called_once_for_all_that_exists(apply: Apply, depot: Path) -> None:
     code = 'range(1, 50).each |$n| { crate { "c$n": size => $n } }'
     assert apply(code).code == 0

@@ -77,6 +77,7 @@ def test_what_a_type_refuses_fails_its_own_resource_with_the_references_words(re
         ("type error", "undefined method `+' for nil:NilClass"),
     ],
 )
+@pytest.mark.slow
 def test_a_provider_that_goes_wild_fails_its_resource_and_the_next_has_ruby_again(
     how: str, message: str, apply: Apply, tmp_path: Path, started: list[RubyChild]
 ) -> None:
@@ -93,6 +94,7 @@ def test_a_provider_that_goes_wild_fails_its_resource_and_the_next_has_ruby_agai
 @needs_ruby
 @pytest.mark.parametrize("how", ["exit", "exception", "kill"])
 @pytest.mark.parametrize("place", ["validate", "relate", "generate", "read", "flush", "refresh"])
+@pytest.mark.slow
 def test_wherever_it_goes_wild_only_its_own_resource_fails(place: str, how: str, apply: Apply, tmp_path: Path) -> None:
     code = f"""
         Wild {{ ensure => present, folder => '{tmp_path}' }}
@@ -107,6 +109,7 @@ def test_wherever_it_goes_wild_only_its_own_resource_fails(place: str, how: str,
 
 
 @needs_ruby
+@pytest.mark.slow
 def test_a_provider_that_closes_all_files_is_started_again(apply: Apply, tmp_path: Path) -> None:
     said = apply(f"Wild {{ ensure => present, folder => '{tmp_path}' }} wild {{ 'a': how => 'close' }} wild {{ 'b': }}")
     assert "Wild[a]/ensure: change from 'absent' to 'present' failed: Ruby has ended with exit code 1" in said.err
@@ -114,6 +117,7 @@ def test_a_provider_that_closes_all_files_is_started_again(apply: Apply, tmp_pat
 
 
 @needs_ruby
+@pytest.mark.slow
 def test_a_munge_that_ends_ruby_fails_its_own_resource(apply: Apply, tmp_path: Path) -> None:
     said = apply(f"Wild {{ ensure => present, folder => '{tmp_path}' }} wild {{ 'a': how => 'munged exit' }} wild {{ 'b': }}")
     assert "Wild[a]: Could not evaluate: Ruby has ended with exit code 3" in said.err
@@ -121,6 +125,7 @@ def test_a_munge_that_ends_ruby_fails_its_own_resource(apply: Apply, tmp_path: P
 
 
 @needs_ruby
+@pytest.mark.slow
 def test_a_prefetch_that_ends_ruby_fails_the_resources_of_its_provider(apply: Apply, tmp_path: Path) -> None:
     code = (
         f"Wild {{ ensure => present, folder => '{tmp_path}' }} wild {{ 'a': how => 'exit', at => 'prefetch' }} heap {{ 'fine': size => 1 }}"
@@ -132,6 +137,7 @@ def test_a_prefetch_that_ends_ruby_fails_the_resources_of_its_provider(apply: Ap
 
 @needs_ruby
 @pytest.mark.parametrize("how", ["fork", "fork on", "fork and log", "print", "leave"])
+@pytest.mark.slow
 def test_what_a_provider_prints_or_forks_is_no_answer(how: str, apply: Apply, tmp_path: Path) -> None:
     said = apply(
         f"Wild {{ ensure => present, folder => '{tmp_path}' }} wild {{ 'a': how => '{how}' }} wild {{ 'b': require => Wild['a'] }}"
@@ -191,6 +197,7 @@ def test_a_provider_that_eats_memory_is_ended(apply: Apply, tmp_path: Path) -> N
 
 
 @needs_ruby
+@pytest.mark.slow
 def test_hundreds_of_resources_cost_tens_of_questions(
     apply: Apply, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[RubyChild]
 ) -> None:

@@ -43,5 +43,6 @@ def test_the_compiler_answers_as_recorded(name: str, case: dict[str, Any], wante
         assert not why, f"{why}\n{got.crash}"
 
 
+@pytest.mark.slow
 def test_every_deviation_is_a_case() -> None:
     assert set(DEVIATIONS) <= {case.id for case in cases()}

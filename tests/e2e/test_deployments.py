@@ -161,6 +161,7 @@ def many_open_files() -> Iterator[None]:
     ("agents", "deployments"), [(8, 6), pytest.param(200, 50, marks=pytest.mark.slow)], ids=["a few", "200 agents, 50 deployments"]
 )
 @pytest.mark.usefixtures("many_open_files")
+@pytest.mark.slow
 async def test_no_run_sees_half_of_a_deployment(tmp_path: Path, agents: int, deployments: int) -> None:
     async with deploying(tmp_path) as site:
         await site.deploy("s0")
@@ -197,6 +198,7 @@ async def test_no_run_sees_half_of_a_deployment(tmp_path: Path, agents: int, dep
 
 
 @pytest.mark.parametrize("is_static", [True, False])
+@pytest.mark.slow
 async def test_a_run_keeps_its_version_and_the_next_one_gets_the_new_one(tmp_path: Path, is_static: bool) -> None:
     async with deploying(tmp_path, environment_timeout="unlimited") as site:
         await site.deploy("s1")
@@ -241,6 +243,7 @@ async def test_FS_08_by_version_only_files_of_modules_are_served(tmp_path: Path,
 HOOK = "/puppet-admin-api/v1/deploy"
 
 
+@pytest.mark.slow
 async def test_a_web_hook_deploys_what_was_pushed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     secret = tmp_path / "secret"
     secret.write_text("a secret that is long enough")

@@ -119,6 +119,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 @pytest.mark.smoke
+@pytest.mark.slow
 async def test_what_nodes_export_is_stored_and_collected(site: Site) -> None:
     async with site.serving():
         first, second = await site.run("web1.test"), await site.run("web2.test")

@@ -93,6 +93,7 @@ def test_an_option_of_the_command_line_is_named_as_such(site: Site) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_new_master_has_nothing_wrong_with_its_store(site: Site) -> None:
     settings = site()
     assert store.check(settings) == [Finding("store", "notice", f"The store is SQLite in {settings.store_dir}: {NO_OTHER}")]
@@ -145,6 +146,7 @@ DISAGREEMENTS: dict[str, tuple[list[str], dict[str, str], list[tuple[str, str]]]
 
 
 @pytest.mark.parametrize(("lines", "files", "expected"), DISAGREEMENTS.values(), ids=DISAGREEMENTS.keys())
+@pytest.mark.slow
 def test_settings_and_files_that_do_not_agree_are_named(
     site: Site, lines: list[str], files: dict[str, str], expected: list[tuple[str, str]]
 ) -> None:
@@ -195,6 +197,7 @@ class TestPuppetDbServers:
             yield start
 
     @pytest.mark.parametrize(("replies", "lines", "expected"), CASES.values(), ids=CASES.keys())
+    @pytest.mark.slow
     def test_its_servers_are_asked_with_the_certificate_of_this_host(
         self,
         site: Site,

@@ -219,6 +219,7 @@ UNUSABLE: dict[str, tuple[Reply, dict[str, Any], type[PuppetError], str]] = {
 
 
 @pytest.mark.parametrize("name", UNUSABLE)
+@pytest.mark.slow
 async def test_an_answer_that_is_no_list_is_an_error_that_names_the_ca(name: str, ca: CaFolder) -> None:
     answer, more, kind, said = UNUSABLE[name]
     async with asked(ca, lambda ask: answer, **more) as (source, _):

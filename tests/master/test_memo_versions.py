@@ -96,6 +96,7 @@ def test_a_catalog_that_stays_in_memory_is_never_another_than_a_compilation_give
 
 @pytest.mark.parametrize("is_link", [False, True])
 @pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit[0])
+@pytest.mark.slow
 def test_no_single_edit_leaves_a_catalog_in_memory_that_is_another(tmp_path: Path, edit: Edit, is_link: bool) -> None:
     site = DeployedSite(tmp_path, is_link=is_link)
     worker, fresh = site.worker(), site.worker(0)

@@ -45,6 +45,7 @@ async def test_without_the_setting_nothing_is_said() -> None:
         ("#!/bin/sh\nsleep 60\n", "did not end within"),
     ],
 )
+@pytest.mark.slow
 async def test_a_program_that_fails_is_an_error(tmp_path: Path, text: str, message: str) -> None:
     external = TrustedExternal(program(tmp_path / "one", text), timeout=0.5, most=4096)
     with pytest.raises(PuppetError, match="Failed to find external trusted facts of n: .*" + message):

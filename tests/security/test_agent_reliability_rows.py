@@ -138,6 +138,7 @@ async def test_R_32_a_cached_catalog_of_another_environment_is_not_used(tmp_path
 @pytest.mark.parametrize(
     "answer", [Reply(503, b"down"), Reply(413, b"too large"), Reply(hang=True), Reply(cut=0, headers={"Content-Length": "9"})]
 )
+@pytest.mark.slow
 async def test_R_34_a_report_that_cannot_be_sent_changes_nothing_about_the_run(
     tmp_path: Path, answer: Reply, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -349,6 +350,7 @@ def test_R_38_no_two_processes_are_ever_in_a_run_together(tmp_path: Path) -> Non
     assert record.read_text().split() == ["in", "out"] * 40
 
 
+@pytest.mark.slow
 async def test_R_38_a_run_while_another_is_on_says_so_and_ends_with_1(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "puppet")
     site = Scripted(tmp_path)

@@ -58,6 +58,7 @@ def test_CA_26_files_from_an_old_back_up_give_no_serial_twice(
     assert "used already" in caplog.text
 
 
+@pytest.mark.slow
 def test_CA_26_what_another_process_issued_counts_although_serial_and_inventory_went_back(site: Site, pem: Pem) -> None:
     running = site.registry()
     first = sign(running, pem, "a1")[0]

@@ -53,6 +53,7 @@ def opened() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("group", sorted(ROWS))
+@pytest.mark.slow
 def test_every_row_is_tested_or_open_with_a_reason(group: str) -> None:
     tested = [int(row.partition("-")[2]) for row in covered() if row.startswith(f"{group}-")]
     rows = {f"{group}-{number:02}" for number in range(1, max(ROWS[group], *tested) + 1)}

@@ -18,6 +18,7 @@ from tests.support.waiting import until
 HERD = 150
 
 
+@pytest.mark.slow
 async def test_R_18_handshakes_beyond_the_limit_wait_and_none_is_cut(start: Start, ca: ThrowAwayCa) -> None:
     async with start({"max_handshakes": 10}) as master:
         context = ca.context("agent1")

@@ -152,6 +152,7 @@ async def test_SEC_02_no_line_and_no_event_of_a_run_has_a_sensitive_value(
 
 
 @pytest.mark.parametrize("type_name", builtin_types())
+@pytest.mark.slow
 def test_SEC_03_no_error_and_no_warning_of_a_compile_has_a_sensitive_value(type_name: str) -> None:
     for name, attribute in attributes():
         for value in ("Kx9w2QZq7LmW", "not-Kx9w2Q Zq7LmW", 7390184625) if name == type_name else ():

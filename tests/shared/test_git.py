@@ -141,6 +141,7 @@ def web() -> Iterator[Web]:
 
 
 @needs_git
+@pytest.mark.slow
 async def test_nobody_is_asked_for_a_password_and_none_is_shown(web: Web) -> None:
     git = Git(timeout=60, protocols=ALL_PROTOCOLS)
     with pytest.raises(PuppetError, match="terminal prompts disabled"):
@@ -152,6 +153,7 @@ async def test_nobody_is_asked_for_a_password_and_none_is_shown(web: Web) -> Non
 
 @needs_git
 @pytest.mark.parametrize(("follows", "paths"), [(False, ["/moved/info/refs"]), (True, ["/moved/info/refs", "/other/info/refs"])])
+@pytest.mark.slow
 async def test_a_server_leads_elsewhere_only_where_that_is_allowed(web: Web, follows: bool, paths: list[str]) -> None:
     git = Git(timeout=60, protocols=ALL_PROTOCOLS, follows_redirects=follows)
     with pytest.raises(PuppetError, match="ended with 128"):

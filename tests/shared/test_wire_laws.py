@@ -38,6 +38,7 @@ RULE = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_-]*[a-z0-9_])*\.?
 
 @LAWS
 @given(good_names)
+@pytest.mark.slow
 def test_a_name_that_keeps_the_rule_is_itself(name: str) -> None:
     assert valid_certname(name) == name
 

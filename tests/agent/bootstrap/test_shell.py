@@ -175,6 +175,7 @@ async def test_waiting_ends_when_somebody_signs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", ["7.23.0", "3.8.7"])
+@pytest.mark.slow
 async def test_an_agent_waits_for_as_long_as_nobody_signs(tmp_path: Path, version: str) -> None:
     world = World(tmp_path, version=version, waitforcert=2)
     world.ca.autosign = False

@@ -299,6 +299,7 @@ def test_a_catalog_of_older_code_that_is_still_loaded_has_no_record_of_the_code_
     assert previewed(new_worker(), roots, "plain1", "plain", str(records.folder))["state"] == "changed"
 
 
+@pytest.mark.slow
 def test_a_change_of_a_source_has_only_nodes_compiled_whose_agents_read_it(tmp_path: Path) -> None:
     roots, records = (tmp_path / "production", tmp_path / "second"), CatalogRecords(tmp_path / "records")
     write(roots[0], BASE.items())

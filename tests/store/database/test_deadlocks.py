@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 
 import psycopg
+import pytest
 from sqlalchemy import Connection, func, insert, select, update
 
 from store.database.engine import Database
@@ -99,6 +100,7 @@ async def test_a_node_that_another_store_creates_at_the_same_moment_gets_the_new
         assert {certname: of_node and of_node.producer_timestamp for certname, of_node in facts.items()} == {"known": 2, "new": 3}
 
 
+@pytest.mark.slow
 async def test_a_transaction_that_the_server_ends_for_a_deadlock_begins_anew(postgresql_url: str) -> None:
     both_hold_one = threading.Barrier(2)
     async with opened(postgresql_url) as (database,):

@@ -119,6 +119,7 @@ async def test_commands_that_the_store_does_not_take_are_an_error_in_the_log(
     assert "Failed to execute '/pdb/cmd/v1/batch' on at least 1" in caplog.text
 
 
+@pytest.mark.slow
 async def test_who_delivers_waits_when_too_much_waits(store: FakeStore, own: OwnStoreClient, monkeypatch: pytest.MonkeyPatch) -> None:
     go_on, take = asyncio.Event(), store.intake.submit
 

@@ -42,6 +42,7 @@ async def node_after(database: Database, *commands: Command) -> ModelNode:
     return (await database.write(stored_nodes))[NODE]
 
 
+@pytest.mark.slow
 async def test_facts_and_catalogs_that_are_older_than_those_stored_are_ignored(database: Database) -> None:
     node = await node_after(
         database,
