@@ -55,10 +55,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: (-files[_file(item)], _file(item)))
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """One line a reason of skips, the most frequent first; a gate says it at its end, for all stages."""
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print one line a reason of skips, the most frequent first; a gate says it at its end once more, for all stages."""
     reports = terminalreporter.stats.get("skipped", [])
-    if config.getoption("--results", None) is not None or not reports:
+    if not reports:
         return
     terminalreporter.section("skipped")
     for reason, count in Counter(map(reason_of, reports)).most_common():

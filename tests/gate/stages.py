@@ -17,6 +17,7 @@ PYTHON = sys.executable
 WORKERS = os.environ.get("WORKERS") or "auto"
 PARALLEL = ("-n", WORKERS, "--dist", "loadfile", "--no-loadscope-reorder")
 """The tests of a file stay together, so that they share a server; the plugin puts the longest files first."""
+NOT_STATIC = ("--ignore", "tests/test_architecture.py")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +55,13 @@ STATIC = Stage(
 UNIT = Stage(
     "unit",
     "tests of up to a quarter of a second",
-    tests=(*PARALLEL, "--ignore", "tests/test_architecture.py", "-m", "not slow and not interop and not alone and not full"),
+    tests=(*PARALLEL, *NOT_STATIC, "-m", "not slow and not interop and not alone and not full"),
 )
 SLOW = Stage(
-    "slow", "tests that take longer", tests=(*PARALLEL, "-m", "slow and not interop and not alone and not full"), needs_caches=True
+    "slow",
+    "tests that take longer",
+    tests=(*PARALLEL, *NOT_STATIC, "-m", "slow and not interop and not alone and not full"),
+    needs_caches=True,
 )
 PEERS = Stage(
     "peers",
