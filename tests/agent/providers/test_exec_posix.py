@@ -52,7 +52,12 @@ def test_a_shell_is_used_only_where_a_line_needs_one(command, argv):
 async def test_a_timeout_ends_the_whole_process_group(tmp_path, monkeypatch):
     pids = tmp_path / "pids"
     script = f"sleep 60 & trap '' TERM; echo $! $$ > {pids}; wait; sleep 60"
-    monkeypatch.setattr(running, "time", SimpleNamespace(monotonic=lambda: 300.0 if pids.exists() and pids.read_text() else 0.0))
+    began = iter([0.0])  # the command may have written before its clock is first read
+
+    def monotonic():
+        return next(began, 300.0 if pids.exists() and pids.read_text() else 0.0)
+
+    monkeypatch.setattr(running, "time", SimpleNamespace(monotonic=monotonic))
     with pytest.raises(CommandTimeout):
         await run(*sh(script), ChildOptions({"PATH": "/bin:/usr/bin"}, seconds=300))
     for pid in pids.read_text().split():
