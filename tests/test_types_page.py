@@ -104,15 +104,15 @@ def test_a_resource_of_a_type_that_is_not_supported_fails_and_says_so(tmp_path: 
 
 
 @pytest.mark.parametrize(("type_name", "name"), [(type_name, name) for type_name, names in MISSING.items() for name in names])
-def test_a_provider_that_is_not_here_is_refused_with_the_names_of_those_that_are(type_name: str, name: str) -> None:
+def test_a_provider_of_another_system_is_not_functional_here_and_those_that_are_here_are_named(type_name: str, name: str) -> None:
     here = [provider for (of, _), provider in DECLARED.items() if of == type_name]
-    with pytest.raises(ResourceError, match=f"Invalid {type_name} provider '{name}'") as caught:
-        Providers({type_name: lambda: here}, Platform()).check_named([builtin_types()[type_name]("/x", {"provider": name})])
+    with pytest.raises(ResourceError, match=f"Provider {name} is not functional on this host") as caught:
+        Providers({type_name: lambda: here}, Platform()).for_resource(builtin_types()[type_name]("/x", {"provider": name}))
     assert all(each.name in caught.value.hint for each in here)
 
 
 def test_a_resource_with_such_a_provider_fails_and_the_rest_is_applied(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    said = Puppet(tmp_path, capsys)("apply", "-e", "notify { 'x': } package { 'y': ensure => present, provider => portage }")
-    assert said.code == 1
-    assert "Invalid package provider 'portage'" in said.err
+    said = Puppet(tmp_path, capsys)("apply", "--detailed-exitcodes", "-e", "notify { 'x': } package { 'y': provider => portage }")
+    assert said.code == 6
+    assert "Package[y]: Provider portage is not functional on this host" in said.err
     assert "Notice: x" in said.out

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shared.errors import ConfigError, PuppetError, text_with_hint
+from shared.errors import PuppetError, text_with_hint
 from shared.models.catalog import Catalog
 from shared.ral import Providers, Type
 from shared.ral.providers import ProviderFactories
@@ -75,8 +75,8 @@ def plugins_of(
     """
     Return the types of these names; the files in `folders` (like a module's `lib`) are executed anew. Blocks.
 
-    A file that cannot be loaded is one error in the log. Puppet's own types cannot be replaced. Of a type in Python and in Ruby the one in
-    Python counts.
+    A file that cannot be loaded is one error in `broken`, and in the log where there is no catalog. Puppet's own types cannot be
+    replaced. Of a type in Python and in Ruby the one in Python counts.
 
     Args:
         ruby: what types in Ruby need; None: their resources fail.
@@ -85,9 +85,10 @@ def plugins_of(
     builtin = builtin_types()
     broken: dict[str, PuppetError] = {}
 
-    def note(name: str, err: ConfigError) -> None:
+    def note(name: str, err: PuppetError) -> None:
         broken[name] = err
-        log_error(log, err)
+        if catalog is None:  # a run ends with the error
+            log_error(log, err)
 
     if not any((folder / "puppet" / kind).is_dir() for folder in folders for kind in ("type", "provider")):
         return Plugins(folders, builtin, broken, log)
@@ -108,16 +109,12 @@ def plugins_of(
         return Plugins(folders, types, broken, log)
     process = ruby.process(folders, log, catalog) if ruby.settings.program else None
     plugins = Plugins(folders, types, broken, log, process, {}, files)
-    return _with_ruby(plugins, ruby_names, broken) if ruby_names else plugins
+    return _with_ruby(plugins, ruby_names, broken, note) if ruby_names else plugins
 
 
-def _with_ruby(plugins: Plugins, names: Sequence[str], broken: dict[str, PuppetError]) -> Plugins:
+def _with_ruby(plugins: Plugins, names: Sequence[str], broken: dict[str, PuppetError], note: Callable[[str, PuppetError], None]) -> Plugins:
     """Return the plugins of a catalog that also uses the types `names`, which are in Ruby; `broken` gets those that cannot be used."""
     from ..ruby.loading import ruby_types, without_ruby
-
-    def note(name: str, err: PuppetError) -> None:
-        broken[name] = err
-        log_error(plugins.log, err)
 
     if plugins.ruby is None:
         missing = without_ruby(names)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from shared.errors import ConfigError, PuppetError, ResourceError
+from shared.errors import ConfigError, PuppetError, ResourceError, Unsupported
 from shared.ral import Provider
 from shared.ral.providers import ProviderFactories
 
@@ -68,9 +68,9 @@ def _maker(ruby: RubyProcess, declared: type[RubyType], data: Mapping[str, Any])
     return make
 
 
-def without_ruby(names: Sequence[str]) -> ConfigError:
+def without_ruby(names: Sequence[str]) -> Unsupported:
     """Return the error for types that need a `ruby` where there is none."""
-    return ConfigError(
+    return Unsupported(
         f"Types of modules are in Ruby, and there is no ruby to run them: {', '.join(names)}",
         hint="Install it (Debian, Ubuntu, Fedora: the package ruby); neither Puppet nor gems are needed. "
         "Until then their resources fail, and the rest of the catalog is applied.",

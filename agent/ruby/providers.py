@@ -59,7 +59,7 @@ class RubyProvider(Provider[RubyType]):
 
     async def prefetch(self, resources: Mapping[str, RubyType]) -> Mapping[str, State | None]:
         if self._data.get("prefetches"):
-            self._prefetched = [resource for resource in resources.values() if resource.fault is None]
+            self._prefetched = list(resources.values())
             await self._prefetch()
         return {}
 
@@ -80,7 +80,7 @@ class RubyProvider(Provider[RubyType]):
         return resource.state
 
     async def read_ahead(self, resources: Sequence[RubyType]) -> None:
-        resources = [resource for resource in resources if resource.fault is None and not resource.pending]
+        resources = [resource for resource in resources if not resource.pending]
         answers = await self._read(resources, collect=True)
         self._ahead = {resource: answers[str(resource.number)] for resource in resources}
 
@@ -144,7 +144,7 @@ class RubyProvider(Provider[RubyType]):
         return await self._generated(resource, "eval_generate")
 
     async def _generated(self, resource: RubyType, method: str) -> Sequence[Type]:
-        if method not in self._generates or resource.fault is not None:
+        if method not in self._generates:
             return ()
         found = await self.ruby.asked("generate", resource.number, method, subject=self._subject)
         return [self._resource(resource, data) for data in found]

@@ -174,7 +174,7 @@ class RubyType(Type):
     # --- relationships and checks
 
     def pre_run_check(self) -> None:
-        if self.checked and self.fault is None:
+        if self.checked:
             self.ruby.ask("pre_run_check", self.number, subject=f"The type {self.declaration.name}")
 
     def autorequire(self) -> Iterator[Ref]:

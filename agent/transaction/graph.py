@@ -267,9 +267,8 @@ def _link_automatic(graph: Graph, resources: RalCatalog, resource: Type, note: N
         ("before", resource.autobefore, False, ORDER),
         ("notify", resource.autonotify, False, EVENTS),
     ):
-        found: list[Ref] = []
-        with resource.failing_alone():
-            found += refs()
+        with resource.own_errors():
+            found = list(refs())
         for other in _resources_of(resources, found):
             source, target = (other, resource) if incoming else (resource, other)
             # What a name of a class or define would be is no type of the agent's, so that the reference knows nothing to relate to.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from shared.errors import PuppetError, ResourceError
+from shared.errors import PuppetError, ResourceError, text_with_hint
 from shared.filesystem.files import write_atomic
 from shared.models.report import ResourceStatus
 from shared.ral import Provider, Ref, State, Type
@@ -135,7 +135,8 @@ class Transaction:
         """
         for resource in list(self.resources.order):
             self.adopt(resource)
-            self._find_fault(resource)
+            self._schedule_of(resource)  # whose schedules are all there before anything is applied
+        self.context.providers.check_named(self.resources.order)
         for resource in list(self.resources.order):
             self._choose_provider(resource)
             await self.generator.generate_before_run(resource)
@@ -156,21 +157,15 @@ class Transaction:
         finally:
             await self._tear_down()
 
-    def _find_fault(self, resource: Type) -> None:
-        """Let a resource fail by itself whose provider or schedule does not exist; what it needs cannot appear during the run."""
-        with resource.failing_alone():
-            self.context.providers.check_named([resource])
-            self._schedule_of(resource)
-
     def _check_before_run(self) -> None:
         failed = False
         for resource in self.resources.order:
-            with resource.failing_alone():
-                try:
+            try:
+                with resource.own_errors():
                     resource.pre_run_check()
-                except PuppetError as err:
-                    resource.log("err", failure_reason_of(resource, err))
-                    failed = True
+            except ResourceError as err:
+                resource.log("err", failure_reason_of(resource, err))
+                failed = True
         if failed:
             raise ResourceError("Some pre-run checks failed")
 
@@ -437,7 +432,7 @@ class Transaction:
         from shared.types.schedule import Schedule
 
         if not isinstance(schedule, Schedule):
-            raise ResourceError(f"The schedule {name} cannot be used, as its own resource is wrong")
+            raise ResourceError(f"The schedule {name} cannot be used")
         return schedule
 
 
@@ -465,7 +460,7 @@ async def apply_catalog(resources: RalCatalog, context: ApplyContext) -> ApplyRe
         applied.generation_failed = transaction.generator.failed
         await context.state.store(context.log, context.now())
     if applied.error is not None:
-        context.log.err(f"Failed to apply catalog: {applied.error}")
+        context.log.err(f"Failed to apply catalog: {text_with_hint(applied.error)}")
         return applied
     seconds = time.perf_counter() - started
     applied.times["catalog_application"] = seconds

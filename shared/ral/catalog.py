@@ -155,7 +155,8 @@ def resources_of(
     """
     Return the resources of a catalog as it came over the wire.
 
-    A resource that cannot be managed here (an unknown type or attribute, a bad value) is kept with its `fault`, and fails at its turn.
+    A wrong resource refuses the whole catalog, before anything is applied, as in the reference. One of a type that is not supported
+    on this system is kept with its `fault`, and fails at its turn.
 
     Args:
         types: the types that can be applied, by name.
@@ -163,9 +164,10 @@ def resources_of(
         defaults: resources that are added where the catalog has none of that reference.
         resolve: calls a Deferred value's function.
         late: Deferred values are resolved at their resource's turn, when all that it depends on has been applied.
-        broken: types of modules that could not be loaded, and why; their resources fail with it.
+        broken: types of modules that could not be loaded, and why.
     Raises:
-        ResourceError, BadData: the catalog is not consistent: a resource is declared twice, a relationship leads nowhere.
+        ResourceError, BadData: a resource cannot be managed (an unknown type or attribute, a bad value), or the catalog is not
+            consistent: a resource is declared twice, a relationship leads nowhere.
     """
     catalog.checked()
     resources = RalCatalog(types, name=catalog.name, version=catalog.version, environment=catalog.environment)
@@ -187,7 +189,7 @@ def resources_of(
             resources.add(resource)
     check_relationships(resources)
     for resource in resources.order:
-        with resource.failing_alone():
+        with resource.own_errors():
             resource.check_catalog(resources)
     return resources
 
@@ -280,54 +282,26 @@ class _Reader:
                     secret.add(name)
         except PuppetError as err:
             error = _as_resource_error(err, where)
-        except Exception as err:  # noqa: BLE001  # a function of a module may fail in any way; the other resources do not
+        except Exception as err:  # noqa: BLE001  # a function of a module may fail in any way
             error = _unforeseen(err, plain, secret, where)
         origin = Origin(where, _tags(wire, plain), wire.exported, sensitive=frozenset(secret), pending=pending)
         return _Reading(wire, ref, origin, plain, error)
 
     def resource(self, reading: _Reading) -> Type:
-        """Return the resource that was read; one that cannot be managed has a fault."""
+        """Return the resource that was read; raise ResourceError for one that cannot be managed."""
         ref, origin, plain = reading.ref, reading.origin, reading.plain
         if reading.error is not None:
-            return Unmanaged(ref, reading.error, self._relations_only(ref, plain), origin)
+            raise reading.error
         try:
             if self._is_container(reading.wire, ref):
                 return Component(ref, plain, origin)
             if ref.type not in self.types:
-                return Unmanaged(ref, self._missing(ref, origin.where), plain, origin)
+                return self._missing(ref, plain, origin)
             return self.types[ref.type](reading.wire.title, plain, origin)
         except PuppetError as err:
-            reason = _as_resource_error(err, origin.where)
-        except Exception as err:  # noqa: BLE001  # a module's type may fail in any way; the other resources do not
-            reason = _unforeseen(err, plain, origin.sensitive, origin.where)
-        return Unmanaged(ref, reason, self._relations_only(ref, plain), origin)
-
-    def _relations_only(self, ref: Ref, plain: Mapping[str, Any]) -> dict[str, Any]:
-        """Return those metaparameters of a resource that cannot be managed by which it still relates to others, its names among them."""
-        related = {name: plain[name] for name in ("require", "before", "notify", "subscribe", "noop", "tag", "alias") if name in plain}
-        name = self._name_of(ref, plain)
-        if name not in ("", ref.title):
-            aliases = related.get("alias", [])
-            related["alias"] = [*(aliases if isinstance(aliases, list) else [aliases]), name]
-        usable = {}
-        for attribute, value in related.items():
-            try:
-                Unmanaged(Ref("unmanaged", "probe"), ResourceError(""), {attribute: value})
-            except ResourceError:
-                continue
-            usable[attribute] = value
-        return usable
-
-    def _name_of(self, ref: Ref, plain: Mapping[str, Any]) -> str:
-        """Return the name of the thing on the system, as far as it can be told, so that no purge takes it for unmanaged; '': it cannot."""
-        declaration = self.types[ref.type].declaration if ref.type in self.types else None
-        if declaration is None or not declaration.isomorphic or len(declaration.namevars) != 1:
-            return ""
-        try:
-            name = plain.get(declaration.namevars[0]) or self.types[ref.type].names_in(ref.title).get(declaration.namevars[0])
-        except ResourceError:
-            return ""
-        return name if isinstance(name, str) else ""
+            raise _as_resource_error(err, origin.where) from err
+        except Exception as err:  # a module's type may fail in any way
+            raise _unforeseen(err, plain, origin.sensitive, origin.where) from err
 
     def _may_wait(self, ref: Ref, name: str) -> bool:
         """Return whether an attribute's value is not needed before its resource's turn; those of classes and defines are never needed."""
@@ -374,16 +348,17 @@ class _Reader:
         # Masters before 7 do not mark defines; a type of a module that is missing here must not be taken for one.
         return ref.type in _CONTAINERS or "::" in ref.type or wire.ref in self.containers
 
-    def _missing(self, ref: Ref, where: Location | None) -> ResourceError:
+    def _missing(self, ref: Ref, plain: Mapping[str, Any], origin: Origin) -> Type:
+        """Return what stands for a resource of a type that is not supported on this system; raise ResourceError for any other type."""
+        hint = f"This agent needs the type in Python: lib/puppet/type/{ref.type}.py in the module that has it in Ruby."
+        error = ResourceError(f"Could not find resource type '{ref.type}'", where=origin.where, hint=hint)
         if ref.type in self.broken:
-            return ResourceError(str(self.broken[ref.type]), where=where, hint=self.broken[ref.type].hint)
-        if ref.type in self.known:
-            return ResourceError(f"The type '{ref.type}' is not supported by this agent yet", where=where, hint=_HINT)
-        return ResourceError(
-            f"Could not find resource type '{ref.type}'",
-            where=where,
-            hint=f"This agent needs the type in Python: lib/puppet/type/{ref.type}.py in the module that has it in Ruby.",
-        )
+            error = ResourceError(str(self.broken[ref.type]), where=origin.where, hint=self.broken[ref.type].hint)
+        elif ref.type in self.known:
+            error = ResourceError(f"The type '{ref.type}' is not supported by this agent yet", where=origin.where, hint=_HINT)
+        if ref.type in self.known or isinstance(self.broken.get(ref.type), Unsupported):
+            return Unmanaged(ref, error, plain, origin)
+        raise error
 
 
 def _tags(wire: CatalogResource, plain: Mapping[str, Any]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Resources that are no things on the system: classes and defines, and resources that cannot be managed."""
+"""Resources that are no things on the system: classes and defines, and resources of types that are not supported here."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Component(_StandIn, name="component"):
 
 
 class Unmanaged(_StandIn, name="unmanaged"):
-    """A resource that cannot be managed, for a reason that becomes its failure; its relationships hold all the same."""
+    """A resource of a type that is not supported here: the reason becomes its failure; its relationships hold all the same."""
 
     def __init__(self, ref: Ref, reason: ResourceError, parameters: Mapping[str, Any], origin: Origin | None = None) -> None:
         super().__init__(ref, parameters, origin)

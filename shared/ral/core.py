@@ -120,6 +120,8 @@ class Type(Metaparams):
     """
 
     declaration: ClassVar[TypeDeclaration]
+    elsewhere: ClassVar[frozenset[str]] = frozenset()
+    """The names of Puppet's own providers of this type that are not here, most of them for other systems than Linux."""
 
     # A manifest may choose among the providers by name.
     provider = Param(str, doc="The provider to use; by default the system's own.")
@@ -174,7 +176,7 @@ class Type(Metaparams):
         self.ref = ref or Ref(self.declaration.name, title)
         self.surroundings: Surroundings | None = None
         self.handler: Provider[Any] | None = None  # the provider, once the run has chosen it
-        self.fault: ResourceError | None = None  # why this resource cannot be managed; its evaluation fails with it
+        self.fault: ResourceError | None = None  # why its evaluation fails; only of a type that is not supported here
         self._values: dict[str, Any] = {}
         self._given: set[str] = set()
         self.redaction = Secrets()
@@ -312,16 +314,16 @@ class Type(Metaparams):
         error.hint = "" if self.redaction.reveals(error.hint) else error.hint
 
     @contextmanager
-    def failing_alone(self) -> Iterator[None]:
-        """Let an error of the block become this resource's `fault`: its evaluation fails with it, and the run goes on."""
+    def own_errors(self) -> Iterator[None]:
+        """Raise any error of the block as a ResourceError without this resource's Sensitive values; a module's type may fail in any way."""
         try:
             yield
         except ResourceError as err:
             self.strip_secrets(err)
-            self.fault = self.fault or err
-        except Exception as err:  # noqa: BLE001  # the code of a module's type may fail in any way
+            raise
+        except Exception as err:
             text = err.message if isinstance(err, PuppetError) else f"{type(err).__name__}: {err}"
-            self.fault = self.fault or ResourceError(self.without_secrets(text), where=self.origin.where)
+            raise ResourceError(self.without_secrets(text), where=self.origin.where) from err
 
     @property
     def given(self) -> Mapping[str, Any]:

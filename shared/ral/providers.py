@@ -306,8 +306,10 @@ class Providers:
             )
         if resource.provider:
             named = next((p for p in self.of(type_name) if p.name == resource.provider), None)
+            if named is None and resource.provider in resource.elsewhere:
+                raise ResourceError(f"Provider {resource.provider} is not functional on this host", hint=self._names(type_name))
             if named is None:
-                raise ResourceError(f"Invalid {type_name} provider '{resource.provider}'")
+                raise ResourceError(f"Invalid {type_name} provider '{resource.provider}'", hint=self._names(type_name))
             missing = self.unmet(named)
             if missing:
                 raise ResourceError(f"Provider {named.name} is not functional on this host", hint=f"It needs: {', '.join(missing)}")
@@ -319,15 +321,19 @@ class Providers:
         return chosen
 
     def check_named(self, resources: Iterable[Type]) -> None:
-        """Raise ResourceError for the first resource whose attribute `provider` names none of its type."""
+        """Raise ResourceError for the first resource whose attribute `provider` names none of its type, on no system."""
         for resource in resources:
-            known = {p.name for p in self.of(resource.declaration.name)} if resource.value_of("provider") else set()
-            if known and resource.provider not in known:
+            type_name = resource.declaration.name
+            known = {p.name for p in self.of(type_name)} if resource.value_of("provider") else set()
+            if known and resource.provider not in known | resource.elsewhere:
                 raise ResourceError(
-                    f"Parameter provider failed on {resource.ref}: Invalid {resource.declaration.name} provider '{resource.provider}'",
+                    f"Parameter provider failed on {resource.ref}: Invalid {type_name} provider '{resource.provider}'",
                     where=resource.origin.where,
-                    hint=f"This version has: {', '.join(sorted(known))}.",
+                    hint=self._names(type_name),
                 )
+
+    def _names(self, type_name: str) -> str:
+        return f"This version has: {', '.join(sorted(p.name for p in self.of(type_name)))}."
 
     def default(self, type_name: str) -> tuple[Provider[Any] | None, str]:
         """Return the default provider of a type, or None when none fits, and a warning or ''. A choice, once made, stays."""

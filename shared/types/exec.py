@@ -159,6 +159,8 @@ class ExecTrySleep(ExecNumber):
 class Exec(Type, name="exec", isomorphic=False, refreshable=True, features={"umask": "The provider can set the umask."}):
     """A command. It must be safe to run again, or be told by conditions when not to."""
 
+    elsewhere = frozenset(("windows",))
+
     returns = ExecReturns(str, many=True, default=lambda _: ["0"], doc="Exit codes that mean success.")
 
     command = ExecCommand(object, namevar=True, doc="The command: a line, or program and arguments.")

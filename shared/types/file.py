@@ -224,6 +224,8 @@ def _recurse(value: Any) -> str:
 class File(Type, name="file", features={"manages_symlinks": "The provider can manage symbolic links."}):
     """A file, a directory or a symbolic link: that it exists, what is in it, whose it is and who may do what with it."""
 
+    elsewhere = frozenset(("windows",))
+
     ensure = FileEnsure(
         str,
         values=(

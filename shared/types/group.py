@@ -45,8 +45,13 @@ class GroupMembers(Property[list[str]]):
         return displayed(",".join(value))
 
 
+_ELSEWHERE = "aix directoryservice ldap pw windows_adsi"
+
+
 class Group(Type, name="group", features=FEATURES):
     """A group, usually a local one; who is in it is mostly said by the users."""
+
+    elsewhere = frozenset(_ELSEWHERE.split())
 
     ensure = ensurable(Value("present", event="group_created"), Value(ABSENT, event="group_removed"), doc="Whether the group exists.")
     gid = Property(int, munge=_gid, check=_gid, doc="The group's number.")

@@ -100,8 +100,16 @@ class PackageOptions(Param[list[Any]]):
         return values
 
 
+_ELSEWHERE = (
+    "aix appdmg apple aptitude aptrpm blastwave fink freebsd hpux macports nim openbsd opkg pkg pkgdmg pkgin pkgng "
+    "pkgutil portage ports portupgrade rug sun sunfreeware tdnf up2date urpmi windows"
+)
+
+
 class Package(Type, name="package", refreshable=True, features=FEATURES):
     """A package. The same name may be managed once per provider and command."""
+
+    elsewhere = frozenset(_ELSEWHERE.split())
 
     ensure = PackageEnsure(
         str,

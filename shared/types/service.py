@@ -59,8 +59,13 @@ def _command(value: Any) -> None:
         raise ValueError("A command cannot contain NUL")
 
 
+_ELSEWHERE = "bsd daemontools freebsd gentoo launchd openbsd openwrt rcng runit service smf src windows"
+
+
 class Service(Type, name="service", refreshable=True, ensure_retrieved=False, features=FEATURES):
     """A service of the system's init, or of commands of its own."""
+
+    elsewhere = frozenset(_ELSEWHERE.split())
 
     ensure = Ensure(
         str,

@@ -97,8 +97,13 @@ class UserPurgeKeys(Param[Any]):
         return as_list(raw)
 
 
+_ELSEWHERE = "aix directoryservice hpuxuseradd ldap openbsd pw user_role_add windows_adsi"
+
+
 class User(Type, name="user", features=FEATURES):
     """An account, usually a local one."""
+
+    elsewhere = frozenset(_ELSEWHERE.split())
 
     ensure = ensurable(
         Value("present", event="user_created"),

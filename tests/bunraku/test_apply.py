@@ -104,37 +104,39 @@ def test_what_does_not_compile_is_not_applied(code: str, error: str, apply: Call
 
 
 @pytest.mark.parametrize(
-    ("resource", "ref", "reason"),
+    ("resource", "reason"),
     [
-        ("file { 'b': }", "File[b]", "Parameter path failed on File[b]: File paths must be fully qualified, not 'b' (line: 1)"),
+        ("exec { 'ls': }", "Validation of Exec[ls] failed: 'ls' is not qualified and no path was specified."),
+        ("file { 'b': }", "Parameter path failed on File[b]: File paths must be fully qualified, not 'b' (line: 1)"),
         (
-            "package { 'x': provider => 'no' }",
-            "Package[x]",
-            "Parameter provider failed on Package[x]: Invalid package provider 'no' (line: 1)",
+            "file { '/b': content => 'x', source => '/c' }",
+            "Validation of File[/b] failed: You cannot specify more than one of content, source,",
         ),
+        ("file { '/b': mode => '9999' }", "Parameter mode failed on File[/b]: "),
+        ("user { 'b': expiry => 'soon' }", "Parameter expiry failed on User[b]: "),
+        ("service { 'b': ensure => jumping }", 'Parameter ensure failed on Service[b]: Invalid value "jumping".'),
+        ("package { 'x': provider => 'no' }", "Parameter provider failed on Package[x]: Invalid package provider 'no' (line: 1)"),
         (
             "resources { 'firewall': purge => true }",
-            "Resources[firewall]",
             "Parameter name failed on Resources[firewall]: Could not find resource type 'firewall' (line: 1)",
         ),
         (
             "resources { 'notify': purge => true }",
-            "Resources[notify]",
             "Parameter purge failed on Resources[notify]: Purging is only supported on types that accept 'ensure' (line: 1)",
         ),
-        ("file { '/x': backup => 'no' }", "File[/x]", "Could not find filebucket no specified in backup"),
+        ("file { '/x': backup => 'no' }", "Could not find filebucket no specified in backup"),
+        ("notify { 'x': schedule => 'no' }", "Failed to apply catalog: Could not find schedule no"),
+        ("notify { 'x': message => Deferred('no', []) }", "Unknown function"),
     ],
 )
 @pytest.mark.parametrize("options", [(), ("--detailed-exitcodes",)])
-def test_what_is_unknown_fails_its_own_resource_and_what_depends_on_it(
-    resource: str, ref: str, reason: str, options: tuple[str, ...], apply: Callable[..., Said], tmp_path: Path
+def test_an_invalid_resource_stops_the_run_before_anything_is_touched(
+    resource: str, reason: str, options: tuple[str, ...], apply: Callable[..., Said], tmp_path: Path
 ) -> None:
-    manifest = f"{resource} -> file {{ '{tmp_path}/after': ensure => file }} file {{ '{tmp_path}/a': ensure => file }}"
-    said = apply("--color=false", *options, "-e", manifest)
-    assert said.code == (6 if options else 1)
-    assert f"Error: /Stage[main]/Main/{ref}: Could not evaluate: {reason}\n" in said.err
-    assert f"/Stage[main]/Main/File[{tmp_path}/after]: Skipping because of failed dependencies" in said.err
-    assert [path.name for path in tmp_path.glob("a*")] == ["a"]
+    said = apply("--color=false", *options, "-e", f"file {{ '{tmp_path}/a': ensure => file }} {resource}")
+    assert said.code == 1
+    assert reason in said.err and said.err.count("Error: ") == 1
+    assert not list(tmp_path.glob("a"))
 
 
 def test_a_cycle_is_an_error(apply: Callable[..., Said]) -> None:
@@ -533,8 +535,8 @@ def test_deferred_functions_are_called_before_anything_else_by_default(apply: Ca
     said = apply(
         "-e", f"file {{ '{made}': content => 'x', before => Notify['n'] }} notify {{ 'n': message => Deferred('file', ['{made}']) }}"
     )
-    assert said.code == 1 and made.exists()
-    assert "Notify[n]: Could not evaluate: " in said.err
+    assert said.code == 1 and not made.exists()
+    assert "Could not find any files from" in said.err
 
 
 def test_what_waits_for_its_turn_has_to_fit_when_it_comes(apply: Callable[..., Said], file: Callable[[str, str], Path]) -> None:

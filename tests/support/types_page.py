@@ -23,7 +23,7 @@ from shared.types import KNOWN, builtin_types
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/types.md"
 EXERCISED: Mapping[str, Mapping[str, Mapping[str, Any]]] = yaml.safe_load((ROOT / "tests/data/providers/exercised.yaml").read_text())
-MISSING: Mapping[str, Sequence[str]] = yaml.safe_load((ROOT / "tests/data/providers/missing.yaml").read_text())
+MISSING: Mapping[str, Sequence[str]] = {name: sorted(each.elsewhere) for name, each in builtin_types().items() if each.elsewhere}
 SOLE = "-"  # in exercised.yaml: the one implementation of a type that has no attribute `provider`
 
 HEAD = """# Types and providers
@@ -46,8 +46,8 @@ NOT_SUPPORTED = """
 A compiler knows these types and checks the manifests that use them; a resource of such a type fails when its turn comes, with
 `The type '…' is not supported by this agent yet`, and the rest of the catalog is applied: {names}.
 
-A resource that names a provider which is not here fails, with the names of those that are: `Invalid package provider 'portage'`.
-The rest of the catalog is applied. Of Puppet's own these are missing, most of them for other systems than Linux:
+Of Puppet's own providers these are missing, most of them for other systems than Linux. A resource that names one fails when its turn
+comes, with `Provider portage is not functional on this host` and the names of those that are here, and the rest of the catalog is applied:
 
 {missing}
 """

@@ -301,28 +301,44 @@ async def test_a_schedule_decides_by_the_time_of_the_last_check() -> None:
     ("attribute", "message"),
     [
         ({"schedule": "nosuch"}, "Could not find schedule nosuch"),
-        ({"schedule": "wrong"}, "The schedule wrong cannot be used, as its own resource is wrong"),
         ({"provider": "nosuch"}, "Parameter provider failed on Box[a]: Invalid box provider 'nosuch'\nThis version has: shelf."),
     ],
 )
-async def test_what_names_an_unknown_thing_fails_alone(attribute: dict[str, str], message: str) -> None:
-    wrong = {"type": "Schedule", "title": "wrong", "parameters": {"range": "noon"}}
-    it = await run(World(), wrong, box("a", ensure="present", **attribute), box("after", require="Box[a]"), box("b", ensure="present"))
-    assert f"err /Box[a]: Could not evaluate: {message}" in it.said
-    assert (it.flags("a"), it.flags("after")) == ({"failed", "out_of_sync"}, {"skipped"})
+async def test_a_resource_that_names_an_unknown_thing_stops_the_run_before_anything_is_applied(
+    attribute: dict[str, str], message: str
+) -> None:
+    it = await run(World(), box("b", ensure="present"), box("a", ensure="present", **attribute))
+    assert it.said_by_puppet[-1] == f"err Failed to apply catalog: {message}"
+    assert it.world.done == [] and not it.applied.completed
+
+
+async def test_a_resource_with_a_provider_of_another_system_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Box, "elsewhere", frozenset({"crate"}))
+    it = await run(World(), box("a", ensure="present", provider="crate"), box("after", require="Box[a]"), box("b", ensure="present"))
+    said = "err /Box[a]: Provider crate is not functional on this host\nThis version has: shelf."
+    assert said in it.said
+    assert (it.flags("a"), it.flags("after")) == ({"failed"}, {"skipped"})
     assert it.world.done == ["create b", "flush b"] and it.applied.completed
 
 
-@pytest.mark.parametrize("method", ["autorequire", "autonotify", "check_catalog", "pre_run_check"])
-async def test_a_type_whose_code_raises_fails_its_resource_alone(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("method", "error"),
+    [
+        ("autorequire", "ZeroDivisionError: integer division or modulo by zero"),
+        ("autonotify", "ZeroDivisionError: integer division or modulo by zero"),
+        ("pre_run_check", "Some pre-run checks failed"),
+    ],
+)
+async def test_a_type_whose_code_raises_stops_the_run_before_anything_is_applied(
+    method: str, error: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def divide(box: Box, *arguments: object) -> Sequence[Ref]:
         return [Ref("box", str(1 // (box.name != "a")))]
 
     monkeypatch.setattr(Box, method, divide)
-    it = await run(World(), box("a", ensure="present"), box("b", ensure="present"))
-    assert it.flags("a") == {"failed", "out_of_sync"}
-    assert "err /Box[a]: Could not evaluate: ZeroDivisionError: integer division or modulo by zero" in it.said
-    assert it.world.done == ["create b", "flush b"] and it.applied.completed
+    it = await run(World(), box("b", ensure="present"), box("a", ensure="present"))
+    assert it.said_by_puppet[-1] == f"err Failed to apply catalog: {error}"
+    assert it.world.done == [] and not it.applied.completed
 
 
 async def test_a_cycle_applies_nothing_and_fails_its_members() -> None:
@@ -485,6 +501,6 @@ async def test_an_unforeseen_error_of_a_provider_fails_its_resource_only() -> No
     assert applied.completed and applied.statuses["Box[a]"].failed
 
 
-def test_a_resource_knows_its_reference_even_when_it_cannot_be_managed() -> None:
+def test_a_resource_knows_its_reference_even_when_its_type_is_not_supported() -> None:
     broken = Unmanaged(Ref("package", "x"), ResourceError("no"), {"noop": True, "ensure": "installed"})
     assert (str(broken), broken.noop) == ("Package[x]", True)
