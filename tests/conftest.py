@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support.awaited import started_processes, unawaited
+from tests.support.awaited import closed_loops, started_processes, unawaited
 from tests.support.fakes import logging_kept
 
 pytest_plugins = ["tests.gate.plugin", "tests.support.guard"]
@@ -20,11 +20,12 @@ settings.load_profile("gate")
 
 
 @pytest.fixture(autouse=True)
-def _awaited_processes() -> Iterator[None]:
-    """A process whose end nobody waited for is this test's fault; the garbage collector would blame the one that it happens to run in."""
-    with started_processes() as started:
+def _nothing_left_behind() -> Iterator[None]:
+    """A process whose end nobody waited for is this test's fault, and a connection that outlives its loop."""
+    with started_processes() as started, closed_loops() as left:
         yield
     assert not unawaited(started), "nobody waited for the ends of these processes"
+    assert not left, "these connections outlive their loop"
 
 
 @pytest.fixture(autouse=True)

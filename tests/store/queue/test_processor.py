@@ -215,7 +215,8 @@ async def test_a_faulty_command_stays_in_the_queue_while_the_disk_is_full(tmp_pa
         assert receipt.error
         await spool.add(submission("web1"))  # the file system has room for this one
         await writer.until_stored(1)
-        assert (spool.depth, discarded(spool)) == (1, [])
+        await until(lambda: spool.depth == 1)
+        assert discarded(spool) == []
         monkeypatch.delenv("BUNRAKU_FAILPOINTS")
         await until(lambda: spool.depth == 0)
         assert discarded(spool) == [receipt.error]

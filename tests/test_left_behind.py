@@ -1,14 +1,16 @@
-"""A process whose end nobody waited for is seen by the test that started it."""
+"""A process whose end nobody waited for, or a connection that nobody closed, is seen by the test that left it behind."""
 
 from __future__ import annotations
 
 import asyncio
+import socket
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from tests.support.awaited import started_processes, unawaited
+from tests.support.awaited import connections, started_processes, unawaited
+from tests.support.waiting import turns
 
 
 @dataclass
@@ -34,3 +36,16 @@ def test_each_process_is_noted() -> None:
     with started_processes() as started:
         asyncio.run(start())
     assert [(process.returncode, command) for _, process, command in started] == [(3, "sh -c exit 3")]
+
+
+async def test_a_connection_is_named_until_its_loop_has_closed_it() -> None:
+    loop = asyncio.get_running_loop()
+    ours, theirs = socket.socketpair()
+    with theirs:
+        transport, protocol = await loop.connect_accepted_socket(asyncio.Protocol, ours)
+        named = [f"{ours.getsockname()} to {ours.getpeername()} of {protocol!r}"]
+        assert connections(loop) == named
+        transport.close()
+        assert connections(loop) == named
+        await turns(1)
+        assert connections(loop) == []
