@@ -89,7 +89,6 @@ def become_service_account(settings: MasterSettings) -> bool:
     try:
         uid, gid = daemon.account(settings.user, settings.group)
         daemon.own(written_folders(settings), uid, gid)
-        daemon.own([settings.code_cache, *([settings.store_dir] if settings.runs_store else [])], uid, gid, mode=0o700)
         if settings.auditlog.startswith("/") and Path(settings.auditlog).parent.is_dir():
             os.close(open_for_appending(Path(settings.auditlog), owner=(uid, gid)))
         daemon.become(uid, gid, settings.user)

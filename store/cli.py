@@ -39,7 +39,7 @@ def main(argv: Sequence[str]) -> int:
     settings = load(MasterSettings, section="master", flags=flags, application=DEFAULTS)
     if settings.store in ("none", "puppetdb"):
         raise ConfigError(f"There is no store with 'store = {settings.store}'", hint="Give --store sqlite, or the address of a database.")
-    make_room(settings, [settings.store_dir])
+    make_room(settings, {settings.store_dir: 0o700})
     logs.set_up_by(settings, foreground=not settings.daemonize, ident="puppet-db")
     return run(settings)
 
@@ -83,8 +83,7 @@ def become_service_account(settings: MasterSettings) -> bool:
         return True
     try:
         uid, gid = daemon.account(settings.user, settings.group)
-        daemon.own([settings.vardir, settings.logdir, settings.rundir], uid, gid)
-        daemon.own([settings.store_dir], uid, gid, mode=0o700)
+        daemon.own(dict.fromkeys((settings.vardir, settings.logdir, settings.rundir), 0o750) | {settings.store_dir: 0o700}, uid, gid)
         daemon.become(uid, gid, settings.user)
         daemon.require_program(settings.user, (Path(__file__), Path(sys.executable)))
     except (ConfigError, OSError) as err:

@@ -314,6 +314,26 @@ def test_nothing_unpickles_or_evaluates_text() -> None:
     assert wrong == []
 
 
+# What the master keeps belongs to whom its folder belongs to, also where a command of root's writes it; who decides otherwise, and why.
+OWN_OWNERS = {
+    "master/ca": "what is in the CA's folder belongs to that folder's owner: CaStore.owner",
+    "master/deploy": "refuses to write into a folder of another account's",
+    "master/environments/first.py": "only the master makes it, as its own account",
+}
+
+
+def test_what_a_command_of_roots_writes_for_the_master_belongs_to_the_folders_owner() -> None:
+    wanted = {"make_directory": "inherit", "write_atomic": "owner", "write_new": "owner"}
+    wrong = []
+    for path in (each for package in ("master", "store") for each in sources(package)):
+        name = str(path.relative_to(ROOT))
+        for node in ast.walk(parsed(path)):
+            keyword = wanted.get(node.func.id) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else None
+            if keyword and keyword not in {each.arg for each in node.keywords} and not name.startswith(tuple(OWN_OWNERS)):
+                wrong.append(f"{name}: {ast.unparse(node)}")
+    assert wrong == []
+
+
 # Who starts a task, or drops what tasks raised, and why nothing is lost there; all others use shared/process/supervision.py.
 OWN_TASKS = {
     "shared/process/supervision.py": "this is the one that watches",

@@ -60,7 +60,7 @@ def _for_the_master(settings: MasterSettings) -> None:
     uid, gid = account
     make_room(settings)
     if not settings.cadir.exists():
-        daemon.own([settings.cadir], uid, gid, mode=0o750)
+        daemon.own({settings.cadir: 0o750}, uid, gid)
 
 
 def cert(argv: Sequence[str]) -> int:

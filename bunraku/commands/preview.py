@@ -129,6 +129,7 @@ def main(argv: Sequence[str]) -> int:
     settings = settings_beside_master(flags)
     PATTERN_TIMEOUT.set(settings.pattern_timeout)
     logging.getLogger("puppet").setLevel(logging.ERROR)
+    logging.getLogger("puppet.preview").setLevel(logging.WARNING)
     command = PreviewCommand(options, settings, environment)
     if not options.server:
         return command.run()

@@ -117,7 +117,7 @@ class Trail:
             log.error("Could not write the audit log %s: %s: %s", self.path, err.strerror, line(entry))
 
     def _append(self, data: bytes) -> None:
-        make_directory(self.path.parent, mode=0o750)
+        make_directory(self.path.parent, mode=0o750, inherit=True)
         fd = open_for_appending(self.path, mode=MODE)
         try:
             os.write(fd, data)

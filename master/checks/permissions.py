@@ -65,9 +65,7 @@ def check(settings: MasterSettings) -> Iterator[Finding]:
     private = [settings.hostprivkey, *((files.cakey, files.capass) if settings.ca else ())]
     read = [settings.config, settings.rest_authconfig, settings.fileserverconfig, settings.hostcert, *private]
     read += [settings.route_file, settings.confdir / CONFIGURATION]
-    written = written_folders(settings)
-    if settings.runs_store:
-        written.append(settings.store_dir)
+    written = list(written_folders(settings))
     if settings.ca:
         written += [files.cadir, files.csrdir, files.signeddir]
         read += [files.cacert, files.cacrl, files.serial, files.cert_inventory]

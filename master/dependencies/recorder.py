@@ -129,16 +129,15 @@ class CatalogRecorder:
     def _write(self) -> None:
         batch, self._batch = self._batch, {}
         problem = ""
-        for certname, packed in batch.items():
-            try:
+        try:
+            for certname, packed in batch.items():
                 self.records.save(certname, packed)
-            except PuppetError as err:
-                problem = f"{err.message} ({err.hint})" if err.hint else err.message
-                break
-            self._written += len(packed)
-        if self._written >= self.size / _PART:
-            self.records.limit(self.size)
-            self._written = 0
+                self._written += len(packed)
+            if self._written >= self.size / _PART:
+                self.records.limit(self.size)
+                self._written = 0
+        except PuppetError as err:
+            problem = f"{err.message} ({err.hint})" if err.hint else err.message
         if problem and not self._problem:
             log.warning("%s", problem)
         self._problem = problem

@@ -18,7 +18,7 @@ from typing import Any
 from shared import __version__
 from shared.data import plainjson
 from shared.errors import BadData, PuppetError
-from shared.filesystem.files import make_directory, write_atomic
+from shared.filesystem.files import make_directory, owner_in, write_atomic
 from shared.names import valid_file_key
 
 from ..compiler.evaluation.dependencies import NodeDependencies
@@ -120,13 +120,14 @@ class CatalogRecords:
             if self._holds(path, packed):
                 os.utime(path)  # the oldest are removed first
                 return
-            make_directory(self.folder, mode=0o700)
-            write_atomic(path, packed, mode=0o600, durable=False)
+            make_directory(self.folder, mode=0o700, inherit=True)
+            write_atomic(path, packed, mode=0o600, owner=owner_in(self.folder), durable=False)
         except OSError as err:
-            hint = "The setting preview_records names another folder; with preview_records_size = 0 nothing is kept."
-            raise PuppetError(
-                f"Could not write what the catalog of {certname} depends on to {self.folder}: {err.strerror}", hint=hint
-            ) from err
+            raise self._error(f"Could not write what the catalog of {certname} depends on", err) from err
+
+    def _error(self, what: str, err: OSError) -> PuppetError:
+        hint = "The setting preview_records names another folder; with preview_records_size = 0 nothing is kept."
+        return PuppetError(f"{what} to {self.folder}: {err.strerror}", hint=hint)
 
     def _holds(self, path: Path, packed: bytes) -> bool:
         try:
@@ -135,7 +136,13 @@ class CatalogRecords:
             return False
 
     def limit(self, size: int) -> None:
-        """Remove the oldest records until all take no more than `size` bytes. Blocks."""
+        """Remove the oldest records until all take no more than `size` bytes; raise PuppetError when they cannot be removed. Blocks."""
+        try:
+            self._limit(size)
+        except OSError as err:
+            raise self._error("Could not limit what is written of catalogs", err) from err
+
+    def _limit(self, size: int) -> None:
         records = []
         for path in self.folder.iterdir() if self.folder.is_dir() else ():
             with suppress(FileNotFoundError):

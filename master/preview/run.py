@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from shared.errors import CompileError, first_error
+from shared.errors import CompileError, PuppetError, first_error, text_with_hint
 
 from ..dependencies.records import CatalogRecords
 from ..pools.jobs import CompileJob
 from .nodes import PreviewNodes
 from .pool import PreviewPool, Sides
 from .result import PreviewResult
+
+log = logging.getLogger("puppet.preview")
 
 OnOutcome = Callable[[str, Mapping[str, Any]], None]
 
@@ -52,6 +55,10 @@ async def run_preview(
                 outcome = failure(err)
             result.add(name, outcome)
             on_outcome(name, outcome)
+            if problem := outcome.get("not_kept"):
+                problems.add(problem)
+
+    problems: set[str] = set()
 
     try:
         async with asyncio.TaskGroup() as group:
@@ -62,7 +69,12 @@ async def run_preview(
     result.classified_now = nodes.classified_now
     result.seconds = time.monotonic() - began
     if records is not None:
-        await asyncio.to_thread(records.limit, size)
+        try:
+            await asyncio.to_thread(records.limit, size)
+        except PuppetError as err:
+            problems.add(text_with_hint(err))
+    for problem in sorted(problems)[:1]:
+        log.warning("%s", problem)
     return result
 
 

@@ -84,6 +84,7 @@ class PreviewWorker(CompileWorker):
         self._comparison: CatalogComparison | None = None
         self._is_comparable = False
         self._number = FROM  # the side that is compiled from
+        self._not_kept = ""  # why what catalogs depend on is not written
         self._findings: list[tuple[int, dict[str, Any]]] = []  # in files that were read for this node first
 
     def answer(self, job: Mapping[str, Any], log: Callable[[LogEntry], None]) -> CompiledCatalog:
@@ -148,7 +149,7 @@ class PreviewWorker(CompileWorker):
         before = self._compile_side(FROM)
         if before.catalog is not None and not before.unstable:
             if records is not None and before.reads is not None:
-                records.save(job["certname"], self._record(before.reads).pack())
+                self._keep(records, job["certname"], self._record(before.reads))
             if self._cannot_differ():
                 return self._result("unaffected", before, before, {}, compilations=1)
         after = self._compile_side(TO)
@@ -286,11 +287,18 @@ class PreviewWorker(CompileWorker):
             "errors": _with_states(*errors),
             "warnings": _with_states(before.warnings, after.warnings),
             "findings": self._findings,
+            "not_kept": self._not_kept,
             "unstable": [
                 {"subject": subject, "parameter": parameter, "reason": reason}
                 for (_, subject, parameter), reason in (unstable or {}).items()
             ],
         }
+
+    def _keep(self, records: CatalogRecords, certname: str, record: CatalogRecord) -> None:
+        try:
+            records.save(certname, record.pack())
+        except PuppetError as err:
+            self._not_kept = str(err)  # a preview goes on without
 
     def _ask_once(self, questions: Sequence[Question]) -> Sequence[bytes | PuppetError]:
         """Return the answers of a PuppetDB, which are the same for all compilations of a node."""

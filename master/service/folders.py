@@ -11,9 +11,9 @@ from shared.settings import MasterSettings
 log = logging.getLogger("puppet.master")
 
 
-def written_folders(settings: MasterSettings) -> list[Path]:
-    """Return the folders that the master writes into, the outer ones first."""
-    return [
+def written_folders(settings: MasterSettings) -> dict[Path, int]:
+    """Return the folders that the master writes into, the outer ones first, with the modes that they get when they are made."""
+    shared = [
         settings.vardir,
         settings.logdir,
         settings.rundir,
@@ -23,6 +23,9 @@ def written_folders(settings: MasterSettings) -> list[Path]:
         settings.yamldir,
         settings.server_datadir,
     ]
+    private = [settings.code_cache, *([settings.preview_records] if settings.preview_records_size else ())]
+    private += [settings.store_dir] if settings.runs_store else []
+    return dict.fromkeys(shared, 0o750) | dict.fromkeys(private, 0o700)
 
 
 def remove_leftovers(settings: MasterSettings) -> None:

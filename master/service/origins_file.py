@@ -9,7 +9,7 @@ from pathlib import Path
 
 from shared.data import plainjson
 from shared.errors import BadData
-from shared.filesystem.files import write_atomic
+from shared.filesystem.files import make_directory, owner_in, write_atomic
 from shared.settings import MasterSettings
 
 from ..observability.catalog_origins import CatalogOrigins, LastCatalogs
@@ -28,7 +28,7 @@ class OriginsFile:
 
     @classmethod
     def of(cls, settings: MasterSettings) -> OriginsFile:
-        return cls(settings.statedir / "catalog_origins.json")
+        return cls(settings.server_datadir / "catalog_origins.json")
 
     async def keep_written(self, origins: CatalogOrigins, every: float = WRITE_EVERY) -> None:
         """Run until cancelled: write the file when there were catalogs since the last time."""
@@ -43,8 +43,8 @@ class OriginsFile:
             return
         data = {"origins": last.origins, "uncacheable": last.uncacheable, "reasons": [[*reason, count] for reason, count in last.reasons]}
         try:
-            self.path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
-            write_atomic(self.path, plainjson.dumps(data), mode=0o640, durable=False)
+            make_directory(self.path.parent, mode=0o750, inherit=True)
+            write_atomic(self.path, plainjson.dumps(data), mode=0o640, owner=owner_in(self.path.parent), durable=False)
         except OSError as err:
             log.warning("%s, which says where catalogs come from, cannot be written: %s", self.path, err)
         self.written = total

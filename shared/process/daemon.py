@@ -8,7 +8,7 @@ import os
 import pwd
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -129,9 +129,9 @@ def require_program(user: str, files: Iterable[Path]) -> None:
             )
 
 
-def own(folders: Iterable[Path], uid: int, gid: int, *, mode: int = 0o750) -> None:
-    """Make folders that are missing, for that account, and hand empty ones of root's over; all others keep what they have."""
-    for folder in folders:
+def own(folders: Mapping[Path, int], uid: int, gid: int) -> None:
+    """Make folders that are missing for that account, with their modes, and hand empty ones of root's over; others keep what they have."""
+    for folder, mode in folders.items():
         if not folder.exists():
             make_directory(folder, mode=mode)
             os.chown(folder, uid, gid)

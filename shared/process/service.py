@@ -8,8 +8,9 @@ whom the directory belongs to (`files.owner_in`). `puppet master`, also with --c
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from ..errors import ConfigError
 from ..settings import MasterSettings, setting_texts
@@ -33,14 +34,14 @@ def _account(user: str, group: str) -> tuple[int, int] | None:
         return None
 
 
-def make_room(settings: CommonSettings, folders: Iterable[Path] = ()) -> None:
+def make_room(settings: CommonSettings, folders: Mapping[Path, int] = MappingProxyType({})) -> None:
     """
     Make missing directories for the account of this host's master, if it has one, so that root's command does not make them root's.
 
     What cannot be made is left to whoever needs it, who says so.
 
     Args:
-        folders: More than those that agent and master share, the outer ones first.
+        folders: More than those that agent and master share, the outer ones first, with their modes.
     """
     if os.geteuid() != 0:
         return
@@ -54,7 +55,7 @@ def make_room(settings: CommonSettings, folders: Iterable[Path] = ()) -> None:
         for name, mode in _SHARED.items():
             # Agents trust the account `puppet` with their $vardir, and no other: for others it is root's, and lets them through.
             roots = name == "vardir" and not is_master and user != "puppet"
-            daemon.own([getattr(settings, name)], *((0, 0) if roots else account), mode=mode)
+            daemon.own({getattr(settings, name): mode}, *((0, 0) if roots else account))
         daemon.own(folders, *account)
     except (ConfigError, OSError):
         return

@@ -7,7 +7,7 @@ import logging
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from shared.filesystem.files import make_directory, write_atomic
+from shared.filesystem.files import make_directory, owner_in, write_atomic
 
 log = logging.getLogger("puppet.store")
 
@@ -35,7 +35,7 @@ class DiscardedCommands:
         """Keep a payload and what there is to say about it; both survive a power loss. OSError when the disk is full. Blocks."""
         self._make_room(name, len(payload))
         self._write_reason(name, about)
-        write_atomic(self.folder / name, payload, mode=0o600)
+        write_atomic(self.folder / name, payload, mode=0o600, owner=owner_in(self.folder))
 
     def keep_file(self, path: Path, name: str, about: dict[str, str | int]) -> None:
         """Move a file here. It needs no room on the disk but for the reason. Blocks."""
@@ -44,7 +44,8 @@ class DiscardedCommands:
         self._write_reason(name, about)
 
     def _write_reason(self, name: str, about: dict[str, str | int]) -> None:
-        write_atomic(self.folder / f"{name}.reason", json.dumps(about, indent=2, ensure_ascii=False).encode() + b"\n", mode=0o600)
+        text = json.dumps(about, indent=2, ensure_ascii=False).encode() + b"\n"
+        write_atomic(self.folder / f"{name}.reason", text, mode=0o600, owner=owner_in(self.folder))
 
     def _make_room(self, name: str, length: int) -> None:
         """Remove the oldest commands where there are too many, and count the new one."""

@@ -179,6 +179,12 @@ def test_what_catalogs_depended_on_is_kept_for_the_next_preview(site: Site, tmp_
     assert {path.name for path in (tmp_path / "var/preview").iterdir()} == set(NODES)
 
 
+def test_a_folder_of_records_that_cannot_be_written_is_one_warning(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    assert site.run("--from", "production", "--to", "feature", "--all", "--preview_records", "/proc/version/records") == 0
+    (warning,) = caplog.records
+    assert "depends on to /proc/version/records: Not a directory" in warning.message
+
+
 def test_folders_are_sides_too_and_their_names_are_no_difference(site: Site, tmp_path: Path) -> None:
     shutil.copytree(tmp_path / "code/environments/feature", tmp_path / "checkout")
     assert site.preview(sides=("production", str(tmp_path / "checkout")))[0] == 0

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import pytest
 
+from bunraku.puppet import COMMANDS as ALL
 from tests.support.needs import needs_root
 from tests.support.processes import Done, MasterProcess, clean_environment, run
 from tests.support.waiting import wait_until
@@ -63,6 +64,21 @@ COMMANDS = {
     "agent --disable": (["agent", "--disable", "why"], {0}),
     "agent --test": (["agent", "--test", "--noop"], {0, 1, 2}),
     "resource": (["resource", "host"], {0}),
+    "preview": (["preview", "--from", "production", "--to", "other", "--nodes", "NODE"], {0, 1, 2}),
+    "deploy": (["deploy", "production"], {1}),  # no repository is named
+    "config set": (["config", "set", "--section", "agent", "splay", "false"], {0}),
+    "module list": (["module", "list"], {0}),
+    "plugin download": (["plugin", "download"], {1}),  # no master answers
+    "db status": (["db", "status"], {1}),
+    "query": (["query", "nodes {}"], {1}),
+    "report list": (["report", "list"], {0, 1}),
+    "certificate_request find": (["certificate_request", "find", "NODE"], {0, 1}),
+    "certificate_revocation_list find": (["certificate_revocation_list", "find", "ca"], {0, 1}),
+    "file find": (["file", "find", "sha256/00"], {1, 2}),
+    "resource_type search": (["resource_type", "search", ".*"], {0, 1}),
+    "status find": (["status", "find", "NODE"], {0, 1}),
+    "describe": (["describe", "file", "--short"], {0}),
+    "completion": (["completion", "bash"], {0}),
 }
 FIRST = ("master --compile", "apply", "ssl bootstrap")  # after which the service is started, too; the others make the same folders
 OF_THE_AGENT = ("client_data", "client_yaml", "clientbucket", "facts.d", "public", "state")  # below vardir, which no master writes
@@ -165,7 +181,7 @@ def host(python: str) -> Iterator[Host]:
         settings = {name: str(process.root / place) for name, place in (("vardir", "var"), ("rundir", "run"), ("logdir", "log"))}
         settings |= {"certname": "localhost", "key_type": "ec", "server": "localhost", "masterport": "1", "compile_workers": "1"}
         process.site.mkdir(parents=True)
-        process.write({"manifests/site.pp": SITE})
+        process.write({"manifests/site.pp": SITE, "../other/manifests/site.pp": SITE + SITE.replace("here", "there")})
         lines = "".join(f"{name} = {value}\n" for name, value in settings.items())
         (process.root / "conf" / "puppet.conf").write_text(f"[main]\n{lines}[master]\nuser = {USER}\ngroup = {GROUP}\n")
         for path in (process.root, *process.root.rglob("*")):
@@ -194,6 +210,10 @@ def test_R_45_a_command_of_roots_that_comes_first_makes_nothing_that_the_service
         host.serve_once()
         assert host.unusable() == []
         assert command(host, "master --compile", facts=True).code == 0
+
+
+def test_each_command_of_puppet_help_is_tried() -> None:
+    assert {name.split()[0] for name in COMMANDS} == set(ALL) - {"doc"}  # which prints references and takes no settings
 
 
 def command(host: Host, name: str, *, facts: bool) -> Done:

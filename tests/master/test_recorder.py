@@ -67,6 +67,18 @@ async def test_a_folder_that_cannot_be_written_is_told_once(tmp_path: Path, capl
     assert [entry.message.partition(" to ")[0] for entry in caplog.records] == ["Could not write what the catalog of n1 depends on"]
 
 
+async def test_records_that_cannot_be_removed_are_told_and_end_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "records" / "old" / "folder").mkdir(parents=True)
+    recorder = CatalogRecorder(CatalogRecords(tmp_path / "records"), 1)
+    with caplog.at_level(logging.WARNING, "puppet.compiler"):
+        async with recording(recorder):
+            sender = RecordSender(recorder.outlet.send)
+            sender.add("n1", record())
+            sender.send()
+    assert [entry.message.partition(" to ")[0] for entry in caplog.records] == ["Could not limit what is written of catalogs"]
+    assert (tmp_path / "records" / "n1").exists()
+
+
 def test_a_record_is_sent_once_and_waits_while_nobody_takes_it() -> None:
     taken: list[bytes] = []
     is_full = True

@@ -103,7 +103,7 @@ def test_missing_and_empty_folders_are_handed_over_and_others_stay(tmp_path: Pat
     (full / "file").write_text("")
     os.chown(foreign, 3, 3)
     link.symlink_to(tmp_path)
-    own([new, empty, full, foreign, link], 1, 1, mode=0o750)
+    own(dict.fromkeys((new, empty, full, foreign, link), 0o750), 1, 1)
     owners = {folder.name: folder.lstat().st_uid for folder in (new, empty, full, foreign, link)}
     assert owners == {"new": 1, "empty": 1, "full": 0, "foreign": 3, "link": 0}
     assert tmp_path.stat().st_uid == 0
