@@ -21,7 +21,7 @@ import pytest
 from shared.data import plainyaml
 from tests.bench.fleet import facts_of, small_site
 from tests.support.ports import reserved_port
-from tests.support.processes import TRUST_RELOADED, MasterProcess, clean_environment, master
+from tests.support.processes import TRUST_RELOADED, MasterProcess, clean_environment, end, master
 from tests.support.simulated_agents import Record, RunFailed, Server, SimulatedAgent, with_certificates
 from tests.support.waiting import until, wait_until
 
@@ -156,12 +156,7 @@ def proxy(program: str, kind: str, both: Masters, folder: Path, *, replacing: tu
             wait_for(port, process, folder / "log")
             yield port
         finally:
-            process.terminate()
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait(10)
+            end(process)
 
 
 def wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.interop.peers import PUPPET_8, Release
 from tests.interop.stage import SITE
 from tests.support.ports import reserved_port
-from tests.support.processes import Done, OurAgent, clean_environment, run
+from tests.support.processes import Done, OurAgent, clean_environment, end, run
 
 JAR = "/usr/share/puppetserver/puppetserver.jar"
 CONF = "/etc/puppet/puppetserver"
@@ -220,9 +220,4 @@ def running(
             time.sleep(0.1)
         yield RealServer(installed, root, port, process.pid)
     finally:
-        process.terminate()
-        try:
-            process.wait(60)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait(10)
+        end(process)

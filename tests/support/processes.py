@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.support.guard import marks
+from tests.support.waiting import wait_until
 
 START = 60.0  # seconds for a master to listen
-LOGGED = 30.0  # seconds for a line of the log
 RUN = 180.0  # seconds for one command
 TRUST_RELOADED = "Loaded the certificates and CRLs anew"
 LISTENING = re.compile(r"Serving Puppet on (\S+) port (\d+)")
@@ -124,12 +124,9 @@ class MasterProcess:
         self.kill()
         raise RuntimeError(f"the master did not listen within {START} seconds:\n{self.log}")
 
-    def until_logged(self, text: str, within: float = LOGGED) -> None:
-        """Return when the log has a text; lines go through a queue. AssertionError when it has not within so many seconds."""
-        deadline = time.monotonic() + within
-        while text not in self.log:
-            assert time.monotonic() < deadline, self.log
-            time.sleep(0.1)
+    def until_logged(self, text: str) -> None:
+        """Return when the log has a text; lines go through a queue."""
+        wait_until(lambda: text in self.log, describe=lambda: self.log)
 
     def revoke(self, certname: str, *, command: str = "revoke") -> None:
         """Revoke a certificate (`command` may be `clean`, too) and return when the running master has read the new CRL."""
@@ -155,10 +152,7 @@ class MasterProcess:
 
     def _until_reloaded(self, before: int) -> None:
         """Return when it has read its certificates and CRLs more than `before` times."""
-        deadline = time.monotonic() + LOGGED
-        while self.log.count(TRUST_RELOADED) == before:
-            assert time.monotonic() < deadline, self.log
-            time.sleep(0.05)
+        wait_until(lambda: self.log.count(TRUST_RELOADED) > before, describe=lambda: self.log)
 
     def stop(self) -> int:
         """Stop it as an administrator would; its exit code."""
@@ -201,6 +195,16 @@ def master(root: Path, **settings: str) -> Iterator[MasterProcess]:
         yield process
     finally:
         process.kill()
+
+
+def end(process: subprocess.Popen[bytes], patience: float = 60.0) -> None:
+    """Ask a process to end, and kill it when that takes longer than `patience` seconds."""
+    process.terminate()
+    try:
+        process.wait(patience)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait(patience)
 
 
 def run(argv: list[str], environ: Mapping[str, str], *, timeout: float = RUN) -> Done:

@@ -14,10 +14,9 @@ from pathlib import Path
 
 from tests.support.ports import reserved_port
 from tests.support.postgresql import PostgresqlServer, postgresql_programs
-from tests.support.processes import clean_environment
+from tests.support.processes import clean_environment, end
 
 START = 300.0  # seconds until it answers, on a machine that is busy
-ENDED = 30.0  # seconds until it has ended
 JAR = Path("/usr/share/puppetdb/puppetdb.jar")
 BOOTSTRAP = Path("/etc/puppetdb/bootstrap.cfg")
 AUTHORIZATION = Path("/etc/puppetdb/conf.d/auth.conf")
@@ -130,9 +129,4 @@ def running_puppetdb(database: RealPuppetDb, java: tuple[str, ...] = SOON_STARTE
             time.sleep(0.2)
         yield process.pid
     finally:
-        process.terminate()
-        try:
-            process.wait(ENDED)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait(ENDED)
+        end(process)
