@@ -17,7 +17,6 @@ SHELF = Path(__file__).parents[1] / "bunraku" / "ruby_modules" / "shelf"
 MANIFEST = """
 file {{ '{root}/shelf': ensure => directory }}
 jar {{ '{root}/shelf:plums': content => 'plums', colour => 'red', parts => ['b', 'a'] }}
-jar {{ '{root}/shelf:refused': colour => 'pink' }}
 notify {{ 'after': require => Jar['{root}/shelf:plums'] }}
 """
 
@@ -35,16 +34,25 @@ async def test_the_first_run_makes_what_the_second_finds(pair: Pair) -> None:
         assert first.report is not None
         assert [event.message for event in first.report.resource_statuses[jar].events] == ["created"]
         assert yaml.safe_load((pair.root / "shelf" / "plums").read_text()) == {"content": "PLUMS", "colour": "red", "parts": ["b", "a"]}
-        refused = first.report.resource_statuses[f"Jar[{pair.root}/shelf:refused]"]
-        assert refused.failed
         assert first.report.resource_statuses["Notify[after]"].changed
-        assert first.report.status == "failed"
 
         (pair.root / "shelf" / "plums").write_text("content: pears\nparts: [a, b]\ncolour: red\n")
         second = await pair.run()
         assert second.report is not None
         messages = [event.message for event in second.report.resource_statuses[jar].events]
         assert messages == ["content changed <pears> to <PLUMS> (corrective)"]
+
+
+async def test_a_value_that_a_type_in_ruby_refuses_stops_the_run_and_is_reported(pair: Pair) -> None:
+    path = pair.root / "before"
+    code = f"file {{ '{path}': content => 'x' }} jar {{ '{pair.root}/shelf:refused': colour => 'pink' }}"
+    pair.write("code/environments/production/manifests/site.pp", code)
+    async with pair.mastered():
+        ran = await pair.run()
+    assert ran.report is not None
+    assert (ran.report.status, ran.report.resource_statuses, path.exists()) == ("failed", {}, False)
+    (error,) = [entry.message for entry in ran.report.logs if entry.level == "err"]
+    assert error.startswith(f"Failed to apply catalog: Parameter colour failed on Jar[{pair.root}/shelf:refused]: Invalid value")
 
 
 async def test_without_a_ruby_only_resources_of_these_types_fail(pair: Pair) -> None:
