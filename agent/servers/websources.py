@@ -283,7 +283,7 @@ class WebSources:
 
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=self.limits.connect, sock_read=self.limits.read)
         context = await asyncio.to_thread(self._trust)
-        connector = aiohttp.TCPConnector(ssl=context, force_close=True, local_addr=(self.source, 0) if self.source else None)
+        connector = aiohttp.TCPConnector(ssl=context, local_addr=(self.source, 0) if self.source else None)
         request_headers = {"User-Agent": self.user_agent, "Accept": "*/*", "Accept-Encoding": "identity", **headers}
         url, secret = _split_credentials(source)
         secret = authorization or secret

@@ -83,7 +83,7 @@ class TlsSessions:
         import aiohttp
 
         context = await asyncio.to_thread(client_context, self.files, utc_now(), with_certificate=self.with_certificate)
-        connector = aiohttp.TCPConnector(ssl=context, limit=self.connections, force_close=not self.keep_alive)
+        connector = aiohttp.TCPConnector(ssl=context, limit=self.connections)
         return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False)
 
 
@@ -124,5 +124,5 @@ class UnixSessions:
     def _open(self) -> aiohttp.ClientSession:
         import aiohttp
 
-        connector = aiohttp.UnixConnector(str(self.path), limit=self.connections, force_close=not self.keep_alive)
+        connector = aiohttp.UnixConnector(str(self.path), limit=self.connections)
         return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import socket
 import ssl
+import threading
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
@@ -22,8 +24,10 @@ from agent.servers.sites import Exchange, HttpLimits, Proxy, Site
 from agent.servers.tls import Verifier
 from shared.errors import BadData, PeerAnswered, PeerError, PeerNotTrusted, PeerUnreachable, TooLarge
 from shared.wire.dialects import LEGACY, MODERN
+from tests.support.awaited import connections
 from tests.support.fake_server import Ask, FakeMaster, Reply
 from tests.support.throwaway_ca import ThrowAwayCa
+from tests.support.waiting import turns
 
 
 def verifier(ca: ThrowAwayCa, root: Path, **changes: Any) -> Verifier:
@@ -120,6 +124,28 @@ async def test_a_keepalive_of_zero_means_a_connection_for_each_request(ca: Throw
         await pair.ask()
         await pair.ask()
         assert pair.master.connections == 2
+
+
+async def test_a_closed_client_waits_for_no_farewell_of_a_server(ca: ThrowAwayCa, tmp_path: Path) -> None:
+    def serve() -> None:
+        raw, _ = listener.accept()
+        with ca.serving(tmp_path).wrap_socket(raw, server_side=True) as connection:
+            connection.recv(65536)
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+            over.wait(60)  # and reads nothing of what the client still says
+
+    over = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        serving = asyncio.create_task(asyncio.to_thread(serve))
+        try:
+            client = HttpClient(verifier(ca, tmp_path), limits=HttpLimits(keepalive=0))
+            await client.request(Site("localhost", listener.getsockname()[1]), "GET", "/x", {}, None)
+            await client.close()
+            await turns(3)
+            assert connections(asyncio.get_running_loop()) == []
+        finally:
+            over.set()
+            await serving
 
 
 async def test_a_post_is_repeated_when_the_server_had_closed_the_idle_connection(ca: ThrowAwayCa, tmp_path: Path) -> None:
