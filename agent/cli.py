@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from shared import __version__
 from shared.errors import ConfigError, NotFound, PuppetError, Unsupported
+from shared.filesystem.identity import digest_of
 from shared.process import log as logs
 from shared.process.cli import DEBUGGING, CommandOptions, flag, optional_text, parse_options, run_main, text
 from shared.process.daemon import take_priority
@@ -349,20 +350,14 @@ class _ConfigFile:
     def __init__(self, flags: dict[str, Any], settings: AgentSettings) -> None:
         self.flags = flags
         self.path = settings.config
-        self.seen = self._mtime()
-
-    def _mtime(self) -> float:
-        try:
-            return self.path.stat().st_mtime
-        except OSError:
-            return 0.0
+        self.seen = digest_of(self.path)
 
     def reload_if_changed(self) -> AgentSettings | None:
         """Return new settings when the file has changed and can be read; else None."""
-        mtime = self._mtime()
-        if mtime == self.seen:
+        digest = digest_of(self.path)
+        if digest == self.seen:
             return None
-        self.seen = mtime
+        self.seen = digest
         try:
             settings = load(AgentSettings, section="agent", flags=self.flags, conf=read(self.path))
         except ConfigError as err:

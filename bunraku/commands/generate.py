@@ -105,7 +105,8 @@ def generate(modules: Sequence[Path], target: Path, *, force: bool, now: datetim
 
 def _up_to_date(source: Path, output: Path) -> bool:
     try:
-        return source.stat().st_mtime_ns <= output.stat().st_mtime_ns
+        status = source.stat()  # with a time of modification that an archive or rsync may have restored
+        return max(status.st_mtime_ns, status.st_ctime_ns) <= output.stat().st_mtime_ns
     except OSError:
         return False
 

@@ -19,7 +19,7 @@ from certs import signatures
 from certs.files import bundles
 from shared.clock import utc_now
 from shared.errors import ConfigError, PuppetError
-from shared.filesystem.files import stamp_of
+from shared.filesystem.identity import stamp_of
 
 from .handshakes import ServedContext
 

@@ -22,7 +22,7 @@ from typing import NoReturn
 
 from certs.oids import OidNames
 from shared.errors import ConfigError, Location
-from shared.filesystem.files import Stamp, stamp_of
+from shared.filesystem.identity import digest_of
 from shared.names import quoted_for_log
 
 from . import auth_hocon
@@ -159,7 +159,7 @@ class AuthFile:
     filetimeout: float = 15.0
     clock: Callable[[], float] = time.monotonic
     _rules: Rules = field(default_factory=Rules, init=False)
-    _loaded_stamp: Stamp = field(default=None, init=False)
+    _loaded_digest: bytes | None = field(default=None, init=False)
     _next_check: float = field(default=0.0, init=False)
 
     async def start(self) -> None:
@@ -168,7 +168,7 @@ class AuthFile:
 
     async def reload(self) -> None:
         """Read the file now; raise ConfigError when it does not parse, and keep the rules."""
-        self._rules, self._loaded_stamp = await asyncio.to_thread(self._read)
+        self._rules, self._loaded_digest = await asyncio.to_thread(self._read)
         self._next_check = self.clock() + self.filetimeout
 
     async def rules(self) -> Rules:
@@ -176,29 +176,22 @@ class AuthFile:
         if self.path is not None and self.clock() >= self._next_check:
             self._next_check = self.clock() + self.filetimeout
             try:
-                if await asyncio.to_thread(self._stamp) != self._loaded_stamp:
-                    self._rules, self._loaded_stamp = await asyncio.to_thread(self._read)
+                if await asyncio.to_thread(digest_of, self.path) != self._loaded_digest:
+                    self._rules, self._loaded_digest = await asyncio.to_thread(self._read)
                     log.info("Read %s anew", self.path)
             except ConfigError as err:
-                self._loaded_stamp = await asyncio.to_thread(self._stamp)
+                self._loaded_digest = await asyncio.to_thread(digest_of, self.path)
                 log.error("The rules of %s stay as they were: %s", self.path, err)
         return self._rules
 
-    def _stamp(self) -> Stamp:
-        assert self.path is not None
-        try:
-            return stamp_of(self.path)
-        except OSError:
-            return None
-
-    def _read(self) -> tuple[Rules, Stamp]:
+    def _read(self) -> tuple[Rules, bytes | None]:
         if self.path is None:
             return Rules(), None
-        stamp = self._stamp()
+        digest = digest_of(self.path)
         try:
             text = self.path.read_text("utf-8")
         except FileNotFoundError:
             return Rules(), None
         except (OSError, UnicodeDecodeError) as err:
             raise ConfigError(f"Could not read {self.path}: {err}") from err
-        return parse_rules(text, str(self.path), self.names), stamp
+        return parse_rules(text, str(self.path), self.names), digest

@@ -18,7 +18,7 @@ from certs.keys import PrivateKey, public_der
 from shared.clock import utc_now
 from shared.errors import BadData, BadRequest, ConfigError, Conflict, Denied, PuppetError, TooLarge
 from shared.failpoints import failpoint
-from shared.filesystem.files import Stamp, stamp_of
+from shared.filesystem.identity import Stamp, stamp_of
 from shared.names import quoted_for_log, valid_certname
 
 from . import audit, signers

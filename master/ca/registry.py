@@ -11,7 +11,7 @@ from cryptography import x509
 from certs import certificates, csr, fingerprints, keys, oids
 from certs.csr import RequestFacts
 from shared.errors import BadRequest, Conflict, NotFound, PuppetError, Unavailable
-from shared.filesystem.files import stamp_of
+from shared.filesystem.identity import identity_of
 from shared.models.certificate_status import CertificateStatus
 from shared.names import quoted_for_log, valid_certname
 
@@ -76,7 +76,7 @@ class CertificateRegistry:
                 self._check_room(len(facts.pem))
                 self.store.save_request(name, facts.pem)
                 stamp, count, size = self._pending
-                self._pending = (stamp_of(self.store.files.csrdir), count + 1, size + len(facts.pem)) if stamp else (None, 0, 0)
+                self._pending = (identity_of(self.store.files.csrdir), count + 1, size + len(facts.pem)) if stamp else (None, 0, 0)
         except PuppetError as err:
             self._report("request", name, by, f"refused: {err.message}")
             raise
@@ -106,7 +106,7 @@ class CertificateRegistry:
         raise DuplicateRequest(f"{name} already has a {what} certificate; ignoring certificate request", same=same)
 
     def _check_room(self, size: int) -> None:
-        stamp = stamp_of(self.store.files.csrdir)
+        stamp = identity_of(self.store.files.csrdir)
         if self._pending[0] != stamp:  # another process wrote there
             self._pending = (stamp, *self.store.pending_size())
         _, count, used = self._pending

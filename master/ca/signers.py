@@ -11,7 +11,7 @@ from certs import certificates, keys
 from certs.files import bundles
 from certs.keys import PrivateKey
 from shared.errors import ConfigError
-from shared.filesystem.files import Stamp, stamp_of
+from shared.filesystem.identity import Stamp, stamp_of
 
 from .storage.store import CaFiles
 

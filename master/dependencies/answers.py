@@ -229,7 +229,7 @@ class LoadedAnswers:
         path, relative_question = question[1], self._relative_input(question)
         signature = self._live.first_signature(path)
         digest = digest_of_answer(relative_question, self._files.find(relative_question))
-        if self._live.current_signature(path) != signature:
+        if not self._live.is_unchanged(path):
             return None
         if len(self._digests) >= MAX_DIGESTS:
             self._digests.clear()

@@ -11,7 +11,7 @@ from ..compiler.host import NativeType, NativeTypeLookup
 from ..compiler.loading.loader import Loader
 from ..compiler.syntax.source import Source
 from ..environments.directory_environment import DirectoryEnvironment
-from ..files.code_files import CodeFiles, TrackedFiles
+from ..files.code_files import CodeFiles, Signature, TrackedFiles
 from .answers import LoadedAnswers
 from .inputs import Input, Inputs
 
@@ -39,9 +39,13 @@ class RecordedFiles:
         self._table["kind", path] = None
         return self._files.is_folder(path)
 
-    def signature(self, path: str) -> tuple[int, ...] | None:
+    def signature(self, path: str) -> Signature:
         self._table["read", path] = None
         return self._files.signature(path)
+
+    def note_read(self, path: str, since: int) -> None:
+        self._table["read", path] = None
+        self._files.note_read(path, since)
 
     def actual(self, path: str) -> str:
         return self._files.actual(path)
@@ -98,9 +102,9 @@ class RecordedEnvironment(DirectoryEnvironment):
         )
         return LoadedAnswers(host, files, live, self.inputs.relative_input)
 
-    def _note_ruby(self, path: str) -> None:
+    def _note_ruby(self, path: str, since: int) -> None:
         self.inputs.code_files["read", self._tracked[0].named(path)] = None
-        super()._note_ruby(path)
+        super()._note_ruby(path, since)
 
     @property
     def types(self) -> NativeTypeLookup:

@@ -222,12 +222,9 @@ class DirectoryEnvironment:
     def ruby(self) -> RubyRuntime | None:
         return self._ruby
 
-    def _note_ruby(self, path: str) -> None:
-        """Have a file among those of the environment that Ruby read: a library, by its content, or Ruby itself."""
-        if path.endswith(".rb"):
-            self.files.read(path)
-        else:
-            self.files.signature(path)
+    def _note_ruby(self, path: str, since: int) -> None:
+        """Have a file among those of the environment that Ruby has read since a time: a library, or Ruby itself."""
+        self.files.note_read(path, since)
 
     def _libraries(self) -> list[str]:
         """Return the folders in which Ruby finds what a function requires."""

@@ -16,6 +16,7 @@ from typing import Any
 
 from shared.data import plainjson
 from shared.errors import BadData
+from shared.filesystem.identity import Stamp, lasting_identity
 
 DEPLOYMENT = ".puppet-deploy.json"
 MAX_CODE_ID = 256
@@ -27,8 +28,6 @@ _RECORDS = (DEPLOYMENT, ".r10k-deploy.json", ".g10k-deploy.json")
 _CODE_ID = re.compile(r"[-_:;A-Za-z0-9]+", re.ASCII)
 _HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}", re.ASCII)
 _REF = re.compile(r"refs/[^\s\\^:?*\[~]+")
-
-Stamp = tuple[int, ...] | None
 
 
 def is_code_id(text: object) -> bool:
@@ -163,4 +162,4 @@ def _stamp(path: str) -> Stamp:
         return None
     if stat.S_ISDIR(status.st_mode):  # whose names do not matter
         return status.st_mode, status.st_ino, status.st_dev
-    return status.st_mode, status.st_mtime_ns, status.st_size, status.st_ino, status.st_dev
+    return lasting_identity(path, status)

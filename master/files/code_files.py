@@ -7,14 +7,20 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from shared.errors import BadData, EvaluationError
+from shared.filesystem.identity import RECENT, Stamp, changed_at, identity_of, is_lasting, lasting_identity_of
 
-Signature = tuple[int, ...] | None
-"""What differs when a file does; None when there is none."""
+Signature = Stamp
+"""
+What differs when a file does, None when there is none (see `shared.filesystem.identity`).
+
+One that does not last is equal to no other: a file of that signature is compared by its content.
+"""
 
 MAX_FILE = 64 * 1024 * 1024
 """Octets of one manifest, template or data file."""
@@ -34,8 +40,11 @@ class CodeFiles(Protocol):
 
     def is_folder(self, path: str) -> bool: ...
 
-    def signature(self, path: str) -> tuple[int, ...] | None:
+    def signature(self, path: str) -> Signature:
         """Return what differs when the file does; None when there is none."""
+
+    def note_read(self, path: str, since: int) -> None:
+        """Note that a program has read a file by itself, at some time since then (nanoseconds of time.time)."""
 
     def actual(self, path: str) -> str:
         """Return where the file of a path is on disk, for programs that read it themselves."""
@@ -73,8 +82,11 @@ class DiskFiles:
     def is_folder(self, path: str) -> bool:
         return os.path.isdir(path)  # noqa: PTH112 -- as above
 
-    def signature(self, path: str) -> tuple[int, ...] | None:
-        return _signature(path)
+    def signature(self, path: str) -> Signature:
+        return lasting_identity_of(path)
+
+    def note_read(self, path: str, since: int) -> None:
+        pass
 
     def actual(self, path: str) -> str:
         return path
@@ -94,11 +106,13 @@ class TrackedFiles(DiskFiles):
         root: The folder of an environment, as its files are named.
         pin: The version of it whose files are read instead (see `environments.versions`); '' for those in `root` itself.
         memory: Octets of contents that are kept, so that a file of the same signature is not read again.
+        recent: Nanoseconds for which two changes of a file may have the same time.
     """
 
-    def __init__(self, root: str = "", pin: str = "", *, memory: int = 0) -> None:
+    def __init__(self, root: str = "", pin: str = "", *, memory: int = 0, recent: int = RECENT) -> None:
         self.root = root
         self.pin = pin
+        self.recent = recent
         self._seen = SeenFiles()
         self._memory = memory
         self._contents: dict[str, tuple[Signature, bytes]] = {}
@@ -114,12 +128,13 @@ class TrackedFiles(DiskFiles):
 
     def read(self, path: str) -> bytes | None:
         path = self.named(path)
-        signature = self._note_now(path)
+        signature = self._lasting_identity(path)
+        self._seen.add(self.pin, path, signature)
         data = self._content(path, signature)
-        if data is not None and self.pin:
-            self._seen.add_content(path, signature, _digest(data))
-        else:
-            self._seen.add_unknown(path)
+        if data is not None:
+            self._seen.add_content(self.pin, path, signature, _digest(data))
+        elif signature is not None and stat.S_ISREG(signature[0]):
+            self._seen.add_content(self.pin, path, signature, _CHANGED)  # it was removed in between
         return data
 
     def _content(self, path: str, signature: Signature) -> bytes | None:
@@ -143,17 +158,15 @@ class TrackedFiles(DiskFiles):
         return self._names(folder)
 
     def _names(self, folder: str) -> Sequence[str]:
-        signature = self._note(folder)
+        signature = self._lasting_identity(folder)
+        self._seen.add(self.pin, folder, signature)
         names = super().names(self.actual(folder))
-        if self.pin:
-            self._seen.add_content(folder, signature, _digest_of_names(names))
-        else:
-            self._seen.add_unknown(folder)
+        self._seen.add_content(self.pin, folder, signature, _digest_of_names(names))
         return names
 
     def is_folder(self, path: str) -> bool:
         signature = self._note_now(path)
-        return signature is not None and stat.S_ISDIR(signature[-1])
+        return signature is not None and stat.S_ISDIR(signature[0])
 
     def matching(self, folder: str, pattern: str) -> Sequence[str]:
         paths = [self.named(path) for path in super().matching(self.actual(folder), pattern)]
@@ -171,11 +184,19 @@ class TrackedFiles(DiskFiles):
                 if path.is_dir():
                     yield self.named(str(path))
 
-    def signature(self, path: str) -> tuple[int, ...] | None:
+    def signature(self, path: str) -> Signature:
         path = self.named(path)
-        signature = _signature(self.actual(path))
+        signature = self._lasting_identity(path)
         self._seen.add_read(self.pin, path, signature)
         return signature
+
+    def note_read(self, path: str, since: int) -> None:
+        path = self.named(path)
+        with suppress(EvaluationError):  # a program may be run by who may not read it
+            self.read(path)
+        signature = identity_of(self.actual(path))
+        if signature is None or changed_at(signature) > since - self.recent:
+            self._seen.is_doubtful = True  # what was read may have been another content
 
     def first_signature(self, path: str) -> Signature:
         """Return the signature that a path had when it was first looked at since `take_seen`."""
@@ -195,9 +216,9 @@ class TrackedFiles(DiskFiles):
         """All signatures of `first_signature`, by the path below the environment."""
         return self._seen.signatures_of(self.pin)
 
-    def current_signature(self, path: str) -> Signature:
-        """Return the signature that a path has now; this is not noted."""
-        return _signature(self.actual(self.named(path)))
+    def is_unchanged(self, path: str) -> bool:
+        """Return whether a path that was looked at is still as it was; it is not looked at by that."""
+        return self._seen.is_unchanged(self.root, self.pin, self.named(path))
 
     def take_seen(self) -> SeenFiles:
         """Return what was looked at since this was last called, as it was then, and forget it."""
@@ -207,14 +228,17 @@ class TrackedFiles(DiskFiles):
     def _note(self, path: str) -> Signature:
         signatures = self._seen.signatures_of(self.pin)
         if path not in signatures:
-            self._seen.add(self.pin, path, _signature(self.actual(path) if self.pin else path))
+            self._seen.add(self.pin, path, identity_of(self.actual(path)))
         return signatures[path]
 
     def _note_now(self, path: str) -> Signature:
-        """Note a path, and return the signature that it has now, whatever it was when it was first looked at."""
-        signature = _signature(self.actual(path))
+        """Note a path of which only matters whether it is there, and return the signature that it has now."""
+        signature = identity_of(self.actual(path))
         self._seen.add(self.pin, path, signature)
         return signature
+
+    def _lasting_identity(self, path: str) -> Signature:
+        return lasting_identity_of(self.actual(path), recent=self.recent)
 
     @property
     def count(self) -> int:
@@ -230,14 +254,14 @@ class TrackedFiles(DiskFiles):
             below: The only folders whose paths count; None: all.
         """
         folders = tuple(f"{folder}/" for folder in below or ())
-        for path, signature in islice(self._seen.signatures(self.pin), since, None):
-            if _signature(self.actual(path) if self.pin else path) != signature and (below is None or path.startswith(folders)):
+        for path in islice(self._seen.paths(self.pin), since, None):
+            if not self._seen.is_unchanged(self.root, self.pin, path) and (below is None or path.startswith(folders)):
                 return path
         return None
 
     def are_unchanged(self, pin: str | None = None) -> bool:
         """Return whether everything that was looked at, or looked for in vain, is still as it was; and is so in another version."""
-        return self._seen.are_unchanged(self.root, self.pin if pin is None else pin)
+        return self._seen.are_unchanged(self.root, self.pin if pin is None else pin, recent=self.recent)
 
     def are_known(self, pin: str) -> bool:
         """Return whether everything that was looked at was found to be the same in a version."""
@@ -261,6 +285,7 @@ class SeenFiles:
         self._signatures: dict[str, dict[str, Signature]] = {}
         self._digests: dict[str, tuple[Signature, bytes]] = {}  # of all that was ever read, for what is not read again
         self.patterns: dict[tuple[str, str], None] = {}  # folders with the patterns that their files were matched with
+        self.is_doubtful = False  # whether a file may have held something else when it was read
         self.listed: set[str] = set()  # folders of which names were read only to match patterns
 
     def __len__(self) -> int:
@@ -279,14 +304,10 @@ class SeenFiles:
             self._contents[path] = _Content.of(signature)
         return signature
 
-    def add_unknown(self, path: str) -> None:
-        """Add that the content of a path counts, of which only the signature is known."""
-        content = self._contents[path]
-        if not content.is_read:
-            self._contents[path] = content._replace(is_read=True)
-
-    def add_content(self, path: str, signature: Signature, digest: bytes) -> None:
-        """Add the digest of what a path that was added holds."""
+    def add_content(self, pin: str, path: str, signature: Signature, digest: bytes) -> None:
+        """Add the digest of what a path that was added holds; its signature is that of a moment before it was read."""
+        if not is_lasting(signature):
+            self.signatures_of(pin)[path] = signature  # whatever is changed from now on can only be seen in the content
         content = self._contents[path]
         if content.digest and content.digest != digest:
             digest = _CHANGED
@@ -319,27 +340,29 @@ class SeenFiles:
         questions += [("glob", *folder_and_pattern) for folder_and_pattern in self.patterns]
         return questions
 
-    def signatures(self, pin: str) -> Iterable[tuple[str, Signature]]:
-        """Return the paths, in the order in which they were looked at, with their signatures in a version."""
-        return self._signatures.get(pin, {}).items()
+    def paths(self, pin: str) -> Iterable[str]:
+        """Return the paths of which signatures in a version are known, in the order in which they were looked at."""
+        return self._signatures.get(pin, ())
 
     def are_known(self, pin: str) -> bool:
         """Return whether all paths were looked at, or found to be the same, in a version."""
         return len(self._signatures.get(pin, ())) == len(self._contents)
 
-    def are_unchanged(self, root: str, pin: str) -> bool:
+    def are_unchanged(self, root: str, pin: str, *, recent: int = RECENT) -> bool:
         """Return whether all is as it was, read in a version of the environment in `root`."""
+        if self.is_doubtful:
+            return False
         signatures = self._signatures.get(pin, {})
         if pin:
-            changed = [path for path, signature in signatures.items() if _signature(actual_path(root, pin, path)) != signature]
+            changed = [path for path, signature in signatures.items() if identity_of(actual_path(root, pin, path)) != signature]
         else:
-            changed = [path for path, signature in signatures.items() if _signature(path) != signature]
+            changed = [path for path, signature in signatures.items() if identity_of(path) != signature]
         if len(signatures) < len(self._contents):
             changed += [path for path in self._contents if path not in signatures]
         found: dict[str, Signature] = {}
         for path in changed:
             actual, content = actual_path(root, pin, path), self._contents[path]
-            signature = _signature(actual)
+            signature = lasting_identity_of(actual, recent=recent)
             is_same_file = any(
                 path in known and known[path] == signature for known in self._signatures.values()
             )  # as of all outside of `root`
@@ -349,6 +372,12 @@ class SeenFiles:
         if found:
             self.signatures_of(pin).update(found)
         return True
+
+    def is_unchanged(self, root: str, pin: str, path: str) -> bool:
+        """Return whether a path is as it was, read in a version of the environment in `root`."""
+        actual = actual_path(root, pin, path)
+        signature = identity_of(actual)
+        return signature == self._signatures.get(pin, {}).get(path) or self._contents[path].is_equal_to(actual, signature)
 
     def signatures_of(self, pin: str) -> dict[str, Signature]:
         """Return the signatures of paths in a version, to be added to."""
@@ -380,7 +409,7 @@ class _Content(NamedTuple):
 
     @classmethod
     def of(cls, signature: Signature) -> _Content:
-        return cls(stat.S_IFMT(signature[-1]) if signature is not None else 0)
+        return cls(stat.S_IFMT(signature[0]) if signature is not None else 0)
 
     def is_equal_to(self, path: str, signature: Signature) -> bool:
         """Return whether a path, of this signature now, is the same."""
@@ -414,11 +443,3 @@ def _digest(data: bytes) -> bytes:
 
 def _digest_of_names(names: Sequence[str]) -> bytes:
     return _digest("\0".join(names).encode("utf-8", "surrogateescape"))
-
-
-def _signature(path: str) -> Signature:
-    try:
-        status = os.stat(path)  # noqa: PTH116 -- a Path for each of thousands of files costs more than the call
-    except (OSError, ValueError):
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino, status.st_dev, status.st_mode

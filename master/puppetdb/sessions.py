@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from httpd.tls.trust import TrustFiles, client_context
 from shared.clock import utc_now
-from shared.filesystem.files import stamp_of
+from shared.filesystem.identity import stamp_of
 
 if TYPE_CHECKING:
     import aiohttp

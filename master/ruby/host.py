@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -61,10 +62,10 @@ class RubyHost:
 
     Args:
         libraries: returns the folders lib/ of the modules.
-        note: is called with each of their files that Ruby read by itself.
+        note: is called with each of their files that Ruby read by itself, and a time before it did (nanoseconds of time.time).
     """
 
-    def __init__(self, program: RubyProgram, libraries: Callable[[], Sequence[str]], note: Callable[[str], object]) -> None:
+    def __init__(self, program: RubyProgram, libraries: Callable[[], Sequence[str]], note: Callable[[str, int], object]) -> None:
         self.program = program
         self.libraries = libraries
         self.note = note
@@ -74,6 +75,7 @@ class RubyHost:
         self._loaded: set[int] = set()  # numbers of the templates and functions that the child has
         self._numbers = 0
         self._answers: deque[tuple[str, Any]] = deque()  # of functions that the template has called before Ruby renders it
+        self._asked_at = 0  # when the outermost of the running questions was asked
         self._scopes: list[Any] = []  # the scopes of the running questions, innermost last
         self._ruby_objects: dict[int, tuple[Value, int]] = {}  # by identity: values that Ruby set, and its numbers for its own objects
         self._compilation: Callable[[], Any] = lambda: None  # the one that these objects belong to, weakly
@@ -247,7 +249,7 @@ class RubyHost:
             if self._scopes:
                 raise EvaluationError("Ruby has ended while it was asked")
             child = self._child = self.program.start(HOST)
-            self.note(self.program.settings.program)  # another Ruby may give something else
+            self.note(self.program.settings.program, time.time_ns())  # another Ruby may give something else
             self._loaded = set()
             self._ruby_objects.clear()
             self._ask(scope, "setup", list(self.libraries()))
@@ -261,11 +263,13 @@ class RubyHost:
         """Return what Ruby answers; raise _RubyError when it raises, or the error of this process that passed through it."""
         child = self._child
         assert child is not None
+        if not self._scopes:
+            self._asked_at = time.time_ns()
         self._scopes.append(scope)
         try:
             message = self._exchange(child, {"op": op, "args": dump_value(list(args), self._register)})
             for path in message.get("libraries", ()):
-                self.note(path)
+                self.note(path, self._asked_at)
             if "value" in message:
                 return load_value(message["value"], self._registered_value)
             if "passing" in message:

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from shared.errors import ConfigError, Location
 from shared.file_serving.trees import FileTree
 from shared.filesystem.files import parts_of
+from shared.filesystem.identity import digest_of
 from shared.indirector import Client, Request
 from shared.names import valid_certname
 
@@ -136,25 +137,22 @@ class FileServer:
     generation: Callable[[], int] = lambda: 0
     runs: RunVersions | None = None
     _mounts: dict[str, Mount] = field(default_factory=dict)
-    _seen: tuple[float, float | None, int] = (float("-inf"), None, 0)
+    _seen: tuple[float, bytes | None, int] = (float("-inf"), None, 0)
 
     def mounts(self) -> dict[str, Mount]:
         """Return the mounts, read again when the file has changed; a broken file leaves the old ones in force. Blocks, rarely."""
         now, generation = self.clock(), self.generation()
         if self._mounts and now - self._seen[0] < self.filetimeout and generation == self._seen[2]:
             return self._mounts
-        try:
-            stamp: float | None = self.conf.stat().st_mtime
-        except OSError:
-            stamp = None
-        if not self._mounts or stamp != self._seen[1]:
+        digest = digest_of(self.conf)
+        if not self._mounts or digest != self._seen[1]:
             try:
-                self._mounts = served_mounts_of(parse(self.conf.read_text("utf-8"), self.conf) if stamp is not None else {})
+                self._mounts = served_mounts_of(parse(self.conf.read_text("utf-8"), self.conf) if self.conf.exists() else {})
             except (ConfigError, OSError, UnicodeDecodeError) as err:
                 if not self._mounts:
                     raise
                 log.error("Keeping the old mounts: %s", err)
-        self._seen = (now, stamp, generation)
+        self._seen = (now, digest, generation)
         return self._mounts
 
     def allowed(self, request: Request[Any]) -> bool:

@@ -16,8 +16,6 @@ from ..errors import BadName, NotFound, Unavailable
 from ..failpoints import failpoint
 from ..names import quoted_for_log
 
-Stamp = tuple[int, int, int] | None
-
 MAX_LINKS = 40  # the kernel's own limit for symbolic links in one path
 
 
@@ -217,15 +215,6 @@ def write_all(fd: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
-
-
-def stamp_of(path: Path) -> Stamp:
-    """Return an identity that changes whenever a file is written anew; None when it is not there. Blocks."""
-    try:
-        info = path.stat()
-    except FileNotFoundError:
-        return None
-    return info.st_ino, info.st_mtime_ns, info.st_size
 
 
 def sweep(folder: Path, *, older_than: float = 3600.0) -> int:

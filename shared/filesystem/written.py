@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from stat import S_IMODE, S_ISREG
 
+from .identity import Identity, identity
+
 SETTLED = 1.0  # seconds; file systems that count time in larger steps than this are not told from those that do not
 MOST = 20_000  # files that are remembered
-
-Identity = tuple[int, ...]
 
 
 @dataclass(slots=True)
@@ -84,7 +84,7 @@ def _identity_at(path: str) -> Identity | None:
         return None
     if not S_ISREG(info.st_mode):
         return None
-    return info.st_ino, info.st_dev, info.st_size, info.st_mtime_ns, info.st_ctime_ns
+    return identity(info)
 
 
 def has_content(path: Path, content: bytes, *, mode: int, owner: tuple[int, int] | None) -> bool:

@@ -2,30 +2,67 @@
 
 from __future__ import annotations
 
-import os
+import time
 from pathlib import Path
 
 import pytest
 
-from master.files.code_files import TrackedFiles
+from master.files.code_files import DiskFiles, TrackedFiles
 
 
-def write_unseen(path: Path, text: str) -> None:
-    """Change a file so that nothing but its content tells."""
-    status = path.stat()
-    with path.open("r+") as file:
-        file.write(text)
-    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the files that are read from the disk."""
+    names: list[str] = []
+    read = DiskFiles.read
+
+    def note(self: DiskFiles, path: str) -> bytes | None:
+        names.append(Path(path).name)
+        return read(self, path)
+
+    monkeypatch.setattr(DiskFiles, "read", note)
+    return names
 
 
-def test_a_file_of_the_same_signature_is_not_read_again(tmp_path: Path) -> None:
+def test_a_file_of_the_same_signature_is_not_read_again(tmp_path: Path, reads: list[str]) -> None:
     path = tmp_path / "a.erb"
     path.write_text("old")
-    kept, read = TrackedFiles(memory=1000), TrackedFiles()
-    assert kept.read(str(path)) == read.read(str(path)) == b"old"
-    write_unseen(path, "new")
-    assert kept.read(str(path)) == b"old"
-    assert read.read(str(path)) == b"new"
+    kept, read = TrackedFiles(memory=1000, recent=0), TrackedFiles(recent=0)
+    assert kept.read(str(path)) == read.read(str(path)) == kept.read(str(path)) == b"old"
+    assert len(reads) == 2
+    assert read.read(str(path)) == b"old"
+    assert len(reads) == 3
+
+
+def test_a_file_that_was_just_changed_is_read_again(tmp_path: Path, reads: list[str]) -> None:
+    path = tmp_path / "a.erb"
+    path.write_text("old")
+    files = TrackedFiles(memory=1000)
+    assert files.read(str(path)) == files.read(str(path)) == b"old"
+    assert len(reads) == 2
+    assert files.changed() is None and files.are_unchanged(), "by its content"
+    assert len(reads) == 4
+
+
+def test_a_file_that_was_just_changed_is_not_read_again_when_it_has_settled(tmp_path: Path, reads: list[str]) -> None:
+    path = tmp_path / "a.erb"
+    path.write_text("old")
+    files = TrackedFiles(recent=60 * 10**9)
+    files.read(str(path))
+    files.recent = 0
+    for _ in range(3):
+        assert files.are_unchanged()
+    assert len(reads) == 2
+
+
+def test_what_a_program_has_read_counts_as_changed_if_it_was_just_changed(tmp_path: Path) -> None:
+    path, now = tmp_path / "a.rb", time.time_ns()
+    path.write_text("old")
+    just, later = TrackedFiles(), TrackedFiles()
+    just.note_read(str(path), now)
+    later.note_read(str(path), now + 60 * 10**9)
+    assert just.changed() is None and not just.are_unchanged()
+    assert later.are_unchanged()
 
 
 @pytest.mark.parametrize("memory", [0, 1000])
@@ -42,17 +79,16 @@ def test_a_file_that_changes_is_read_again(tmp_path: Path, memory: int) -> None:
     assert files.read(str(path)) is None and files.exists(str(path)) and files.is_folder(str(path))
 
 
-def test_what_is_kept_is_bounded(tmp_path: Path) -> None:
-    files = TrackedFiles(memory=160)
+def test_what_is_kept_is_bounded(tmp_path: Path, reads: list[str]) -> None:
+    files = TrackedFiles(memory=160, recent=0)
     paths = [tmp_path / f"{number:02}" for number in range(40)]
     for path in paths:
         path.write_text(path.name * 5)
     paths[20].write_text("x" * 11)
     for path in paths:
         files.read(str(path))
-    for path in paths:
-        write_unseen(path, "!")
-    read = [files.read(str(path)) for path in reversed(paths)]
-    kept = [data for data in read if data is not None and not data.startswith(b"!")]
-    assert 0 < len(kept) <= 16, "those that were read last, of ten octets each"
-    assert read[19] == b"!" + b"x" * 10, "larger than a sixteenth of the memory"
+    reads.clear()
+    for path in reversed(paths):
+        files.read(str(path))
+    assert 0 < 40 - len(reads) <= 16, "those that were read last, of ten octets each"
+    assert "20" in reads, "larger than a sixteenth of the memory"

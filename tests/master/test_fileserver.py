@@ -192,12 +192,13 @@ def test_a_file_that_breaks_later_leaves_the_old_mounts(code: Path) -> None:
 def test_the_mounts_are_read_again_before_their_time_when_everything_is_to_be(tmp_path: Path) -> None:
     conf, generation = tmp_path / "fileserver.conf", 0
     conf.write_text(f"[one]\npath {tmp_path}\nallow *\n")
+    os.utime(conf, (1, 1))
     server = FileServer(
         conf, lambda name, version="": [], lambda allow, deny, client: True, filetimeout=3600, generation=lambda: generation
     )
     assert "one" in server.mounts()
     conf.write_text(f"[two]\npath {tmp_path}\nallow *\n")
-    os.utime(conf, (1, 1))
+    os.utime(conf, (1, 1))  # what differs is only in the content
     assert "two" not in server.mounts()
     generation = 1
     assert "two" in server.mounts()

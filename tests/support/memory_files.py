@@ -29,6 +29,9 @@ class MemoryFiles:
     def signature(self, path: str) -> tuple[int, ...] | None:
         return () if path in self.files else None
 
+    def note_read(self, path: str, since: int) -> None:
+        pass
+
     def actual(self, path: str) -> str:
         return path
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 from certs.files import bundles
 from shared.errors import BadData, Conflict, PuppetError
-from shared.filesystem.files import Stamp, stamp_of
+from shared.filesystem.identity import Stamp, identity, identity_of
 
 from .store import CaStore, is_name
 
@@ -37,7 +37,7 @@ class SerialNumbers:
         self._authorities = authorities
         self._own_stamp: Stamp = None  # of the serial file, as `take` has written it
         self._least = 1  # beyond everything that this object has handed out
-        self._signed: dict[str, tuple[int, int]] = {}  # name: (ctime of the file in ns, serial)
+        self._signed: dict[str, tuple[Stamp, int]] = {}  # name: (identity of the file, serial)
 
     def take(self) -> int:
         """
@@ -53,7 +53,7 @@ class SerialNumbers:
                 "The serial file says %04X, which was used already (is it from a back-up?): the CA goes on with %04X", written, number
             )
         self.store.save_next_serial(number + 1)
-        self._own_stamp = stamp_of(self.store.files.serial)
+        self._own_stamp = identity_of(self.store.files.serial)
         self._least = number + 1
         return number
 
@@ -61,7 +61,7 @@ class SerialNumbers:
         """Return the number that `take` would return now, and raise what it would raise; nothing is written."""
         written = self.store.next_serial()
         number = max(written, self._least)
-        if stamp_of(self.store.files.serial) != self._own_stamp:
+        if identity_of(self.store.files.serial) != self._own_stamp:
             used = self._serials_in_use()
             number = max(number, 1 + max((serial for serial in used if serial < SMALL_SERIAL), default=0))
             while number in used:
@@ -81,7 +81,7 @@ class SerialNumbers:
     def _read_signed(self) -> None:
         """Bring `_signed` up to date; only files that are new or were written since are read."""
         with os.scandir(self.store.files.signeddir) as entries:
-            changed_by_name = {entry.name.removesuffix(".pem"): entry.stat(follow_symlinks=False).st_ctime_ns for entry in entries}
+            changed_by_name = {entry.name.removesuffix(".pem"): identity(entry.stat(follow_symlinks=False)) for entry in entries}
         for name in self.store.signed_names():
             changed = changed_by_name.get(name)
             if changed is None or not is_name(name) or self._signed.get(name, (None, 0))[0] == changed:

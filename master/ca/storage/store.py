@@ -14,16 +14,15 @@ from shared.errors import BadName, ConfigError, NotFound
 from shared.failpoints import failpoint
 from shared.filesystem.files import (
     FileLock,
-    Stamp,
     append_synced,
     is_readable_by_others,
     make_directory,
     open_beneath,
     owner_in,
-    stamp_of,
     sync_directory,
     write_atomic,
 )
+from shared.filesystem.identity import Stamp, identity_of
 from shared.names import quoted_for_log, valid_certname
 
 from . import inventory
@@ -197,16 +196,16 @@ class CaStore:
     def record(self, record: InventoryEntry) -> None:
         """Add a line to the inventory; the caller holds the lock."""
         stamp, entries = self._inventory
-        current = stamp is not None and stamp == stamp_of(self.files.cert_inventory)
+        current = stamp is not None and stamp == identity_of(self.files.cert_inventory)
         append_synced(self.files.cert_inventory, str(record).encode())
         if current:
             entries.add(record)
-            self._inventory = (stamp_of(self.files.cert_inventory), entries)
+            self._inventory = (identity_of(self.files.cert_inventory), entries)
         failpoint("ca.inventory-written")
 
     def inventory(self) -> Inventory:
         """Return the readable lines of the inventory; read again only when somebody else has changed the file."""
-        stamp = stamp_of(self.files.cert_inventory)
+        stamp = identity_of(self.files.cert_inventory)
         if stamp is None:
             return Inventory()
         cached_stamp, entries = self._inventory

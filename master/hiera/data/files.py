@@ -14,11 +14,10 @@ from shared.errors import BadData, EvaluationError
 
 from ...compiler.types.inference.infer import infer
 from ...compiler.values.core import Strictness, Value
-from ...files.code_files import CodeFiles
+from ...files.code_files import CodeFiles, Signature
 from ..errors import DataError
 
 Warn = Callable[[str], None]
-FileSignature = tuple[int, ...] | None
 MAX_FILES = 50_000
 """Data files that are kept in memory."""
 _SUFFIX = {"yaml_data": "yaml", "json_data": "json", "hocon_data": "hocon"}
@@ -155,8 +154,8 @@ class DataFiles:
     def __init__(self, files: CodeFiles, strict: Strictness) -> None:
         self.files = files
         self.strict = strict
-        self._parsed: dict[tuple[str, str], tuple[FileSignature, bytes, DataFile]] = {}
-        self._cached: dict[tuple[str, str], tuple[FileSignature, Value]] = {}
+        self._parsed: dict[tuple[str, str], tuple[Signature, bytes, DataFile]] = {}
+        self._cached: dict[tuple[str, str], tuple[Signature, bytes, Value]] = {}
 
     def read(self, function: str, path: str, warn: Warn) -> DataFile:
         """
@@ -188,14 +187,19 @@ class DataFiles:
         signature = self.files.signature(path)
         cached = self._cached.get((path, kind))
         if cached is None or cached[0] != signature:
-            try:
-                text = self._content(path).decode("utf-8")
-            except UnicodeDecodeError as error:
-                raise DataError(f"{path} is not valid UTF-8: {error.reason} at octet {error.start}") from error
+            content = self._content(path)
+            digest = hashlib.sha256(content).digest()
+            if cached is not None and cached[1] == digest:
+                value = cached[2]
+            else:
+                try:
+                    value = convert(content.decode("utf-8"))
+                except UnicodeDecodeError as error:
+                    raise DataError(f"{path} is not valid UTF-8: {error.reason} at octet {error.start}") from error
             if len(self._cached) > MAX_FILES:
                 self._cached.clear()
-            cached = self._cached[path, kind] = (signature, convert(text))
-        return cached[1]
+            cached = self._cached[path, kind] = (signature, digest, value)
+        return cached[2]
 
     def _content(self, path: str) -> bytes:
         content = self.files.read(path)
