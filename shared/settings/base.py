@@ -25,6 +25,8 @@ from .values import setting_text
 
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))", re.ASCII)
 ALIASES = {"serverport": "masterport"}
+PACKAGE_MODULES = "/usr/share/puppet/modules:/opt/puppetlabs/puppet/modules"
+"""Where Debian's packages and those of Puppet's makers have modules, among them the types that left Puppet: cron, host, mount."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,12 @@ def directories(*, root: bool, home: Path) -> dict[str, str]:
         return {"confdir": "/etc/puppet", "vardir": "/var/lib/puppet", "logdir": "/var/log/puppet", "rundir": "/var/run/puppet"}
     base = str(home / ".puppet")
     return {"confdir": base, "vardir": f"{base}/var", "logdir": f"{base}/var/log", "rundir": f"{base}/var/run"}
+
+
+def default_basemodulepath() -> str:
+    """Return the text of the setting where nobody sets it; BUNRAKU_PACKAGE_MODULES in the environment replaces PACKAGE_MODULES."""
+    folders = os.environ.get("BUNRAKU_PACKAGE_MODULES", PACKAGE_MODULES).split(os.pathsep)
+    return os.pathsep.join(["$codedir/modules", *(folder for folder in folders if folder and Path(folder).is_dir())])
 
 
 class Layers:
@@ -234,6 +242,7 @@ def _layered(
     options, paths = {canonical(name): value for name, value in flags.items()}, path_names(cls)
     base = directories(root=os.geteuid() == 0 if root is None else root, home=home or Path.home())
     defaults = {**{name: setting.default for name, setting in IGNORED_SETTINGS.items()}, **_defaults(cls), **base}
+    defaults["basemodulepath"] = default_basemodulepath()
     if conf is None:
         first = Layers([options, application, defaults], run_mode=section, paths=paths)
         conf = read(Path(str(first.value("config"))))

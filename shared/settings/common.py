@@ -25,7 +25,9 @@ class CommonSettings(Settings):
     certname: str = setting("", doc="The name of this host's certificate: its full host name in lower case.")
     environment: str = setting("production", doc="The environment that is asked for.")
     environmentpath: Paths = setting("$codedir/environments", doc="Folders of environments, separated by colons.")
-    basemodulepath: Paths = setting("$codedir/modules:$confdir/modules", doc="Modules that every environment has.")
+    basemodulepath: Paths = setting(
+        "$codedir/modules", doc="Modules that every environment has; by default also those of Puppet's packages, where they are installed."
+    )
     environment_timeout: Timeout = setting("0", doc="How long an environment is kept in memory: 0, a duration, or unlimited.")
     default_manifest: str = setting("./manifests", doc="The main manifest of an environment that names none, below its folder.")
     disable_per_environment_manifest: Flag = setting(False, doc="Only default_manifest counts, which must be absolute then.")

@@ -301,6 +301,23 @@ def test_what_is_below_a_relative_path_is_absolute_too(tmp_path: Path, monkeypat
     assert settings.basemodulepath == (tmp_path / "one", Path("/two"))
 
 
+def test_modules_of_packages_come_last_where_they_are_and_nobody_sets_other_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed, file = tmp_path / "debian", conf.parse("")
+    installed.mkdir()
+
+    def base(conf: Conf, **flags: str) -> tuple[Path, ...]:
+        return load(MasterSettings, section="master", conf=conf, flags=flags).basemodulepath
+
+    monkeypatch.setenv("BUNRAKU_PACKAGE_MODULES", f"{tmp_path}/missing:{installed}")
+    assert base(file, codedir="/code") == (Path("/code/modules"), installed)
+    assert base(file, basemodulepath="/one") == (Path("/one"),)
+    assert base(conf.parse("basemodulepath = /two")) == (Path("/two"),)
+    installed.rmdir()
+    assert base(file, codedir="/code") == (Path("/code/modules"),)
+
+
 @pytest.mark.parametrize("value", ["soon", "10 minutes", "-1"])
 def test_a_timeout_of_environments_that_is_none_is_named_with_its_place(value: str) -> None:
     file = conf.parse(f"[main]\nenvironment_timeout = {value}\n", Path("/etc/puppet/puppet.conf"))

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 MARK = "BUNRAKU_TEST_RUN"
 """In the environment of what a run starts: its processes of pytest, as PID-START, the outermost first, with `/` between them."""
+MODULES = "BUNRAKU_PACKAGE_MODULES"
+"""The folders of modules that packages install: no test depends on what this machine has."""
 FOLDERS = Path("/var/tmp")  # and not below pytest's own folder: servers that run as users of their own have to get there
 PREFIX = "bunraku-run-"
 INTERVAL = 1000  # milliseconds between two looks
@@ -33,8 +35,12 @@ Processes = dict[int, tuple[int, str]]  # by number: the parent's number, and PI
 
 
 def marks() -> dict[str, str]:
-    """Return what a command's environment needs so that its processes are found; the title of a process would overwrite it otherwise."""
-    return {name: os.environ[name] for name in (MARK, "SPT_NOENV") if name in os.environ}
+    """
+    Return what a command's environment needs so that its processes are found, and that it finds no modules of this machine.
+
+    The title of a process would overwrite its environment otherwise.
+    """
+    return {name: os.environ[name] for name in (MARK, "SPT_NOENV", MODULES) if name in os.environ}
 
 
 # --- the plugin
@@ -58,7 +64,7 @@ class Guarded:
             self.pytest_folder.symlink_to(config._tmp_path_factory.getbasetemp())  # it stays where it is: pytest keeps those of three runs
             os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
             arguments.append(str(folder))
-        os.environ |= {MARK: "/".join(filter(None, (environment.get(MARK), self.name))), "SPT_NOENV": "1"}
+        os.environ |= {MARK: "/".join(filter(None, (environment.get(MARK), self.name))), "SPT_NOENV": "1", MODULES: ""}
         self.log = Path(tempfile.gettempdir(), f"guard-{self.name}.log")
         self.guard = os.posix_spawn(
             sys.executable,
