@@ -277,7 +277,7 @@ async def _deploy_hook(settings: MasterSettings, supervisor: Supervisor, ends: A
     queue = DeploymentQueue(deploy_by_program(settings), settings.deploy_hook_queue)
     supervisor.start(DEPLOY, queue.work)
     ends.push_async_callback(supervisor.stop, DEPLOY)
-    return DeployHook(secret, settings.deploy_hook_environments, queue.add, settings.max_hook_body)
+    return DeployHook(secret, settings.deploy_hook_environments, settings.environmentpath, queue.add, settings.max_hook_body)
 
 
 def _http_server(

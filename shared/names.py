@@ -12,6 +12,7 @@ _LABEL = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
 _FIRST = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_")
 _FILE_KEY = re.compile(r"[^/\\:\x00-\x1f\x7f]+")
 _ENVIRONMENT = re.compile(r"\w+", re.ASCII)
+_NOT_IN_ENVIRONMENTS = re.compile(r"\W", re.ASCII)
 MAX_ENVIRONMENT = 255
 FIRST_SEGMENTS = frozenset({"puppet", "puppet-ca", "status", "metrics", "puppet-admin-api", "pdb", "v2.0"})
 """What URLs of a master begin with that are not those of 3.x, which begin with an environment: no environment has such a name."""
@@ -63,6 +64,11 @@ def valid_environment(text: str) -> str:
     if text in FIRST_SEGMENTS:
         raise BadName(f"The environment name '{text}' is reserved", hint="URLs of masters begin with it; give it another one.")
     return text
+
+
+def environment_of_branch(branch: str) -> str:
+    """Return the environment that a branch becomes: `_` for each character that names of environments cannot have; BadName."""
+    return valid_environment(_NOT_IN_ENVIRONMENTS.sub("_", branch))
 
 
 def valid_file_key(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -22,6 +23,8 @@ from ..faces import FaceOptions, face_command
 
 HELP = """Usage: puppet deploy ENVIRONMENT [--repo ADDRESS] [--ref BRANCH|TAG|COMMIT] [--no-checks] [--adopt] [--json]
        puppet deploy ENVIRONMENT --rollback [VERSION] [--json]
+       puppet deploy ENVIRONMENT --remove [--json]
+       puppet deploy [ENVIRONMENT...] --prune [--repo ADDRESS] [--json]
        puppet deploy [ENVIRONMENT] --list [--json]
 
 Fetches a ref of the control repository (the setting deploy_repository; without --ref the branch that is called as the environment) into
@@ -29,6 +32,11 @@ a folder of its own, brings the modules of its Puppetfile (by r10k or g10k where
 hiera.yaml and data parse, and then lets the environment become that folder in one step, by a link. Agents see all of it or nothing. The
 last versions are kept (deploy_keep): --rollback returns to the one before, or to the one named; --list shows them.
 
+--remove removes an environment that puppet deploy has made, with all its versions. --prune removes those that are named after a branch
+that the repository no longer has, of the given environments or of all; nothing is removed before the repository has answered, and never
+the environment that agents get by default. --list marks environments whose branch is gone.
+
+--pushed is for web hooks: it deploys nothing that a rollback has left, and nothing to an environment that is that of another branch.
 --adopt keeps a folder that is in the link's place as a version. Exit codes: 0 it is deployed (or was already); 1 it is not, and nothing
 has changed. Deployed files belong to who runs this."""
 
@@ -43,7 +51,10 @@ class DeployOptions(FaceOptions):
     ref: str = text()
     checks: bool = flag(default=True, negatable=True)
     adopt: bool = flag()
+    pushed: bool = flag()
     rollback: str | None = optional_text()
+    remove: bool = flag()
+    prune: bool = flag()
     list: bool = flag()
 
 
@@ -57,16 +68,21 @@ def main(options: DeployOptions, flags: dict[str, Any]) -> int:
     )
     if options.list:
         return show_versions(deployments, options)
-    if len(options.arguments) != 1:
+    if len(options.arguments) != 1 and not options.prune:
         raise ConfigError("puppet deploy takes the name of one environment", hint="See 'puppet help deploy'.")
     if options.rollback is not None and (options.repo or options.ref or options.adopt):
         raise ConfigError("--rollback returns to a version that is kept: it takes neither --repo, --ref nor --adopt")
     before = signal.signal(signal.SIGTERM, _interrupt)
     try:
+        if options.prune:
+            return _print_removed(deployments.prune(options.arguments, options.repo), options)
+        if options.remove:
+            deployments.remove(options.arguments[0])
+            return _print_removed([options.arguments[0]], options)
         if options.rollback is not None:
             result = deployments.roll_back(options.arguments[0], options.rollback)
         else:
-            wanted = DeploymentOptions(options.repo, options.ref, options.checks, options.adopt)
+            wanted = DeploymentOptions(options.repo, options.ref, options.checks, options.adopt, options.pushed)
             result = deployments.deploy(options.arguments[0], wanted)
     except ChecksFailed as err:
         _print_findings(err.findings)
@@ -117,16 +133,38 @@ def _print_result(result: DeploymentResult) -> None:
         print(f"Removed the old version {version}")
 
 
+def _environments_without_branch(deployments: Deployments, names: Sequence[str], repository: str) -> set[str]:
+    """Return the environments whose branch is gone; none, with a warning, when the repository does not answer."""
+    if not repository and not deployments.settings.deploy_repository:
+        return set()
+    try:
+        refs = deployments.refs(repository)
+    except PuppetError as err:
+        print(f"Warning: {err.message}. Branches that are gone are not marked", file=sys.stderr)
+        return set()
+    return {name for name in names if deployments.is_gone(name, refs)}
+
+
+def _print_removed(names: list[str], options: DeployOptions) -> int:
+    if options.as_json:
+        sys.stdout.buffer.write(dumps_pretty({"removed": names}))
+    for name in () if options.as_json else names:
+        print(f"Removed the environment {name}")
+    return 0
+
+
 def show_versions(deployments: Deployments, options: DeployOptions) -> int:
     """Print the versions of one environment or of all."""
     names = options.arguments or tuple(deployments.environments())
     versions = {name: deployments.archive(name).versions() for name in names}
+    gone = _environments_without_branch(deployments, names, options.repo)
     if options.as_json:
-        data = {name: [version.to_data() for version in reversed(found)] for name, found in versions.items()}
+        data = {name: [{**version.to_data(), "gone": name in gone} for version in reversed(found)] for name, found in versions.items()}
         sys.stdout.buffer.write(dumps_pretty(data))
         return 0
     for name, found in versions.items():
-        print(f"{name}:" if found else f"{name}: puppet deploy has made no version of it")
+        mark = f" (its branch {deployments.current_record(name)['ref']} is gone)" if name in gone else ""
+        print(f"{name}:{mark}" if found else f"{name}: puppet deploy has made no version of it")
         for version in reversed(found):
             details = [str(version.record[key]) for key in ("ref", "deployed_at") if version.record.get(key)]
             print(f"  {'*' if version.current else ' '} {version.code_id}  {', '.join(details)}".rstrip())

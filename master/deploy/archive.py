@@ -18,14 +18,13 @@ from shared.data import plainjson
 from shared.errors import BadData, Conflict, Denied, NotFound, PuppetError, Unavailable
 from shared.filesystem.files import FileLock, make_directory, sync_directory, write_atomic
 
-from ..environments.revisions import DEPLOYMENT, is_code_id
-from ..environments.versions import versions_folder
+from ..environments.revisions import is_code_id
+from ..environments.versions import deployment_record, versions_folder
 
 HISTORY: Final = "history.json"
 ADOPTED: Final = "adopted-"
 _LOCK: Final = ".lock"
 _HALF: Final = (".new-", ".old-", ".link-")  # what begins so belongs to a deployment under way, or to one that was killed
-_MAX_RECORD = 1 << 20
 _AT_FDCWD: Final = -100
 _RENAME_EXCHANGE: Final = 2
 
@@ -135,12 +134,35 @@ class VersionArchive:
 
     def record(self, code_id: str) -> dict[str, Any]:
         """Return what was written down about a version; nothing when there is no record."""
-        try:
-            with (self.folder / code_id / DEPLOYMENT).open("rb") as file:
-                record = plainjson.loads(file.read(_MAX_RECORD))
-        except (OSError, BadData):
-            return {}
-        return record if isinstance(record, dict) else {}
+        return deployment_record(self.folder / code_id)
+
+    def check_rollback(self, commit: str) -> None:
+        """Raise Conflict when the environment was rolled back, and a commit was deployed to it before that."""
+        versions = self.versions()
+        if not versions or versions[-1].current:
+            return  # what was deployed last is what counts
+        if any(version.record.get("commit") == commit and not version.current for version in versions):
+            raise Conflict(
+                f"{self.root.name} was rolled back to {self.current()}, and {commit} was deployed before that",
+                hint=f"A newer commit ends the rollback, and so does: puppet deploy {self.root.name}.",
+            )
+
+    def remove(self) -> None:
+        """
+        Remove the environment and all its versions; the caller holds the lock.
+
+        Raises:
+            Conflict: A folder is in the link's place, or a link to elsewhere; or a folder that was there before was adopted.
+        """
+        if in_the_way := self._in_the_way():
+            raise Conflict(f"{self.root} {in_the_way}", hint="It is not removed.")
+        for version in self.versions():
+            if version.code_id.startswith(ADOPTED):
+                message = f"{self.folder / version.code_id} is the only copy of what was there before puppet deploy"
+                raise Conflict(message, hint="It is not removed: move it away first.")
+        self.root.unlink(missing_ok=True)
+        sync_directory(self.root.parent)
+        _remove(self.folder)
 
     def _history(self) -> dict[str, float | None]:
         """Return the names in the order of their deployment, with when they were replaced."""

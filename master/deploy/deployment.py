@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from shared.data import plainjson
-from shared.errors import ConfigError, PuppetError
+from shared.errors import ConfigError, NotFound, PuppetError
 from shared.filesystem.files import write_atomic
-from shared.git import Git, check_ref
+from shared.git import Git, check_ref, is_commit
 from shared.names import valid_environment
 from shared.settings import MasterSettings
 
@@ -21,6 +21,7 @@ from ..checks.findings import Finding, run_check
 from ..environments.directories import Environments, read_environment
 from ..environments.revisions import DEPLOYMENT
 from ..environments.settings import environment_settings
+from ..environments.versions import check_branch, is_named_after
 from ..files.code_files import DiskFiles
 from .archive import VersionArchive
 from .git import Repository
@@ -41,12 +42,14 @@ class DeploymentOptions:
         ref: A branch, tag or whole commit id; '' for the branch that is called as the environment.
         checks: Whether manifests, templates and data have to parse.
         adopt: Whether a folder that is in the link's place becomes a version.
+        is_pushed: Whether a push is the reason: a rollback and another branch of the same name are then left alone.
     """
 
     repository: str = ""
     ref: str = ""
     checks: bool = True
     adopt: bool = False
+    is_pushed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +129,9 @@ class Deployments:
         repository = Repository.at(options.repository or self.settings.deploy_repository, git)
         with _plain_umask(), archive.locked():
             commit = repository.commit_of(ref)
+            if options.is_pushed:
+                check_branch(archive.root, ref)
+                archive.check_rollback(commit)
             self.say(f"{ref} of {repository.name} is {commit}")
             findings: list[Finding] = []
             kept = archive.record(commit)
@@ -192,6 +198,51 @@ class Deployments:
             before = archive.switch(target, is_new=False)
             record = archive.record(target)
         return DeploymentResult(environment, target, before, record.get("commit"), record.get("ref"))
+
+    def remove(self, environment: str) -> None:
+        """Remove an environment that was deployed, with all its versions. Blocks; PuppetError."""
+        archive = self.archive(environment)
+        if not archive.versions():
+            raise NotFound(f"puppet deploy has made no version of {environment}", hint="See puppet deploy --list.")
+        with archive.locked():
+            archive.remove()
+
+    def prune(self, names: Sequence[str], address: str = "") -> list[str]:
+        """
+        Remove the environments whose branch is gone, of these or of all; return their names. Blocks; PuppetError.
+
+        Nothing is removed before the repository has answered, and never the environment that agents get by default.
+
+        Args:
+            address: The repository; '' for that of the settings.
+        """
+        refs = self.refs(address)
+        removed = []
+        for name in names or self.environments():
+            if self.is_gone(name, refs) and is_named_after(name, self.current_record(name)["ref"]):
+                if name == self.settings.environment:
+                    self.say(f"{name} is not removed, although its branch is gone: agents get it by default")
+                    continue
+                self.remove(name)
+                removed.append(name)
+        return removed
+
+    def refs(self, address: str = "") -> tuple[str, set[str]]:
+        """Return the name of the repository, and its branches and tags. Blocks; PuppetError."""
+        git = Git(self.settings.deploy_timeout, self.settings.deploy_path)
+        repository = Repository.at(address or self.settings.deploy_repository, git)
+        return repository.name, repository.refs()
+
+    def current_record(self, environment: str) -> dict[str, Any]:
+        """Return what was written down about an environment's current version; nothing when there is none."""
+        archive = self.archive(environment)
+        return archive.record(archive.current() or "")
+
+    def is_gone(self, environment: str, refs: tuple[str, set[str]]) -> bool:
+        """Return whether an environment was deployed from a branch or tag that the repository no longer has."""
+        record = self.current_record(environment)
+        ref = record.get("ref")
+        return isinstance(ref, str) and record.get("repository") == refs[0] and not is_commit(ref) and ref not in refs[1]
 
     def environments(self) -> list[str]:
         """Return the names of the environments of which there are versions."""

@@ -43,6 +43,15 @@ class Repository:
                 return commits[name]
         raise NotFound(f"There is no branch or tag {ref} in {self.name}", hint="--ref names another one than the environment's own name.")
 
+    def refs(self) -> set[str]:
+        """Return the names of all branches and tags; PuppetError when the repository does not answer, or has no branch. Blocks."""
+        action = f"list the branches of {self.name}"
+        listing = self._git("ls-remote", "--heads", "--tags", "--", self.address, action=action, folder=Path("/"))
+        names = [line.partition("\t")[2] for line in listing.splitlines()]
+        if not any(name.startswith("refs/heads/") for name in names):
+            raise NotFound(f"There is no branch in {self.name}")
+        return {name.split("/", 2)[2].removesuffix("^{}") for name in names if name.count("/") > 1}
+
     def export(self, commit: str, target: Path) -> None:
         """
         Write the files of a commit into the folder `target`, which exists. Blocks.

@@ -25,8 +25,9 @@ from httpd.messages import bodies
 from httpd.messages.responses import Response
 from shared.data import plainjson
 from shared.errors import BadRequest, ConfigError, Denied, Unavailable, UnsupportedMediaType
-from shared.names import quoted_for_log, valid_environment
+from shared.names import environment_of_branch, quoted_for_log
 
+from ..environments.versions import check_branch
 from .service import RequestTarget, require_method
 
 log = logging.getLogger("puppet.http")
@@ -38,10 +39,11 @@ READ_TIMEOUT: Final = 30.0  # seconds for a body
 MAX_READING: Final = 4  # bodies that are read at the same time
 
 _MAX_SECRET: Final = 4096
-_BRANCH = re.compile(r"refs/heads/([A-Za-z0-9_][A-Za-z0-9_./+=#@-]{0,200})", re.ASCII)
-_NOT_IN_NAMES = re.compile(r"\W", re.ASCII)
+_BRANCHES: Final = "refs/heads/"
+_BRANCH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./+=#@-]{0,200}", re.ASCII)
 _EVENTS: Final = ("X-GitHub-Event", "X-Gitea-Event", "X-Gitlab-Event")
 _PUSHES: Final = frozenset({"push", "Push Hook"})
+_DELETION: Final = "delete"
 
 
 def read_secret(path: Path) -> bytes:
@@ -83,19 +85,36 @@ def _is_signature(text: str, body: bytes, secret: bytes) -> bool:
     return hmac.compare_digest(text.lower().encode("utf-8", "surrogateescape"), expected.encode())
 
 
-def pushed_branch(headers: Mapping[str, str], payload: Any) -> str | None:
-    """Return the branch that was pushed; None for any other event, a tag, or a branch that was removed. BadRequest: not a hook's body."""
+@dataclass(frozen=True, slots=True)
+class Push:
+    """A branch that was pushed, or removed."""
+
+    branch: str
+    is_removed: bool = False
+
+
+def push_of(headers: Mapping[str, str], payload: Any) -> Push | None:
+    """Return what was pushed; None for any other event, and for a tag. BadRequest: no hook's body, or a branch of no usable name."""
     if not isinstance(payload, dict):
         raise BadRequest("The body is not that of a web hook")
     events = [headers[name] for name in _EVENTS if name in headers]
-    if events and events[0] not in _PUSHES:
-        return None
     ref, after = payload.get("ref"), payload.get("after")
+    is_deletion = events[:1] == [_DELETION] and payload.get("ref_type") == "branch"
+    if events and events[0] not in _PUSHES and not is_deletion:
+        return None
     if not isinstance(ref, str):
         raise BadRequest("The body of a push names a ref")
-    is_removed = payload.get("deleted") is True or (isinstance(after, str) and after != "" and not after.strip("0"))
-    match = _BRANCH.fullmatch(ref)
-    return match[1] if match is not None and not is_removed else None
+    if is_deletion:  # Gitea sends no push of it
+        ref = _BRANCHES + ref
+    if not ref.startswith(_BRANCHES):
+        return None
+    branch = ref.removeprefix(_BRANCHES)
+    if not _BRANCH.fullmatch(branch):
+        raise BadRequest(
+            f"A branch of the name {quoted_for_log(branch)} is not deployed", hint="Names have letters, digits and ._/+=#@- only."
+        )
+    is_removed = is_deletion or payload.get("deleted") is True or (isinstance(after, str) and after != "" and not after.strip("0"))
+    return Push(branch, is_removed)
 
 
 @dataclass(eq=False, repr=False)
@@ -106,12 +125,14 @@ class DeployHook:
     Args:
         secret: The file with the secret; it is read for each call.
         environments: Patterns of the environments that may be deployed, as of a shell.
-        add: Has a ref deployed to an environment; Unavailable when too many wait.
+        roots: Folders of environments.
+        add: Has a branch deployed to an environment, or with '' an environment removed; Conflict, Unavailable.
         limit: Bytes of a body.
     """
 
     secret: Path
     environments: Sequence[str]
+    roots: Sequence[Path]
     add: Callable[[str, str], None]
     limit: int
     _reading: int = field(default=0, init=False)
@@ -126,17 +147,20 @@ class DeployHook:
         if not await asyncio.to_thread(is_authentic, request.headers, body, secret):
             log.warning("Denied: a call of the web hook from %s whose sender does not know the secret", request.client.address)
             raise Denied("The signature of the web hook is missing or wrong")
-        branch = pushed_branch(request.headers, await asyncio.to_thread(plainjson.loads, body))
-        if branch is None:
+        push = push_of(request.headers, await asyncio.to_thread(plainjson.loads, body))
+        if push is None:
             return _json(200, {"state": "ignored"})
-        environment = valid_environment(_NOT_IN_NAMES.sub("_", branch))
+        environment = environment_of_branch(push.branch)
         if not any(fnmatch.fnmatchcase(environment, pattern) for pattern in self.environments):
             log.warning(
                 "The web hook asks for the environment %s, which deploy_hook_environments does not allow", quoted_for_log(environment)
             )
             raise Denied(f"The environment {environment} is not deployed by the web hook", hint="The setting is deploy_hook_environments.")
-        self.add(environment, branch)
-        return _json(202, {"state": "queued", "environment": environment, "ref": branch})
+        if not push.is_removed:
+            for root in self.roots:
+                await asyncio.to_thread(check_branch, root / environment, push.branch)
+        self.add(environment, "" if push.is_removed else push.branch)
+        return _json(202, {"state": "queued", "environment": environment, "ref": push.branch})
 
     async def _body(self, request: HttpRequest) -> bytes:
         """Return the body, as far as strangers may send one: few at a time, and not for long."""

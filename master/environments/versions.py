@@ -8,15 +8,49 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
+
+from shared.data import plainjson
+from shared.errors import BadData, BadName, Conflict
+from shared.names import environment_of_branch
 
 from .revisions import DEPLOYMENT, is_code_id, revision_of
 
 VERSIONS = ".versions"
+_MAX_RECORD = 1 << 20
 
 
 def versions_folder(root: Path) -> Path:
     """Return the folder with the versions of the environment at `root`."""
     return root.parent / VERSIONS / root.name
+
+
+def deployment_record(folder: Path) -> dict[str, Any]:
+    """Return what `puppet deploy` wrote down about a version; nothing when there is no record. Blocks, briefly."""
+    try:
+        with (folder / DEPLOYMENT).open("rb") as file:
+            record = plainjson.loads(file.read(_MAX_RECORD))
+    except (OSError, BadData):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def check_branch(root: Path, branch: str) -> None:
+    """Raise Conflict when the environment at `root` was deployed from another branch that it has its name of. Blocks, briefly."""
+    before = deployment_record(root).get("ref")
+    if isinstance(before, str) and before != branch and is_named_after(root.name, before) and is_named_after(root.name, branch):
+        raise Conflict(
+            f"The environment {root.name} is that of the branch {before}: the branch {branch} is not deployed to it",
+            hint=f"Rename one of the branches. When {before} is gone: puppet deploy {root.name} --prune.",
+        )
+
+
+def is_named_after(environment: str, branch: str) -> bool:
+    """Return whether an environment has the name that a branch gives it."""
+    try:
+        return environment_of_branch(branch) == environment
+    except BadName:
+        return False
 
 
 def version_behind(root: str) -> str:

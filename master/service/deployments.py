@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from shared.data import plainjson
-from shared.errors import BadData, PuppetError, Unavailable
+from shared.errors import BadData, Conflict, PuppetError, Unavailable
 from shared.process.log import NOTICE
 from shared.programs import run_output
 from shared.settings import MasterSettings
@@ -27,23 +27,36 @@ Deploy = Callable[[str, str], Awaitable[str]]
 @dataclass(eq=False, repr=False)
 class DeploymentQueue:
     """
-    The queue of deployments: one runs at a time, and of one environment one waits, for the last ref that was asked for.
+    The queue of deployments: one runs at a time, and of one environment one waits, for what was asked last.
 
     Args:
-        deploy: Deploys a ref to an environment; returns what the environment is then, and raises PuppetError.
+        deploy: Deploys a ref to an environment, or removes it; returns what the environment is then, and raises PuppetError.
         most: How many may wait.
     """
 
     deploy: Deploy
     most: int
-    _waiting: dict[str, str] = field(default_factory=dict, init=False)
+    _waiting: dict[tuple[str, bool], str] = field(default_factory=dict, init=False)  # by environment, and whether it may be removed
     _added: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     def add(self, environment: str, ref: str) -> None:
-        """Have a ref deployed to an environment; Unavailable when too many wait."""
-        if environment not in self._waiting and len(self._waiting) >= self.most:
+        """
+        Have a branch deployed to an environment, or with '' the environment removed if its branch is gone.
+
+        Raises:
+            Conflict: Another branch waits for the environment.
+            Unavailable: Too many wait.
+        """
+        key = environment, not ref
+        waiting = self._waiting.get(key, ref)
+        if waiting != ref:
+            raise Conflict(
+                f"The branch {waiting} is about to be deployed to the environment {environment}: {ref} is not",
+                hint="Rename one of the branches.",
+            )
+        if key not in self._waiting and len(self._waiting) >= self.most:
             raise Unavailable(f"{self.most} deployments are waiting already", retry_after=60)
-        self._waiting[environment] = ref
+        self._waiting[key] = ref
         self._added.set()
 
     async def work(self) -> None:
@@ -51,13 +64,14 @@ class DeploymentQueue:
         while True:
             await self._added.wait()
             while self._waiting:
-                environment = next(iter(self._waiting))
-                ref = self._waiting.pop(environment)
-                log.log(NOTICE, "Deploying %s to %s, as the web hook asked", ref, environment)
+                key = next(iter(self._waiting))
+                environment, ref = key[0], self._waiting.pop(key)
+                action = f"Deploying {ref} to {environment}" if ref else f"Removing {environment} if its branch is gone"
+                log.log(NOTICE, "%s, as the web hook asked", action)
                 try:
                     log.log(NOTICE, "%s is %s now", environment, await self.deploy(environment, ref))
                 except PuppetError as err:
-                    log.error("%s was not deployed to %s: %s", ref, environment, err)
+                    log.error("%s failed: %s", action, err)
             self._added.clear()
 
 
@@ -71,13 +85,14 @@ def deploy_by_program(settings: MasterSettings, command: Sequence[str] = COMMAND
     timeout = settings.deploy_timeout * PROGRAMS
 
     async def deploy(environment: str, ref: str) -> str:
-        argv = [*command, environment, f"--ref={ref}", "--json", *words]
-        action = f"deploy {ref} to {environment}"
+        argv = [*command, environment, *([f"--ref={ref}", "--pushed"] if ref else ["--prune"]), "--json", *words]
+        action = f"deploy {ref} to {environment}" if ref else f"remove {environment}"
         code, output, text = await run_output(argv, timeout=timeout, most=MAX_ANSWER, environ=environ, what=action)
         if code != 0:
             raise PuppetError(text.removeprefix("Error: ") or f"puppet deploy ended with {code}")
         try:
-            return str(plainjson.loads(output)["version"])
+            result = plainjson.loads(output)
+            return str(result["version"]) if ref else "removed" if environment in result["removed"] else "as it was"
         except (BadData, KeyError, TypeError) as err:
             raise PuppetError(f"puppet deploy printed something else than its result: {err}") from err
 

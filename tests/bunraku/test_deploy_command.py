@@ -192,6 +192,96 @@ def test_a_rollback_goes_back_one_by_one_and_to_a_version_that_is_named(site: Si
     assert f"  * {commits[2]}  {commits[2]}, " in site.deploy("--list").out
 
 
+@pytest.mark.slow
+def test_a_rollback_holds_until_a_newer_commit_is_pushed(site: Site) -> None:
+    first, second = (site.repository.commit({**CODE, "n": str(number)}) for number in range(2))
+    site.deployed("--ref", first)
+    assert site.deployed("--pushed")["version"] == second
+    assert site.deployed("--rollback")["version"] == first
+    for _ in range(2):  # the web hook of the second commit comes again
+        said = site.deploy("--pushed")
+        assert said.code == 1 and f"production was rolled back to {first}, and {second} was deployed before that" in said.err
+        assert (site.production / "n").read_text() == "0"
+    third = site.repository.commit({"n": "2"})
+    assert site.deployed("--pushed")["version"] == third
+    site.deployed("--rollback", first)
+    assert site.deploy("--pushed").code == 1
+    assert site.deployed()["version"] == third, "who says it at the command line wants it"
+    assert not site.deployed("--pushed")["changed"]
+
+
+def test_a_branch_that_was_set_back_is_deployed_when_it_is_pushed(site: Site) -> None:
+    first, second = (site.repository.commit({**CODE, "n": str(number)}) for number in range(2))
+    site.deployed("--ref", first)
+    assert site.deployed("--pushed")["version"] == second
+    site.repository.git("reset", "--quiet", "--hard", first)
+    assert site.deployed("--pushed")["version"] == first
+
+
+@pytest.mark.slow
+def test_a_push_of_another_branch_with_the_name_of_the_environment_is_refused(site: Site) -> None:
+    commit = site.repository.commit(CODE)
+    for branch in ("feature/x", "feature_x"):
+        site.repository.git("branch", branch)
+    assert site.deploy("--pushed", "--ref", "feature/x", environment="feature_x").code == 0
+    site.repository.commit({"n": "1"})
+    said = site.deploy("--pushed", "--ref", "feature_x", environment="feature_x")
+    assert "The environment feature_x is that of the branch feature/x: the branch feature_x is not deployed to it" in said.err
+    assert (site.environments / "feature_x").resolve().name == commit
+    site.repository.git("branch", "--delete", "--force", "feature/x")
+    assert site.puppet("deploy", "--prune", *site.options()).out == "Removed the environment feature_x\n"
+    assert site.deploy("--pushed", "--ref", "feature_x", environment="feature_x").code == 0
+
+
+@pytest.mark.slow
+def test_environments_whose_branch_is_gone_are_marked_and_pruned(site: Site) -> None:
+    site.repository.commit(CODE)
+    for branch in ("feature/x", "topic", "release"):
+        site.repository.git("branch", branch)
+    site.deployed()
+    for environment, ref in (("feature_x", "feature/x"), ("topic", "topic"), ("frozen", "release")):
+        assert site.deploy("--ref", ref, environment=environment).code == 0
+    (site.environments / "byhand").mkdir()
+    for branch in ("feature/x", "release"):
+        site.repository.git("branch", "--delete", "--force", branch)
+    site.repository.git("branch", "--move", "production", "main")
+    listing = site.puppet("deploy", "--list", *site.options()).out
+    assert [line for line in listing.splitlines() if "gone" in line] == [
+        "feature_x: (its branch feature/x is gone)",
+        "frozen: (its branch release is gone)",
+        "production: (its branch production is gone)",
+    ]
+    said = site.puppet("deploy", "--prune", *site.options())
+    assert said.out.splitlines() == [
+        "Notice: production is not removed, although its branch is gone: agents get it by default",
+        "Removed the environment feature_x",
+    ]  # frozen has a name of its own
+    assert sorted(path.name for path in site.environments.iterdir()) == [".versions", "byhand", "frozen", "production", "topic"]
+    assert not (site.environments / ".versions/feature_x").exists()
+    site.repository.folder.rename(site.repository.folder.with_name("away"))
+    said = site.puppet("deploy", "--prune", *site.options())
+    assert said.code == 1 and "Failed to list the branches of" in said.err
+    assert (site.environments / "topic").exists()
+    said = site.puppet("deploy", "--list", *site.options())
+    assert said.code == 0 and "topic:\n" in said.out and "Branches that are gone are not marked" in said.err
+
+
+def test_an_environment_is_removed_with_its_versions_but_not_what_somebody_else_made(site: Site) -> None:
+    site.repository.commit(CODE)
+    assert "puppet deploy has made no version of production" in site.deploy("--remove").err
+    site.deployed()
+    said = site.deploy("--remove")
+    assert (said.code, said.out) == (0, "Removed the environment production\n")
+    assert not site.production.is_symlink() and not site.versions.exists()
+    site.production.mkdir()
+    site.deployed("--adopt")
+    assert "is the only copy of what was there before puppet deploy" in site.deploy("--remove").err
+    assert site.production.exists()
+    site.production.unlink()
+    site.production.mkdir()
+    assert "is a folder that puppet deploy did not make" in site.deploy("--remove").err
+
+
 def test_the_last_versions_are_kept_and_those_that_runs_may_still_use(site: Site) -> None:
     commits = [site.repository.commit({**CODE, "n": str(number)}) for number in range(5)]
     for commit in commits[:4]:

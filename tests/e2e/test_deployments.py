@@ -248,14 +248,14 @@ async def test_a_web_hook_deploys_what_was_pushed(tmp_path: Path, caplog: pytest
     secret = tmp_path / "secret"
     secret.write_text("a secret that is long enough")
     secret.chmod(0o600)
-    hook = {"deploy_hook_secret": str(secret), "deploy_hook_environments": "prod*"}
+    hook = {"deploy_hook_secret": str(secret), "deploy_hook_environments": "prod*,feature_*"}
     async with deploying(tmp_path, **hook) as site:
         (tmp_path / "conf" / "puppet.conf").write_text(f"[master]\ndeploy_repository = {site.repository.folder}\n")
         commit = await asyncio.to_thread(site.repository.commit, code("s1"))
         stranger = await site.site.client()
 
-        async def call(ref: str, *, signed_as: str = "a secret that is long enough", **headers: str) -> RawAnswer:
-            body = json.dumps({"ref": ref, "after": commit}).encode()
+        async def call(ref: str, *, signed_as: str = "a secret that is long enough", is_deleted: bool = False, **headers: str) -> RawAnswer:
+            body = json.dumps({"ref": ref, "after": commit, "deleted": is_deleted}).encode()
             signature = "sha256=" + hmac.new(signed_as.encode(), body, hashlib.sha256).hexdigest()
             kinds = {"Content_Type": "application/json", "X_GitHub_Event": "push", "X_Hub_Signature_256": signature}
             return await stranger.ask("POST", HOOK, body, **(kinds | headers))
@@ -269,10 +269,23 @@ async def test_a_web_hook_deploys_what_was_pushed(tmp_path: Path, caplog: pytest
         answer = await call("refs/heads/production")
         assert (answer.status, json.loads(answer.text)) == (202, {"state": "queued", "environment": "production", "ref": "production"})
         link = tmp_path / "conf/code/environments/production"
-        await until(lambda: link.is_symlink() or "was not deployed" in caplog.text, within=300)
+        await until(lambda: link.is_symlink() or "failed" in caplog.text, within=300)
         assert link.resolve().name == commit, caplog.text
         client = await site.client("agent0")
         assert await run(client, "agent0", is_static=True) == ({"s1"}, commit)
+
+        answer = await call("refs/heads/--upload-pack=x")
+        assert answer.status == 400 and "A branch of the name" in answer.text and "--upload-pack=x" in answer.text
+        feature = link.with_name("feature_x")
+        await asyncio.to_thread(site.repository.git, "branch", "feature/x")
+        assert (await call("refs/heads/feature/x")).status == 202
+        await until(lambda: feature.is_symlink() or "failed" in caplog.text, within=300)
+        answer = await call("refs/heads/feature_x")
+        assert answer.status == 409 and "feature_x is that of the branch feature/x" in answer.text
+        await asyncio.to_thread(site.repository.git, "branch", "--delete", "feature/x")
+        assert (await call("refs/heads/feature/x", is_deleted=True)).status == 202
+        await until(lambda: not feature.is_symlink() or "failed" in caplog.text, within=300)
+        assert not feature.is_symlink() and link.is_symlink(), caplog.text
 
 
 async def test_without_a_secret_there_is_no_web_hook(tmp_path: Path) -> None:

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from multidict import CIMultiDict
 
-from master.endpoints.deploy import is_authentic, pushed_branch, read_secret
+from master.endpoints.deploy import Push, is_authentic, push_of, read_secret
 from master.service.deployments import DeploymentQueue, deploy_by_program
-from shared.errors import BadRequest, ConfigError, PuppetError, Unavailable
+from shared.errors import BadRequest, ConfigError, Conflict, PuppetError, Unavailable
+from shared.names import quoted_for_log
 from shared.settings import MasterSettings, load
 
 SECRET = b"It's a Secret to Everybody"
@@ -44,30 +45,38 @@ def test_only_who_knows_the_secret_is_believed(case: str) -> None:
 
 
 PUSH = {"ref": "refs/heads/production", "after": "1" * 40}
-PAYLOADS: Mapping[str, tuple[Mapping[str, str], Any, str | None]] = {
-    "GitHub's push": ({"X-GitHub-Event": "push"}, PUSH, "production"),
-    "GitLab's push": ({"X-Gitlab-Event": "Push Hook"}, {**PUSH, "object_kind": "push"}, "production"),
-    "a branch with a slash": ({}, {"ref": "refs/heads/feature/x-1"}, "feature/x-1"),
+GONE = Push("production", is_removed=True)
+PAYLOADS: Mapping[str, tuple[Mapping[str, str], Any, Push | None]] = {
+    "GitHub's push": ({"X-GitHub-Event": "push"}, PUSH, Push("production")),
+    "GitLab's push": ({"X-Gitlab-Event": "Push Hook"}, {**PUSH, "object_kind": "push"}, Push("production")),
+    "a branch with a slash": ({}, {"ref": "refs/heads/feature/x-1"}, Push("feature/x-1")),
     "a ping": ({"X-GitHub-Event": "ping"}, {"zen": "x"}, None),
     "a tag": ({"X-Gitlab-Event": "Tag Push Hook"}, {"ref": "refs/tags/v1"}, None),
     "a tag as a push": ({"X-GitHub-Event": "push"}, {"ref": "refs/tags/v1"}, None),
-    "a branch that was deleted": ({"X-GitHub-Event": "push"}, {**PUSH, "deleted": True}, None),
-    "a branch that was removed, in GitLab": ({"X-Gitlab-Event": "Push Hook"}, {**PUSH, "after": "0" * 40}, None),
-    "a branch that looks like an option": ({}, {"ref": "refs/heads/--upload-pack=x"}, None),
-    "a branch with a control character": ({}, {"ref": "refs/heads/a\nb"}, None),
+    "a branch that was deleted": ({"X-GitHub-Event": "push"}, {**PUSH, "deleted": True}, GONE),
+    "a branch that was removed, in GitLab": ({"X-Gitlab-Event": "Push Hook"}, {**PUSH, "after": "0" * 40}, GONE),
+    "a branch that was deleted, in Gitea": ({"X-Gitea-Event": "delete"}, {"ref": "production", "ref_type": "branch"}, GONE),
+    "a tag that was deleted, in Gitea": ({"X-Gitea-Event": "delete"}, {"ref": "v1", "ref_type": "tag"}, None),
 }
 
 
 @pytest.mark.parametrize("case", PAYLOADS)
 def test_a_push_of_a_branch_is_what_counts(case: str) -> None:
-    headers, payload, branch = PAYLOADS[case]
-    assert pushed_branch(CIMultiDict(headers), payload) == branch
+    headers, payload, push = PAYLOADS[case]
+    assert push_of(CIMultiDict(headers), payload) == push
+
+
+@pytest.mark.parametrize("branch", ["--upload-pack=x", "../../etc", "a;id", "a\nb", ""])
+def test_a_branch_whose_name_is_not_allowed_is_named(branch: str) -> None:
+    with pytest.raises(BadRequest) as refused:
+        push_of({}, {"ref": f"refs/heads/{branch}"})
+    assert f"A branch of the name {quoted_for_log(branch)} is not deployed" in refused.value.message
 
 
 @pytest.mark.parametrize("payload", [[], "x", None, {}, {"ref": 1}])
 def test_what_is_no_push_at_all_is_refused(payload: Any) -> None:
     with pytest.raises(BadRequest):
-        pushed_branch({}, payload)
+        push_of({}, payload)
 
 
 @pytest.mark.parametrize("mode", [0o604, 0o620, 0o666, 0o601])
@@ -130,10 +139,12 @@ async def test_one_deployment_runs_at_a_time_and_the_last_ref_of_an_environment_
         async with asyncio.timeout(60):
             queue.add("a", "one")
             await deployer.started.wait()
-            for environment, ref in (("a", "two"), ("b", "broken"), ("a", "three")):
+            for environment, ref in (("a", "two"), ("b", "broken"), ("a", "two")):
                 queue.add(environment, ref)
             with pytest.raises(Unavailable):
                 queue.add("c", "x")
+            with pytest.raises(Conflict, match="The branch two is about to be deployed to the environment a: three is not"):
+                queue.add("a", "three")
             deployer.gate.set()
             await deployer.wait_for(3)
             queue.add("c", "x")
@@ -141,21 +152,23 @@ async def test_one_deployment_runs_at_a_time_and_the_last_ref_of_an_environment_
     finally:
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)
-    assert deployer.done == [("a", "one"), ("a", "three"), ("b", "broken"), ("c", "x")]
+    assert deployer.done == [("a", "one"), ("a", "two"), ("b", "broken"), ("c", "x")]
     assert deployer.most == 1
-    assert "broken was not deployed to b: it is broken" in caplog.text
+    assert "Deploying broken to b failed: it is broken" in caplog.text
 
 
 async def test_the_program_is_called_with_the_paths_of_the_master_and_its_error_is_told(tmp_path: Path) -> None:
     program = tmp_path / "program"
-    answer = """[ "$1" = good ] && echo '{"version": "v1"}' && exit\necho 'Error: no' >&2; exit 1\n"""
+    answer = """[ "$1" = good ] && echo '{"version": "v1", "removed": ["good"]}' && exit\necho 'Error: no' >&2; exit 1\n"""
     program.write_text(f"#!/bin/sh\nprintf '%s\\n' \"$@\" > {tmp_path}/words\n{answer}")
     program.chmod(0o755)
     settings = load(MasterSettings, section="master", flags={"confdir": str(tmp_path), "deploy_hook_secret": "/secret"})
     deploy = deploy_by_program(settings, [str(program)])
     assert await deploy("good", "a/b") == "v1"
     words = (tmp_path / "words").read_text().splitlines()
-    assert words[:4] == ["good", "--ref=a/b", "--json", f"--confdir={tmp_path}"]
+    assert words[:5] == ["good", "--ref=a/b", "--pushed", "--json", f"--confdir={tmp_path}"]
     assert not any("secret" in word for word in words)
+    assert await deploy("good", "") == "removed"
+    assert (tmp_path / "words").read_text().splitlines()[:3] == ["good", "--prune", "--json"]
     with pytest.raises(PuppetError, match=r"^no$"):
         await deploy("bad", "x")
