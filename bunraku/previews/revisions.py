@@ -10,8 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shared.errors import ConfigError, PuppetError
+from shared.filesystem.files import links_out_of
 from shared.git import Git, check_location, check_revision, without_credentials
 from shared.names import quoted_for_log
+
+from ..console import say
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,4 +76,8 @@ def _export(git: Git, repository: Path, name: str, folder: Path) -> Revision:
     index = folder.with_suffix(".index")
     run(f"--work-tree={folder}", "read-tree", commit, index=index)
     run(f"--work-tree={folder}", "checkout-index", "--all", f"--prefix={folder}/", index=index)
+    for link in links_out_of(folder):
+        place, target = (quoted_for_log(str(path)) for path in (link.relative_to(folder), link.readlink()))
+        say("err", f"{place} in {name} is a link to {target}, out of the repository: the preview is without it")
+        link.unlink()
     return Revision(commit, folder)

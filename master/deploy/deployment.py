@@ -11,7 +11,7 @@ from typing import Any
 
 from shared.data import plainjson
 from shared.errors import ConfigError, NotFound, PuppetError
-from shared.filesystem.files import write_atomic
+from shared.filesystem.files import links_out_of, write_atomic
 from shared.git import Git, check_ref, is_commit
 from shared.names import valid_environment
 from shared.settings import MasterSettings
@@ -182,6 +182,9 @@ class Deployments:
         settings = environment_settings(self.settings)
 
         def check() -> Iterator[Finding]:
+            for link in links_out_of(staging):
+                message = f"{link} is a link to {link.readlink()}, out of the environment"
+                yield Finding("environments", "warning", message, "What is there belongs to no version: it may change at any time.")
             yield from check_code(
                 self.settings, read_environment(environment, str(archive.root), DiskFiles(), settings, version=str(staging))
             )

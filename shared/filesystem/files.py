@@ -217,6 +217,18 @@ def write_all(fd: int, data: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
+def links_out_of(folder: Path) -> list[Path]:
+    """Return the symbolic links below a folder that lead out of it, also by others; sorted. Blocks."""
+    root = os.path.realpath(folder)
+    links = []
+    for place, folders, names in os.walk(root):
+        for name in (*folders, *names):
+            path = os.path.join(place, name)  # noqa: PTH118 -- a Path for each of all files costs more than the look
+            if os.path.islink(path) and not f"{os.path.realpath(path)}/".startswith(f"{root}/"):  # noqa: PTH114
+                links.append(folder / os.path.relpath(path, root))
+    return sorted(links)
+
+
 def sweep(folder: Path, *, older_than: float = 3600.0) -> int:
     """Remove what killed processes left of `write_atomic` in `folder`, when it is older (seconds), and return how many files it was."""
     before = time.time() - older_than

@@ -350,6 +350,16 @@ def test_neither_hooks_nor_the_configuration_of_the_user_are_used(site: Site, tm
     assert not (tmp_path / "hooked").exists()
 
 
+def test_a_link_out_of_the_environment_is_named(site: Site) -> None:
+    (site.repository.folder / "data").mkdir()
+    (site.repository.folder / "data/x.yaml").symlink_to("/nonexistent/secret.yaml")
+    (site.repository.folder / "data/y.yaml").symlink_to("common.yaml")
+    site.repository.commit(CODE)
+    said = site.deploy()
+    assert said.code == 0
+    assert said.err == "Warning: production/data/x.yaml is a link to /nonexistent/secret.yaml, out of the environment\n"
+
+
 def test_submodules_are_refused_by_name(site: Site) -> None:
     site.repository.commit({**CODE, ".gitmodules": '[submodule "x"]\n\tpath = x\n\turl = /x\n'})
     assert "Submodules of a control repository are not deployed" in site.deploy().err

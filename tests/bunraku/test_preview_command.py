@@ -238,6 +238,29 @@ def test_a_checkout_without_branches_has_those_of_its_origin_as_for_ci(site: Sit
 
 
 @needs_git
+def test_links_that_lead_out_of_a_repository_are_named_and_not_read(site: Site, repository: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret.yaml").write_text("root: LEAK\n")
+    git(repository, "checkout", "--quiet", "work")
+    (repository / "data").mkdir()
+    for name, target in {
+        "data/common.yaml": tmp_path / "secret.yaml", "data/second.yaml": "common.yaml", "data/own.yaml": "../own.yaml",
+        "up": "../..", "loop": "loop",
+    }.items():  # fmt: skip
+        (repository / name).symlink_to(target)
+    (repository / "own.yaml").write_text("own: fine\n")
+    (repository / "hiera.yaml").write_text("version: 5\nhierarchy: [{name: a, paths: [common.yaml, second.yaml, own.yaml]}]\n")
+    (repository / "manifests/site.pp").write_text("notify { \"${lookup('root', default_value => 'none')} ${lookup('own')}\": }\n")
+    git(repository, "add", "-A")
+    git(repository, "commit", "--quiet", "-m", "links")
+    site.run("--from", "main", "--to", "work", "--repo", str(repository), "--all")
+    out, err = site.capsys.readouterr()
+    assert "+ Notify[none fine]" in out and "LEAK" not in out + err
+    assert [line.partition(" in ")[0] for line in err.splitlines() if "out of the repository" in line] == [
+        "Error: 'data/common.yaml'", "Error: 'data/second.yaml'", "Error: 'up'",
+    ]  # fmt: skip
+
+
+@needs_git
 @pytest.mark.parametrize("name", ["--output=/tmp/x", "-x", "a b", "a;b", "main..work", ""])
 def test_a_name_that_is_no_revision_is_refused(site: Site, repository: Path, name: str) -> None:
     with pytest.raises(ConfigError):
