@@ -255,7 +255,20 @@ def _is_class(resource: Resource) -> bool:
 
 
 def _canonical(value: Any) -> str:
-    return plainjson.dumps_pson(value).decode("utf-8", "surrogateescape")
+    """Return a text that is equal for values that are the same to an agent: in a hash no order counts, and 1 is not 1.0."""
+    return plainjson.dumps_pson(_ordered(value)).decode("utf-8", "surrogateescape")
+
+
+def _ordered(value: Any) -> Any:
+    """Return a value with the keys of its hashes in one order; `__ptype: Hash` is a hash with other keys than texts."""
+    if isinstance(value, list):
+        return [_ordered(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if value.get("__ptype") == "Hash" and isinstance(flat := value.get("__pvalue"), list):
+        pairs = sorted(([_ordered(key), _ordered(item)] for key, item in zip(flat[::2], flat[1::2], strict=False)), key=repr)
+        return {**value, "__pvalue": pairs}
+    return {key: _ordered(item) for key, item in sorted(value.items(), key=lambda pair: str(pair[0]))}
 
 
 def _is_long(old: str, new: str) -> bool:

@@ -52,6 +52,21 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]] = 
         catalog(resource(A, x=True)),
         [{"kind": "parameter", "action": "changed", "subject": A, "parameter": "x", "old": 1, "new": True}],
     ),
+    "the order of a hash": (
+        catalog(resource(A, x={"b": 1, "a": [1, {"d": 1, "c": 2}]}, y=1)),
+        catalog(resource(A, y=1, x={"a": [1, {"c": 2, "d": 1}], "b": 1})),
+        [],
+    ),
+    "the order of a hash whose keys are numbers": (
+        catalog(resource(A, x={"__ptype": "Hash", "__pvalue": [1, "a", 2, {"b": 1, "c": 2}]})),
+        catalog(resource(A, x={"__ptype": "Hash", "__pvalue": [2, {"c": 2, "b": 1}, 1, "a"]})),
+        [],
+    ),
+    "the order of an array": (
+        catalog(resource(A, x=[1, 2])),
+        catalog(resource(A, x=[2, 1])),
+        [{"kind": "parameter", "action": "changed", "subject": A, "parameter": "x", "old": [1, 2], "new": [2, 1]}],
+    ),
     "a parameter more": (
         catalog(resource(A)),
         catalog(resource(A, x="1")),
