@@ -45,7 +45,7 @@ class FaceOptions(CommandOptions):
             plural = "" if number == 1 else "s"
             raise ConfigError(
                 f"puppet {self.face} {self.action} takes {number} argument{plural}, but you gave {len(self.names)}",
-                hint=f"Try 'puppet help {self.face} {self.action}' for usage",
+                hint=self.flag_hint or f"Try 'puppet help {self.face} {self.action}' for usage",
             )
         return self.names
 

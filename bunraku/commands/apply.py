@@ -251,7 +251,7 @@ class ApplyCommand:
                 raise PuppetError(f"Could not run: the manifest on standard input is not UTF-8: {err.reason} at octet {err.start}") from err
         path = Path(self.options.arguments[0])
         if not path.exists():
-            raise PuppetError(f"Could not run: Could not find file {path}")
+            raise PuppetError(f"Could not run: Could not find file {path}", hint=self.options.flag_hint)
         if len(self.options.arguments) > 1:
             self.log.warning(f"Only one file can be applied per run.  Skipping {', '.join(self.options.arguments[1:])}")
         return Manifest(path=path)

@@ -69,7 +69,7 @@ def main(options: DeployOptions, flags: dict[str, Any]) -> int:
     if options.list:
         return show_versions(deployments, options)
     if len(options.arguments) != 1 and not options.prune:
-        raise ConfigError("puppet deploy takes the name of one environment", hint="See 'puppet help deploy'.")
+        raise ConfigError("puppet deploy takes the name of one environment", hint=options.flag_hint or "See 'puppet help deploy'.")
     if options.rollback is not None and (options.repo or options.ref or options.adopt):
         raise ConfigError("--rollback returns to a version that is kept: it takes neither --repo, --ref nor --adopt")
     before = signal.signal(signal.SIGTERM, _interrupt)

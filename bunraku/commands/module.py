@@ -44,7 +44,7 @@ Brings modules from the Forge, or whatever module_repository names, with what th
 An archive is unpacked only as far as it is harmless and within the settings module_archive_size, module_unpacked_size,
 module_unpacked_ratio and module_files; its sum has to be the one that the Forge names. Exit codes: 0, and 1 when something was wrong."""
 
-_COMMON = frozenset(("arguments", "help", "json", "render_as", "modulepath"))
+_COMMON = frozenset(("help", "json", "render_as", "modulepath"))
 _OPTIONS = {
     "install": {"force", "target_dir", "ignore_dependencies", "version"},
     "upgrade": {"force", "ignore_dependencies", "ignore_changes", "version"},
@@ -89,7 +89,7 @@ def main(argv: Sequence[str]) -> int:
     action = options.action
     if action not in _OPTIONS:
         raise unknown_action("module", action, _OPTIONS)
-    for name in (field.name for field in fields(ModuleOptions)):
+    for name in (field.name for field in fields(ModuleOptions) if "option" in field.metadata):
         if name not in _COMMON | _OPTIONS[action] and getattr(options, name) not in (None, False):
             raise invalid_option(f"module {action}", f"--{name.replace('_', '-')}")
     actions: dict[str, Callable[[_Site], int]] = {

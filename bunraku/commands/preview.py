@@ -88,7 +88,8 @@ class PreviewOptions(CommandOptions):
         """Raise ConfigError for a command line that says too little, or what cannot be."""
         if self.arguments:
             raise ConfigError(
-                f"puppet preview takes no arguments, but you gave {' '.join(self.arguments)}", hint="See puppet preview --help."
+                f"puppet preview takes no arguments, but you gave {' '.join(self.arguments)}",
+                hint=self.flag_hint or "See puppet preview --help.",
             )
         if not self.before or not self.after:
             raise ConfigError("Say what is compared", hint="Give --from and --to.")

@@ -85,6 +85,8 @@ class CommandOptions:
 
     arguments: tuple[str, ...] = ()
     help: bool = flag("-h")
+    flag_hint: str = ""
+    """What to write instead of `--flag false`, whose second word is an argument; '' for a command line without that."""
 
 
 O = TypeVar("O", bound=CommandOptions)  # noqa: E741
@@ -165,8 +167,9 @@ def parse_options(
     values: dict[str, Any] = {}
     arguments: list[str] = []
     pending = list(argv)
+    word = flag_hint = ""
     while pending:
-        word = pending.pop(0)
+        before, word = word, pending.pop(0)
         if word == "--":
             arguments += pending
             break
@@ -186,8 +189,10 @@ def parse_options(
         elif word.startswith("-") and word != "-" and (arguments_only_after is None or len(arguments) < arguments_only_after):
             raise invalid_option(command, word, [spelling[2:] for spelling in table if spelling.startswith("--")])
         else:
+            if word in ("true", "false") and flags.is_flag(before.removeprefix("--")):
+                flag_hint = f"{before} takes no value: write {before} for true, --no-{before.removeprefix('--')} for false."
             arguments.append(word)
-    return cls(arguments=tuple(arguments), **values), flags.values
+    return cls(arguments=tuple(arguments), flag_hint=flag_hint, **values), flags.values
 
 
 def _plain(name: str) -> str:

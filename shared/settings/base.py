@@ -344,7 +344,7 @@ class SettingOptions:
             return False
         if self._is_flag[setting]:
             if equals:
-                raise ConfigError(f"needless argument: {word}")
+                raise ConfigError(f"needless argument: {word}", hint=f"Write --{name} for true, --no-{name} for false.")
             self.values[setting] = True
             return True
         if not equals and not following:

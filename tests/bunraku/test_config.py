@@ -109,7 +109,7 @@ def test_delete_of_what_is_not_there_is_only_a_warning(puppet: Puppet, conf: Pat
         (["print", "--frob"], "Could not parse application options: invalid option: --frob\nTry 'puppet config --help'."),
         (["print", "--section"], "Could not parse application options: missing argument: --section"),
         (["print", "--render-as", "xml"], "I don't know how to render 'xml'\nThere are console, s, json."),
-        (["print", "--noop=false"], "needless argument: --noop=false"),
+        (["print", "--noop=false"], "needless argument: --noop=false\nWrite --noop for true, --no-noop for false."),
     ],
 )
 def test_a_wrong_call_says_what_is_wrong(words: list[str], message: str, puppet: Puppet) -> None:

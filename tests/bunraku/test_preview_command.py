@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -276,6 +276,13 @@ def test_a_location_that_git_may_take_for_something_else_is_refused(location: st
 @pytest.mark.parametrize("location", ["https://git.example.com/control.git", "git@git.example.com:site/control.git", "ssh://git@h/x"])
 def test_locations_of_repositories_elsewhere(location: str) -> None:
     assert checked_location(location) == location
+
+
+@pytest.mark.parametrize("words", [("--strict_variables", "false"), ("--strict_variables=false",)])
+def test_a_value_behind_a_flag_is_named_with_what_to_write_instead(site: Site, words: Sequence[str]) -> None:
+    with pytest.raises(ConfigError) as refused:
+        site.run("--from", "production", "--to", "feature", "--all", *words)
+    assert "--no-strict_variables for false" in refused.value.hint
 
 
 def test_forms_for_people(site: Site) -> None:
