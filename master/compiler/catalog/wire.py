@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from shared.data.richdata import is_rich
@@ -92,6 +92,7 @@ def _parameters(resource: DeclaredResource, compilation: CompilationView, rich: 
     values: Mapping[str, Value] = resource.values
     namevar = resource.native.namevars[0] if resource.native is not None and len(resource.native.namevars) == 1 else "name"
     parameters: dict[str, Any] = {}
+    of_title: Iterable[str] = (namevar,)
     if resource.native is not None and resource.native.trim_slashes and namevar not in values:
         trimmed = resource.title.rstrip("/") or "/"
         if trimmed != resource.title:
@@ -99,8 +100,8 @@ def _parameters(resource: DeclaredResource, compilation: CompilationView, rich: 
     elif resource.number_title is not None:
         parameters[namevar] = resource.title
     elif resource.native is not None and resource.native.title_patterns:
-        parts = parts_of_title(resource).items()
-        parameters = {name: value for name, value in parts if value is not None and (name, value) != (namevar, resource.title)}
+        of_title = parts = parts_of_title(resource)
+        parameters = {name: value for name, value in parts.items() if value is not None and (name, value) != (namevar, resource.title)}
 
     def warn(message: str) -> None:
         compilation.log.add("warning", message, where=resource.place)
@@ -121,6 +122,8 @@ def _parameters(resource: DeclaredResource, compilation: CompilationView, rich: 
                 if any(isinstance(item, ResourceEntryType | ClassType) for item in flat):
                     value = flat  # as the reference sends arrays with references in them
         parameters[name] = encode(value, warn, f"{resource.ref}['{name}']", rich=rich)
+    if any(name in values for name in of_title) or "name" in values:  # what a title may say comes first, as the reference has it
+        parameters = {**{name: parameters[name] for name in of_title if name in parameters}, **parameters}
     return parameters
 
 

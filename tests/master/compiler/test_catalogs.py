@@ -235,3 +235,22 @@ def test_name_is_the_namevar_under_its_own_name() -> None:
     parameters = {resource["title"]: resource.get("parameters", {}) for resource in catalog["resources"] if resource["type"] != "Class"}
     assert [parameters[title] for title in "abc"] == [{"path": "/x"}, {"command": "/bin/true"}, {"name": "d"}]
     assert (parameters["/y"], parameters["e"], parameters["f"]) == ({}, {"name": "f", "v": 1}, {"message": 1})
+
+
+@pytest.mark.parametrize(
+    ("resource", "names"),
+    [
+        ("exec { 'x': path => '/bin', command => 'y', cwd => '/' }", ["command", "path", "cwd"]),
+        ("file { 'x': mode => '0644', name => '/x/', owner => 'y' }", ["path", "mode", "owner"]),
+        ("file { '/x/': mode => '0644', owner => 'y' }", ["path", "mode", "owner"]),
+        ("package { 'x': provider => 'apt', name => 'y', ensure => installed }", ["name", "provider", "ensure"]),
+        ("define d($z, $a) { }\nd { 'x': z => 1, name => 'y', a => 2 }", ["name", "z", "a"]),
+        ("exec { 'x': path => '/bin' }\nExec['x'] { unless => 'y', command => 'z' }", ["command", "path", "unless"]),
+        ("user { 'x': uid => 1, gid => 2 }", ["uid", "gid"]),
+    ],
+)
+def test_the_attribute_that_names_a_resource_comes_before_all_others(resource: str, names: list[str]) -> None:
+    """Recorded of Puppet 7.23."""
+    resources = compiled(resource).catalog["resources"]
+    found = next(each for each in resources if each["title"].strip("/") == "x")
+    assert list(found["parameters"]) == names
