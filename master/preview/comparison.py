@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ LONG_TEXT = 200
 MAX_PARAMETERS = 60
 """Parameters of a resource that are shown."""
 SECRET = "[sensitive]"  # noqa: S105
+SHORTEST_SECRET = 4
+"""Characters; shorter ones are also parts of words."""
 _AFTER = {"require": "before", "subscribe": "notify"}
 _RELATIONSHIPS = ("before", "notify", *_AFTER)
 NODE_FACTS = ("fqdn", "hostname", "ipaddress", "clientcert")
@@ -52,6 +55,46 @@ class NodeWords:
         return self.pattern.sub("<node>", text) if self.pattern is not None else text
 
 
+class SecretTexts:
+    """Replaces in what is shown the texts that were taken out of a Sensitive, whatever was made of them; those of a few characters stay."""
+
+    def __init__(self) -> None:
+        self._texts: set[str] = set()
+        self._pattern: re.Pattern[str] | None = None
+
+    def add(self, value: Any) -> None:
+        """Add all texts in a value but the keys of its hashes, line by line, also as they are written in JSON."""
+        if isinstance(value, list | dict):
+            for item in value.values() if isinstance(value, dict) else value:
+                self.add(item)
+        elif isinstance(value, str | int | float) and not isinstance(value, bool):
+            lines = [line.strip() for line in str(value).splitlines()]
+            texts = {text for line in lines for text in (line, json.dumps(line)[1:-1], json.dumps(line, ensure_ascii=False)[1:-1])}
+            if new := {text for text in texts if len(text) >= SHORTEST_SECRET} - self._texts:
+                self._texts |= new
+                self._pattern = None
+
+    def clear(self) -> None:
+        self._texts.clear()
+        self._pattern = None
+
+    def hide(self, value: Any) -> Any:
+        """Return a value in which no text has a secret."""
+        if not self._texts:
+            return value
+        if isinstance(value, list):
+            return [self.hide(item) for item in value]
+        if isinstance(value, dict):
+            return {self.hide(key): self.hide(item) for key, item in value.items()}
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return SECRET if str(value) in self._texts else value
+        if not isinstance(value, str):
+            return value
+        if self._pattern is None:
+            self._pattern = re.compile("|".join(map(re.escape, sorted(self._texts, key=lambda text: (-len(text), text)))))
+        return self._pattern.sub(SECRET, value)
+
+
 @dataclass(slots=True)
 class CatalogComparison:
     """
@@ -60,10 +103,12 @@ class CatalogComparison:
     Args:
         roots: the folders of the environment on both sides; that of the second one appears as the first one's.
         sources: the files of modules on both sides.
+        secrets: What must not be shown.
     """
 
     roots: tuple[str, str]
     sources: tuple[ModuleSources, ModuleSources]
+    secrets: SecretTexts = field(default_factory=SecretTexts)
     texts: TextDiffs = field(default_factory=TextDiffs)
 
     def differences(self, before: Catalog, after: Catalog, words: NodeWords) -> dict[Place, Diff]:
@@ -95,11 +140,13 @@ class CatalogComparison:
         is_new = action == "added"
         values = self._neutral(resource.get("parameters", {})) if is_new else resource.get("parameters", {})
         secrets = _secrets(resource, values)
+        values = self.secrets.hide(values)
         shown, truncated = _shown_parameters(values, secrets)
-        change = _change("resource", action, ref, parameters=shown, truncated=truncated)
+        subject = self.secrets.hide(ref)
+        change = _change("resource", action, subject, parameters=shown, truncated=truncated)
         change["places"]["new" if is_new else "old"] = self._place(resource, self.roots[is_new])
         digest = digest_of(words.replace(_canonical({**values, **dict.fromkeys(secrets, SECRET)}))).hex()
-        return ("resource", ref, None), (_key("resource", action, ref), digest, change)
+        return ("resource", ref, None), (_key("resource", action, subject), digest, change)
 
     # --- parameters ---
 
@@ -127,9 +174,7 @@ class CatalogComparison:
         if present[0] == present[1] and _canonical(old) == _canonical(new):
             return
         if secret:
-            action = "changed" if all(present) else "added" if present[1] else "removed"
-            change = _change("parameter", action, ref, parameter=name, secret=True, places=self._places(resources))
-            yield ("parameter", ref, name), (_key("parameter", ref, name, action, SECRET), "", change)
+            yield self._secret_entry(ref, name, resources, present)
         else:
             yield self._entry(ref, name, resources, old, new, words, present)
 
@@ -146,8 +191,11 @@ class CatalogComparison:
         as_text: bool = False,
     ) -> tuple[Place, Diff]:
         """Return the entry of a parameter whose values may be shown; texts of several lines, or `as_text`, as a diff."""
-        action = "changed" if all(present) else "added" if present[1] else "removed"
-        change = _change("parameter", action, ref, parameter=name, places=self._places(resources))
+        old, new = self.secrets.hide(old), self.secrets.hide(new)
+        if all(present) and _canonical(old) == _canonical(new):  # only the secrets in them differ
+            return self._secret_entry(ref, name, resources, present)
+        action, subject = _action(present), self.secrets.hide(ref)
+        change = _change("parameter", action, subject, parameter=name, places=self._places(resources))
         if isinstance(old, str) and isinstance(new, str) and (as_text or _is_long(old, new)):
             diff = self.texts.diff(old, new)
             change |= {"diff": diff.lines, "lines": diff.count, "truncated": diff.truncated}
@@ -158,7 +206,15 @@ class CatalogComparison:
             change["truncated"] = cut_old or cut_new
             same = words.replace(f"{_canonical(old)}\n{_canonical(new)}")
         values = digest_of(f"{_canonical(old)}\n{_canonical(new)}").hex()
-        return ("parameter", ref, name), (_key("parameter", ref, name, action, same), values, change)
+        return ("parameter", ref, name), (_key("parameter", subject, name, action, same), values, change)
+
+    def _secret_entry(
+        self, ref: str, name: str, resources: tuple[Resource, Resource], present: tuple[bool, bool] = (True, True)
+    ) -> tuple[Place, Diff]:
+        """Return the entry of a parameter of which nothing is shown but that it differs."""
+        action, subject = _action(present), self.secrets.hide(ref)
+        change = _change("parameter", action, subject, parameter=name, secret=True, places=self._places(resources))
+        return ("parameter", ref, name), (_key("parameter", subject, name, action, SECRET), "", change)
 
     def _source(
         self, ref: str, resources: tuple[Resource, Resource], parameters: Mapping[str, Any], words: NodeWords
@@ -171,8 +227,7 @@ class CatalogComparison:
             return
         texts = [side.text(key) if key is not None else None for side, key in zip(self.sources, found, strict=True)]
         if "source" in {*_secrets(resources[0], parameters), *resources[1].get("sensitive_parameters", ())}:
-            change = _change("parameter", "changed", ref, parameter="source", secret=True, places=self._places(resources))
-            yield ("parameter", ref, "source"), (_key("parameter", ref, "source", SECRET), "", change)
+            yield self._secret_entry(ref, "source", resources)
         elif texts[0] is not None and texts[1] is not None:
             place, (key, values, change) = self._entry(ref, "source", resources, texts[0], texts[1], words, as_text=True)
             yield place, (_key(key, *map(str, digests)), values, change)
@@ -189,8 +244,9 @@ class CatalogComparison:
             for first, second, name in edges:
                 if (first, second, name) in others or first not in common or second not in common:
                     continue
-                change = _change(kind, action, second, container=first, parameter=name or None)
-                yield (kind, second, f"{action} {name} {first}"), (_key(kind, action, first, second, name), "", change)
+                container, subject = self.secrets.hide(first), self.secrets.hide(second)
+                change = _change(kind, action, subject, container=container, parameter=name or None)
+                yield (kind, second, f"{action} {name} {first}"), (_key(kind, action, container, subject, name), "", change)
 
     # --- what is the same wherever the code is ---
 
@@ -239,6 +295,10 @@ def _change(kind: str, action: str, subject: str, **more: Any) -> dict[str, Any]
         "places": {"old": None, "new": None},
         **more,
     }
+
+
+def _action(present: tuple[bool, bool]) -> str:
+    return "changed" if all(present) else "added" if present[1] else "removed"
 
 
 def _key(*parts: str) -> str:

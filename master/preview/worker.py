@@ -20,6 +20,7 @@ from ..compiler.evaluation.compile import compile_catalog
 from ..compiler.evaluation.dependencies import NodeDependencies
 from ..compiler.log import LogEntry
 from ..compiler.syntax.checker import Diagnostic as Finding
+from ..compiler.values.core import ON_UNWRAP
 from ..dependencies.answers import SideAnswers, are_equal, configuration
 from ..dependencies.recorded_environment import RecordedEnvironment
 from ..dependencies.records import CatalogRecord, CatalogRecords, digest_of_value, digest_of_values
@@ -30,7 +31,7 @@ from ..environments.store_questions import AskPuppetDb, Question
 from ..files.code_files import DiskFiles, TrackedFiles
 from ..pools.compile_worker import CompileWorker, Overtime, deadline, node_input
 from ..pools.compiled_catalog import CompiledCatalog
-from .comparison import CatalogComparison, Diff, NodeWords, Place
+from .comparison import CatalogComparison, Diff, NodeWords, Place, SecretTexts
 
 FROM, TO = 0, 1
 MAX_KNOWN = 50_000
@@ -82,6 +83,7 @@ class PreviewWorker(CompileWorker):
         self._job: Mapping[str, Any] = {}
         self._known: set[str] = set()
         self._comparison: CatalogComparison | None = None
+        self._secrets = SecretTexts()  # of the catalogs of one node
         self._is_comparable = False
         self._number = FROM  # the side that is compiled from
         self._not_kept = ""  # why what catalogs depend on is not written
@@ -97,7 +99,12 @@ class PreviewWorker(CompileWorker):
             self._job = job
             self._load(job["sides"])
         self._job = job
-        return CompiledCatalog(DeflatedText(plainjson.dumps(self._preview(job))))
+        self._secrets.clear()
+        token = ON_UNWRAP.set(self._secrets.add)
+        try:
+            return CompiledCatalog(DeflatedText(plainjson.dumps(self._preview(job))))
+        finally:
+            ON_UNWRAP.reset(token)
 
     def forget(self) -> None:
         super().forget()
@@ -118,7 +125,8 @@ class PreviewWorker(CompileWorker):
         self._sides = [self._side(sides["environment"], sides["roots"][number]) for number in (FROM, TO)]
         before, after = self._sides
         self._is_comparable = before.configuration == after.configuration
-        self._comparison = CatalogComparison((before.host.root, after.host.root), (before.answers.sources, after.answers.sources))
+        sources = before.answers.sources, after.answers.sources
+        self._comparison = CatalogComparison((before.host.root, after.host.root), sources, self._secrets)
         self._known = set()
 
     def _side(self, name: str, root: str) -> CodeSide:
@@ -176,7 +184,7 @@ class PreviewWorker(CompileWorker):
     def _repeated(self, number: int, catalog: Mapping[str, Any], again: Mapping[str, Any], words: NodeWords) -> dict[Place, Diff]:
         """Return what differs between two compilations from the same side."""
         side = self._sides[number]
-        comparison = CatalogComparison((side.host.root, side.host.root), (side.answers.sources, side.answers.sources))
+        comparison = CatalogComparison((side.host.root, side.host.root), (side.answers.sources, side.answers.sources), self._secrets)
         return comparison.differences(catalog, again, words)
 
     def _cannot_differ(self) -> bool:
@@ -261,7 +269,7 @@ class PreviewWorker(CompileWorker):
     def _message(self, number: int, text: str, file: str | None, line: int | None, hint: str = "") -> dict[str, Any]:
         """Return a message in a form in which it is the same for other nodes and from the other side."""
         root, certname = self._sides[number].host.root, self._job["certname"]
-        texts = [part.replace(f"{root}/", "").replace(certname, "<node>") for part in (text, hint)]
+        texts = [self._secrets.hide(part.replace(f"{root}/", "").replace(certname, "<node>")) for part in (text, hint)]
         short = file.removeprefix(f"{root}/") if file else None
         return {"message": texts[0], "file": short, "line": line, "hint": texts[1]}
 
@@ -289,7 +297,7 @@ class PreviewWorker(CompileWorker):
             "findings": self._findings,
             "not_kept": self._not_kept,
             "unstable": [
-                {"subject": subject, "parameter": parameter, "reason": reason}
+                {"subject": self._secrets.hide(subject), "parameter": parameter, "reason": reason}
                 for (_, subject, parameter), reason in (unstable or {}).items()
             ],
         }

@@ -278,6 +278,36 @@ def test_locations_of_repositories_elsewhere(location: str) -> None:
     assert checked_location(location) == location
 
 
+def test_what_is_made_of_a_secret_is_not_shown(site: Site) -> None:
+    manifest = """
+class web(Sensitive[String] $key = Sensitive('hush hush')) {{
+  $local = Sensitive({{ 'token' => '{token}', 'user' => 'somebody' }})
+  file {{ '/etc/web.conf': content => epp('web/conf.epp', {{ key => $key, token => $local.unwrap['token'] }}), mode => '{mode}' }}
+  file {{ '/etc/token': content => "{{\\"t\\": \\"${{local.unwrap['token']}}\\"}}" }}
+  if '{mode}' == '0600' {{
+    notify {{ "new ${{local.unwrap['token']}}": message => {{ 'deep' => ["${{key.unwrap}}"] }} }}
+    warning("see ${{key.unwrap}}")
+  }}
+}}
+"""
+    for environment, token, mode in (("production", "first token", "0644"), ("feature", "second token", "0600")):
+        site.write({"modules/web/manifests/init.pp": manifest.format(token=token, mode=mode)}, environment)
+    site.write({"modules/web/templates/conf.epp": "key <%= $key.unwrap %>\nt <%= $token %>\n"}, "production")
+    site.write({"modules/web/templates/conf.epp": "the key <%= $key.unwrap %>\nt <%= $token %>\n"})
+    code, result = site.preview()
+    shown = json.dumps(result)
+    assert code == 2
+    for secret in ("hush", "first token", "second token"):
+        assert secret not in shown
+    changes = {(change["subject"], change["parameter"]): change for change in result["changes"]}
+    assert changes["File[/etc/token]", "content"]["secret"]
+    assert changes["File[/etc/web.conf]", "content"]["diff"] == [
+        "@@ -1,2 +1,2 @@", "-key [sensitive]", "+the key [sensitive]", " t [sensitive]",
+    ]  # fmt: skip
+    assert changes["Notify[new [sensitive]]", None]["parameters"] == {"message": {"deep": ["[sensitive]"]}}
+    assert changes["File[/etc/web.conf]", "mode"]["new"] == "0600"
+
+
 @pytest.mark.parametrize("words", [("--strict_variables", "false"), ("--strict_variables=false",)])
 def test_a_value_behind_a_flag_is_named_with_what_to_write_instead(site: Site, words: Sequence[str]) -> None:
     with pytest.raises(ConfigError) as refused:

@@ -23,6 +23,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Iterator as PythonIterator
+from contextvars import ContextVar
 from dataclasses import KW_ONLY, dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -142,6 +143,10 @@ def is_same(left: Value, right: Value) -> bool:
 # --- values that Python has no class for --------------------------------------------------------------------------
 
 
+ON_UNWRAP: ContextVar[Callable[[Value], None] | None] = ContextVar("on_unwrap", default=None)
+"""Set by who shows what is made of secrets: it is called with each value that is taken out of a Sensitive."""
+
+
 class Sensitive:
     """A value that no log, report or error shows. Two are equal when their wrapped values are."""
 
@@ -151,6 +156,9 @@ class Sensitive:
         self._value = value
 
     def unwrap(self) -> Value:
+        note = ON_UNWRAP.get()
+        if note is not None:
+            note(self._value)
         return self._value
 
     def __eq__(self, other: object) -> bool:
