@@ -138,12 +138,12 @@ class VersionArchive:
 
     def check_rollback(self, commit: str) -> None:
         """Raise Conflict when the environment was rolled back, and a commit was deployed to it before that."""
-        versions = self.versions()
-        if not versions or versions[-1].current:
-            return  # what was deployed last is what counts
+        versions, current = self.versions(), self.current()
+        if current is None or versions[-1].current:
+            return  # nothing was deployed, or what was deployed last is what counts
         if any(version.record.get("commit") == commit and not version.current for version in versions):
             raise Conflict(
-                f"{self.root.name} was rolled back to {self.current()}, and {commit} was deployed before that",
+                f"{self.root.name} was rolled back to {current}, and {commit} was deployed before that",
                 hint=f"A newer commit ends the rollback, and so does: puppet deploy {self.root.name}.",
             )
 
