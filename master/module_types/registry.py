@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -122,6 +123,11 @@ class ModuleTypes:
 
     def _python_types(self) -> dict[str, NativeType]:
         if self._python is None:
-            classes = plugin_types([Path(lib) for lib in self.libs])
+            since = time.time_ns()
+            classes = plugin_types([Path(self.files.actual(lib)) for lib in self.libs])
+            for folder in (f"{lib}/puppet/type" for lib in self.libs):
+                for name in self.files.names(folder):
+                    if name.endswith(".py"):  # any of them may be imported by another one
+                        self.files.note_read(f"{folder}/{name}", since)
             self._python = {name: native_type(name, cls.declaration) for name, cls in classes.items()}
         return self._python

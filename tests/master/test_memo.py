@@ -545,3 +545,18 @@ def test_a_catalog_with_ruby_in_it_comes_from_memory(tmp_path: Path, native: boo
         assert site.bench.reasons == [("m/lib/puppet/functions/m/clock.rb line 3", "Time.now")]
     finally:
         site.bench.environments.forget()
+
+
+def test_a_type_in_python_is_loaded_again_when_it_has_changed(tmp_path: Path) -> None:
+    type_file = "modules/m/lib/puppet/type/m_type.py"
+    text = (
+        "from shared.ral import Param, Type\n\n\nclass MType(Type, name='m_type'):\n    '''A type.'''\n\n"
+        "    name = Param(str, namevar=True, doc='Its name.')\n    alpha = Param(str, doc='A parameter.')\n"
+    )
+    site = Site(tmp_path, {"manifests/site.pp": "m_type { 'a': alpha => 'x' }", type_file: text})
+    site.ask()
+    site.write({type_file: text.replace("alpha", "other")})
+    with pytest.raises(CompileError, match="no parameter named 'alpha'"):
+        site.ask()
+    site.write({type_file: text})
+    assert site.ask()["resources"]
