@@ -9,7 +9,7 @@ from typing import Final
 
 from shared.errors import BadData, PuppetError
 from shared.names import FIRST_SEGMENTS
-from shared.settings import MasterSettings
+from shared.settings import MasterSettings, package_modules
 
 from ..environments.directories import Environment, Environments
 from ..environments.first import is_untouched
@@ -43,6 +43,10 @@ def _folders(settings: MasterSettings) -> Iterator[Finding]:
             if (path / name).is_dir():
                 hint = "URLs of masters begin with that word: give the folder another name."
                 yield Finding(AREA, "warning", f"The environment {path / name} is served to nobody, its name is reserved", hint)
+    for folder in map(Path, package_modules()):
+        if folder not in settings.basemodulepath and (names := sorted(path.name for path in folder.iterdir() if path.is_dir())):
+            message = f"The modules in {folder} are not in basemodulepath: {', '.join(names)}"
+            yield Finding(AREA, "notice", message, "Agents whose packages lack types such as cron get them from there.")
     if not first_start and not Environments(environment_settings(settings)).has("production"):
         environmentpath = ", ".join(map(str, settings.environmentpath))
         yield Finding(

@@ -120,10 +120,10 @@ def directories(*, root: bool, home: Path) -> dict[str, str]:
     return {"confdir": base, "vardir": f"{base}/var", "logdir": f"{base}/var/log", "rundir": f"{base}/var/run"}
 
 
-def default_basemodulepath() -> str:
-    """Return the text of the setting where nobody sets it; BUNRAKU_PACKAGE_MODULES in the environment replaces PACKAGE_MODULES."""
+def package_modules() -> list[str]:
+    """Return the folders of PACKAGE_MODULES that are there; BUNRAKU_PACKAGE_MODULES in the environment names others."""
     folders = os.environ.get("BUNRAKU_PACKAGE_MODULES", PACKAGE_MODULES).split(os.pathsep)
-    return os.pathsep.join(["$codedir/modules", *(folder for folder in folders if folder and Path(folder).is_dir())])
+    return [folder for folder in folders if folder and Path(folder).is_dir()]
 
 
 class Layers:
@@ -242,7 +242,7 @@ def _layered(
     options, paths = {canonical(name): value for name, value in flags.items()}, path_names(cls)
     base = directories(root=os.geteuid() == 0 if root is None else root, home=home or Path.home())
     defaults = {**{name: setting.default for name, setting in IGNORED_SETTINGS.items()}, **_defaults(cls), **base}
-    defaults["basemodulepath"] = default_basemodulepath()
+    defaults["basemodulepath"] = os.pathsep.join(["$codedir/modules", *package_modules()])
     if conf is None:
         first = Layers([options, application, defaults], run_mode=section, paths=paths)
         conf = read(Path(str(first.value("config"))))

@@ -77,3 +77,12 @@ def test_code_that_somebody_has_put_there_is_left_alone_and_the_start_says_what_
 def test_a_site_that_says_where_its_code_is_gets_none_made(flags: dict[str, str], tmp_path: Path) -> None:
     prepare_environments(settings_below(tmp_path, **flags))
     assert not (tmp_path / "confdir").exists()
+
+
+def test_a_check_names_modules_of_packages_that_are_not_in_basemodulepath(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packages = tmp_path / "packages"
+    (packages / "cron_core").mkdir(parents=True)
+    monkeypatch.setenv("BUNRAKU_PACKAGE_MODULES", f"{packages}")
+    assert check(settings_below(tmp_path)) == []
+    (finding,) = check(settings_below(tmp_path, basemodulepath="/other"))
+    assert (finding.severity, finding.message) == ("notice", f"The modules in {packages} are not in basemodulepath: cron_core")
