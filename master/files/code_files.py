@@ -115,7 +115,7 @@ class TrackedFiles(DiskFiles):
         self.recent = recent
         self._seen = SeenFiles()
         self._memory = memory
-        self._contents: dict[str, tuple[Signature, bytes]] = {}
+        self._contents: dict[str, tuple[Signature, tuple[bytes, bytes]]] = {}
         self._size = 0
 
     def actual(self, path: str) -> str:
@@ -130,25 +130,33 @@ class TrackedFiles(DiskFiles):
         path = self.named(path)
         signature = self._lasting_identity(path)
         self._seen.add(self.pin, path, signature)
-        data = self._content(path, signature)
-        if data is not None:
-            self._seen.add_content(self.pin, path, signature, _digest(data))
-        elif signature is not None and stat.S_ISREG(signature[0]):
+        content = self._content(path, signature)
+        if content is not None:
+            self._seen.add_content(self.pin, path, signature, content[1])
+            return content[0]
+        if signature is not None and stat.S_ISREG(signature[0]):
             self._seen.add_content(self.pin, path, signature, _CHANGED)  # it was removed in between
-        return data
+        return None
 
-    def _content(self, path: str, signature: Signature) -> bytes | None:
-        """Return what a file holds; its signature is of a moment before, so that a file that changes meanwhile is read again later."""
+    def _content(self, path: str, signature: Signature) -> tuple[bytes, bytes] | None:
+        """
+        Return what a file holds, and a digest of that.
+
+        The signature is of a moment before, so that a file that changes in between is read again later.
+        """
         known = self._contents.get(path)
         if known is not None and known[0] == signature:
             return known[1]
         data = super().read(self.actual(path))
-        if data is not None and signature is not None and len(data) <= self._memory // 16:
-            self._size += len(data) - (len(known[1]) if known is not None else 0)
+        if data is None:
+            return None
+        content = data, _digest(data)
+        if signature is not None and len(data) <= self._memory // 16:
+            self._size += len(data) - (len(known[1][0]) if known is not None else 0)
             if self._size > self._memory:
                 self._contents, self._size = {}, len(data)
-            self._contents[path] = (signature, data)
-        return data
+            self._contents[path] = (signature, content)
+        return content
 
     def exists(self, path: str) -> bool:
         return self._note_now(path) is not None
@@ -238,7 +246,10 @@ class TrackedFiles(DiskFiles):
         return signature
 
     def _lasting_identity(self, path: str) -> Signature:
-        return lasting_identity_of(self.actual(path), recent=self.recent)
+        """Return a signature that shows every change from now on, or is equal to no other. One by which a file was known still does."""
+        actual = self.actual(path)
+        own = identity_of(actual)
+        return own if self._seen.digest_known_by(path, own) else lasting_identity_of(actual, recent=self.recent)
 
     @property
     def count(self) -> int:
@@ -309,12 +320,17 @@ class SeenFiles:
         if not is_lasting(signature):
             self.signatures_of(pin)[path] = signature  # whatever is changed from now on can only be seen in the content
         content = self._contents[path]
-        if content.digest and content.digest != digest:
-            digest = _CHANGED
-        self._contents[path] = _Content(content.kind, digest, is_read=True)
-        self._digests[path] = (signature, digest)
-        if len(self._digests) > MAX_DIGESTS:
-            self._digests.clear()
+        if content.digest != digest:
+            self._contents[path] = _Content(content.kind, _CHANGED if content.digest else digest, is_read=True)
+        if digest != _CHANGED and not self.digest_known_by(path, signature):
+            if len(self._digests) >= MAX_DIGESTS:
+                self._digests.clear()
+            self._digests[path] = (signature, digest)
+
+    def digest_known_by(self, path: str, signature: Signature) -> bytes:
+        """Return the digest of what a path held under this signature, which lasts; empty when it was not read under it."""
+        known = self._digests.get(path)
+        return known[1] if known is not None and known[0] == signature else b""
 
     def add_listed(self, folder: str) -> None:
         """Add that the names in a folder are read only to match a pattern, unless it has been looked at already."""
@@ -324,8 +340,7 @@ class SeenFiles:
     def add_read(self, pin: str, path: str, signature: Signature) -> None:
         """Add a file whose content is known to the caller from an earlier time."""
         first, content = self.add(pin, path, signature), self._contents[path]
-        known = self._digests.get(path)
-        digest = known[1] if known is not None and known[0] == signature == first else b""
+        digest = self.digest_known_by(path, signature) if signature == first else b""
         if not content.is_read:
             self._contents[path] = _Content(content.kind, digest, is_read=True)
 
