@@ -21,6 +21,8 @@ from shared.settings import AgentSettings, MasterSettings, load
 from ..console import say
 from ..faces import FaceOptions, face_command
 
+LISTING_TIMEOUT = 10.0  # seconds in which a repository answers a listing that shows the most without it
+
 HELP = """Usage: puppet deploy ENVIRONMENT [--repo ADDRESS] [--ref BRANCH|TAG|COMMIT] [--no-checks] [--adopt] [--json]
        puppet deploy ENVIRONMENT --rollback [VERSION] [--json]
        puppet deploy ENVIRONMENT --remove [--json]
@@ -138,7 +140,7 @@ def _environments_without_branch(deployments: Deployments, names: Sequence[str],
     if not repository and not deployments.settings.deploy_repository:
         return set()
     try:
-        refs = deployments.refs(repository)
+        refs = deployments.refs(repository, most=LISTING_TIMEOUT)
     except PuppetError as err:
         print(f"Warning: {err.message}. Branches that are gone are not marked", file=sys.stderr)
         return set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -230,9 +231,9 @@ class Deployments:
                 removed.append(name)
         return removed
 
-    def refs(self, address: str = "") -> tuple[str, set[str]]:
-        """Return the name of the repository, and its branches and tags. Blocks; PuppetError."""
-        git = Git(self.settings.deploy_timeout, self.settings.deploy_path)
+    def refs(self, address: str = "", *, most: float = math.inf) -> tuple[str, set[str]]:
+        """Return the name of the repository, and its branches and tags; it has `most` seconds to answer. Blocks; PuppetError."""
+        git = Git(min(self.settings.deploy_timeout, most), self.settings.deploy_path)
         repository = Repository.at(address or self.settings.deploy_repository, git)
         return repository.name, repository.refs()
 
