@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from shared.errors import PuppetError, text_with_hint
 from shared.models.catalog import Catalog
 from shared.ral import Providers, Type
 from shared.ral.providers import ProviderFactories
-from shared.types import builtin_types
+from shared.types import CORE, builtin_types
 
 from ..providers import builtin_providers, platform_here
 from ..state.runlog import RunLog
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
     from ..ruby.needs import RubyNeeds
     from ..ruby.process import RubyProcess
 
+Uses = Mapping[str, AbstractSet[str]]
+"""The names of types, in lower case, with those of the attributes that are used of each."""
+_FAMILIES = (frozenset(("concat_file", "concat_fragment")),)
+"""Built-in types that only work together."""
+
 
 @dataclass(frozen=True, slots=True)
 class Plugins:
@@ -30,7 +36,8 @@ class Plugins:
 
     Attributes:
         folders: The directories of modules' plugins.
-        types: Puppet's own types, and those of `folders` that the catalog uses, by name.
+        types: The built-in types, and those of `folders` that the catalog uses, by name.
+        replaced: The built-in types in whose place stands a module's; see `replaced_types`.
         broken: The types that the catalog uses and that could not be loaded, with their errors, which are in the log already.
     """
 
@@ -38,6 +45,7 @@ class Plugins:
     types: Mapping[str, type[Type]]
     broken: Mapping[str, PuppetError]
     log: RunLog
+    replaced: frozenset[str] = frozenset()
     ruby: RubyProcess | None = None  # the process of types in Ruby, when there are any
     ruby_providers: ProviderFactories = field(default_factory=dict)
     ruby_files: Mapping[str, Mapping[str, Path]] = field(default_factory=dict)  # providers in Ruby of the agent's own types
@@ -45,12 +53,12 @@ class Plugins:
     def providers(self, *, files: Callable[[], FileContext], facts: Mapping[str, Any]) -> Providers:
         """Return all providers for this machine; those of modules are loaded when a resource of their type is met."""
         platform = platform_here(facts)
-        builtin = builtin_providers(log=self.log, files=files, providers=lambda: run_providers, types=self.types, platform=platform)
-        makers = builtin
+        makers = builtin_providers(log=self.log, files=files, providers=lambda: run_providers, types=self.types, platform=platform)
+        makers = {name: make for name, make in makers.items() if name not in self.replaced}
         if any((folder / "puppet" / "provider").is_dir() for folder in self.folders):
             from shared.ral.plugins import plugin_providers
 
-            makers = plugin_providers(self.folders, self.types, builtin, on_broken=lambda name, err: log_error(self.log, err))
+            makers = plugin_providers(self.folders, self.types, makers, on_broken=lambda name, err: log_error(self.log, err))
         if self.ruby_files:
             from ..ruby.builtin import providers_in_ruby
 
@@ -69,20 +77,17 @@ def plugins_for(catalog: Catalog, folders: Sequence[Path], log: RunLog, ruby: Ru
     return plugins_of(used_types(catalog), folders, log, ruby, catalog)
 
 
-def plugins_of(
-    names: frozenset[str], folders: Sequence[Path], log: RunLog, ruby: RubyNeeds | None = None, catalog: Catalog | None = None
-) -> Plugins:
+def plugins_of(uses: Uses, folders: Sequence[Path], log: RunLog, ruby: RubyNeeds | None = None, catalog: Catalog | None = None) -> Plugins:
     """
-    Return the types of these names; the files in `folders` (like a module's `lib`) are executed anew. Blocks.
+    Return the types that are used; the files in `folders` (like a module's `lib`) are executed anew. Blocks.
 
-    A file that cannot be loaded is one error in `broken`, and in the log where there is no catalog. Puppet's own types cannot be
-    replaced. Of a type in Python and in Ruby the one in Python counts.
+    A file that cannot be loaded is one error in `broken`, and in the log where there is no catalog. A built-in type counts before a
+    module's, but for `replaced_types`; of a module's type in Python and in Ruby the one in Python.
 
     Args:
         ruby: what types in Ruby need; None: their resources fail.
         catalog: the run's, which types in Ruby may ask.
     """
-    builtin = builtin_types()
     broken: dict[str, PuppetError] = {}
 
     def note(name: str, err: PuppetError) -> None:
@@ -91,14 +96,18 @@ def plugins_of(
             log_error(log, err)
 
     if not any((folder / "puppet" / kind).is_dir() for folder in folders for kind in ("type", "provider")):
-        return Plugins(folders, builtin, broken, log)
+        return Plugins(folders, builtin_types(), broken, log)
 
     from shared.ral.plugins import plugin_types
 
+    replaced = replaced_types(uses, folders)
+    builtin = builtin_types(without=replaced)
+    names = frozenset(uses)
     module_types = plugin_types(folders, names=names - builtin.keys(), on_broken=note)
     types: Mapping[str, type[Type]] = ChainMap(dict(module_types), builtin) if module_types else builtin  # type: ignore[arg-type]  # it is only read
+    plugins = Plugins(folders, types, broken, log, replaced)
     if ruby is None:
-        return Plugins(folders, types, broken, log)
+        return plugins
 
     from ..ruby.builtin import files_of_providers
     from ..ruby.loading import in_ruby
@@ -106,10 +115,27 @@ def plugins_of(
     ruby_names = in_ruby(folders, names - builtin.keys() - module_types.keys() - broken.keys())
     files = files_of_providers(folders, names & builtin.keys())
     if not ruby_names and not files:
-        return Plugins(folders, types, broken, log)
+        return plugins
     process = ruby.process(folders, log, catalog) if ruby.settings.program else None
-    plugins = Plugins(folders, types, broken, log, process, {}, files)
+    plugins = replace(plugins, ruby=process, ruby_files=files)
     return _with_ruby(plugins, ruby_names, broken, note) if ruby_names else plugins
+
+
+def replaced_types(uses: Uses, folders: Sequence[Path]) -> frozenset[str]:
+    """
+    Return the built-in types that lack an attribute which is used, and that a module in `folders` has, too.
+
+    A type that is built in is that of some release of its module, and another release may have more. The types of Puppet itself are not
+    replaced.
+    """
+    builtin = builtin_types()
+    lacking = {name for name in builtin.keys() & uses.keys() - CORE if not builtin[name].declaration.attributes.keys() >= uses[name]}
+    related = {name for family in _FAMILIES if lacking & family for name in family}
+    return frozenset(name for name in lacking | related if any(_has_type(folder, name) for folder in folders))
+
+
+def _has_type(folder: Path, name: str) -> bool:
+    return any((folder / "puppet" / "type" / f"{name}.{kind}").is_file() for kind in ("py", "rb"))
 
 
 def _with_ruby(plugins: Plugins, names: Sequence[str], broken: dict[str, PuppetError], note: Callable[[str, PuppetError], None]) -> Plugins:
@@ -127,11 +153,14 @@ def _with_ruby(plugins: Plugins, names: Sequence[str], broken: dict[str, PuppetE
     return replace(plugins, types=all_types, ruby_providers=makers)
 
 
-def used_types(catalog: Catalog) -> frozenset[str]:
-    """Return the names of all types that a catalog has resources of, or purges."""
-    names = {resource.type.lower() for resource in catalog.resources}
-    purged = {str(resource.parameters.get("name", resource.title)) for resource in catalog.resources if resource.type == "Resources"}
-    return frozenset(names | purged)
+def used_types(catalog: Catalog) -> Uses:
+    """Return the types that a catalog has resources of, or purges, with the attributes that it sets."""
+    uses: dict[str, set[str]] = {}
+    for resource in catalog.resources:
+        uses.setdefault(resource.type.lower(), set()).update(resource.parameters)
+        if resource.type == "Resources":
+            uses.setdefault(str(resource.parameters.get("name", resource.title)), set())
+    return uses
 
 
 def log_error(log: RunLog, err: PuppetError) -> None:

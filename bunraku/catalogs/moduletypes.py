@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from shared.settings import AgentSettings, MasterSettings, load
 
 if TYPE_CHECKING:
-    from agent.plugins.loading import Plugins
+    from agent.plugins.loading import Plugins, Uses
     from agent.state.runlog import RunLog
 
 
@@ -44,9 +44,9 @@ async def facts_here(settings: AgentSettings) -> dict[str, Any]:
     return await gather(Host(), fact_sources(settings))
 
 
-def plugins_here(names: frozenset[str], folders: Sequence[Path], settings: AgentSettings, facts: Mapping[str, Any], log: RunLog) -> Plugins:
-    """Return the types of these names, of Puppet and of the folders; whoever asks closes them. Blocks."""
+def plugins_here(uses: Uses, folders: Sequence[Path], settings: AgentSettings, facts: Mapping[str, Any], log: RunLog) -> Plugins:
+    """Return the types that are used, built in and of the folders; whoever asks closes them. Blocks."""
     from agent.plugins.loading import plugins_of
     from agent.ruby.needs import RubyNeeds
 
-    return plugins_of(names, folders, log, RubyNeeds.of(settings, facts))
+    return plugins_of(uses, folders, log, RubyNeeds.of(settings, facts))

@@ -10,7 +10,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -140,6 +140,10 @@ def edit_and_apply(text: str) -> int:
         return apply(["--verbose", str(path)])
 
 
+def _is_builtin(cls: type[Type]) -> bool:
+    return builtin_types().get(cls.declaration.name) is cls
+
+
 class ResourceCommand:
     """One `puppet resource`."""
 
@@ -175,7 +179,7 @@ class ResourceCommand:
         if assignments:
             resource = await asyncio.to_thread(cls, name, assignments)
             await self._change(resource)
-            if cls.declaration.name not in builtin_types() and resource.handler is not None:
+            if not _is_builtin(cls) and resource.handler is not None:
                 # A provider in Ruby may know what it did only of the resource with which it did it.
                 state = await resource.handler.retrieve(resource)
                 return [self._printed(cls, name, resource.handler, {"ensure": ABSENT} if state is None else state, resource)]
@@ -189,7 +193,6 @@ class ResourceCommand:
         if not self.options.arguments:
             raise ResourceError("You must specify the type to display")
         type_name, *rest = self.options.arguments
-        cls = builtin_types().get(type_name.lower()) or await self._module_type(type_name)
         if rest and not rest[0].strip():
             raise ResourceError("The name must not be empty")
         assignments: dict[str, str] = {}
@@ -198,36 +201,31 @@ class ResourceCommand:
             if pair is None:
                 raise ResourceError(f"Invalid parameter setting {word}", hint="Give attributes as name=value.")
             assignments[pair[1]] = pair[2]
+        if not rest and type_name.lower() in _NO_LIST:
+            raise ResourceError(_NO_LIST[type_name.lower()])
+        cls = await self._type(type_name, {*assignments, *self.options.param})
         for parameter in self.options.param:
             if parameter not in cls.declaration.attributes:
                 raise ResourceError(f"{type_name} has no parameter named '{parameter}'")
-        if not rest and type_name.lower() in _NO_LIST:
-            raise ResourceError(_NO_LIST[type_name.lower()])
         return cls, (rest[0] if rest else None), assignments
 
-    async def _plugins(self, type_name: str) -> Plugins:
-        """Return a type with its providers, of Puppet or of a module."""
-        if self.plugins is None:
-            if self.facts is None:
-                self.facts = await facts_here(self.settings)
-            self.plugins = await asyncio.to_thread(plugins_here, frozenset((type_name,)), self.folders, self.settings, self.facts, self.log)
-        return self.plugins
-
-    async def _module_type(self, type_name: str) -> type[Type]:
+    async def _type(self, type_name: str, attributes: Set[str]) -> type[Type]:
+        """Return the built-in type, or a module's; one of which these attributes are used."""
         name = type_name.lower()
-        plugins = await self._plugins(name) if name in names_of_types(self.folders) else None
-        if plugins is None or (name not in plugins.types and name not in plugins.broken):
+        if name not in builtin_types() and name not in names_of_types(self.folders):
             raise ResourceError(f"Could not find type {type_name}", hint="`puppet resource --types` names those that there are.")
-        if name in plugins.broken:
+        self.facts = await facts_here(self.settings)
+        self.plugins = await asyncio.to_thread(plugins_here, {name: attributes}, self.folders, self.settings, self.facts, self.log)
+        if name not in self.plugins.types:
             raise ResourceError(f"The type {name} cannot be used")  # why has been said
-        return plugins.types[name]
+        return self.plugins.types[name]
 
     async def _providers(self) -> Providers:
         from agent.providers.file.context import FileContext
         from agent.servers.dipper import bucket_factory
         from agent.servers.sources import LocalSources
 
-        plugins = await self._plugins(self.options.arguments[0].lower())
+        assert self.plugins is not None
         buckets = bucket_factory(self.settings.clientbucketdir, report=lambda level, message: self.log.log(level, message))
         files = FileContext(
             sources=LocalSources(),
@@ -236,7 +234,7 @@ class ResourceCommand:
             show_diff=self.settings.show_diff,
             differ=Differ.of(self.settings),
         )
-        return plugins.providers(files=lambda: files, facts=self.facts or {})
+        return self.plugins.providers(files=lambda: files, facts=self.facts or {})
 
     # --- reading
 
@@ -256,13 +254,13 @@ class ResourceCommand:
                 continue
             for name, state in existing.items():
                 by_title.setdefault(name, self._printed(cls, name, provider, state))
-        if refused and len(refused) == len(sources) and cls.declaration.name not in builtin_types():
+        if refused and len(refused) == len(sources) and not _is_builtin(cls):
             raise refused[0]
         return [by_title[name] for name in sorted(by_title)]
 
     async def _listed(self, cls: type[Type], name: str) -> PrintedResource | None:
         """Return a resource of a module's type as its providers list it; None: none does."""
-        if cls.declaration.name in builtin_types():
+        if _is_builtin(cls):
             return None
         for provider in self._sources(cls.declaration.name):
             with suppress(Unsupported):

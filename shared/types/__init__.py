@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from importlib import import_module
 
 from ..ral import Type
@@ -43,29 +43,30 @@ _TYPES: Mapping[str, str] = {
 
 
 class _Builtin(Mapping[str, type[Type]]):
-    def __init__(self) -> None:
+    def __init__(self, places: Mapping[str, str]) -> None:
+        self._places = places
         self._loaded: dict[str, type[Type]] = {}
 
     def __getitem__(self, name: str) -> type[Type]:
         loaded = self._loaded.get(name)
         if loaded is None:
-            module, _, cls = _TYPES[name].partition(".")
+            module, _, cls = self._places[name].partition(".")
             loaded = self._loaded[name] = getattr(import_module(f".{module}", __name__), cls)
         return loaded
 
     def __contains__(self, name: object) -> bool:
-        return name in _TYPES
+        return name in self._places
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_TYPES)
+        return iter(self._places)
 
     def __len__(self) -> int:
-        return len(_TYPES)
+        return len(self._places)
 
 
-def builtin_types() -> Mapping[str, type[Type]]:
-    """Return all types that can be applied, by name; one is imported when it is looked up."""
-    return _Builtin()
+def builtin_types(*, without: Set[str] = frozenset()) -> Mapping[str, type[Type]]:
+    """Return all types that can be applied, by name, but for those of the names `without`; one is imported when it is looked up."""
+    return _Builtin({name: place for name, place in _TYPES.items() if name not in without} if without else _TYPES)
 
 
 __all__ = ["CORE", "KNOWN", "UnsupportedType", "builtin_types"]

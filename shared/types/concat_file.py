@@ -61,7 +61,7 @@ class ConcatFragment(Type, name="concat_fragment", providers=False):
             raise ValueError("Can't use 'source' and 'content' at the same time")
 
     def belongs_to(self, file: ConcatFile) -> bool:
-        return self.target in (file.path, file.title) or bool(self.tag and self.tag == file.tag)
+        return self.target in (file.path, file.title) or bool(self.tag and self.tag in as_list(file.tag))
 
     def check_catalog(self, catalog: CompleteCatalog) -> None:
         self._orphan = not any(isinstance(other, ConcatFile) and self.belongs_to(other) for other in catalog.order)
@@ -79,7 +79,7 @@ class ConcatFile(Type, name="concat_file", providers=False):
     ensure = Ensure(str, values=("present", "absent"), default="present", doc="Whether it should be there.")
 
     path = Param(str, namevar=True, check=absolute, doc="The file.")
-    tag = Param(str, doc="A tag that pieces may name in place of the path.")  # type: ignore[assignment]
+    tag = Param(object, doc="A tag, or several, that pieces may name in place of the path.")  # type: ignore[assignment]
     owner = Param(object, doc="As of the type file.")
     group = Param(object, doc="As of the type file.")
     mode = Param(str, doc="As of the type file.")
@@ -96,6 +96,7 @@ class ConcatFile(Type, name="concat_file", providers=False):
     seltype = Param(str, doc="As of the type file.")
     seluser = Param(str, doc="As of the type file.")
     show_diff = Param(bool, doc="As of the type file.")
+    create_empty_file = Param(bool, default=True, doc="Whether there is a file when no piece has any content.")
 
     fragments: tuple[ConcatFragment, ...] = ()
 

@@ -45,7 +45,10 @@ class Concat(Provider[ConcatFile], type=ConcatFile, name=""):
             text = merge_pieces(pieces, order=resource.order, form=resource.format, force=resource.force)
             if any(fragment.is_sensitive("content") or fragment.is_sensitive("source") for fragment in resource.fragments):
                 file.origin = replace(file.origin, sensitive=file.origin.sensitive | {"content"})
-            file.manage_content(text.encode("utf-8", "surrogateescape"))
+            if text or resource.create_empty_file:
+                file.manage_content(text.encode("utf-8", "surrogateescape"))
+            else:
+                file.assign("ensure", "absent")
         return [file]
 
     async def _text(self, resource: ConcatFile, piece: ConcatFragment) -> str:

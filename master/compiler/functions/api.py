@@ -30,7 +30,18 @@ from ..types.inference.infer import arguments_type
 from ..values.core import Reporter, Value
 from ..values.puppet_type import Types
 
-__all__ = ["Closure", "Context", "Dispatch", "Function", "LegacyFunction", "Types", "collect", "function", "legacy_function"]
+__all__ = [
+    "ArgumentMismatch",
+    "Closure",
+    "Context",
+    "Dispatch",
+    "Function",
+    "LegacyFunction",
+    "Types",
+    "collect",
+    "function",
+    "legacy_function",
+]
 
 
 class Context(Protocol):
@@ -79,6 +90,14 @@ class Context(Protocol):
 
     def doubt(self, reason: str) -> None:
         """Do as `mark_uncacheable`, of which this is the deprecated name."""
+
+
+class ArgumentMismatch(EvaluationError):
+    """The arguments of a call fit no signature of the function that is called `name`."""
+
+    def __init__(self, message: str, name: str) -> None:
+        super().__init__(message)
+        self.name = name
 
 
 class Dispatch:
@@ -163,7 +182,8 @@ class Function:
         Return the value of calling it.
 
         Raises:
-            EvaluationError: the arguments fit no signature, or what the function itself raises.
+            ArgumentMismatch: the arguments fit no signature.
+            EvaluationError: what the function itself raises.
         """
         if self.pure is False:
             context.mark_uncacheable(f"{self.name}() is called")
@@ -172,13 +192,13 @@ class Function:
             if not signature.accepts(args) or ((block is not None or signature.block is not None) and not signature.accepts_block(block)):
                 continue
             if dispatch.mismatch:
-                raise EvaluationError(f"'{self.name}' {dispatch.code(context, *args)}")
+                raise ArgumentMismatch(f"'{self.name}' {dispatch.code(context, *args)}", self.name)
             value = dispatch.code(context, *args, block=block) if dispatch.wants_block else dispatch.code(context, *args)
             if signature.returns is not None:
                 signature.check_return(self.name, value)
             return value
         signatures = [d.signature(context.types) for d in self.dispatches if not d.mismatch]
-        raise EvaluationError(describe_signatures(self.name, signatures, arguments_type(args, block)))
+        raise ArgumentMismatch(describe_signatures(self.name, signatures, arguments_type(args, block)), self.name)
 
     def signatures(self, types: Types | None = None) -> list[Signature]:
         """Return the signatures, those for messages left out."""
@@ -218,9 +238,9 @@ class LegacyFunction(Function):
         if block is not None:
             count += 1
         if self.arity >= 0 and count != self.arity:
-            raise EvaluationError(f"{self.name}(): Wrong number of arguments given ({count} for {self.arity})")
+            raise ArgumentMismatch(f"{self.name}(): Wrong number of arguments given ({count} for {self.arity})", self.name)
         if self.arity < 0 and count < -self.arity - 1:
-            raise EvaluationError(f"{self.name}(): Wrong number of arguments given ({count} for minimum {-self.arity - 1})")
+            raise ArgumentMismatch(f"{self.name}(): Wrong number of arguments given ({count} for minimum {-self.arity - 1})", self.name)
         value = self.code(context, *["" if arg is None else as_legacy_argument(arg) for arg in args])
         return None if self.statement else value
 
@@ -231,9 +251,9 @@ class LegacyFunction(Function):
 
 
 def require_count(name: str, arguments: Sequence[Value], least: int, most: int | None = None, *, wanted: str = "") -> None:
-    """Raise EvaluationError unless there are `least` to `most` arguments (None: any number); `wanted` is its text for how many."""
+    """Raise ArgumentMismatch unless there are `least` to `most` arguments (None: any number); `wanted` is its text for how many."""
     if len(arguments) < least or (most is not None and len(arguments) > most):
-        raise EvaluationError(f"{name}(): Wrong number of arguments given ({len(arguments)} for {wanted or least})")
+        raise ArgumentMismatch(f"{name}(): Wrong number of arguments given ({len(arguments)} for {wanted or least})", name)
 
 
 def legacy_function(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import PurePosixPath
 from types import ModuleType
 from typing import Any
@@ -32,7 +33,7 @@ from ..values.puppet_type import PuppetType
 from .erb_templates import ErbTemplates
 from .file_reader import DiagnosticLog, FileReader
 from .loaded_files import AliasCode, FileDefinitions, Template, check_metaparameters, definitions_of
-from .ruby_functions import native_function, translated_function
+from .ruby_functions import BundledFunction, native_function, translated_function
 
 _NAME = re.compile(r"[a-z]\w*(?:::[a-z]\w*)*", re.ASCII)
 
@@ -314,13 +315,14 @@ class Loader:
             self._load_extension(name)
 
     def _load_extension(self, name: str) -> None:
-        """Load a function that a module has in Python, or in Ruby, unless a bundled one does the same."""
+        """Load a function that a module has in Python, or in Ruby, where a bundled one of that name counts first."""
         source = self.host.function_extension(name)
         if source is None:
             return
         if not (source.file or "").endswith(".py"):
-            if name not in self.library.functions:
-                self.functions[name] = self._function_in_ruby(name, source)
+            bundled = self.library.functions.get(name)
+            own = partial(self._function_in_ruby, name, source)
+            self.functions[name] = own() if bundled is None else BundledFunction(bundled, own)
             return
         module = ModuleType(f"puppet_function_{name.replace('::', '_')}")
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -15,7 +15,7 @@ from ..erb import ERB_VERSION, Doubt, Refusal, RubyStop
 from ..erb.runtime import FUNCTION_NAMES
 from ..erb.runtime.session import FunctionSession
 from ..functions import Function
-from ..functions.api import Context, Dispatch, LegacyFunction
+from ..functions.api import ArgumentMismatch, Closure, Context, Dispatch, LegacyFunction
 from ..functions.old_api import old_api_value
 from ..host import RubyRuntime
 from ..syntax.source import Source
@@ -114,6 +114,34 @@ def native_function(name: str, source: Source, translated: TranslatedFunction, r
             Dispatch(parameters, partial(run_dispatch, index, method), returns, mismatch=is_mismatch, aliases=function.aliases)
         )
     return function
+
+
+class BundledFunction(Function):
+    """
+    A bundled function that stands for a module's in Ruby. That one gets the calls that fit no signature: it may have more of them.
+
+    Args:
+        own: returns the module's function; raises Unsupported when it cannot be called here.
+    """
+
+    __slots__ = ("_bundled", "_own")
+
+    def __init__(self, bundled: Function, own: Callable[[], Function]) -> None:
+        super().__init__(bundled.name, bundled.dispatches, bundled.doc, aliases=bundled.aliases, pure=bundled.pure)
+        self._bundled = bundled
+        self._own = own
+
+    def call(self, context: Context, args: Sequence[Value], block: Closure | None = None) -> Value:
+        try:
+            return self._bundled.call(context, args, block)
+        except ArgumentMismatch as error:
+            if error.name != self.name:
+                raise
+            try:
+                own = self._own()
+            except Unsupported:
+                raise error from None
+            return own.call(context, args, block)
 
 
 def _failure(name: str, source: Source, stop: Exception) -> Exception:

@@ -281,6 +281,42 @@ def test_first_comes(files: dict[str, str], expression: str, text: str) -> None:
     assert compiled(f"notice({expression})", files).logs[-1].text == text
 
 
+IN_RUBY = """Puppet::Functions.create_function(:'%s') do
+  dispatch :f do
+    param 'String', :x
+    optional_param 'String', :newer
+    return_type 'String'
+  end
+  def f(x, newer = 'z')
+    "#{x} #{newer}"
+  end
+end
+"""
+OWN = {
+    "modules/stdlib/lib/puppet/functions/stdlib/shell_escape.rb": IN_RUBY % "stdlib::shell_escape",
+    "modules/stdlib/lib/puppet/functions/pw_hash.rb": IN_RUBY % "pw_hash",
+}
+
+
+@pytest.mark.parametrize(
+    ("expression", "text"),
+    [
+        ("stdlib::shell_escape('a b')", r"a\ b"),
+        ("stdlib::shell_escape('a', 'b')", "a b"),
+        ("pw_hash('a')", "a z"),
+    ],
+    ids=["a call that fits the bundled one", "one that only fits the module's", "one of the old API"],
+)
+def test_a_call_that_does_not_fit_a_bundled_function_is_the_modules_own(expression: str, text: str) -> None:
+    assert compiled(f"notice({expression})", OWN).logs[-1].text == text
+
+
+def test_where_the_modules_own_cannot_be_called_the_bundled_function_says_what_is_wrong() -> None:
+    path = "modules/stdlib/lib/puppet/functions/stdlib/shell_escape.rb"
+    with pytest.raises(CompileError, match="'stdlib::shell_escape' expects 1 argument, got 2"):
+        compiled("notice(stdlib::shell_escape('a', 'b'))", {path: "Puppet::Functions.create_function(:'stdlib::shell_escape') { fork }"})
+
+
 # --- old names ----------------------------------------------------------------------------------------------------
 
 OLD_STDLIB = {"modules/stdlib/metadata.json": '{"name": "puppetlabs-stdlib", "version": "8.6.0"}'}
