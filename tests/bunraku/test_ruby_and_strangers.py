@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from agent.ruby.facts import PROGRAM as FACTS
 from agent.ruby.loading import in_ruby
+from agent.ruby.process import PROGRAM as TYPES
+from master.ruby.host import HOST
 from tests.bunraku.conftest import puppet
 from tests.support.command_line import Puppet
 from tests.support.needs import needs_ruby
@@ -78,3 +82,43 @@ def test_ruby_has_no_descriptor_of_the_agents(apply: Apply, tmp_path: Path) -> N
     finally:
         os.close(kept)
     assert "Notice: descriptors [" in said.out and "secret" not in said.out
+
+
+REQUIRING = """
+require ARGV[0]
+folder = ARGV[1]
+answers = ARGV[2..-1].map do |name|
+  ok = name.end_with?('.rb') ? load(name) : require(name)
+  "#{name}: #{ok}"
+rescue LoadError => e
+  "#{name}: #{e.message.lines.first.chomp}"
+end
+puts answers, $LOADED_FEATURES.grep(/\\A#{folder}/), $LOAD_PATH.grep(/\\A#{folder}/), PuppetX.class
+"""
+
+
+@needs_ruby
+@pytest.mark.parametrize("program", [TYPES, FACTS, HOST], ids=["types", "facts", "functions"])
+def test_no_program_reads_an_installed_puppet_and_each_finds_the_libraries_beside_it(program: Path, tmp_path: Path) -> None:
+    installed = ["puppet", "puppet/util", "puppet/nowhere_else", "puppet_pal", "puppet_x", "puppet_x/strange", "facter", "hiera"]
+    for name in installed:
+        (tmp_path / f"{name}.rb").parent.mkdir(exist_ok=True)
+        (tmp_path / f"{name}.rb").write_text("abort 'read'")
+    (tmp_path / "companion").mkdir()
+    (tmp_path / "companion.rb").write_text("require 'companion/part'")
+    (tmp_path / "companion" / "part.rb").write_text("")
+    names = [*installed, "puppet/util.rb", "companion", "companion/nowhere"]
+    words = ["ruby", "-I", str(tmp_path), "-e", REQUIRING, str(program), str(tmp_path), *names]
+    lines = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True).stdout.splitlines()
+    assert lines == [
+        *(f"{name}: false" for name in ("puppet", "puppet/util", "puppet/nowhere_else")),
+        "puppet_pal: cannot load such file -- puppet_pal",
+        "puppet_x: false",
+        "puppet_x/strange: cannot load such file -- puppet_x/strange",
+        *("facter: false", "hiera: false"),
+        "puppet/util.rb: cannot load such file -- puppet/util.rb",
+        "companion: true",
+        "companion/nowhere: cannot load such file -- companion/nowhere",
+        *(f"{tmp_path}/{name}.rb" for name in ("companion/part", "companion")),
+        "Module",
+    ]
