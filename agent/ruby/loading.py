@@ -35,14 +35,7 @@ def ruby_types(
     """
     types: dict[str, type[RubyType]] = {}
     makers: dict[str, Callable[[], Sequence[Provider[Any]]]] = {}
-    try:
-        declarations = ruby.ask("declare", list(names))
-    except ResourceError as err:
-        for name in names:
-            on_broken(name, ConfigError(f"Could not load the type {name}: {err.message}", hint=err.hint))
-        return {}, {}
-    for name in names:
-        data = declarations.get(name) or {}
+    for name, data in _declarations(ruby, names, on_broken).items():
         if "error" in data:
             report = RubyReport.of(data["error"])
             reason = report.error("It")
@@ -56,6 +49,20 @@ def ruby_types(
             continue
         makers[name] = _maker(ruby, types[name], data)
     return types, makers
+
+
+def _declarations(
+    ruby: RubyProcess, names: Sequence[str], on_broken: Callable[[str, PuppetError], None]
+) -> Mapping[str, Mapping[str, Any]]:
+    """Return what Ruby says about types, by name. Where it fails at all of them together, each is asked for alone: one fails no other."""
+    try:
+        declarations = ruby.ask("declare", list(names))
+    except ResourceError as err:
+        if len(names) > 1:
+            return {name: data for each in names for name, data in _declarations(ruby, [each], on_broken).items()}
+        on_broken(names[0], ConfigError(f"Could not load the type {names[0]}: {err.message}", hint=err.hint))
+        return {}
+    return {name: declarations.get(name) or {} for name in names}
 
 
 def _maker(ruby: RubyProcess, declared: type[RubyType], data: Mapping[str, Any]) -> Callable[[], Sequence[Provider[Any]]]:

@@ -42,9 +42,7 @@ module Bunraku
 
       loaded[type] = true
       @libraries.flat_map { |each| Dir["#{each}/puppet/provider/#{type.name}/*.rb"].sort }.each do |file|
-        require file
-      rescue StandardError, ScriptError => e
-        Bunraku.ask('broken_provider', type.name.to_s, File.basename(file, '.rb'), described(e))
+        unless_broken(type, File.basename(file, '.rb')) { require file }
       end
     end
 
@@ -202,11 +200,19 @@ module Bunraku
     # --- declarations
 
     def declaration_of(name)
-      declared, error = attempt { Puppet::Type.type(name).tap(&:providers) }
-      return { 'error' => error } if error
-      return { 'error' => { 'message' => "its file declares no type #{name}" } } if declared.nil?
+      declaration, error = attempt do
+        type = Puppet::Type.type(name).tap { |found| found&.providers }
+        type.nil? ? { 'error' => { 'message' => "its file declares no type #{name}" } } : described_type(type)
+      end
+      error ? { 'error' => error } : declaration
+    end
 
-      described_type(declared)
+    # Yields; a provider that raises an error is named to the agent, and left out.
+    def unless_broken(type, name)
+      yield
+    rescue StandardError, ScriptError => e
+      Bunraku.ask('broken_provider', type.name.to_s, name, described(e))
+      nil
     end
 
     def described_type(type)
@@ -217,7 +223,11 @@ module Bunraku
         'generates' => %w[generate eval_generate].select { |each| type.method_defined?(each) },
         'checked' => type.method_defined?(:pre_run_check), 'titles' => type.method(:title_patterns).owner == Puppet::Type.singleton_class ? nil : true,
         'features' => type.feature_docs.map { |feature, docs| [feature, text(docs)] }.to_h,
-        'attributes' => attributes_of(type), 'providers' => type.provider_hash.values.map { |each| described_provider(each) } }
+        'attributes' => attributes_of(type), 'providers' => described_providers(type) }
+    end
+
+    def described_providers(type)
+      type.provider_hash.values.map { |each| unless_broken(type, each.name.to_s) { described_provider(each) } }.compact
     end
 
     def attributes_of(type)

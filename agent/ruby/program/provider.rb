@@ -59,9 +59,10 @@ module Puppet
         (@commands || {})[name] || (superclass.respond_to?(:command_named) ? superclass.command_named(name) : nil)
       end
 
+      # A method that there is already stays, an inherited one too.
       def create_class_and_instance_method(name, &block)
-        define_singleton_method(name, &block) unless singleton_class.method_defined?(name, false)
-        define_method(name) { |*args| self.class.public_send(name, *args) } unless method_defined?(name, false)
+        define_singleton_method(name, &block) unless singleton_class.method_defined?(name)
+        define_method(name) { |*args| self.class.public_send(name, *args) } unless method_defined?(name)
       end
       private :create_class_and_instance_method
 
@@ -102,8 +103,9 @@ module Puppet
         100 * facts + ancestors.count { |each| each.is_a?(Class) }
       end
 
+      # A condition that is no hash, but an array of one, fits nowhere.
       def fits?(conditions)
-        conditions.all? do |name, values|
+        conditions.is_a?(Hash) && conditions.all? do |name, values|
           name.to_sym == :feature ? [values].flatten.all? { |each| Puppet.features.present?(each) } : Bunraku::Confines.fact_matches?(name, values)
         end
       end
