@@ -312,19 +312,30 @@ class _Reader:
         return declared is not None and not declared.meta and name != "provider" and name not in declaration.namevars
 
     def _unwrap(self, value: Any) -> tuple[Any, bool]:
-        return richdata.without_sensitive(self._resolve(value))
+        """Return a value without anything Sensitive or Deferred, and whether it is secret: it was Sensitive, or made of what was."""
+        resolved, is_secret = self._resolve(value)
+        plain, hidden = richdata.without_sensitive(resolved)
+        return plain, hidden or is_secret
 
-    def _resolve(self, value: Any) -> Any:
+    def _resolve(self, value: Any) -> tuple[Any, bool]:
+        """Return a value with the results of its Deferred calls, and whether one of these was given anything Sensitive."""
         if not richdata.has_deferred(value):
-            return value
+            return value, False
         if self.resolve is None:
             hint = "Start it as `puppet agent`, which has the functions, or call the function in the manifest."
             raise Unsupported("Deferred values cannot be resolved by this agent", hint=hint)
+        resolve = self.resolve
+        secrets_given: list[Any] = []
+
+        def call(deferred: richdata.WireDeferred) -> Any:
+            secrets_given.extend(richdata.sensitive_in(deferred.arguments))
+            return resolve(deferred)
+
         try:
-            return self._walk(value, self.resolve)
+            return self._walk(value, call), bool(secrets_given)
         except PuppetError as err:
             secrets = Secrets()
-            secrets.add(richdata.sensitive_in(value))
+            secrets.add([richdata.sensitive_in(value), secrets_given])
             err.message, err.hint = secrets.hide(err.message), secrets.hide(err.hint)
             raise
 

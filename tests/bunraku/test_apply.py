@@ -269,6 +269,22 @@ def test_deferred_values_are_resolved_before_the_run(apply: Callable[..., Said])
     assert "Notice: a-b\n" in said.out
 
 
+@pytest.mark.parametrize("words", [(), ("--no-preprocess_deferred",)], ids=["before the run", "at its turn"])
+def test_what_a_function_makes_of_a_sensitive_value_is_neither_shown_nor_reported(
+    words: tuple[str, ...], apply: Callable[..., Said], file: Make, puppet: Puppet
+) -> None:
+    path = file("secret", "old\n")
+    code = f"""
+        notify {{ 'n': message => Deferred('unwrap', [Sensitive('hunter2')]) }}
+        file {{ '{path}': content => Deferred('sprintf', ["%s\n", Deferred('unwrap', [Sensitive('hunter2')])]) }}
+    """
+    said = apply("-t", *words, "-e", code)
+    assert (said.code, path.read_text()) == (2, "hunter2\n")
+    assert "[redacted]" in said.out
+    assert "hunter2" not in said.out + said.err + "".join(report.read_text() for report in puppet.root.rglob("*report*.yaml"))
+    assert any(puppet.root.rglob("last_run_report.yaml"))
+
+
 def test_sensitive_values_are_not_shown(apply: Callable[..., Said], file: Make) -> None:
     path = file("secret", "old\n")
     said = apply("-t", "-e", f"file {{ '{path}': content => Sensitive(\"hunter2\\n\") }}")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from shared.data.richdata import WireDeferred
+from shared.data.richdata import WireDeferred, WireSensitive
 from shared.errors import BadData, PuppetError, ResourceError
 from shared.models.catalog import Catalog
 from shared.ral import Param, Property, Ref, Type
@@ -161,6 +162,43 @@ def test_deferred_values_are_resolved_inside_out() -> None:
     deferred = {"__ptype": "Sensitive", "__pvalue": {"__ptype": "Deferred", "name": "f", "arguments": [inner, "x"]}}
     (resource,) = made(thing("a", text=deferred), resolve=resolve).order
     assert resource.value_of("text") == "f(g(1), x)" and resource.is_sensitive("text")
+
+
+SECRET = {"__ptype": "Sensitive", "__pvalue": "s"}
+
+
+def call(name: str, *arguments: Any) -> dict[str, Any]:
+    return {"__ptype": "Deferred", "name": name, "arguments": list(arguments)}
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize(
+    ("value", "plain", "is_secret"),
+    [
+        (call("unwrap", SECRET), "s", True),
+        (call("unwrap", call("unwrap", SECRET)), "s", True),
+        (call("size", [{"k": [SECRET]}]), 1, True),
+        (call("size", {"__ptype": "Hash", "__pvalue": [SECRET, 1]}), 1, True),
+        ({"k": [call("unwrap", SECRET)]}, {"k": ["s"]}, True),
+        (call("size", call("vault")), 1, True),
+        (call("size", call("unwrap", call("vault"))), 1, True),
+        (call("size", "s"), 1, False),
+    ],
+    ids=["an argument", "of an inner call", "deep inside", "a key", "in a hash", "a result", "of a result", "nothing"],
+)
+def test_what_is_made_of_something_sensitive_is_secret(value: Any, plain: Any, is_secret: bool, late: bool) -> None:
+    functions: dict[str, Callable[..., Any]] = {
+        "vault": lambda: WireSensitive("v"),
+        "unwrap": lambda value: value.value if isinstance(value, WireSensitive) else value,
+        "size": lambda value: 1,
+    }
+
+    def resolve(call: WireDeferred) -> Any:
+        return functions[call.name](*call.arguments)
+
+    (resource,) = made(thing("a", text=value), resolve=resolve, late=late).order
+    resource.resolve_pending()
+    assert resource.value_of("text") == plain and resource.is_sensitive("text") is is_secret
 
 
 def test_defaults_are_added_where_the_catalog_has_none() -> None:
