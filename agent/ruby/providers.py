@@ -35,6 +35,7 @@ class RubyProvider(Provider[RubyType]):
         self._prefetched: list[RubyType] = []
         self._generation = 0  # of the process that has what was prefetched
         self._ahead: dict[RubyType, Any] = {}
+        self._outdated = False  # what Ruby knows of the type may have changed since
 
     @property
     def _subject(self) -> str:
@@ -86,13 +87,14 @@ class RubyProvider(Provider[RubyType]):
 
     def forget_ahead(self) -> None:
         self._ahead.clear()
+        self._outdated = True
 
     async def _read(self, resources: Sequence[RubyType], *, collect: bool) -> dict[str, Any]:
         if self._prefetched and self._generation != self.ruby.generation:
             await self._prefetch()  # it died since
-        answers: dict[str, Any] = await self.ruby.asked(
-            "read", [[resource.number, self.name] for resource in resources], collect, subject=self._subject
-        )
+        names = [[resource.number, self.name] for resource in resources]
+        answers: dict[str, Any] = await self.ruby.asked("read", names, collect, self._outdated, subject=self._subject)
+        self._outdated = False
         return answers
 
     async def insync(self, resource: RubyType, attribute: str, state: State, desired: list[Any]) -> bool:

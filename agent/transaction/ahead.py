@@ -34,7 +34,12 @@ class ReadAhead:
             return
         self.discard()
         provider = resource.handler
-        if provider is None or provider is not self._unchanged_provider or type(provider).read_ahead is Provider.read_ahead:
+        if provider is None:
+            return
+        if provider is not self._unchanged_provider:
+            provider.forget_ahead()
+            return
+        if type(provider).read_ahead is Provider.read_ahead:
             return
         successors = self._successors(resource, MAX_READ_AHEAD - 1)
         if not successors:

@@ -174,7 +174,7 @@ class Provider(Generic[R]):
         """
 
     def forget_ahead(self) -> None:
-        """Discard the states that were read ahead, because something was changed."""
+        """Discard what is known of resources that are not evaluated yet: something else was evaluated, or something was changed."""
 
     async def instances(self) -> Mapping[str, State]:
         """Return all things of this type on the system, by name."""

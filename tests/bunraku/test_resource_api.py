@@ -120,7 +120,31 @@ def test_get_is_called_once_for_all_that_exists(apply: Apply, depot: Path) -> No
     gets.unlink()
     said = apply(code + " resources { 'crate': purge => true }")
     assert (said.code, said.err, "Crate[" in said.out) == (0, "", False)
-    assert gets.read_text() == "x"
+    assert gets.read_text() == "xx"  # once to find what is to be purged, before the first resource
+
+
+PAIR = "crate {{ 'a': size => 1 }} -> {between} -> crate {{ 'b': size => 2 }}"
+
+
+@pytest.mark.parametrize(
+    ("between", "gets", "made"),
+    [
+        ("exec { 'rm @': path => '/bin' }", "xx", True),
+        ("exec { 'rm @': path => '/bin', noop => true }", "xx", False),
+        ("notify { 'n': }", "xx", False),
+        ("crate { 'c': size => 3 }", "x", False),
+        ("crate { 'c': size => 4 }", "xx", False),
+    ],
+    ids=["a command that changes them", "one that would", "another resource", "one of the type", "one of the type that is changed"],
+)
+def test_get_is_called_again_when_something_else_came_between(between: str, gets: str, made: bool, apply: Apply, depot: Path) -> None:
+    code = PAIR.format(between=between.replace("@", str(depot)))
+    states = ", ".join(f"{name}: {{ size: {size}, colour: red, fragile: false }}" for name, size in (("a", 1), ("b", 2), ("c", 3)))
+    depot.write_text(f"crates: {{ {states} }}\n")
+    said = apply(code)
+    assert said.code == 0
+    assert depot.with_name("depot.yaml.gets").read_text() == gets
+    assert ("Crate[b]/ensure: defined 'ensure' as 'present'" in said.out) == made
 
 
 def test_what_set_raises_fails_the_resource_after_its_events(apply: Apply) -> None:

@@ -104,7 +104,10 @@ module Bunraku
     #
     # A resource that is read ahead and then again has no memory of the first time: its provider may have kept a file's content, which
     # another's change has made old.
-    def read(list, collect)
+    #
+    # @param outdated [Boolean] whether what exists of the type may have changed since it was last asked for
+    def read(list, collect, outdated)
+      list.map { |id, _| @resources[id]&.class }.compact.uniq.each(&:forget_states) if outdated
       list.map do |id, provider|
         @collected = [] if collect
         answer, error = attempt { read_one(id, provider, collect) }

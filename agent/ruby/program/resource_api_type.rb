@@ -2,7 +2,8 @@
 
 module Bunraku
   module ResourceApi
-    # What `get` has returned in this run, so that it is called as rarely as can be, and what is known since without it.
+    # What `get` has returned, so that it is called as rarely as can be, and what is known since without it. It counts as long as resources
+    # of the type follow each other and nothing is changed; otherwise `get` is called before each resource.
     class States
       def initialize
         @returned = {}
@@ -76,6 +77,10 @@ module Bunraku
 
       def states
         @states ||= States.new
+      end
+
+      def forget_states
+        @states = nil
       end
 
       def instances

@@ -371,6 +371,9 @@ module Puppet
         end
       end
 
+      # Discards what the type itself keeps of what exists.
+      def forget_states; end
+
       def title_of_instance(instance)
         instance.respond_to?(:title) ? instance.title : instance.name
       end
