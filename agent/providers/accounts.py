@@ -5,7 +5,8 @@ from __future__ import annotations
 import grp
 import os
 import pwd
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from pathlib import Path
@@ -18,7 +19,7 @@ _SHADOW_DAYS = (("password_min_age", 3), ("password_max_age", 4), ("password_war
 
 @dataclass(frozen=True, slots=True)
 class UserAccount:
-    """One user: `groups` are the names of those besides the primary one, in the system's order."""
+    """One user: `groups` are the names of those that list it as a member, in the system's order; the primary one may be among them."""
 
     name: str
     uid: int
@@ -83,6 +84,17 @@ def _day(days: int) -> str:
         return ABSENT
 
 
+def groups_that_list(user: str, entries: Iterable[grp.struct_group]) -> tuple[str, ...]:
+    """Return the names of the groups whose members include a user, each once; that it is somebody's primary group makes nobody a member."""
+    return tuple(dict.fromkeys(entry.gr_name for entry in entries if user in entry.gr_mem))
+
+
+def _entries(numbers: Iterable[int]) -> Iterator[grp.struct_group]:
+    for number in numbers:
+        with suppress(KeyError):  # the group was removed in between
+            yield grp.getgrgid(number)
+
+
 @dataclass(frozen=True, slots=True)
 class AccountDatabase:
     """The accounts that the name services know; `etc` is where the local files are. All methods block."""
@@ -99,15 +111,8 @@ class AccountDatabase:
         return [self._account(entry) for entry in pwd.getpwall()]
 
     def _account(self, entry: pwd.struct_passwd) -> UserAccount:
-        groups = []
-        for gid in os.getgrouplist(entry.pw_name, entry.pw_gid):
-            if gid != entry.pw_gid:
-                try:
-                    groups.append(grp.getgrgid(gid).gr_name)
-                except KeyError:
-                    continue  # the group was removed in between
-        names = tuple(dict.fromkeys(groups))
-        return UserAccount(entry.pw_name, entry.pw_uid, entry.pw_gid, entry.pw_gecos, entry.pw_dir, entry.pw_shell, names)
+        groups = groups_that_list(entry.pw_name, _entries(os.getgrouplist(entry.pw_name, entry.pw_gid)))
+        return UserAccount(entry.pw_name, entry.pw_uid, entry.pw_gid, entry.pw_gecos, entry.pw_dir, entry.pw_shell, groups)
 
     def group(self, name: str) -> tuple[int, tuple[str, ...]] | None:
         """Return gid and members of a group; None: there is none."""

@@ -76,7 +76,7 @@ def _ssh_authorized_key(run: _Run) -> Sequence[Provider[Any]]:
 def _mailalias(run: _Run) -> Sequence[Provider[Any]]:
     from .mailalias.aliases import AliasesFormat, MailAliasFiles
 
-    return [MailAliasFiles(AliasesFormat(), run.flat("/etc/aliases"), run.log, default_target="/etc/aliases")]
+    return [MailAliasFiles(AliasesFormat(), run.flat(), run.log, default_target="/etc/aliases")]
 
 
 def _cron(run: _Run) -> Sequence[Provider[Any]]:

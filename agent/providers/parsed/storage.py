@@ -68,7 +68,11 @@ class FlatFiles:
 
     async def write(self, target: str, text: str, rights: Rights | None = None) -> None:
         data = text.encode("utf-8", "surrogateescape")
-        await asyncio.to_thread(replace_file, target, data, mode=0o644 if target in self.public else self.mode, rights=rights)
+        await asyncio.to_thread(replace_file, target, data, mode=self.mode_of_new(target), rights=rights)
+
+    def mode_of_new(self, target: str) -> int:
+        """Return the mode of a target that does not exist yet."""
+        return 0o644 if target in self.public else self.mode
 
 
 def read_file(path: str, *, limit: int = MAX_SIZE) -> bytes | None:

@@ -10,6 +10,7 @@ import pytest
 
 from agent.providers.cron.crontab import Crontab, CrontabFormat
 from agent.providers.host.parsed import HostsFormat
+from agent.providers.lines import line_providers
 from agent.providers.mailalias.aliases import AliasesFormat
 from agent.providers.mount.parsed import FstabFormat, mount_points_in
 from agent.providers.parsed.base import local_now
@@ -157,6 +158,21 @@ async def test_mode_and_bytes_that_are_no_utf_8_are_kept(tmp_path):
     await apply(host("a", hosts), bucket=tmp_path / "bucket")
     assert b"# caf\xe9\n" in hosts.read_bytes()
     assert hosts.stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize(
+    ("type_name", "target", "mode"),
+    [
+        ("mailalias", "/etc/aliases", 0o600),
+        ("ssh_authorized_key", "/root/.ssh/authorized_keys", 0o600),
+        ("sshkey", "/etc/ssh/ssh_known_hosts", 0o644),
+        ("host", "/etc/hosts", 0o644),
+        ("host", "/srv/hosts", 0o600),
+    ],
+)
+def test_a_new_file_is_roots_alone_unless_everybody_needs_it(type_name, target, mode):
+    (provider,) = line_providers(RunLog(), None)[type_name]()
+    assert provider.storage.mode_of_new(target) == mode
 
 
 async def test_noop_writes_nothing_and_keeps_nothing(tmp_path):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import grp
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent.providers.accounts import AccountDatabase, UserAccount
+from agent.providers.accounts import AccountDatabase, UserAccount, groups_that_list
 from agent.providers.group.groupadd import Groupadd
 from agent.providers.user.useradd import Useradd
 from shared.errors import ResourceError
@@ -126,6 +127,12 @@ async def test_forcelocal_reads_the_files_and_uses_libuser(tmp_path: Path) -> No
     assert programs["usermod"].calls == ["-G ops -- new"]
     with pytest.raises(ResourceError, match="UID 1500 already exists"):
         await provider.create(User("new", {"forcelocal": True, "uid": 1500}), None)
+
+
+def test_a_user_is_a_member_of_those_groups_that_list_it_also_of_its_primary_one() -> None:
+    groups = [("own", ["other"]), ("primary", ["moe"]), ("extra", ["a", "moe"]), ("primary", ["moe"]), ("empty", [])]
+    entries = [grp.struct_group((name, "x", number, members)) for number, (name, members) in enumerate(groups)]
+    assert groups_that_list("moe", entries) == ("primary", "extra")
 
 
 def test_a_user_comes_after_its_groups_by_name_and_by_number() -> None:

@@ -2,8 +2,8 @@
 The functions and types of puppetlabs-stdlib 9.7, bundled, so that modules find them without Ruby.
 
 A function of the same name that a module has in the language or in Python takes precedence. One in Ruby, such as those of the
-real stdlib, gets the calls whose arguments do not fit the bundled one. The functions that stdlib 9 removed and that modules written for Puppet 3 still
-call are included.
+real stdlib, gets the calls whose arguments do not fit the bundled one. The functions that stdlib 9 removed and that modules written for
+Puppet 3 still call are included.
 """
 
 from __future__ import annotations
