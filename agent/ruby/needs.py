@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from shared.models.catalog import Catalog
 from shared.ral import Platform
 from shared.ruby import RubySettings, find_ruby
-from shared.settings import IGNORED_SETTINGS, AgentSettings
+from shared.settings import IGNORED_SETTINGS, AgentSettings, MasterSettings
 from shared.settings.values import setting_text
 from shared.types import builtin_types
 
@@ -24,31 +24,20 @@ from .files import RubyFiles, Sources, no_file
 if TYPE_CHECKING:
     from .process import RubyProcess
 
-READABLE = frozenset(
-    (
-        *("agent_catalog_run_lockfile", "ca_server", "cacrl", "certdir", "certname", "classfile", "client_datadir", "clientbucketdir"),
-        *("confdir", "debug", "diff", "diff_args", "privatedir", "requestdir", "server_list", "stringify_facts"),
-        *(
-            "config",
-            "default_file_terminus",
-            "digest_algorithm",
-            "environment",
-            "environmentpath",
-            "factpath",
-            "hostcert",
-            "hostcrl",
-            "hostprivkey",
-        ),
-        *("hostpubkey", "http_proxy_host", "http_proxy_port", "lastrunfile", "lastrunreport", "libdir", "localcacert"),
-        *("logdir", "masterport", "noop", "plugindest", "pluginfactdest", "privatekeydir", "publickeydir", "rundir"),
-        *("runtimeout", "server", "serverport", "show_diff", "splay", "ssldir", "statedir", "statefile"),
-        *("strict", "vardir", "yamldir"),
-    )
+_READABLE = (
+    "agent_catalog_run_lockfile agent_disabled_lockfile basemodulepath ca_server cacrl certdir certname classfile "
+    "client_datadir clientbucketdir codedir confdir config debug default_file_terminus diff diff_args digest_algorithm "
+    "environment environmentpath factpath hiera_config hostcert hostcrl hostprivkey hostpubkey http_connect_timeout "
+    "http_proxy_host http_proxy_port http_read_timeout http_user_agent lastrunfile lastrunreport libdir localcacert logdir "
+    "masterport modulepath noop pidfile plugindest pluginfactdest privatedir privatekeydir publicdir publickeydir "
+    "requestdir resourcefile rundir runinterval runtimeout server server_list serverport show_diff splay ssldir statedir "
+    "statefile strict stringify_facts trace use_cached_catalog usecacheonfailure vardir waitforcert yamldir"
 )
+READABLE = frozenset(_READABLE.split())
 """The settings that modules may read; none of them is a secret."""
 _OWN_SECTIONS = ("", "main", "agent")
 _OTHER_NAMES = {"serverport": "masterport", "libdir": "plugindest"}
-_NOT_IN_7 = frozenset({"stringify_facts"})  # settings of 3.x, which modules look for
+_FIXED: Mapping[str, Any] = {"modulepath": "", "stringify_facts": None}  # what Puppet 7 has outside of an environment, and no longer has
 _ELSEWHERE = "/opt/puppetlabs/puppet/bin:/usr/local/bin"  # where a ruby may be, besides the system's own folders
 
 
@@ -120,17 +109,20 @@ def ruby_program(settings: AgentSettings) -> str:
 
 def read_setting(settings: AgentSettings, name: str, section: str = "") -> Any:
     """
-    Return a setting as modules' Ruby reads it, paths as text; in another section of puppet.conf than the run's: its text there.
+    Return a setting as modules' Ruby reads it, paths as text; in another section of puppet.conf than the run's: its text there. Of a name
+    that no setting has, it is None, as in Puppet: modules look for settings of other releases.
 
     Raises:
         Unsupported: it may not be read.
     """
     if name not in READABLE:
+        if not any(name in known for known in (AgentSettings.model_fields, MasterSettings.model_fields, IGNORED_SETTINGS)):
+            return None
         from .process import refuse_setting
 
         raise refuse_setting(name)
-    if name in _NOT_IN_7:
-        return None
+    if name in _FIXED:
+        return _FIXED[name]
     field = _OTHER_NAMES.get(name, name)
     if section not in _OWN_SECTIONS and (field in settings.model_fields or field in IGNORED_SETTINGS):
         return settings.text_in("master" if section == "server" else section, field)

@@ -401,16 +401,29 @@ async def test_widespread_facts_of_modules_are_answered_without_ruby(tmp_path: P
         ("masterport", 8141),
         ("privatedir", "/s/private"),
         ("stringify_facts", None),
+        ("configtimeout", None),
+        ("nonsense", None),
+        ("http_connect_timeout", 120),
+        ("modulepath", ""),
+        ("basemodulepath", "/m:/n"),
+        ("trace", False),
         ("noop", False),
     ],
 )
 def test_settings_are_read_as_puppet_gives_them(name: str, value: Any) -> None:
-    flags = {"vardir": "/v", "environmentpath": "/e:/f", "server_list": "a, b:81", "masterport": "8141", "ssldir": "/s"}
+    flags = {
+        "vardir": "/v",
+        "environmentpath": "/e:/f",
+        "server_list": "a, b:81",
+        "masterport": "8141",
+        "ssldir": "/s",
+        "basemodulepath": "/m:/n",
+    }
     assert read_setting(agent(**flags), name) == value
 
 
-@pytest.mark.parametrize("name", ["http_proxy_password", "http_proxy_user", "nonsense"])
-def test_secrets_and_unknown_settings_are_not_read(name: str) -> None:
+@pytest.mark.parametrize("name", ["http_proxy_password", "http_proxy_user", "passfile", "autosign"])
+def test_secrets_are_not_read_nor_are_settings_that_no_module_needs(name: str) -> None:
     with pytest.raises(Unsupported, match=f"The setting {name} cannot be read by modules"):
         read_setting(agent(), name)
 
