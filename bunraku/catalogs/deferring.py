@@ -22,6 +22,7 @@ from master.compiler.host import NodeInput
 from master.compiler.loading.loader import Loader
 from master.compiler.log import LogEntry
 from master.compiler.syntax.source import Source
+from master.compiler.types.notation.parse import parse_type
 from master.compiler.values.core import Binary, Sensitive, Value
 from master.environments.directory_environment import DirectoryEnvironment
 from master.files.code_files import DiskFiles
@@ -80,7 +81,7 @@ def resolve_deferred(compilation: Compilation, deferred: richdata.WireDeferred) 
         EvaluationError: there is no such function here, or it fails.
     """
     try:
-        value = call(compilation.top, deferred.name, None, *map(_inward, deferred.arguments))
+        value = call(compilation.top, deferred.name, None, *[_inward(argument, compilation) for argument in deferred.arguments])
     except CompileError:
         raise
     except PuppetError as err:
@@ -88,18 +89,20 @@ def resolve_deferred(compilation: Compilation, deferred: richdata.WireDeferred) 
     return richdata.read(wire.encode(value, compilation.log.warn_here, f"Deferred('{deferred.name}')"))
 
 
-def _inward(value: Any) -> Value:
+def _inward(value: Any, compilation: Compilation) -> Value:
     """Return a value of a catalog as functions take it."""
     match value:
         case richdata.WireSensitive():
-            return Sensitive(_inward(value.value))
+            return Sensitive(_inward(value.value, compilation))
         case richdata.WireRegexp():
             return Regexp(value.pattern)
+        case richdata.WireType():
+            return parse_type(value.expanded, compilation.definitions)
         case bytes():
             return Binary(value)
         case list() | tuple():
-            return [_inward(item) for item in value]
+            return [_inward(item, compilation) for item in value]
         case dict():
-            return {key: _inward(item) for key, item in value.items()}
+            return {key: _inward(item, compilation) for key, item in value.items()}
     plain: Value = value
     return plain

@@ -15,6 +15,8 @@ from typing import Any
 
 from ..errors import BadData, Unsupported
 from ..names import quoted_for_log
+from .typenotation import PREFIX as TYPE_PREFIX
+from .typenotation import type_notation
 
 PTYPE = "__ptype"
 PVALUE = "__pvalue"
@@ -52,9 +54,28 @@ class WireRegexp:
         return f"/{self.pattern}/"
 
 
+class WireType(str):
+    """
+    A type of the language: the text that it is where a text is wanted.
+
+    Attributes:
+        expanded: the same type without names of aliases.
+    """
+
+    __slots__ = ("expanded",)
+    expanded: str
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> WireType:
+        """Return the type that a catalog has as data; BadData or Unsupported as `type_notation` says."""
+        wire_type = cls(type_notation(data))
+        wire_type.expanded = type_notation(data, aliases=False)
+        return wire_type
+
+
 def read(value: Any, depth: int = 0) -> Any:
     """
-    Return `value` from a catalog with every rich value in it made: Sensitive, Deferred, Regexp, bytes for Binary, text for the others.
+    Return `value` from a catalog with every rich value in it made: Sensitive, Deferred, Regexp, types, bytes for Binary, text for others.
 
     Raises:
         BadData: a rich value that is not formed as its kind demands, or nesting beyond MAX_DEPTH.
@@ -94,6 +115,8 @@ def _rich(kind: str, value: Mapping[str, Any], depth: int) -> Any:
     if kind == "Hash" and isinstance(inner, list) and len(inner) % 2 == 0:
         items = [read(item, depth + 1) for item in inner]
         return {_key(key): item for key, item in zip(items[::2], items[1::2], strict=True)}
+    if kind.startswith(TYPE_PREFIX):
+        return WireType.of(value)
     raise Unsupported(f"Rich data of the kind {quoted_for_log(kind)} cannot be applied", hint="Pass it as a string in the manifest.")
 
 
@@ -113,7 +136,9 @@ def has_deferred(value: Any) -> bool:
 
 
 def without_sensitive(value: Any) -> tuple[Any, bool]:
-    """Return `value` without any Sensitive around or in it, and whether there was one."""
+    """Return `value` without any Sensitive around or in it, types as text, and whether there was something Sensitive."""
+    if isinstance(value, WireType):
+        return str(value), False
     if isinstance(value, WireSensitive):
         return without_sensitive(value.value)[0], True
     if isinstance(value, list | tuple):

@@ -269,6 +269,27 @@ def test_deferred_values_are_resolved_before_the_run(apply: Callable[..., Said])
     assert "Notice: a-b\n" in said.out
 
 
+def test_types_are_values_and_arguments_of_deferred_calls(apply: Callable[..., Said], file: Make) -> None:
+    path = file("secret", "old\n")
+    code = f"""
+        type T = Integer[1, 5]
+        class c($t = Optional[T]) {{ notify {{ 'a parameter': message => $t }} }}
+        include c
+        file {{ '{path}': content => Deferred('new', [Sensitive[String], "hunter2\n"]) }}
+        notify {{ 'a value': message => Array[String, 1] }}
+        notify {{ 'a call': message => Deferred('sprintf', ['%s %s', Deferred('new', [Integer, '5']), Deferred('new', [Boolean, 'yes'])]) }}
+        notify {{ 'an alias': message => Deferred('assert_type', [T, 4]) }}
+        notify {{ 'a pattern': message => Deferred('regsubst', ['aXb', Regexp[/X/], '-']) }}
+    """
+    said = apply("-t", "-e", code)
+    assert (said.code, said.err, path.read_text()) == (2, "", "hunter2\n")
+    assert "hunter2" not in said.out
+    lines = [line.removeprefix("Notice: ") for line in said.out.splitlines() if line.startswith("Notice: ") and "/" not in line]
+    assert [line for line in lines if not line.startswith(("Compiled", "Applied"))] == [
+        "Optional[T]", "Array[String, 1]", "5 true", "4", "a-b",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("words", [(), ("--no-preprocess_deferred",)], ids=["before the run", "at its turn"])
 def test_what_a_function_makes_of_a_sensitive_value_is_neither_shown_nor_reported(
     words: tuple[str, ...], apply: Callable[..., Said], file: Make, puppet: Puppet

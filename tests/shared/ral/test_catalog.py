@@ -99,7 +99,8 @@ def test_a_catalog_with_a_relationship_that_leads_nowhere_is_refused_whole(param
     [
         ({"size": "x"}, 'Parameter size failed on Thing[a]: Invalid value "x".'),
         ({"colour": 1}, "no parameter named 'colour'"),
-        ({"text": {"__ptype": "Pcore::IntegerType"}}, "Rich data of the kind 'Pcore::IntegerType' cannot be applied"),
+        ({"text": {"__ptype": "Nonsense"}}, "Rich data of the kind 'Nonsense' cannot be applied"),
+        ({"text": {"__ptype": "Pcore::IntegerType", "from": {}}}, "A type that is malformed: 'Pcore::IntegerType'"),
         ({"text": {"__ptype": "Deferred", "name": "f"}}, "Deferred values cannot be resolved by this agent"),
     ],
 )
