@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from types import ModuleType
 from typing import Any
 
-from shared.errors import ConfigError, EvaluationError, Location, ParseError, Unsupported
+from shared.errors import ConfigError, EvaluationError, Location, ParseError
 from shared.regexps import Match, Regexp
 
 from ..catalog.definitions import Body, Define, Definition, HostClass, NodeBlock
@@ -33,7 +33,7 @@ from ..values.puppet_type import PuppetType
 from .erb_templates import ErbTemplates
 from .file_reader import DiagnosticLog, FileReader
 from .loaded_files import AliasCode, FileDefinitions, Template, check_metaparameters, definitions_of
-from .ruby_functions import BundledFunction, native_function, translated_function
+from .ruby_functions import BundledFunction, RubyFunctions
 
 _NAME = re.compile(r"[a-z]\w*(?:::[a-z]\w*)*", re.ASCII)
 
@@ -72,6 +72,7 @@ class Loader:
         self.log = log
         self.builtins = builtins
         self.library = Library(host)
+        self.ruby_functions = RubyFunctions(host, cache)
         self.classes: dict[str, HostClass] = {}
         self.defines: dict[str, Define] = {}
         self.nodes: list[NodeBlock] = []
@@ -121,6 +122,7 @@ class Loader:
         self.nodes.clear()
         self.unchecked.clear()
         self.mains.clear()
+        self.ruby_functions.further.clear()
         self._tried.clear()
         self._missing.clear()
 
@@ -293,9 +295,9 @@ class Loader:
         """Return the function of that name: builtin, of the environment or a module, else bundled."""
         name = name.removeprefix("::")
         function = self.functions.get(name)
-        if function is None and ("functions", name) not in self._missing:
+        if function is None and (("functions", name) not in self._missing or name in self.ruby_functions.further):
             self._load_function(name)
-            function = self.functions.get(name) or self.library.functions.get(name)
+            function = self.functions.get(name) or self.library.functions.get(name) or self.ruby_functions.further_function(name)
             if function is not None:
                 self.functions[name] = function
             else:
@@ -321,7 +323,7 @@ class Loader:
             return
         if not (source.file or "").endswith(".py"):
             bundled = self.library.functions.get(name)
-            own = partial(self._function_in_ruby, name, source)
+            own = partial(self.ruby_functions.function, name, source)
             self.functions[name] = own() if bundled is None else BundledFunction(bundled, own)
             return
         module = ModuleType(f"puppet_function_{name.replace('::', '_')}")
@@ -335,20 +337,6 @@ class Loader:
         if functions[name].pure is None:
             functions[name].pure = False  # nobody knows what it reads
         self.functions[name] = functions[name]
-
-    def _function_in_ruby(self, name: str, source: Source) -> Function:
-        translated = translated_function(name, source, self.reader.cache)
-        if translated.methods and self.host.setting("native_templates") is not False:
-            return native_function(name, source, translated, self.host.ruby)
-        if self.host.ruby is None:
-            place = f", line {translated.line}: {translated.reason}" if translated.reason else ""
-            raise Unsupported(
-                f"The function '{name}' is written in Ruby ({source.file}{place})",
-                hint="A master with Ruby calls it (the setting ruby says which is used, and when none is). Without, it has to be there "
-                f"in Python, too: lib/puppet/functions/{name.replace('::', '/')}.py.",
-            )
-        function: Function = self.host.ruby.function(name, source, translated.impurity)
-        return function
 
     def find_alias(self, name: str, scope: CatalogContext) -> PuppetType | None:
         """Return the type alias of that name in any case, its definition resolved."""

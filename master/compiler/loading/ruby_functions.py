@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,11 +18,12 @@ from ..erb.runtime.session import FunctionSession
 from ..functions import Function
 from ..functions.api import ArgumentMismatch, Closure, Context, Dispatch, LegacyFunction
 from ..functions.old_api import old_api_value
-from ..host import RubyRuntime
+from ..host import CompilerHost, RubyRuntime
 from ..syntax.source import Source
 from ..values.core import Value
 from .erb_templates import StoredImpurity, impurity_of, line_within, refused_unit
 
+_DEFINED = re.compile(r"""\b(?:newfunction|create_function)\b\s*\(?\s*:?["']?([a-zA-Z]\w*(?:::\w+)*)""")
 FUNCTION = "__function__"
 """The global of a function's code that is its file."""
 
@@ -114,6 +116,46 @@ def native_function(name: str, source: Source, translated: TranslatedFunction, r
             Dispatch(parameters, partial(run_dispatch, index, method), returns, mismatch=is_mismatch, aliases=function.aliases)
         )
     return function
+
+
+class RubyFunctions:
+    """
+    The functions that modules have in Ruby.
+
+    Attributes:
+        further: the files of functions that are not called like their file, which was read for another one; by name.
+    """
+
+    def __init__(self, host: CompilerHost, cache: CodeCache) -> None:
+        self._host = host
+        self._cache = cache
+        self.further: dict[str, Source] = {}
+
+    def function(self, name: str, source: Source) -> Function:
+        """
+        Return the function of that name that a file defines.
+
+        Raises:
+            Unsupported: only Ruby could call it, and there is none.
+            EvaluationError: the file does not define it, or cannot be read.
+        """
+        self.further |= {found.lower(): source for found in _DEFINED.findall(source.text) if found.lower() != name}
+        translated = translated_function(name, source, self._cache)
+        if translated.methods and self._host.setting("native_templates") is not False:
+            return native_function(name, source, translated, self._host.ruby)
+        if self._host.ruby is None:
+            place = f", line {translated.line}: {translated.reason}" if translated.reason else ""
+            raise Unsupported(
+                f"The function '{name}' is written in Ruby ({source.file}{place})",
+                hint="A master with Ruby calls it (the setting ruby says which is used, and when none is). Without, it has to be there "
+                f"in Python, too: lib/puppet/functions/{name.replace('::', '/')}.py.",
+            )
+        function: Function = self._host.ruby.function(name, source, translated.impurity)
+        return function
+
+    def further_function(self, name: str) -> Function | None:
+        """Return a function of a file that was read for another one; None: no such file defines it."""
+        return self.function(name, self.further[name]) if name in self.further else None
 
 
 class BundledFunction(Function):

@@ -55,6 +55,19 @@ def test_facter_answers_with_the_facts_of_the_node() -> None:
     assert compile_with("notice(inline_template('<%= Facter.value(:kernel).inspect %>'))").notices == ["nil"]
 
 
+def test_a_file_may_define_further_functions_which_are_there_once_it_was_read() -> None:
+    code = """
+        module Puppet::Parser::Functions
+          newfunction(:'m::inner', type: :rvalue) { |args| "<#{args[0]}>" }
+          newfunction(:outer, type: :rvalue) { |args| call_function('m::inner', [args[0]]) + 'm::other'.to_s }
+        end
+    """
+    files = {"modules/m/lib/puppet/parser/functions/outer.rb": code}
+    assert compile_with("notice(outer('a'), m::inner('b'))", files).notices == ["<a>m::other <b>"]
+    with pytest.raises(CompileError, match="Unknown function: 'm::inner'"):
+        compile_with("notice(m::inner('b'))", files)
+
+
 def test_a_number_that_the_language_has_not_is_refused() -> None:
     files = {"modules/m/lib/puppet/functions/big.rb": "Puppet::Functions.create_function(:big) { def big = 2**80 }"}
     with pytest.raises(CompileError, match=r"Ruby Integer outside of Puppet Integer max range, got '0x1000"):
