@@ -163,8 +163,8 @@ module Puppet
         [resource_type.validproperties, resource_type.parameters].flatten.each do |attribute|
           next if attribute == :name
 
-          define_method(attribute) { @property_hash[attribute].nil? ? :absent : @property_hash[attribute] } unless method_defined?(attribute, false)
-          define_method(:"#{attribute}=") { |value| @property_hash[attribute] = value } unless method_defined?(:"#{attribute}=", false)
+          define_method(attribute) { @property_hash[attribute].nil? ? :absent : @property_hash[attribute] }
+          define_method(:"#{attribute}=") { |value| @property_hash[attribute] = value }
         end
       end
 

@@ -1,0 +1,95 @@
+"""How modules declare types and providers in Ruby: what of it cannot be used fails no other, and whose methods count."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.needs import needs_ruby
+from tests.support.ruby_apply import Apply
+
+TYPE = "Puppet::Type.newtype(:%s) do\n  ensurable\n  newparam(:name)\n  newparam(:provider)\nend\n"
+PROVIDER = """
+Puppet::Type.type(:%s).provide(:%s) do
+  %s
+  def exists? = File.exist?(resource[:name])
+  def create = File.write(resource[:name], '%s')
+end
+"""
+
+
+@pytest.fixture
+def module(tmp_path: Path) -> Callable[[str, str], Path]:
+    """Writes a file of a module; returns the folder of modules."""
+
+    def write(path: str, text: str) -> Path:
+        file = tmp_path / "modules" / "m" / "lib" / "puppet" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        return tmp_path / "modules"
+
+    return write
+
+
+@needs_ruby
+@pytest.mark.parametrize(
+    ("type_file", "provider", "message"),
+    [
+        (TYPE % "odd", "defaultfor ['os.name' => ['X'], 'os.family' => :suse]", ""),
+        (TYPE % "odd", "def self.default? = raise('no idea')", "Could not load the provider wild of odd: no idea"),
+        ("exit!(3)", "", "Could not load the type odd: Ruby has ended with exit code 3"),
+        (TYPE % "odd" + "def (Puppet::Type.type(:odd)).doc = raise('no text')", "", "Could not load the type odd: no text"),
+    ],
+    ids=["a condition that is no hash", "a provider that cannot be judged", "a type that ends Ruby", "a type that cannot be described"],
+)
+def test_what_cannot_be_judged_of_one_type_fails_no_other(
+    type_file: str, provider: str, message: str, apply: Apply, module: Callable[[str, str], Path], tmp_path: Path
+) -> None:
+    module("type/odd.rb", type_file)
+    module("type/fine.rb", TYPE % "fine")
+    module("provider/fine/plain.rb", PROVIDER % ("fine", "plain", "", "fine"))
+    module("provider/odd/wild.rb", PROVIDER % ("odd", "wild", provider, "wild"))
+    modules = module("provider/odd/tame.rb", PROVIDER % ("odd", "tame", "defaultfor kernel: :linux", "tame"))
+    code = f"fine {{ '{tmp_path}/fine': ensure => present }} odd {{ '{tmp_path}/odd': ensure => present }}"
+    said = apply(code, "--modulepath", str(modules), "--detailed-exitcodes")
+    assert (tmp_path / "fine").read_text() == "fine"
+    assert message in said.err
+    works = type_file == TYPE % "odd"
+    assert said.code == (2 if works else 6)
+    assert (tmp_path / "odd").exists() == works and (not works or (tmp_path / "odd").read_text() == "tame")
+
+
+@needs_ruby
+def test_a_method_that_a_provider_inherits_is_not_replaced_by_a_command_of_its_name(
+    apply: Apply, module: Callable[[str, str], Path], tmp_path: Path
+) -> None:
+    module("type/fine.rb", TYPE % "fine")
+    parent = "Puppet::Provider::Base = Class.new(Puppet::Provider) { def self.tell(text) = File.write(text, 'told by the parent') }"
+    code = f"""
+        {parent}
+        Puppet::Type.type(:fine).provide(:plain, parent: Puppet::Provider::Base) do
+          commands tell: 'true', echo: 'true'
+          def exists? = File.exist?(resource[:name])
+          def create = tell(resource[:name])
+        end
+    """
+    said = apply(f"fine {{ '{tmp_path}/a': ensure => present }}", "--modulepath", str(module("provider/fine/plain.rb", code)))
+    assert (said.code, said.err) == (0, "")
+    assert (tmp_path / "a").read_text() == "told by the parent"
+
+
+@needs_ruby
+def test_the_methods_of_the_property_hash_replace_what_was_defined_before(apply: Apply, module: Callable[[str, str], Path]) -> None:
+    module("type/fine.rb", "Puppet::Type.newtype(:fine) do\n  newparam(:name)\n  newproperty(:size)\n  newproperty(:weight)\nend\n")
+    code = """
+        Puppet::Type.type(:fine).provide(:plain) do
+          def size = 'own'
+          mk_resource_methods
+          def weight = 'own'
+        end
+    """
+    said = apply("fine { 'a': size => 'own', weight => 'own' }", "--modulepath", str(module("provider/fine/plain.rb", code)))
+    assert (said.code, said.err) == (0, "")
+    assert "Fine[a]/size: defined 'size' as 'own'" in said.out and "weight" not in said.out
