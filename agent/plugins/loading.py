@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,8 +22,8 @@ if TYPE_CHECKING:
     from ..ruby.needs import RubyNeeds
     from ..ruby.process import RubyProcess
 
-Uses = Mapping[str, AbstractSet[str]]
-"""The names of types, in lower case, with those of the attributes that are used of each."""
+Uses = Mapping[str, Mapping[str, bool]]
+"""The names of types, in lower case, with the attributes that are used of each, and whether one of their values is an array of several."""
 _FAMILIES = (frozenset(("concat_file", "concat_fragment")),)
 """Built-in types that only work together."""
 
@@ -123,15 +122,21 @@ def plugins_of(uses: Uses, folders: Sequence[Path], log: RunLog, ruby: RubyNeeds
 
 def replaced_types(uses: Uses, folders: Sequence[Path]) -> frozenset[str]:
     """
-    Return the built-in types that lack an attribute which is used, and that a module in `folders` has, too.
+    Return the built-in types that lack an attribute which is used, or have one value where several are used, and that a module in
+    `folders` has, too.
 
     A type that is built in is that of some release of its module, and another release may have more. The types of Puppet itself are not
     replaced.
     """
     builtin = builtin_types()
-    lacking = {name for name in builtin.keys() & uses.keys() - CORE if not builtin[name].declaration.attributes.keys() >= uses[name]}
+    lacking = {name for name in builtin.keys() & uses.keys() - CORE if not _can_be_used(builtin[name], uses[name])}
     related = {name for family in _FAMILIES if lacking & family for name in family}
     return frozenset(name for name in lacking | related if any(_has_type(folder, name) for folder in folders))
+
+
+def _can_be_used(declared: type[Type], attributes: Mapping[str, bool]) -> bool:
+    known = declared.declaration.attributes
+    return all(name in known and not (several and known[name].is_property and not known[name].many) for name, several in attributes.items())
 
 
 def _has_type(folder: Path, name: str) -> bool:
@@ -155,11 +160,13 @@ def _with_ruby(plugins: Plugins, names: Sequence[str], broken: dict[str, PuppetE
 
 def used_types(catalog: Catalog) -> Uses:
     """Return the types that a catalog has resources of, or purges, with the attributes that it sets."""
-    uses: dict[str, set[str]] = {}
+    uses: dict[str, dict[str, bool]] = {}
     for resource in catalog.resources:
-        uses.setdefault(resource.type.lower(), set()).update(resource.parameters)
+        attributes = uses.setdefault(resource.type.lower(), {})
+        for name, value in resource.parameters.items():
+            attributes[name] = attributes.get(name, False) or (isinstance(value, list) and len(value) > 1)
         if resource.type == "Resources":
-            uses.setdefault(str(resource.parameters.get("name", resource.title)), set())
+            uses.setdefault(str(resource.parameters.get("name", resource.title)), {})
     return uses
 
 

@@ -87,7 +87,7 @@ def _types_of(names: frozenset[str], folders: Sequence[Path], settings: AgentSet
 
     own = names & names_of_types(folders) - builtin_types().keys()
     facts = asyncio.run(facts_here(settings)) if own else {}
-    plugins = plugins_here(dict.fromkeys(own, frozenset()), folders, settings, facts, RunLog(level="warning", printers=[print_line]))
+    plugins = plugins_here({name: {} for name in own}, folders, settings, facts, RunLog(level="warning", printers=[print_line]))
     try:
         yield plugins, facts
     finally:

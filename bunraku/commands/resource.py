@@ -215,7 +215,9 @@ class ResourceCommand:
         if name not in builtin_types() and name not in names_of_types(self.folders):
             raise ResourceError(f"Could not find type {type_name}", hint="`puppet resource --types` names those that there are.")
         self.facts = await facts_here(self.settings)
-        self.plugins = await asyncio.to_thread(plugins_here, {name: attributes}, self.folders, self.settings, self.facts, self.log)
+        self.plugins = await asyncio.to_thread(
+            plugins_here, {name: dict.fromkeys(attributes, False)}, self.folders, self.settings, self.facts, self.log
+        )
         if name not in self.plugins.types:
             raise ResourceError(f"The type {name} cannot be used")  # why has been said
         return self.plugins.types[name]

@@ -78,6 +78,30 @@ def test_an_attribute_that_only_the_modules_type_has_is_the_modules_to_apply(
     assert (tmp_path / "a").read_text() == "x y: new" and (tmp_path / "b").read_text() == "z: "
 
 
+SETTINGS_IN_RUBY = """
+Puppet::Type.newtype(:ini_setting) do
+  ensurable { defaultvalues; defaultto :present }
+  newparam(:name, namevar: true)
+  newparam(:path)
+  newproperty(:value, array_matching: :all)
+end
+Puppet::Type.type(:ini_setting).provide(:ruby) do
+  def exists? = File.exist?(resource[:path])
+  def create = File.write(resource[:path], resource[:value].join(','))
+  def value = File.read(resource[:path]).split(',')
+end
+"""
+
+
+@needs_ruby
+def test_several_values_where_the_built_in_type_has_one_are_the_modules_to_apply(apply: Callable[..., Said], tmp_path: Path) -> None:
+    apply("")
+    (tmp_path / "modules" / "login" / "lib" / "puppet" / "type" / "ini_setting.rb").write_text(SETTINGS_IN_RUBY)
+    said = apply("ini_setting { 'a': path => '@/a', value => ['x', 'y'] } ini_setting { 'b': path => '@/b', value => 'z' }")
+    assert (said.code, said.err) == (0, "")
+    assert (tmp_path / "a").read_text() == "x,y" and (tmp_path / "b").read_text() == "z"
+
+
 @needs_ruby
 def test_without_such_an_attribute_the_built_in_type_is_taken(apply: Callable[..., Said], tmp_path: Path) -> None:
     assert apply("k5login { '@/a': principals => ['x'] }").code == 0
