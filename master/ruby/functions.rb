@@ -15,7 +15,19 @@ module Bunraku
     end
 
     def call(_number, args, _block)
-      @code.bind_call(Puppet::Parser::Scope.new, args)
+      without_undef(@code.bind_call(Puppet::Parser::Scope.new, args))
+    end
+
+    private
+
+    # The language gets nil for the :undef of this API.
+    def without_undef(value)
+      case value
+      when :undef then nil
+      when Array then value.map { |each| without_undef(each) }
+      when Hash then value.transform_values { |each| without_undef(each) }
+      else value
+      end
     end
   end
 

@@ -23,10 +23,10 @@ from ..compiler.functions.api import Closure, Context, Dispatch, Function, Legac
 from ..compiler.functions.old_api import OldApiReference, old_api_value
 from ..compiler.syntax.source import Source
 from ..compiler.values.core import MISSING, Value
+from .descriptions import module_data, resource_data, source_data
 from .wire import dump_value, load_value
 
 if TYPE_CHECKING:
-    from ..compiler.catalog.resources import DeclaredResource
     from ..compiler.evaluation.scopes.scope import Scope
 
 HOST = Path(__file__).with_name("host.rb")
@@ -38,7 +38,6 @@ _NOT_WORD = re.compile(r"\W")
 MAX_TEMPLATES = 2000
 """Templates in the cache; a site that puts facts into the text of inline_template() has no end of them."""
 NONSENSE = "Ruby answered nonsense"
-VERSION = "7.23.0"  # the version of Puppet that modules see
 
 
 class _RubyError(Exception):
@@ -267,11 +266,11 @@ class RubyHost:
             self._asked_at = time.time_ns()
         self._scopes.append(scope)
         try:
-            message = self._exchange(child, {"op": op, "args": dump_value(list(args), self._register)})
+            message = self._exchange(child, {"op": op, "args": dump_value(list(args), self)})
             for path in message.get("libraries", ()):
                 self.note(path, self._asked_at)
             if "value" in message:
-                return load_value(message["value"], self._registered_value)
+                return load_value(message["value"], self)
             if "passing" in message:
                 raise self._registered[message["passing"]]
             report = message.get("error")
@@ -298,21 +297,38 @@ class RubyHost:
             child.end()
             raise
 
-    def _register(self, value: Any) -> int:
+    # --- Objects, for the wire ---
+
+    def register(self, value: Any) -> int:
         """Return a number by which Ruby can refer to a value."""
         self._numbers += 1
         self._registered[self._numbers] = value
         return self._numbers
 
-    def _registered_value(self, number: int) -> Any:
-        if number < 0:
-            return self._block_maker(-number)
+    def registered(self, number: int) -> Any:
+        """Return the value of a number that `register` gave."""
         if number not in self._registered:
             raise EvaluationError("Ruby gave a value that it was given in an earlier call", hint="It may not keep it.")
         return self._registered[number]
 
-    def _block_maker(self, number: int) -> Callable[[int, bool], Closure]:
-        """Return a function that makes a lambda of a block of Ruby's, from the number of its parameters and whether it takes a rest."""
+    def keep_own(self, value: Value, number: int) -> Value:
+        """Return a collection; as long as one catalog is compiled, Ruby gets its own of that number when it is handed back."""
+        scope = self._scopes[-1]
+        if scope is not None:
+            self._keep_own(scope, value, number)
+        return value
+
+    def _keep_own(self, scope: Scope, value: Value, number: int) -> None:
+        self._ruby_objects[id(value)] = (value, number)
+        self._compilation = weakref.ref(scope.compilation)
+
+    def own_number(self, value: Value) -> int | None:
+        """Return Ruby's number for a collection; None when Ruby has none of its own for it."""
+        own = self._ruby_objects.get(id(value)) if self._ruby_objects else None
+        return None if own is None else own[1]
+
+    def block(self, number: int, parameters: int, rest: bool) -> Closure:
+        """Return a lambda that calls a block of Ruby's; `rest`: it takes any number of arguments beyond its `parameters`."""
         scope = self._scopes[-1]
 
         def call(*args: Value) -> Value:
@@ -322,11 +338,8 @@ class RubyHost:
             except _RubyError as error:
                 raise EvaluationError(error.message, hint=f"Raised in Ruby: {error.location}") from error
 
-        def make(parameters: int, rest: bool) -> Closure:
-            positional = [Parameter(f"arg{index}") for index in range(parameters)]
-            return Closure(call, Signature([*positional, Parameter("args", splat=True)] if rest else positional))
-
-        return make
+        positional = [Parameter(f"arg{index}") for index in range(parameters)]
+        return Closure(call, Signature([*positional, Parameter("args", splat=True)] if rest else positional))
 
     # --- questions of Ruby's ---
 
@@ -336,27 +349,26 @@ class RubyHost:
         try:
             if scope is None:
                 raise EvaluationError("A function asks for something while it is only defined", hint="It may when it is called.")
-            args = load_value(message["args"], self._registered_value)
+            args = load_value(message["args"], self)
             if message.get("top"):
                 scope = scope.global_scope()
             method = getattr(self, f"_on_{message['ask'].rstrip('?')}", None)
             if method is None or not isinstance(args, list):
                 raise EvaluationError("Ruby asked nonsense", hint=f"There is no {message['ask']}.")
             value = method(scope, *args)
-            ruby_object = self._ruby_objects.get(id(value))
-            if ruby_object is None and id(value) in scope.compilation.template_values:
+            if id(value) in scope.compilation.template_values and self.own_number(value) is None:
                 value = scope.compilation.template_values[id(value)][1]
-            return {"value": {"$": "held", "id": ruby_object[1]} if ruby_object is not None else dump_value(value, self._register)}
+            return {"value": dump_value(value, self)}
         except PuppetError as error:
             if not child.alive:
                 raise
-            return {"raised": self._register(error), "message": str(error)}
+            return {"raised": self.register(error), "message": str(error)}
         except MemoryError:
             raise
         except Exception as error:
             if not child.alive:
                 raise
-            return {"passing": self._register(error)}
+            return {"passing": self.register(error)}
 
     def _on_variable(self, scope: Scope, name: str) -> Value:
         return scope.compilation.data.context_for(scope).variable(name)
@@ -377,8 +389,7 @@ class RubyHost:
         else:
             scope.set(name, value)
         if isinstance(value, list | dict):
-            self._ruby_objects[id(value)] = (value, number)
-            self._compilation = weakref.ref(scope.compilation)
+            self._keep_own(scope, value, number)
 
     def _on_defaults(self, scope: Scope, type_name: str) -> Value:
         return scope.defaults_of(type_name)
@@ -388,6 +399,15 @@ class RubyHost:
 
     def _on_exists(self, scope: Scope, name: str) -> bool:
         return scope.exists(name)
+
+    def _on_bound(self, scope: Scope, name: str) -> bool:
+        return name in scope.vars
+
+    def _on_scope_kind(self, scope: Scope) -> str:
+        return scope.kind
+
+    def _on_source(self, scope: Scope) -> Value:
+        return source_data(scope.source)
 
     def _on_variables(self, scope: Scope) -> Value:
         return scope.variables()
@@ -410,7 +430,7 @@ class RubyHost:
         return call_method(scope, name, block, value, *args)
 
     def _on_block(self, scope: Scope, number: int, args: list[Value]) -> Value:
-        value: Value = self._registered_value(number)(*args)
+        value: Value = self.registered(number)(*args)
         return value
 
     def _on_log(self, scope: Scope, level: str, text: str) -> None:
@@ -425,11 +445,14 @@ class RubyHost:
     def _on_setting(self, scope: Scope, name: str) -> Value:
         return scope.setting(name)
 
-    def _on_version(self, scope: Scope) -> str:
-        return VERSION
-
     def _on_environment(self, scope: Scope) -> str:
         return scope.compilation.host.environment
+
+    def _on_module(self, scope: Scope, name: str) -> Value:
+        return module_data(scope.compilation.host, name)
+
+    def _on_facts(self, scope: Scope) -> Value:
+        return self._on_peek(scope.global_scope(), "facts")
 
     def _on_classes(self, scope: Scope) -> Value:
         return list(scope.compilation.catalog.classes)
@@ -439,17 +462,13 @@ class RubyHost:
 
     def _on_resource(self, scope: Scope, type_name: str, title: str) -> Value:
         type_name = capitalized_type(type_name)
-        return _resource_data(scope.compilation.catalog.find(type_name, capitalized_type(title) if type_name == "Class" else title))
+        return resource_data(scope.compilation.catalog.find(type_name, capitalized_type(title) if type_name == "Class" else title))
+
+    def _on_resources(self, scope: Scope) -> Value:
+        return [resource_data(resource) for resource in scope.compilation.catalog]
 
     def _on_own_resource(self, scope: Scope) -> Value:
-        return _resource_data(scope.resource)
-
-
-def _resource_data(resource: DeclaredResource | None) -> Value:
-    """Return the data of a resource that Ruby sees; None for no resource."""
-    if resource is None:
-        return None
-    return {"type": resource.type, "title": resource.title, "parameters": dict(resource.values)}
+        return resource_data(scope.resource)
 
 
 class _Template:

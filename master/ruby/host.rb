@@ -15,7 +15,7 @@ require_relative '../../shared/ruby/channel'
 # Libraries that Puppet has loaded and that modules use without requiring them.
 { Base64: 'base64', CGI: 'cgi', Etc: 'etc', FileUtils: 'fileutils', Forwardable: 'forwardable', IPAddr: 'ipaddr', Logger: 'logger',
   Net: 'net/http', OpenSSL: 'openssl', OpenStruct: 'ostruct', Pathname: 'pathname', Resolv: 'resolv', SecureRandom: 'securerandom',
-  Singleton: 'singleton', Socket: 'socket', StringIO: 'stringio', Timeout: 'timeout', URI: 'uri', Zlib: 'zlib' }.each do |name, library|
+  Singleton: 'singleton', Socket: 'socket', StringIO: 'stringio', Tempfile: 'tempfile', Timeout: 'timeout', URI: 'uri', Zlib: 'zlib' }.each do |name, library|
   autoload(name, library)
 end
 

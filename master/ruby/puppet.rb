@@ -4,6 +4,8 @@
 
 require_relative '../../shared/ruby/puppet'
 require_relative '../../shared/ruby/sensitive'
+require_relative '../../shared/ruby/util'
+require_relative '../../shared/ruby/execution'
 
 module Bunraku
   # Puppet's log levels as methods.
@@ -17,13 +19,33 @@ end
 module Puppet
   extend Bunraku::Logging
 
+  # The errors of look-ups.
+  module DataBinding
+    extend Bunraku::Lacks
+
+    class LookupError < ParseError; end
+  end
+
   class << self
     def [](name)
-      Bunraku.ask('setting', name.to_s)
+      value = Bunraku.ask('setting', name.to_s)
+      name.to_s == 'strict' ? value.to_sym : value
+    end
+
+    # The settings, of which `Puppet.settings[…]` reads one.
+    def settings
+      Settings
+    end
+
+    def lookup(name)
+      return Parser::Environment.current if name == :current_environment
+      return yield if block_given?
+
+      raise Bunraku::Lacking, "Puppet.lookup(:#{name})"
     end
 
     def version
-      Bunraku.ask('version')
+      PUPPETVERSION
     end
 
     def warn_once(kind, key, message, *)
@@ -35,9 +57,64 @@ module Puppet
     end
   end
 
-  module Util
+  PUPPETVERSION = '7.23.0' # the version that modules see
+
+  # What `Puppet.settings` is used for.
+  module Settings
     extend Bunraku::Lacks
 
+    def self.[](name)
+      Puppet[name]
+    end
+
+    def self.value(name)
+      Puppet[name]
+    end
+  end
+
+  # A module of the environment.
+  Module = Struct.new(:name, :path, :metadata) do
+    # Returns the module of a name; nil when there is none.
+    def self.find(name, environment = nil)
+      current = Parser::Environment.current
+      unless environment.nil? || environment.to_s == current.to_s
+        raise Bunraku::Lacking, "Puppet::Module.find in the environment #{environment}, which is not this node's"
+      end
+
+      current.module(name)
+    end
+
+    def version
+      metadata['version']
+    end
+
+    def author
+      metadata['author']
+    end
+
+    def environment
+      Parser::Environment.current
+    end
+
+    # Returns the path of a file of the module; nil when there is none.
+    def file(name)
+      Parser::Files.find_file("#{self.name}/#{name}")
+    end
+
+    def template(name)
+      Parser::Files.find_template("#{self.name}/#{name}")
+    end
+
+    def exist?
+      true
+    end
+
+    def to_s
+      "Module #{name}(#{path})"
+    end
+  end
+
+  module Util
     module Package
       extend Bunraku::Lacks
 
@@ -65,18 +142,30 @@ module Puppet
       end
       alias [] lookupvar
 
+      def []=(name, value)
+        setvar(name, value)
+      end
+
       # A value that is set here is looked up as the same object: modules change it, and use keys in it that are no values of the language.
       def setvar(name, value, _options = nil)
+        raise ParseError, "Scope variable name #{name.inspect} is a #{name.class}, not a string" unless name.is_a?(String)
+        raise ParseError, "Cannot assign to a numeric match result variable '$#{name}'" if name.match?(/\A\d+\z/)
+
         Bunraku.ask('set', name, Bunraku.desk.hold(value), value, top: @top)
         value
       end
 
       def include?(name)
-        !Bunraku.ask('peek', name, top: @top).nil?
+        !Bunraku.ask('peek', name.to_s, top: @top).nil?
       end
 
       def exist?(name)
-        Bunraku.ask('exists', name, top: @top)
+        Bunraku.ask('exists', name.to_s, top: @top)
+      end
+
+      # Whether a variable is set in this very scope.
+      def bound?(name)
+        Bunraku.ask('bound?', name.to_s, top: @top)
       end
 
       def to_hash(_recursive = true, include_undef = false)
@@ -91,7 +180,7 @@ module Puppet
 
       # The resource defaults of a type by attribute.
       def lookupdefaults(type)
-        Bunraku.ask('defaults', type, top: @top).transform_keys(&:to_sym)
+        Bunraku.ask('defaults', type.to_s, top: @top).transform_keys(&:to_sym)
       end
 
       def catalog
@@ -110,12 +199,25 @@ module Puppet
       end
 
       def environment
-        Environment.new(Bunraku.ask('environment'))
+        Environment.current
       end
 
-      # `compiler.environment`, `compiler.catalog`
       def compiler
-        self
+        Compiler.new
+      end
+
+      # The class, define or node whose body is evaluated.
+      def source
+        found = Bunraku.ask('source', top: @top)
+        found && Source.new(found['name'], found['type'].to_sym, found['module'], found['file'], found['line'])
+      end
+
+      def find_global_scope
+        Scope.new(top: true)
+      end
+
+      { is_topscope?: 'top', is_nodescope?: 'node', is_classscope?: 'class' }.each do |name, kind|
+        define_method(name) { Bunraku.ask('scope_kind', top: @top) == kind }
       end
 
       def tags
@@ -142,10 +244,44 @@ module Puppet
       end
     end
 
+    # What the compiler works on.
+    class Compiler
+      def environment
+        Environment.current
+      end
+
+      def catalog
+        Catalog.new
+      end
+
+      def topscope
+        Scope.new(top: true)
+      end
+
+      def findresource(type, title = nil)
+        topscope.findresource(type, title)
+      end
+
+      def method_missing(name, *)
+        raise Bunraku::Lacking, "Puppet::Parser::Compiler##{name}"
+      end
+
+      def respond_to_missing?(*)
+        false
+      end
+    end
+
+    # A class, define or node, as far as functions read it.
+    Source = Struct.new(:name, :type, :module_name, :file, :line)
+
     # Only the part that templates and functions read.
     class Catalog
       def resource(type, title = nil)
         Scope.new.findresource(type, title)
+      end
+
+      def resources
+        Bunraku.ask('resources').map { |found| Resource.of(found) }
       end
 
       def classes
@@ -170,22 +306,31 @@ module Puppet
       extend Bunraku::Lacks
 
       def self.find_template(name, _environment = nil)
-        Bunraku.ask('find', name, 'templates')
+        Bunraku.ask('find', name.to_s, 'templates')
       end
 
       def self.find_file(name, _environment = nil)
-        Bunraku.ask('find', name, 'files')
+        Bunraku.ask('find', name.to_s, 'files')
       end
     end
 
-    # A resource of the catalog as it is now.
-    Resource = Struct.new(:type, :title, :parameters) do
+    # A resource of the catalog as it is now; `identity` is what its title says.
+    Resource = Struct.new(:type, :title, :parameters, :identity, :file, :line, :tags, :virtual, :exported) do
       def self.of(found)
-        found && new(found['type'], found['title'], found['parameters'].transform_keys(&:to_sym))
+        return if found.nil?
+
+        parameters, identity = found.values_at('parameters', 'identity').map { |values| values.transform_keys(&:to_sym) }
+        new(found['type'], found['title'], parameters, identity, *found.values_at('file', 'line', 'tags', 'virtual', 'exported'))
       end
 
       alias_method :name, :title
-      alias_method :to_hash, :parameters
+      alias_method :virtual?, :virtual
+      alias_method :exported?, :exported
+
+      def to_hash
+        identity.merge(parameters)
+      end
+      alias_method :to_h, :to_hash
 
       def [](name)
         parameters[name.to_sym]
@@ -195,12 +340,34 @@ module Puppet
         "#{type}[#{title}]"
       end
       alias_method :ref, :to_s
-      alias_method :inspect, :to_s
+
+      def inspect
+        "#{self}#{to_hash}"
+      end
     end
 
+    # The environment that the catalog is compiled in.
     Environment = Struct.new(:name) do
+      def self.current
+        new(Bunraku.ask('environment').to_sym)
+      end
+
+      # Returns a module; nil when there is none of the name.
+      def module(name)
+        found = Bunraku.ask('module', name.to_s)
+        found && Puppet::Module.new(*found.values_at('name', 'path', 'metadata'))
+      end
+
       def to_s
-        name
+        name.to_s
+      end
+
+      def method_missing(name, *)
+        raise Bunraku::Lacking, "Puppet::Node::Environment##{name}"
+      end
+
+      def respond_to_missing?(*)
+        false
       end
     end
 
@@ -250,6 +417,37 @@ module Puppet
   end
 end
 
+module Puppet
+  module Pops
+    module Types
+      # The type whose values are octets.
+      class PBinaryType
+        extend Bunraku::Lacks
+
+        Binary = Bunraku::Binary
+      end
+    end
+
+    # The configuration of Hiera, of which back ends use one helper.
+    module Lookup
+      extend Bunraku::Lacks
+
+      # Only the part that modules use.
+      class HieraConfig
+        extend Bunraku::Lacks
+
+        def self.symkeys_to_string(value)
+          case value
+          when Hash then value.map { |key, each| [key.is_a?(Symbol) ? key.to_s : key, symkeys_to_string(each)] }.to_h
+          when Array then value.map { |each| symkeys_to_string(each) }
+          else value
+          end
+        end
+      end
+    end
+  end
+end
+
 # The facts of the node whose catalog is compiled.
 module Facter
   extend Bunraku::Lacks
@@ -267,6 +465,14 @@ module Facter
       found.nil? ? nil : Fact.new(name.to_s, found)
     end
     alias [] fact
+
+    def to_hash
+      Bunraku.ask('facts')
+    end
+
+    def version
+      value('facterversion')
+    end
   end
 end
 

@@ -66,8 +66,37 @@ module Bunraku
       @binary_buffer = octets
     end
 
+    def self.from_binary_string(octets)
+      new(octets.b)
+    end
+
+    def self.from_string(text)
+      new(text.encode(Encoding::UTF_8).b)
+    end
+
+    def self.from_base64(text)
+      new(text.unpack1('m'))
+    end
+
+    def self.from_base64_strict(text)
+      new(text.unpack1('m0'))
+    end
+
     def to_s
       [@binary_buffer].pack('m0')
+    end
+
+    def length
+      @binary_buffer.length
+    end
+
+    def ==(other)
+      other.is_a?(Binary) && other.binary_buffer == @binary_buffer
+    end
+    alias eql? ==
+
+    def hash
+      @binary_buffer.hash
     end
   end
 
@@ -93,21 +122,32 @@ module Bunraku
       case value
       when nil, true, false, :undef then value == :undef ? nil : value
       when :default then { '$' => 'default' }
-      when Integer then integer(value)
+      when Integer then value.bit_length < 64 ? value : object(value)
       when String then string(value)
-      when Symbol then value.to_s
-      when Array then value.map { |each| dump(each) }
-      when Hash then hash(value)
+      when Symbol then { '$' => 'symbol', 'v' => text(value) }
+      when Array then own(value, value.each) { value.map { |each| dump(each) } }
+      when Hash then own(value, value.each_key, value.each_value) { hash(value) }
       when Float then value.finite? ? value : { '$' => 'float', 'v' => value.nan? ? 'nan' : "#{'-' if value.negative?}inf" }
       else other(value)
       end
     end
 
-    def integer(value)
-      return value if value.bit_length < 64
+    # Returns the data of a collection; of one with :undef, which is undef for the language, so that the same object comes back.
+    def own(value, *parts)
+      data = yield
+      return data unless parts.any? { |part| part.any? { |each| :undef.equal?(each) } }
 
-      limit = value.positive? ? 'max' : 'min'
-      raise Puppet::Error, format("Use of a Ruby Integer outside of Puppet Integer %s range, got '0x%x'", limit, value)
+      { '$' => 'own', 'id' => Bunraku.desk.hold(value), 'v' => data }
+    end
+
+    # An object that the language has no form for: it can be stored and come back.
+    def object(value)
+      shown = begin
+        value.to_s
+      rescue StandardError
+        value.class.name
+      end
+      { '$' => 'object', 'id' => Bunraku.desk.hold(value), 'class' => value.class.name.to_s, 'text' => text(shown) }
     end
 
     def other(value)
@@ -117,7 +157,7 @@ module Bunraku
       when Regexp then { '$' => 'regexp', 'v' => value.source, 'flags' => value.options & 7 }
       when Binary then { '$' => 'binary', 'v' => value.to_s }
       when Proc then block(value)
-      else raise Puppet::Error, "An object of Ruby's class #{value.class} is no value of the language"
+      else object(value)
       end
     end
 

@@ -74,6 +74,8 @@ module Puppet
 
   class ResourceError < Error; end
 
+  class ExecutionFailure < Error; end
+
   # An error at a place in a file.
   class ParseError < Error
     attr_accessor :pos

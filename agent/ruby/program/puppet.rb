@@ -48,8 +48,6 @@ module Puppet
   PUPPETVERSION = '7.23.0' # the version that modules see
 
   # The errors that code raises and rescues by name, beside those that all programs have.
-  class ExecutionFailure < Error; end
-
   class MissingCommand < Error; end
 
   class << self

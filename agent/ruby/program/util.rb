@@ -14,13 +14,6 @@ module Puppet
       ENV['PATH'].to_s.split(':').map { |folder| File.join(folder, program) }.find { |path| File.file?(path) && File.executable?(path) }
     end
 
-    def absolute_path?(path, _platform = nil)
-      return path.match?(%r{^/}) if path.is_a?(String)
-
-      Puppet.warning("Cannot check if #{path} is an absolute path because it is a '#{path.class}' and not a String'")
-      false
-    end
-
     def withumask(mask)
       before = File.umask(mask)
       yield
@@ -229,97 +222,6 @@ module Puppet
       rescue ArgumentError
         nil
       end
-    end
-  end
-
-  # Files, as modules address them through Puppet.
-  module FileSystem
-    extend Bunraku::Lacks
-
-    module_function
-
-    def exist?(path)
-      File.exist?(path)
-    end
-
-    def symlink?(path)
-      File.symlink?(path)
-    end
-
-    def readlink(path)
-      File.readlink(path)
-    end
-
-    def directory?(path)
-      File.directory?(path)
-    end
-
-    def file?(path)
-      File.file?(path)
-    end
-
-    def stat(path)
-      File.stat(path)
-    end
-
-    def lstat(path)
-      File.lstat(path)
-    end
-
-    def unlink(*paths)
-      File.unlink(*paths)
-    end
-
-    def dir_mkpath(path)
-      FileUtils.mkdir_p(File.dirname(path))
-    end
-
-    def mkpath(path)
-      FileUtils.mkdir_p(path)
-    end
-
-    def pathname(path)
-      Pathname.new(path)
-    end
-
-    def dir(path)
-      Pathname.new(path).dirname
-    end
-
-    def basename(path)
-      File.basename(path)
-    end
-
-    def read(path, **options)
-      File.read(path, **options)
-    end
-
-    def binread(path)
-      File.binread(path)
-    end
-
-    def open(path, mode, options, &block)
-      File.open(path, options, mode, &block)
-    end
-
-    def executable?(path)
-      File.executable?(path)
-    end
-
-    def children(path)
-      Pathname.new(path).children
-    end
-
-    def chmod(mode, path)
-      File.chmod(mode, path)
-    end
-
-    def replace_file(path, mode = nil, &block)
-      Puppet::Util.replace_file(path, mode || 0o644, &block)
-    end
-
-    def touch(path)
-      FileUtils.touch(path)
     end
   end
 end

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 from shared.data.richdata import of_bytes
-from shared.errors import Unsupported
+from shared.errors import EvaluationError, Unsupported
 from shared.regexps import Regexp
 
 from ..types.kinds.objects import ObjectType
 from ..types.kinds.references import ClassType, ResourceEntryType, reference_text
-from ..values.core import DEFAULT, Binary, Deferred, Instance, Iterator, Sensitive, Value, entries
+from ..values.core import DEFAULT, Binary, Deferred, ForeignObject, Instance, Iterator, Sensitive, Value, entries
 from ..values.labels import label, with_article
 from ..values.puppet_type import PuppetType
 from ..values.text import inspect, to_s
@@ -49,7 +49,19 @@ def encode(value: Value, warn: Warn, place: str, *, rich: bool = True, as_text: 
         text = reference_text(value)
         if text is not None:
             return text
+    if isinstance(value, ForeignObject):
+        return _text_of_object(value, warn, place)
     return _rich(value, warn, place) if rich else _poor(value, warn, place)
+
+
+def _text_of_object(value: ForeignObject, warn: Warn, place: str) -> str:
+    if value.ruby_class == "Integer":
+        number = int(value.text)
+        limit = "max" if number > 0 else "min"
+        raise EvaluationError(f"Use of a Ruby Integer outside of Puppet Integer {limit} range, got '{number:#x}'")
+    if value.ruby_class != "Symbol":
+        warn(f"{place} contains {with_article(value.ruby_class)} value. It will be converted to the String '{value.text}'")
+    return value.text
 
 
 def _text(value: str) -> Any:
@@ -81,6 +93,8 @@ def _hash(value: dict[Any, Value], warn: Warn, place: str, rich: bool, as_text: 
 
 
 def _key(key: Value) -> Value:
+    if isinstance(key, ForeignObject):
+        return key.text
     text = reference_text(key) if isinstance(key, ResourceEntryType | ClassType) else None
     return key if text is None else text
 

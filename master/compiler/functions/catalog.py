@@ -12,7 +12,7 @@ from ..catalog.resources import DeclaredResource, capitalized_type, flat_tags
 from ..errors.locations import current_line
 from ..types.attribute_references import as_legacy_argument
 from ..types.kinds.references import ClassType, ResourceEntryType, TypeType
-from ..values.core import Value, entries
+from ..values.core import Value, entries, name_of
 from ..values.puppet_type import PuppetType
 from ..values.text import inspect, to_s
 from .api import function
@@ -130,12 +130,15 @@ def create_resources(context: CatalogContext, *arguments: Value) -> None:
             raise EvaluationError(f"create_resources(): the attributes of {to_s(title)} must be a hash")
         if attributes is None:
             raise EvaluationError("no implicit conversion of nil into Hash", hint=f"Give {to_s(title)} an empty hash: {{}}.")
-        for key, _ in entries({**defaults, **attributes}):
-            if not isinstance(key, str):
+        values: dict[str, Value] = {}
+        for key, value in entries({**defaults, **attributes}):
+            attribute = name_of(key)
+            if attribute is None:
                 raise EvaluationError(f"create_resources(): the attribute name {to_s(key)} of {to_s(title)} is not a String")
+            values[attribute] = value
         titles = [to_s(part) for part in title] if isinstance(title, list) else [to_s(title)]
         number = title if isinstance(title, int | float) else None
-        context.create_resources(type_name, titles, {**defaults, **attributes}, form=virtuality, file=file, line=line, number=number)
+        context.create_resources(type_name, titles, values, form=virtuality, file=file, line=line, number=number)
 
 
 @function("tag", "Any tags*")

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 Value: TypeAlias = (
     "bool | int | float | str | Default | list[Any] | dict[Any, Any] | Regexp | Sensitive | Binary | Timestamp | Timespan"
-    " | SemVer | SemVerRange | URI | Deferred | Instance | Iterator | PuppetType | LambdaValue | None"
+    " | SemVer | SemVerRange | URI | Deferred | Instance | Iterator | PuppetType | LambdaValue | ForeignObject | None"
 )
 """Any Puppet value; the module's docstring has the table, and says why the elements of arrays and hashes are not named."""
 
@@ -262,6 +262,30 @@ class Instance:
 
     def __repr__(self) -> str:
         return f"Instance({self.type.name}, {self.attributes!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignObject:
+    """
+    An object of a module's Ruby that the language has no form for. It may be stored and handed back; a catalog has its text.
+
+    Attributes:
+        number: Ruby's, by which it finds the object; None for a Symbol, which its text makes anew.
+    """
+
+    ruby_class: str
+    text: str
+    number: int | None = None
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def name_of(key: Value) -> str | None:
+    """Return the name of an attribute that a hash has as its key, which may be a Symbol of Ruby's; None for what is no name."""
+    if key.__class__ is ForeignObject and key.ruby_class == "Symbol":
+        return key.text
+    return key if key.__class__ is str else None
 
 
 @dataclass(eq=False, repr=False, slots=True)

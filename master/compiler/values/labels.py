@@ -6,7 +6,7 @@ from typing import Final
 
 from shared.regexps import Regexp
 
-from .core import DEFAULT, Binary, Deferred, Instance, Iterator, Sensitive, Value
+from .core import DEFAULT, Binary, Deferred, ForeignObject, Instance, Iterator, Sensitive, Value
 from .puppet_type import PuppetType
 from .times import Timespan, Timestamp
 from .uris import URI
@@ -66,6 +66,8 @@ def ruby_class(value: Value) -> str:
         return "NilClass"
     if value.__class__ is bool:
         return "TrueClass" if value else "FalseClass"
+    if isinstance(value, ForeignObject):
+        return value.ruby_class
     return _RUBY_CLASSES.get(value.__class__) or label(value)
 
 

@@ -14,7 +14,7 @@ from functools import singledispatch
 
 from shared.regexps import Regexp
 
-from .core import DEFAULT, Binary, Deferred, Instance, Iterator, Sensitive, Value, entries
+from .core import DEFAULT, Binary, Deferred, ForeignObject, Instance, Iterator, Sensitive, Value, entries
 from .times import Timespan, Timestamp
 from .uris import URI
 from .versions import SemVer, SemVerRange
@@ -108,7 +108,7 @@ def program(value: Value) -> str:
         return f"{value.type.name}({program(value.type.init_hash(value))})"
     if value.__class__ is Regexp:
         return str(value)
-    return to_s(value)
+    return inspect(value) if value.__class__ is ForeignObject else to_s(value)
 
 
 def inspect(value: Value) -> str:
@@ -131,6 +131,8 @@ def inspect(value: Value) -> str:
         return f"#<URI::{_URI_CLASSES.get(value.scheme, 'Generic')} {value}>"
     if value.__class__ is Binary:
         return f"#<Puppet::Pops::Types::PBinaryType::Binary @binary_buffer={_inspect_bytes(value.data)}>"
+    if value.__class__ is ForeignObject and value.ruby_class == "Symbol":
+        return f":{value.text}"
     return inspect_object(value)
 
 

@@ -15,12 +15,26 @@ from master.compiler.loading.builtins import all_functions
 from master.compiler.loading.loader import Loader
 from master.environments.directories import EnvironmentSettings
 from master.environments.loaded import LoadedEnvironments
+from master.ruby import RubyProgram, RubySettings
 from shared.errors import CompileError
 from tests.master.ruby.site import PROGRAM, compile_with, in_world, world
 from tests.support.needs import needs_ruby
 
 pytestmark = needs_ruby
 
+
+# Functions of the 4.x and the 3.x API whose argument is their code, and one that shows what Ruby gets.
+EVALUATING = {
+    "modules/m/lib/puppet/functions/m/run.rb": (
+        "Puppet::Functions.create_function(:'m::run', Puppet::Functions::InternalFunction) do\n"
+        "  dispatch(:run) { scope_param; param 'String', :code; repeated_param 'Any', :args }\n"
+        "  def run(scope, code, *args) = eval(code)\nend\n"
+    ),
+    "modules/m/lib/puppet/functions/m/show.rb": "Puppet::Functions.create_function(:'m::show') { def show(x) = x.inspect }",
+    "modules/m/lib/puppet/parser/functions/run3.rb": (
+        "Puppet::Parser::Functions.newfunction(:run3, :type => :rvalue) { |args| eval(args[0]) }"
+    ),
+}
 
 # --- values ---
 
@@ -68,16 +82,80 @@ def test_a_file_may_define_further_functions_which_are_there_once_it_was_read() 
         compile_with("notice(m::inner('b'))", files)
 
 
-def test_a_number_that_the_language_has_not_is_refused() -> None:
-    files = {"modules/m/lib/puppet/functions/big.rb": "Puppet::Functions.create_function(:big) { def big = 2**80 }"}
+# What Puppet 7.23 says of the same.
+@pytest.mark.parametrize(
+    ("manifest", "notices"),
+    [
+        ("m::run('$stderr')", []),
+        ("m::run('2**80')", []),
+        ("notice(m::show(m::run('[String, $stdout.class, 2**80]')))", ["[String, IO, 1208925819614629174706176]"]),
+        (
+            "$x = m::run('String') notice($x, \"a${x}\", $x =~ String, $x == 'String', $x == m::run('String'))",
+            ["String aString false false true"],
+        ),
+        (
+            "$x = m::run(':foo') notice($x, type($x), $x =~ Runtime['ruby', 'Symbol'], $x == 'foo', m::show([$x, {a => $x}]))",
+            ["foo Runtime[ruby, 'Symbol'] true false [:foo, {\"a\"=>:foo}]"],
+        ),
+        (
+            "$x = m::run('{:a => :b}') notice($x, $x['a'], m::show($x), inline_template('<%= @x.inspect %>'))",
+            ["{a => b}  {:a=>:b} {:a=>:b}"],
+        ),
+        ("$x = m::run(':undef') notice($x == undef, m::show($x), m::show([$x]))", ["true nil [nil]"]),
+        ("$x = m::run('[:undef, :default]') notice($x[0] == undef, $x[1] =~ Default, m::show($x))", ["true true [:undef, :default]"]),
+        ("notice(m::show(run3('[:undef, :foo, {:a => [:undef]}]')))", ["[nil, :foo, {:a=>[nil]}]"]),
+        ('notice(m::run(\'call_function("lookup", "none", {"default_value" => :x}).inspect\'))', [":x"]),
+        (
+            'notice(m::run(\'call_function("lookup", "none", {"default_value" => [:undef, {:x => :undef}]}).inspect\'))',
+            ["[:undef, {:x=>:undef}]"],
+        ),
+        ("notice(m::run('call_function(\"with\", :a, :default, [:undef]) { |*a| a }.inspect'))", ["[:a, :default, [:undef]]"]),
+        ("notice(m::run('call_function(\"map\", [:a, $stderr.class, 1]) { |a| a }.inspect'))", ["[:a, IO, 1]"]),
+        ("notice(sprintf('%s %p', m::run(':a'), m::run(':a')), [m::run(':a')].join(','))", ["a :a a"]),
+    ],
+)
+def test_what_the_language_has_no_form_for_passes_through_it_unchanged(manifest: str, notices: list[str]) -> None:
+    assert compile_with(manifest, EVALUATING).notices == notices
+
+
+def test_a_symbol_that_a_translated_function_passes_through_the_language_is_one_again() -> None:
+    code = "v = call_function('lookup', 'none', { 'default_value' => :none }); v == :none ? 'default' : 'found'"
+    files = {
+        "modules/m/lib/puppet/functions/m/four.rb": (
+            f"Puppet::Functions.create_function(:'m::four') do\n  def four\n    {code}\n  end\nend\n"
+        ),
+        "modules/m/lib/puppet/parser/functions/three.rb": (
+            "module Puppet::Parser::Functions\n  newfunction(:three, :type => :rvalue) do |args|\n"
+            "    v = call_function('lookup', ['none', { 'default_value' => :none }])\n    v == :none ? 'default' : 'found'\n  end\nend\n"
+        ),
+    }
+    for program in (PROGRAM, ""):
+        assert compile_with("notice(m::four(), three())", files, program=RubyProgram(RubySettings(program))).notices == ["default default"]
+
+
+@pytest.mark.parametrize(
+    ("manifest", "message", "warnings"),
+    [
+        ("notify { a: message => m::run(':foo') }", "foo", []),
+        ("create_resources('notify', m::run('{:a => {:message => :foo}}'))", "foo", []),
+        ("notify { a: * => m::run('{:message => :foo}') }", "foo", []),
+        ("notify { a: message => m::run('{:a => :b}') }", {"a": "b"}, []),
+        (
+            "notify { a: message => m::run('[String, :a]') }",
+            ["String", "a"],
+            ["Notify[a]['message'][0] contains a Class value. It will be converted to the String 'String'"],
+        ),
+    ],
+)
+def test_what_the_language_has_no_form_for_is_its_text_in_a_catalog(manifest: str, message: object, warnings: list[str]) -> None:
+    compiled = compile_with(manifest, EVALUATING)
+    assert compiled.parameters("Notify[a]")["message"] == message
+    assert [entry.message for entry in compiled.logs if entry.level == "warning"] == warnings
+
+
+def test_a_number_that_the_language_has_not_is_refused_where_a_resource_gets_it() -> None:
     with pytest.raises(CompileError, match=r"Ruby Integer outside of Puppet Integer max range, got '0x1000"):
-        compile_with("big()", files)
-
-
-def test_an_object_that_is_no_value_is_named_by_its_class() -> None:
-    files = {"modules/m/lib/puppet/functions/odd.rb": "Puppet::Functions.create_function(:odd) { def odd = $stderr }"}
-    with pytest.raises(CompileError, match="An object of Ruby's class IO is no value of the language"):
-        compile_with("odd()", files)
+        compile_with("notify { a: message => m::run('2**80') }", EVALUATING)
 
 
 def test_changes_that_a_template_makes_to_a_variable_are_not_seen_elsewhere() -> None:
@@ -107,6 +185,109 @@ def test_what_a_template_set_is_forgotten_with_the_catalog() -> None:
 # --- what is not there ---
 
 
+def test_a_function_sets_a_variable_of_top_scope_that_data_and_manifests_read_once() -> None:
+    role = (
+        "Puppet::Functions.create_function(:role) do\n  def role(name)\n    scope = closure_scope\n"
+        "    raise Puppet::ParseError, 'role() can only be called once' if scope.include?('_role')\n"
+        "    scope['_role'] = name\n    nil\n  end\nend\n"
+    )
+    files = {
+        "modules/m/lib/puppet/functions/role.rb": role,
+        "hiera.yaml": 'version: 5\nhierarchy:\n- {name: r, path: "%{::_role}.yaml"}\n',
+        "data/web.yaml": "port: 80\n",
+    }
+    assert compile_with("role('web') notice($::_role, $_role, lookup('port'))", files).notices == ["web web 80"]
+    with pytest.raises(CompileError, match="role\\(\\) can only be called once"):
+        compile_with("role('web') role('db')", files)
+
+
+# What Puppet 7.23 says of the same; `s` is the scope of an instance of the define m::d.
+@pytest.mark.parametrize(
+    ("code", "shown"),
+    [
+        ("s['a'] = 1; [s['a'], s.include?('a'), s.exist?('a'), s.bound?('a')]", "[1, true, true, true]"),
+        ("[s.include?('outer'), s.exist?('outer'), s.bound?('outer'), s.exist?('none')]", "[true, true, false, false]"),
+        ("s['facts'] = 1", "Attempt to assign to a reserved variable name: 'facts'"),
+        ("s['1'] = 1", "Cannot assign to a numeric match result variable '$1'"),
+        ("s[:b] = 1", "Scope variable name :b is a Symbol, not a string"),
+        (
+            "[s.source.name, s.source.type, s.source.module_name, s.source.file]",
+            '["m::d", :definition, "m", "/env/modules/m/manifests/d.pp"]',
+        ),
+        (
+            "[s.is_topscope?, s.is_classscope?, s.find_global_scope.is_topscope?, s.compiler.topscope.is_topscope?]",
+            "[false, false, true, true]",
+        ),
+        ("[s.environment.name, s.compiler.environment.to_s]", '[:production, "production"]'),
+        ("s.catalog.resources.map(&:to_s)", '["Stage[main]", "Class[Settings]", "Class[main]", "M::D[x]"]'),
+        ("[s.resource, s.resource.to_hash, s.resource[:name], s.resource.line]", '[M::D[x]{:name=>"x"}, {:name=>"x"}, nil, 1]'),
+        ("r = s.compiler.findresource('M::D[x]'); [r.type, r.title, r.virtual?, r.exported?]", '["M::D", "x", false, false]'),
+        ("s.compiler.environment.module('m').version", '"1.2.3"'),
+        (
+            "m = Puppet::Module.find('m', s.compiler.environment); [m.path, m.name, m.to_s]",
+            '["/env/modules/m", "m", "Module m(/env/modules/m)"]',
+        ),
+        ("[Puppet::Module.find('none'), s.environment.module('none')]", "[nil, nil]"),
+        (
+            "[Puppet::Module.find('m').file('f'), Puppet::Parser::Files.find_file('m/f', s.environment)]",
+            '["/env/modules/m/files/f", "/env/modules/m/files/f"]',
+        ),
+        (
+            "[Puppet[:strict], Puppet.settings[:strict], Puppet.lookup(:current_environment).name, Puppet.lookup(:x) { 3 }]",
+            "[:warning, :warning, :production, 3]",
+        ),
+        ("Puppet::DataBinding::LookupError.ancestors.include?(Puppet::ParseError)", "true"),
+        ("Puppet::Pops::Lookup::HieraConfig.symkeys_to_string({ a: { b: 1 } })", '{"a"=>{"b"=>1}}'),
+        (
+            "b = Puppet::Pops::Types::PBinaryType::Binary;"
+            " [b.from_binary_string(\"abc\\xff\".b).to_s, b.from_string('a') == b.from_base64('YQ==')]",
+            '["YWJj/w==", true]',
+        ),
+        ("[Puppet::Util.deterministic_rand(5, 1000), Puppet::Util.deterministic_rand_int(5, 1000)]", '["867", 867]'),
+        (
+            "%i[posix windows].map { |os| ['/a', 'a', 'C:/a'].map { |path| Puppet::Util.absolute_path?(path, os) } }",
+            "[[true, false, false], [false, false, true]]",
+        ),
+        (
+            '[Puppet::Util::Json.load(\'{"a":[1]}\'), Puppet::Util::Json.dump([1]), Puppet::Util::Yaml.safe_load("a: &x [1]\\nb: *x")]',
+            '[{"a"=>[1]}, "[1]", {"a"=>[1], "b"=>[1]}]',
+        ),
+        (
+            "(Puppet::Util::Yaml.safe_load('a: :b') rescue [$!.class, $!.message])",
+            '[Puppet::Util::Yaml::YamlLoadError, "(<unknown>): Tried to load unspecified class: Symbol"]',
+        ),
+        (
+            "[Puppet::Util::Execution.execute(['echo', 'a']), (Puppet::Util::Execution.execute('exit 3') rescue [$!.class, $!.message])]",
+            '["a\\n", [Puppet::ExecutionFailure, "Execution of \'exit 3\' returned 3: "]]',
+        ),
+        ("[Facter.value('kernel'), Facter.to_hash['kernel'], Facter.version]", '["Linux", "Linux", "4.3.0"]'),
+    ],
+)
+def test_what_modules_use_of_puppet_s_interface_answers(code: str, shown: str) -> None:
+    files = EVALUATING | {
+        "modules/m/manifests/d.pp": (
+            "define m::d() {\n  $code = $facts['code']\n"
+            '  notice(m::run("s = scope; begin; (${code}).inspect; rescue Puppet::ParseError => e; e.message; end"))\n}\n'
+        ),
+        "modules/m/metadata.json": '{"version": "1.2.3"}',
+        "modules/m/files/f": "",
+    }
+    facts = {"kernel": "Linux", "facterversion": "4.3.0"}
+    compiled = compile_with("$outer = 1 m::d { x: }", files, facts=facts | {"code": code})
+    assert compiled.notices == [shown]
+
+
+def test_files_are_read_through_puppet_s_file_system(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes("\ufeffabc\r\n".encode())
+    code = (
+        "f = Puppet::FileSystem; path = args[0]; [f.exist?(path), f.exist?(path + 'g'), f.file?(path), f.directory?(path),"
+        " f.binread(path).size, f.read_preserve_line_endings(path),"
+        " f.read(path, encoding: 'utf-8').size, f.dir_string(path) == File.dirname(path)].inspect"
+    )
+    compiled = compile_with(f"notice(m::run($facts['code'], '{tmp_path}/f'))", EVALUATING, facts={"code": code})
+    assert compiled.notices == [r'[true, false, true, false, 8, "abc\r\n", 6, true]']
+
+
 def test_what_only_puppet_s_own_ruby_has_is_named_with_place_and_way_out() -> None:
     function = "Puppet::Functions.create_function(:odd) do\n  def odd = Puppet::Util::Windows.x\nend\n"
     with pytest.raises(CompileError) as caught:
@@ -121,7 +302,7 @@ def test_what_only_puppet_s_own_ruby_has_is_named_with_place_and_way_out() -> No
 @pytest.mark.parametrize(
     ("code", "lacks"),
     [
-        ("Puppet.lookup(:x)", "Puppet.lookup"),
+        ("Puppet.lookup(:x)", r"Puppet.lookup\(:x\)"),
         ("Facter.add(:kernel)", "Facter.add"),
         ("scope.newscope", "Puppet::Parser::Scope#newscope"),
         ("scope.catalog.add_resource('a')", "Puppet::Resource::Catalog#add_resource"),

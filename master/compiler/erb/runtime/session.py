@@ -8,7 +8,7 @@ from typing import Any
 
 from shared.errors import PuppetError
 
-from ...values.core import DEFAULT, MISSING, Iterator
+from ...values.core import DEFAULT, MISSING, ForeignObject, Iterator
 from ..errors import Doubt
 from .values import DEFAULT_SYMBOL, UNDEF, RubySymbol, Value, check_text, class_name, copy, from_key, symbol
 
@@ -93,6 +93,8 @@ class TemplateSession:
             return value
         if value is DEFAULT:
             return DEFAULT_SYMBOL
+        if value.__class__ is ForeignObject and value.ruby_class == "Symbol":
+            return symbol(value.text)
         if value.__class__ is Iterator:
             raise Doubt("an Iterator")
         ruby = self.compilation.host.ruby
@@ -110,6 +112,8 @@ class FunctionSession(TemplateSession):
         """Return an argument as the function gets it."""
         if value is DEFAULT:
             return DEFAULT_SYMBOL
+        if value.__class__ is ForeignObject and value.ruby_class == "Symbol":
+            return symbol(value.text)
         if value.__class__ is Iterator:
             raise Doubt("an Iterator")
         return copy(value) if is_copied else value
@@ -165,7 +169,7 @@ def to_language(value: Value) -> Any:
     if value.__class__ is dict:
         return {_language_key(from_key(key), key): to_language(item) for key, item in value.items()}
     if value.__class__ is RubySymbol:
-        return None if value is UNDEF else DEFAULT if value is DEFAULT_SYMBOL else value.name
+        return None if value is UNDEF else DEFAULT if value is DEFAULT_SYMBOL else ForeignObject("Symbol", value.name)
     class_name(value)
     raise Doubt(f"a {value.__class__.__name__} that is handed to the language")
 

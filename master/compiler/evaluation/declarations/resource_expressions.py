@@ -17,7 +17,7 @@ from ...types.attribute_references import as_attribute
 from ...types.inference.infer import infer
 from ...types.kinds.references import ClassType, ResourceEntryType
 from ...types.notation.operands import flatten_arrays
-from ...values.core import DEFAULT, Value, entries
+from ...values.core import DEFAULT, Value, entries, name_of
 from ...values.labels import label
 from ...values.text import inspect, to_s
 from ..scopes.scope import Scope
@@ -36,10 +36,13 @@ def splat(value: Value) -> dict[str, Value]:
     """Return the hash after `* =>`; raise LanguageError for another value, EvaluationError for a key that is no string."""
     if not isinstance(value, dict):
         raise LanguageError(f"Expected value of type Hash, got {infer(value).generalized()}", operand="value")
-    for key, _ in entries(value):
-        if not isinstance(key, str):
+    named: dict[str, Value] = {}
+    for key, item in entries(value):
+        name = name_of(key)
+        if name is None:
             raise EvaluationError(f"The attribute name {inspect(key) if isinstance(key, list | dict) else to_s(key)} is not a String")
-    return value
+        named[name] = item
+    return named
 
 
 def attributes(*pairs: AttributePair) -> dict[str, Value]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from shared.regexps import Regexp
 
-from ...values.core import DEFAULT, Binary, Deferred, Instance, Iterator, LambdaValue, Sensitive, Value, value_of
+from ...values.core import DEFAULT, Binary, Deferred, ForeignObject, Instance, Iterator, LambdaValue, Sensitive, Value, value_of
 from ...values.puppet_type import PuppetType
 from ...values.times import Timespan, Timestamp
 from ...values.uris import URI
@@ -98,6 +98,8 @@ def _infer_single(value: Value) -> PuppetType:
         return scalars.SemVerRangeType()
     if isinstance(value, LambdaValue):
         return value.type
+    if value.__class__ is ForeignObject:
+        return scalars.RuntimeType("ruby", value.ruby_class)
     return scalars.RuntimeType("python", f"{value.__class__.__module__}.{value.__class__.__qualname__}")
 
 

@@ -9,7 +9,7 @@ from shared.errors import EvaluationError
 from shared.regexps import Regexp
 
 from ...values.comparison import matches
-from ...values.core import DEFAULT, Binary, Sensitive, Value
+from ...values.core import DEFAULT, Binary, ForeignObject, Sensitive, Value
 from ...values.puppet_type import Expansion, Guard, PuppetType
 from ...values.text import ascii_fold, program, quoted
 from ...values.times import Timespan, Timestamp
@@ -458,7 +458,7 @@ class SensitiveType(Wrapper):
 
 
 class RuntimeType(PuppetType):
-    """A type of the language that Puppet is implemented in; no value is of this type."""
+    """A type of the language that Puppet is implemented in: the class of an object of a module's Ruby."""
 
     __slots__ = ("pattern", "runtime")
     name = "Runtime"
@@ -468,7 +468,7 @@ class RuntimeType(PuppetType):
         self.pattern = pattern
 
     def instance(self, value: Value) -> bool:
-        return False
+        return value.__class__ is ForeignObject and self.accepts(RuntimeType("ruby", value.ruby_class), None)
 
     def accepts(self, other: PuppetType, guard: Guard) -> bool:
         return isinstance(other, RuntimeType) and (self.runtime is None or self == other)
