@@ -197,3 +197,43 @@ def test_changed_data_is_seen_by_the_next_compile_and_the_environment_stays_load
     third, added = noticed()
     assert (before, after, added) == (["before"], ["changed"], ["of the node"])
     assert first is second is third
+
+
+# --- locations that are folders ---
+
+# Back ends that answer with the path that they get: what Puppet 7.23 hands to them.
+IN_FOLDERS = {
+    "modules/m/functions/at.pp": "function m::at(String $key, Hash $options, Puppet::LookupContext $context) {\n"
+    "  if $key == 'k' { $options['path'] } else { $context.not_found }\n}\n",
+    "modules/m/functions/dig.pp": "function m::dig(Array $keys, Hash $options, Puppet::LookupContext $context) {\n"
+    "  if $keys[0] == 'k' { $options['path'] } else { $context.not_found }\n}\n",
+    "modules/m/functions/all.pp": "function m::all(Hash $options, Puppet::LookupContext $context) { { 'k' => $options['path'] } }\n",
+    "data/common/web.yaml": "x: 1\n",
+    "data/clear.yaml": "y: 1\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("level", "value"),
+    [
+        ("lookup_key: m::at, path: common", "/env/data/common"),
+        ("lookup_key: m::at, paths: [none, common]", "/env/data/common"),
+        ('lookup_key: m::at, mapped_paths: [names, name, "%{name}"]', "/env/data/common"),
+        ("data_dig: m::dig, path: common", "/env/data/common"),
+        ("data_hash: m::all, path: common", "/env/data/common"),
+        ("data_hash: m::all, path: ./", "/env/data"),
+        ('lookup_key: m::at, glob: "c*"', "/env/data/clear.yaml"),
+        ('lookup_key: m::at, globs: ["com*"]', "none"),
+        ("lookup_key: m::at, path: none", "none"),
+    ],
+)
+def test_the_path_of_a_level_may_be_a_folder_but_a_glob_finds_files_only(level: str, value: str) -> None:
+    files = IN_FOLDERS | {"hiera.yaml": f"version: 5\nhierarchy:\n- {{name: c, {level}}}\n"}
+    assert compiled("notice(lookup('k', {default_value => 'none'}))", files, facts={"names": ["common", "none"]}).notices == [value]
+
+
+@pytest.mark.parametrize("function", ["yaml_data", "json_data", "hocon_data"])
+def test_a_level_of_files_whose_path_is_a_folder_is_refused(function: str) -> None:
+    files = IN_FOLDERS | {"hiera.yaml": f"version: 5\nhierarchy:\n- {{name: c, data_hash: {function}, path: common}}\n"}
+    with pytest.raises(CompileError, match="Is a directory @ io_fread - /env/data/common"):
+        compiled("notice(lookup('k', {default_value => 'none'}))", files)

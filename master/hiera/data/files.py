@@ -203,6 +203,9 @@ class DataFiles:
 
     def _content(self, path: str) -> bytes:
         content = self.files.read(path)
+        if content is None and self.files.is_folder(path):
+            hint = "A level of files needs files; only the back ends of modules may take folders."
+            raise EvaluationError(f"Is a directory @ io_fread - {path}", hint=hint)
         if content is None:
             raise EvaluationError(f"No such file or directory @ rb_sysopen - {path}", hint="The file was there when the levels were found.")
         return content

@@ -74,7 +74,7 @@ def _path_location(datadir: str, pattern: str, path: str, extension: str, files:
     if escapes(pattern, path):
         return DataLocation(pattern, f"{datadir}/{pattern}", False)
     full = posixpath.normpath(path if path.startswith("/") else f"{datadir}/{path}")
-    return DataLocation(pattern, full, files.exists(full) and not files.is_folder(full))
+    return DataLocation(pattern, full, files.exists(full))
 
 
 def escapes(pattern: str, path: str) -> bool:
