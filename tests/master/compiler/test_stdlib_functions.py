@@ -127,6 +127,9 @@ GIVES: list[tuple[str, str]] = [
     ("loadjson('/env/data/a.json')", "{a => 1}"),
     ("loadyaml('/env/data/a.yaml')", "{a => [1, 2]}"),
     ("loadyaml('/env/data/bad.yaml','d')", "d"),
+    ("loadyaml('/env/data/aliases.yaml')", "{a => [1], b => [1]}"),
+    ("loadyaml('/env/data/bomb.yaml','d')", "d"),
+    ("parseyaml(\"a: &x [1]\\nb: *x\",'d')", "d"),
     ("getparam(Notify['declared'],'message')", "hello"),
 ]
 
@@ -137,6 +140,8 @@ def test_functions_that_are_new_give(expression: str, text: str) -> None:
         "data/a.json": '{"a": 1}',
         "data/a.yaml": "a: [1, 2]\n",
         "data/bad.yaml": "[1",
+        "data/aliases.yaml": "a: &x [1]\nb: *x\n",
+        "data/bomb.yaml": "a0: &a0 [1]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}, *a{n - 1}]\n" for n in range(1, 40)),
         "modules/m/lib/puppet/functions/m/in_ruby.rb": "",
     }
     made = compiled(f"notify{{'declared': message => 'hello'}}\nnotice({expression})", files, facts=NODE)

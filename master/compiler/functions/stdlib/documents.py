@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NoReturn
 
 from shared.data import hocon, plainyaml
@@ -41,15 +42,15 @@ def from_json(text: str) -> Value:
         raise EvaluationError(f"unexpected token at {_excerpt(text)}: {error}") from error
 
 
-def from_yaml(text: str) -> Value:
+def from_yaml(text: str, *, aliases: bool = False) -> Value:
     """
     Return the value of a YAML text, of several documents the first.
 
     Raises:
-        EvaluationError: it is not YAML, or has a tag or an alias.
+        EvaluationError: it is not YAML, has a tag, or an alias where there may be none.
     """
     try:
-        return as_values(plainyaml.loads(text, first=True))
+        return as_values(plainyaml.loads(text, aliases=aliases, first=True))
     except BadData as error:
         raise EvaluationError(error.message) from error
 
@@ -95,7 +96,7 @@ def parsejson(context: Context, *arguments: Value) -> Value:
 
 @legacy_function("parseyaml", -1)
 def parseyaml(context: Context, *arguments: Value) -> Value:
-    """Return the data that a YAML text holds, or the default."""
+    """Return the data that a YAML text holds, or the default; unlike loadyaml it refuses aliases."""
     return _parse_or_default(arguments, from_yaml)
 
 
@@ -157,7 +158,7 @@ def loadjson(context: CatalogContext, *arguments: Value) -> Value:
 @legacy_function("loadyaml", -2)
 def loadyaml(context: CatalogContext, *arguments: Value) -> Value:
     """Return the data of a YAML file on the compiling host, or the default."""
-    return _load_file(context, "loadyaml", arguments, from_yaml)
+    return _load_file(context, "loadyaml", arguments, partial(from_yaml, aliases=True))
 
 
 @legacy_function("load_module_metadata", -1)
