@@ -80,6 +80,38 @@ def test_a_function_gets_what_is_no_array_as_ruby_splats_it(argument: str, count
     assert site.notices == [f"{count} {count}"]
 
 
+@pytest.mark.parametrize(
+    ("code", "group"),
+    [
+        ("@n =~ /(x)/", '"12"'),
+        ("nil =~ /(x)/", '"12"'),
+        ("true =~ /(x)/", '"12"'),
+        ("@list =~ /(x)/", '"12"'),
+        ("@hash !~ /(x)/", '"12"'),
+        ("/(x)/ =~ nil", "nil"),
+        ("'a' =~ /(x)/", "nil"),
+        ("'abc'.split('b')", '"12"'),
+        ("'abc'.split", '"12"'),
+    ],
+)
+def test_what_a_match_noted_stays_where_ruby_keeps_it(code: str, group: str) -> None:
+    text = f"<% 'foo12' =~ /(\\d+)/ %><% {code} %><%= $1.inspect %>"
+    assert without_ruby("$n = 5 $list = ['x'] $hash = {'x' => 'x'} notice(template('m/t.erb'))", t=text).notices == [group]
+
+
+@needs_ruby
+@pytest.mark.parametrize(
+    "code",
+    [
+        "'abc'.split(/b/)", "'abc'[/c/]", "'abc'.slice(/c/)", "'abc'.partition(/b/)",
+        "'abc'.start_with?(/a/)", "'abc'.sub('b', 'x')", "@x.sub!(/q/, '')", "'abc'.scan(/b/)", "/b/ === 'abc'", "case 'abc' when /b/ then 1 end",
+    ],
+)  # fmt: skip
+def test_a_method_that_notes_a_match_leaves_the_template_to_ruby(code: str) -> None:
+    text = f"<% 'foo12' =~ /(\\d+)/ %><% {code} %><%= $1.inspect %>"
+    assert compile_with("$x = 'x' notice(template('m/t.erb'))", in_module(t=text)).notices == ["nil"]
+
+
 def test_a_template_may_change_its_own_values_and_nothing_of_the_scope() -> None:
     text = "<% @list << 'new'; @list.compact! -%>\n<%= @list.inspect %> <%= scope['list'].inspect %>"
     site = without_ruby("$list = ['a', undef]\nnotice(template('m/t.erb'))\nnotice($list)", t=text)

@@ -210,6 +210,14 @@ def match_index(left: Value, right: Value) -> int | None:
     return match_start(match_data(left, right))
 
 
+def match_noting(left: Value, right: Value, groups: Match | None) -> tuple[Match | None, int | None]:
+    """Return the match that is the last one after `=~`, whose left side leaves the one before if it is no text, and its index."""
+    if right.__class__ is Pattern and (left is None or left.__class__ in _WITHOUT_MATCH):
+        return groups, None
+    match = match_data(left, right)
+    return match, match_start(match)
+
+
 def match_start(match: Match | None) -> int | None:
     return match.start() if match is not None else None
 

@@ -333,8 +333,10 @@ def match_test(writer: Writer, node: SyntaxNode) -> ast.expr:
         return writer.at(node, writer.runtime_call("_match_index", left, right))
     if writer.frame.kind != "template":
         raise Refusal("a match whose groups may be read", node.at)
-    writer.emit(ast.Assign([ast.Name("groups", STORE)], writer.at(node, writer.runtime_call("_match_data", left, right))), node)
-    return writer.at(node, writer.runtime_call("_match_start", load("groups")))
+    index = writer.new_name("t")
+    noted = writer.runtime_call("_match_noting", left, right, load("groups"))
+    writer.emit(ast.Assign([ast.Tuple([ast.Name("groups", STORE), ast.Name(index, STORE)], STORE)], writer.at(node, noted)), node)
+    return writer.at(node, load(index))
 
 
 def match_data(writer: Writer, node: SyntaxNode) -> ast.expr:
