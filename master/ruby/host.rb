@@ -71,7 +71,7 @@ module Bunraku
     def render(id, variables)
       wrapper = @templates.fetch(id).new
       variables.each { |name, value| wrapper.instance_variable_set(:"@#{name}", value) }
-      wrapper.render.to_s
+      wrapper.result.to_s
     end
 
     # An object of which the compiler has a copy; here it stays the same object while one catalog is compiled.
@@ -133,5 +133,6 @@ end
 require_relative 'wire'
 require_relative 'puppet'
 require_relative 'functions'
+require_relative 'pson'
 
 Bunraku.run(ARGV.shift.to_i, Bunraku::Desk.new) if $PROGRAM_NAME == __FILE__

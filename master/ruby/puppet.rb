@@ -380,9 +380,9 @@ module Puppet
         erb.filename = file || '(erb)'
         found = Class.new(self)
         begin
-          erb.def_method(found, 'render', erb.filename)
+          erb.def_method(found, 'result', erb.filename) # as Puppet's, for __method__
         rescue SyntaxError # such as a class in it, which a method cannot have; if it is not that, rendering says so
-          found.define_method(:render) { erb.result(binding) }
+          found.define_method(:result) { erb.result(binding) }
         end
         found
       end

@@ -14,10 +14,11 @@ from shared.ruby.texts import dump_text
 from ..compiler.callables.signatures import Closure
 from ..compiler.erb.runtime.values import RubySymbol
 from ..compiler.functions.old_api import OldApiReference
+from ..compiler.types.attribute_references import as_attribute
 from ..compiler.types.kinds.references import ClassType, ResourceEntryType
 from ..compiler.values.core import DEFAULT, Binary, ForeignObject, Instance, Iterator, Sensitive, Value, entries, key_of
 from ..compiler.values.puppet_type import PuppetType
-from ..compiler.values.text import to_s
+from ..compiler.values.text import inspect, to_s
 
 _PLAIN_TYPES = frozenset((type(None), bool, int))
 _COLLECTIONS = (list, dict)
@@ -78,20 +79,26 @@ def _dump_special(value: Value | OldApiReference, objects: Objects) -> Any:
     if isinstance(value, Iterator):
         return [dump_value(item, objects) for item in value]
     if isinstance(value, OldApiReference):
-        return {"$": "reference", "id": objects.register(value.value), "text": value.text, "type": value.type, "title": value.title}
+        return _reference(value.value, as_attribute(value.value), value.text, (value.type, value.title), objects)
     if isinstance(value, Closure):
         return {"$": "block", "id": objects.register(value)}
     text = to_s(value)
     if isinstance(value, ResourceEntryType) and value.title is not None:
-        return {"$": "reference", "id": objects.register(value), "text": text, "type": value.type_name, "title": value.title}
+        return _reference(value, value, text, (str(value.type_name), value.title), objects)
     if isinstance(value, ClassType) and value.class_name is not None:
-        return {"$": "reference", "id": objects.register(value), "text": text, "type": "Class", "title": value.class_name}
+        return _reference(value, value, text, ("Class", value.class_name), objects)
     is_object = isinstance(value, Instance) and value.behind is not None
     return {
         "$": "Object" if is_object else "Type" if isinstance(value, PuppetType) else value.__class__.__name__,
         "id": objects.register(value),
         "text": text,
     }
+
+
+def _reference(value: Value, shown: Value, text: str, ref: tuple[str, str], objects: Objects) -> dict[str, Any]:
+    """Return the data of a reference; `shown` is what `inspect` shows, which of one in an attribute is what its title stands for, too."""
+    number = objects.register(value)
+    return {"$": "reference", "id": number, "text": text, "inspected": inspect(shown), "type": ref[0], "title": ref[1]}
 
 
 def load_value(data: Any, objects: Objects) -> Value:

@@ -46,10 +46,15 @@ module Bunraku
   class Reference < Opaque
     attr_reader :type, :title
 
-    def initialize(id, text, type, title)
+    def initialize(id, text, inspected, type, title)
       super(id, 'Type', text)
+      @inspected = inspected
       @type = type
       @title = title
+    end
+
+    def inspect
+      @inspected.dup
     end
 
     alias type_name type
@@ -113,7 +118,7 @@ module Bunraku
       when 'binary' then Binary.new(data['v'].unpack1('m'))
       when 'held' then Bunraku.desk.held(data['id'])
       when 'block' then ->(*args) { Bunraku.ask('block', data['id'], args) }
-      when 'reference' then Reference.new(data['id'], data['text'], data['type'], data['title'])
+      when 'reference' then Reference.new(*data.values_at('id', 'text', 'inspected', 'type', 'title'))
       else Opaque.new(data['id'], data['$'], data['text'])
       end
     end

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterable, Iterator
 
@@ -42,6 +43,11 @@ def inline_epp(context: CatalogContext, template: str, parameters: dict[str, Val
     return context.render_epp("inline_epp", template, "inlined-epp-text", parameters, outside=context)
 
 
+def _without_mark(content: bytes) -> str:
+    """Return the text of a file, without the byte order mark that some editors put in front."""
+    return content.removeprefix(codecs.BOM_UTF8).decode("utf-8", "surrogateescape")
+
+
 @function("template", "Any files+")
 def template(context: CatalogContext, *files: Value) -> str:
     """Return the text of ERB templates, one after the other. They are Ruby code: those that cannot be translated need Ruby."""
@@ -50,7 +56,7 @@ def template(context: CatalogContext, *files: Value) -> str:
         file = context.compilation.host.find_file(name, "templates")
         if file is None:
             raise EvaluationError(f"Could not find template '{name}'")
-        content = context.compilation.host.read_file(file).decode("utf-8", "surrogateescape")
+        content = _without_mark(context.compilation.host.read_file(file))
         texts.append(context.render_erb(content, name, file))
     return "".join(texts)
 
@@ -83,7 +89,7 @@ def file(context: CatalogContext, *paths: Value) -> str:
     for name in names:
         found_path = host.find_file(name, "files")
         if found_path is not None:
-            return host.read_file(found_path).decode("utf-8", "surrogateescape")
+            return _without_mark(host.read_file(found_path))
     raise EvaluationError(f"Could not find any files from {', '.join(names)}")
 
 

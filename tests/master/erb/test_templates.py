@@ -46,6 +46,14 @@ def test_a_template_in_the_subset_needs_no_ruby() -> None:
     assert site.notices == ["- a\n- 1\n- \nX false"]
 
 
+def test_a_byte_order_mark_is_no_part_of_a_file_s_text() -> None:
+    text = "\ufeff#!/bin/sh <%= 1 %>"
+    files = {"/env/modules/m/files/f": text, "/env/modules/m/templates/t.erb": text}
+    world = DirectoryEnvironment("production", "/env", MemoryFiles(files), modulepath=["/env/modules"], manifest=None, settings={})
+    world.code = "notice(file('m/f')) notice(template('m/t.erb')) notice(inline_template($facts['text']))"
+    assert compiled("", world=world, facts={"text": text}).notices == ["#!/bin/sh <%= 1 %>", "#!/bin/sh 1", "\ufeff#!/bin/sh 1"]
+
+
 def test_inline_templates_are_translated_too() -> None:
     assert without_ruby("$a = {'k' => [1, 2.5, true]}\nnotice(inline_template('<%= @a %>', '<%= @b.inspect %>'))").notices == [
         '{"k"=>[1, 2.5, true]}nil'
@@ -104,7 +112,8 @@ def test_what_a_match_noted_stays_where_ruby_keeps_it(code: str, group: str) -> 
     "code",
     [
         "'abc'.split(/b/)", "'abc'[/c/]", "'abc'.slice(/c/)", "'abc'.partition(/b/)",
-        "'abc'.start_with?(/a/)", "'abc'.sub('b', 'x')", "@x.sub!(/q/, '')", "'abc'.scan(/b/)", "/b/ === 'abc'", "case 'abc' when /b/ then 1 end",
+        "'abc'.start_with?(/a/)", "'abc'.sub('b', 'x')", "@x.sub!(/q/, '')", "'abc'.scan(/b/)", "/b/ === 'abc'",
+        "case 'abc' when /b/ then 1 end",
     ],
 )  # fmt: skip
 def test_a_method_that_notes_a_match_leaves_the_template_to_ruby(code: str) -> None:

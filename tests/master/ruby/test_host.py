@@ -277,6 +277,45 @@ def test_what_modules_use_of_puppet_s_interface_answers(code: str, shown: str) -
     assert compiled.notices == [shown]
 
 
+# What Puppet 7.23 says of the same.
+@pytest.mark.parametrize(
+    ("code", "shown"),
+    [
+        (
+            "[{'a' => 1}.to_pson, [1, nil, true, 1.5, 1e20].to_pson, 'a'.to_pson, :a.to_pson, nil.to_pson]",
+            r"""["{\"a\":1}", "[1,null,true,1.5,1.0e+20]", "\"a\"", "\"a\"", "null"]""",
+        ),
+        ("[{1 => 2}, {nil => nil}, {'a' => :undef}].map(&:to_pson).join", r'"{\"1\":2}{\"\":null}{\"a\":\"undef\"}"'),
+        (r"""["</a>\e\t\x7f".to_pson, "\xff".to_pson.bytes]""", r'["\"</a>\\u001b\\t\u007F\"", [34, 255, 34]]'),
+        (
+            "PSON.pretty_generate([[], {}, { 'a' => [1, 2] }])",
+            r'"[\n  [\n\n  ],\n  {\n\n  },\n  {\n    \"a\": [\n      1,\n      2\n    ]\n  }\n]"',
+        ),
+        ("[PSON.parse('[1]'), PSON::ParserError.superclass.superclass]", "[[1], StandardError]"),
+    ],
+)
+def test_objects_have_their_pson(code: str, shown: str) -> None:
+    assert compile_with("notice(m::show(m::run($facts['code'])))", EVALUATING, facts={"code": code}).notices == [shown]
+
+
+# What Puppet 7.23 says of the same.
+@pytest.mark.parametrize(
+    ("reference", "shown"),
+    [
+        ("File['/a']", '[File[/a]{:path=>"/a"}, File[/a]]'),
+        ("[Class['m'], Notify['x']]", '[[Class[M]{:name=>"M"}, Notify[x]{:name=>"x"}], [Class[M]{:name=>"M"}, Notify[x]{:name=>"x"}]]'),
+        ("M::D['x']", '[M::D[x]{:name=>"x"}, M::D[x]]'),
+    ],
+)
+def test_a_reference_in_an_attribute_is_inspected_with_what_its_title_stands_for(reference: str, shown: str) -> None:
+    files = {"modules/m/manifests/d.pp": "define m::d($r) { notice(inline_template('[<%= @r.inspect %>, <%= @r.to_s %>]')) }"}
+    assert compile_with(f"m::d {{ x: r => {reference} }}", files).notices == [shown]
+
+
+def test_a_template_is_a_method_of_puppet_s_name() -> None:
+    assert compile_with("notice(inline_template('<%= __method__.inspect %>'))").notices == [":result"]
+
+
 def test_files_are_read_through_puppet_s_file_system(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes("\ufeffabc\r\n".encode())
     code = (
