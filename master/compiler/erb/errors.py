@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+LONG_BITS = 63
+"""Of the integers that Ruby's methods take as indexes, lengths and counts; one that has more is an error in each of them."""
+
 
 class Refusal(Exception):
     """A template has a construct outside of the subset; `at` is its offset in the template's text."""

@@ -121,6 +121,25 @@ def test_a_method_that_notes_a_match_leaves_the_template_to_ruby(code: str) -> N
     assert compile_with("$x = 'x' notice(template('m/t.erb'))", in_module(t=text)).notices == ["nil"]
 
 
+@needs_ruby
+@pytest.mark.parametrize(
+    "code",
+    [
+        "'Zz'[1180591620717411303424, 1]", "@a[@n * @n, 1]", "@a[@n + @n, 1]", "'Zz'[-@n - @n - 1, 1]", "@a[[@n, @n].sum, 1]",
+        "@a[('9' * 30).to_i, 1]", "@a[0..(@n * 2)]",
+    ],
+)  # fmt: skip
+def test_an_integer_that_ruby_s_methods_do_not_take_is_left_to_ruby(code: str) -> None:
+    site = "$n = 9223372036854775807 $a = [1] notice(template('m/t.erb'))"
+    outcomes = []
+    for beginning in ("", "<% binding -%>"):  # the second is not translated
+        try:
+            outcomes.append(compile_with(site, in_module(t=f"{beginning}<%= ({code}).inspect %>")).notices)
+        except CompileError as error:
+            outcomes.append(error.message)
+    assert outcomes[0] == outcomes[1]
+
+
 def test_a_template_may_change_its_own_values_and_nothing_of_the_scope() -> None:
     text = "<% @list << 'new'; @list.compact! -%>\n<%= @list.inspect %> <%= scope['list'].inspect %>"
     site = without_ruby("$list = ['a', undef]\nnotice(template('m/t.erb'))\nnotice($list)", t=text)

@@ -7,7 +7,7 @@ import re
 from shared.errors import EvaluationError
 from shared.regexps import Regexp
 
-from ..errors import Refusal
+from ..errors import LONG_BITS, Refusal
 
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "s": " ", "e": "\x1b", "a": "\a", "b": "\b", "v": "\v", "f": "\f", "0": "\0", "\n": ""}
 _DECIMAL = re.compile(r"0|[1-9][0-9]*(?:_[0-9]+)*")
@@ -43,7 +43,10 @@ def single_quoted(text: str, delimiter: str, at: int) -> str:
 def integer(text: str, at: int) -> int:
     if _DECIMAL.fullmatch(text) is None:
         raise Refusal(f"the number {text}", at)
-    return int(text.replace("_", ""))
+    number = int(text.replace("_", ""))
+    if number.bit_length() > LONG_BITS:
+        raise Refusal("a large number", at)
+    return number
 
 
 def floating(text: str, at: int) -> float:

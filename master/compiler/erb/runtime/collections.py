@@ -11,6 +11,7 @@ from . import texts
 from .values import (
     RubyRange,
     Value,
+    as_long,
     class_name,
     equal,
     from_key,
@@ -359,7 +360,7 @@ def total(value: Value) -> Value:
     sequence = items("sum", value)
     if not all(item.__class__ is int for item in sequence):
         raise Doubt("the sum of what is not integers")
-    return sum(sequence)
+    return as_long(sum(sequence))
 
 
 def zip_arrays(value: Value, other: Value) -> list[Value]:

@@ -9,7 +9,7 @@ from functools import cmp_to_key
 from ..errors import Doubt
 from . import texts
 from .collections import array, dictionary, walk
-from .values import SORT_KEY, Pattern, Value, compare, eql, from_key, missing_method, to_s
+from .values import SORT_KEY, Pattern, Value, as_long, compare, eql, from_key, missing_method, to_s
 
 Block = Callable[..., Value]
 
@@ -196,7 +196,7 @@ def sum_block(value: Value, block: Block, parameters: int) -> Value:
     numbers = [block(item) for item in walk("sum", value)]
     if not all(number.__class__ is int for number in numbers):
         raise Doubt("the sum of what is not integers")
-    return sum(numbers)
+    return as_long(sum(numbers))
 
 
 def inject(value: Value, block: Block, parameters: int, *begin: Value) -> Value:

@@ -11,6 +11,7 @@ from .values import (
     RubyRange,
     RubySymbol,
     Value,
+    as_long,
     class_name,
     equal,
     identity,
@@ -33,7 +34,7 @@ def add(left: Value, right: Value) -> Value:
         return left + texts.text_argument(right)
     if left.__class__ in (int, float):
         if right.__class__ in (int, float):
-            return left + right
+            return as_long(left + right)
         raise _no_number(right, left)
     if left.__class__ is list:
         if right.__class__ is not list:
@@ -52,7 +53,7 @@ def _no_number(right: Value, left: Value) -> Exception:
 def subtract(left: Value, right: Value) -> Value:
     if left.__class__ in (int, float):
         if right.__class__ in (int, float):
-            return left - right
+            return as_long(left - right)
         raise _no_number(right, left)
     if left.__class__ is list and right.__class__ is list:
         removed = {identity(item) for item in right}
@@ -63,7 +64,7 @@ def subtract(left: Value, right: Value) -> Value:
 def multiply(left: Value, right: Value) -> Value:
     if left.__class__ in (int, float):
         if right.__class__ in (int, float):
-            return _bounded(left * right)
+            return as_long(left * right)
         raise _no_number(right, left)
     if left.__class__ in (str, list) and right.__class__ is int and right >= 0 and len(left) * right <= MAX_SIZE:
         if left.__class__ is str:
@@ -74,18 +75,12 @@ def multiply(left: Value, right: Value) -> Value:
     raise missing_method("*", left)
 
 
-def _bounded(value: Value) -> Value:
-    if value.__class__ is int and value.bit_length() > 4096:
-        raise Doubt("a large number")
-    return value
-
-
 def divide(left: Value, right: Value) -> Value:
     if left.__class__ in (int, float) and right.__class__ in (int, float):
         if left.__class__ is int and right.__class__ is int:
             if right == 0:
                 raise RubyError("divided by 0")
-            return left // right
+            return as_long(left // right)
         if right == 0:
             raise Doubt("a division by zero")
         return left / right

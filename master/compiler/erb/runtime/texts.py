@@ -7,7 +7,7 @@ import re
 from shared.regexps import Match, quoted
 
 from ..errors import Doubt, RubyError
-from .values import Pattern, RubySymbol, Value, check_text, class_name, inspect, missing_method, pattern, symbol, to_s
+from .values import Pattern, RubySymbol, Value, as_long, check_text, class_name, inspect, missing_method, pattern, symbol, to_s
 
 _WITHOUT_MATCH = frozenset((bool, int, float, list, dict))
 _BLANK = "\0\t\n\v\f\r "
@@ -314,7 +314,7 @@ def leading_integer(text: str) -> int:
     if match is None:
         return 0
     number = int(match[2].replace("_", ""))
-    return -number if match[1] == "-" else number
+    return int(as_long(-number if match[1] == "-" else number))
 
 
 def leading_float(text: str) -> float:
@@ -334,7 +334,7 @@ def strict_integer(value: Value) -> int:
         if value.__class__ is str and not re.search(r"[0-9]", value) and value.isascii() and "\0" not in value:
             raise RubyError(f"invalid value for Integer(): {inspect(value)}")
         raise Doubt("the argument of Integer()")
-    return int(value)
+    return int(as_long(int(value)))
 
 
 def strict_float(value: Value) -> float:

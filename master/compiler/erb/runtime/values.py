@@ -18,7 +18,7 @@ from shared.regexps import Regexp
 
 from ...values.core import HashKey, key_of, value_of
 from ...values.text import float_text
-from ..errors import Doubt, RubyError
+from ..errors import LONG_BITS, Doubt, RubyError
 from .lacking import LACKING, OF_BOOLEANS, OF_NIL
 
 Value = Any
@@ -122,6 +122,13 @@ _CLASSES = {
     Pattern: "Regexp",
     RubyClass: "Class",
 }
+
+
+def as_long(value: Value) -> Value:
+    """Return the result of arithmetic; Doubt about an integer that Ruby's methods do not take."""
+    if value.__class__ is int and value.bit_length() > LONG_BITS:
+        raise Doubt("a large number")
+    return value
 
 
 def class_name(value: Value) -> str:
