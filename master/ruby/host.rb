@@ -14,7 +14,7 @@ require_relative '../../shared/ruby/channel'
 
 # Libraries that Puppet has loaded and that modules use without requiring them.
 { Base64: 'base64', CGI: 'cgi', Etc: 'etc', FileUtils: 'fileutils', Forwardable: 'forwardable', IPAddr: 'ipaddr', Logger: 'logger',
-  Net: 'net/http', OpenSSL: 'openssl', OpenStruct: 'ostruct', Pathname: 'pathname', Resolv: 'resolv', SecureRandom: 'securerandom',
+  Net: 'net/http', OpenSSL: 'openssl', OpenStruct: 'ostruct', Pathname: 'pathname', Resolv: 'resolv', Ripper: 'ripper', SecureRandom: 'securerandom',
   Singleton: 'singleton', Socket: 'socket', StringIO: 'stringio', Tempfile: 'tempfile', Timeout: 'timeout', URI: 'uri', Zlib: 'zlib' }.each do |name, library|
   autoload(name, library)
 end
@@ -119,10 +119,28 @@ module Bunraku
   # Collects the functions that a file defines while it is read.
   module Definitions
     def self.of(text, file)
+      check_methods(text, file) if text.include?('newfunction') && text.include?('def')
       @made = {}
       eval(text, TOPLEVEL_BINDING.dup, file, 1) # rubocop:disable Security/Eval -- a module's own code
       @made
     end
+
+    # Raises an error, as Puppet does, for a method that is defined in a file of the 3.x API: it would be one of every object or function.
+    def self.check_methods(text, file)
+      name, line = find_method(Ripper.sexp(text)) || return
+      message = "Illegal method definition of method '#{name}' in source #{file} on line #{line} in legacy function"
+      raise SecurityError, message, ["#{file}:#{line}"]
+    end
+    private_class_method :check_methods
+
+    def self.find_method(part)
+      return unless part.is_a?(Array)
+      return part[part[0] == :def ? 1 : 3].drop(1).then { |name, place| [name, place[0]] } if %i[def defs].include?(part[0])
+
+      part.each { |each| find_method(each).then { |found| return found if found } }
+      nil
+    end
+    private_class_method :find_method
 
     def self.add(name, function)
       @made[name.to_s] = function if @made

@@ -362,6 +362,24 @@ def test_a_file_that_defines_no_function_is_refused_by_name() -> None:
         compile_with("f()", {"modules/m/lib/puppet/functions/f.rb": "1"})
 
 
+@pytest.mark.parametrize(
+    ("before", "inside", "name"),
+    [
+        ("def helper(x) = x\n", "", "helper"),
+        ("def self.helper(x)\n  x\nend\n", "", "helper"),
+        ("", "def inner; end", "inner"),
+        ("", "[1].each { def inner; end }", "inner"),
+    ],
+)
+def test_a_function_of_the_3_x_api_may_not_define_methods(before: str, inside: str, name: str) -> None:
+    text = f"{before}Puppet::Parser::Functions.newfunction(:f, :type => :rvalue) do |args|\n  {inside}\n  1\nend\n"
+    files = {"modules/m/lib/puppet/parser/functions/f.rb": text}
+    with pytest.raises(
+        CompileError, match=f"Illegal method definition of method '{name}' in source .*/f.rb on line [12] in legacy function"
+    ):
+        compile_with("notice(f())", files)
+
+
 def test_a_file_that_is_no_ruby_is_refused_with_the_line() -> None:
     with pytest.raises(CompileError, match="Could not load the function 'f'") as caught:
         compile_with("f()", {"modules/m/lib/puppet/functions/f.rb": "1\ndef ("})
