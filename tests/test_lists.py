@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,8 @@ from master.compiler.catalog.resources import METAPARAMETERS
 from shared.ral.metaparams import Metaparams
 from store.queries.pql import parser
 from store.queries.schema.entities import ENTITIES
+from tests.master.ruby.site import PROGRAM
+from tests.support.needs import needs_ruby
 
 ROOT = Path(__file__).parents[1]
 
@@ -33,3 +37,40 @@ def test_pql_names_all_entities_of_its_grammar_in_errors_and_the_store_has_them(
         parser.parse("nothing")
     assert {name for name in in_grammar if not re.search(rf"\b{name}\b", str(raised.value))} == set()
     assert in_grammar <= set(ENTITIES)
+
+
+PROBE = """
+$PROGRAM_NAME = 'probe'
+load ARGV.shift
+%w[puppet/provider/parsedfile puppet/util/inifile].each { |name| require name }
+there = JSON.parse(STDIN.read).select do |name|
+  owner, method = name.end_with?('[…]') ? [name.delete_suffix('[…]'), '[]'] : name.split('.', 2)
+  next Puppet::Parser::Scope.method_defined?(method) if owner == 'scope'
+
+  constant = owner.split('::').inject(Object) { |within, part| within.const_get(part, false) }
+  method.nil? || constant.respond_to?(method)
+rescue NameError
+  false
+end
+puts JSON.generate(there)
+"""
+
+
+@needs_ruby
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("program", "heading"),
+    [
+        ("master/ruby/host.rb", "In functions, back ends and templates, on the master:"),
+        ("agent/ruby/program/program.rb", "In types, providers and facts, on the agent:"),
+    ],
+)
+def test_what_modules_use_of_puppet_s_ruby_is_there_as_the_documentation_says(program: str, heading: str) -> None:
+    table = (ROOT / "docs/extending.md").read_text().partition(heading)[2].split("\n\n")[1]
+    cells = [row.split("|")[2:4] for row in table.splitlines()[2:]]
+    works, refused = (re.findall(r"`([^`]+)`", "".join(column)) for column in zip(*cells, strict=True))
+    names = [name for name in works + refused if not name.startswith("context.")]  # those are methods of the compiler's
+    done = subprocess.run(
+        [PROGRAM, "-e", PROBE, str(ROOT / program)], input=json.dumps(names), capture_output=True, text=True, check=True, timeout=60
+    )
+    assert sorted(json.loads(done.stdout)) == sorted(set(names) - set(refused))

@@ -81,7 +81,7 @@ module Bunraku
     end
 
     def held(number)
-      @held.fetch(number)
+      @held.fetch(number) { raise Puppet::Error, 'An object of an earlier catalog, or of a Ruby that has ended, is used' }
     end
 
     def release

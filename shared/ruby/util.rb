@@ -17,6 +17,10 @@ module Puppet
       false
     end
 
+    def execute(*args)
+      Puppet::Util::Execution.execute(*args)
+    end
+
     def deterministic_rand(seed, max)
       deterministic_rand_int(seed, max).to_s
     end
@@ -138,6 +142,10 @@ module Puppet
 
     def size(path)
       File.size(path)
+    end
+
+    def dir_exist?(path)
+      File.exist?(File.dirname(path))
     end
 
     def dir_string(path)

@@ -14,6 +14,14 @@ module Puppet
       ENV['PATH'].to_s.split(':').map { |folder| File.join(folder, program) }.find { |path| File.file?(path) && File.executable?(path) }
     end
 
+    def uid(name)
+      POSIX.uid(name)
+    end
+
+    def gid(name)
+      POSIX.gid(name)
+    end
+
     def withumask(mask)
       before = File.umask(mask)
       yield
@@ -62,10 +70,6 @@ module Puppet
     # Returns the path of a file: URI; nil for what is no URI.
     def uri_to_path(uri)
       URI::DEFAULT_PARSER.unescape(uri.path) if uri.is_a?(URI::Generic)
-    end
-
-    def execute(*args)
-      Puppet::Util::Execution.execute(*args)
     end
 
     def execpipe(command, failonfail = true, &block)

@@ -316,6 +316,24 @@ def test_a_template_is_a_method_of_puppet_s_name() -> None:
     assert compile_with("notice(inline_template('<%= __method__.inspect %>'))").notices == [":result"]
 
 
+def test_a_back_end_uses_its_context() -> None:
+    back_end = (
+        "Puppet::Functions.create_function(:'m::back') do\n"
+        "  dispatch(:f) { param 'String', :key; param 'Hash', :options; param 'Puppet::LookupContext', :context }\n"
+        "  def f(key, options, context)\n"
+        "    return context.not_found unless key == 'k'\n"
+        "    return context.cached_value(key) if context.cache_has_key(key)\n"
+        '    context.explain { "#{key} is computed" }\n'
+        "    context.cache(key, context.interpolate(options['text']))\n  end\nend\n"
+    )
+    files = {
+        "modules/m/lib/puppet/functions/m/back.rb": back_end,
+        "hiera.yaml": "version: 5\nhierarchy: [{name: b, lookup_key: m::back, options: {text: '%{kernel}'}}]\n",
+    }
+    manifest = "notice(lookup('k'), lookup('k'), lookup('none', {default_value => 'none'}))"
+    assert compile_with(manifest, files, facts={"kernel": "Linux"}).notices == ["Linux Linux none"]
+
+
 def test_files_are_read_through_puppet_s_file_system(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes("\ufeffabc\r\n".encode())
     code = (
