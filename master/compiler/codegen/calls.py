@@ -61,7 +61,8 @@ def jump(writer: Writer, name: str, arguments: Sequence[n.SyntaxNode], node: n.S
     kind = writer.frame.kind
     ends_here = ("function", "class", "define", "epp")
     if name != "break" and (kind in ends_here or (name == "next" and kind == "lambda")):
-        writer.emit(ast.Return(value), node)
+        is_unchecked = name == "return" and writer.frame.checks_result
+        writer.emit(ast.Return(writer.at(node, writer.runtime_call("_Returned", value)) if is_unchecked else value), node)
     else:
         exception = {"next": "_Next", "return": "_Return", "break": "_Break"}[name]
         error = writer.runtime_call(exception) if name == "break" else writer.runtime_call(exception, value)
@@ -88,10 +89,13 @@ def returns_from_lambda(text: str, *parts: n.SyntaxNode | None) -> bool:
     return False
 
 
-def catch_returns(writer: Writer, body: list[ast.stmt], node: n.SyntaxNode) -> list[ast.stmt]:
-    """Return `body`, wrapped so that the `return` of a lambda in it ends it."""
+def catch_returns(writer: Writer, body: list[ast.stmt], node: n.SyntaxNode, *, is_checked: bool = False) -> list[ast.stmt]:
+    """Return `body`, wrapped so that the `return` of a lambda in it ends it; `is_checked`: the type of other results is."""
     name = writer.new_name("e")
-    handler = ast.ExceptHandler(load("_Return"), name, [ast.Return(ast.Attribute(load(name), "value", ast.Load()))])
+    value: ast.expr = ast.Attribute(load(name), "value", ast.Load())
+    if is_checked:
+        value = writer.at(node, writer.runtime_call("_Returned", value))
+    handler = ast.ExceptHandler(load("_Return"), name, [ast.Return(value)])
     guarded = ast.Try(body or [ast.Pass()], [handler], [], [])
     writer.set_place(guarded, node)
     return [guarded]

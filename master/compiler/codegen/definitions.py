@@ -106,7 +106,7 @@ def _matches_text(node: n.NodeDefinition) -> str:
 def _function(writer: Writer, node: n.FunctionDefinition) -> ast.expr:
     parts = [node.body, *[parameter.default for parameter in node.parameters]]
     scoped = reads_scope(*parts)
-    frame = Frame("function", "scope", scoped)
+    frame = Frame("function", "scope", scoped, checks_result=node.returns is not None)
     frame.known = {parameter.name for parameter in node.parameters}
     frame.seen = set(frame.known)
     frame.locals = assigned_names(node.body) - frame.known
@@ -122,7 +122,7 @@ def _function(writer: Writer, node: n.FunctionDefinition) -> ast.expr:
     name = f"function {node.name}"
     function = body_function(writer, name, node.parameters, node.body, frame, node, first=["scope"])
     if returns_from_lambda(writer.source.text, node.body):
-        function.body = catch_returns(writer, function.body, node)
+        function.body = catch_returns(writer, function.body, node, is_checked=frame.checks_result)
     writer.module.append(function)
     own = function_of_scope(writer, node, Frame("type"), lambda: signature(writer, node.parameters, node.returns, node))
     _assign(writer, "_own_signature", own, node)

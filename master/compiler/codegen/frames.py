@@ -130,6 +130,7 @@ class Frame:
     matches: str | None = None  # the Python name of the match data holder
     body: list[ast.stmt] = field(default_factory=list)
     block: list[ast.stmt] = field(default_factory=list)  # where statements go now
+    checks_result: bool = False  # functions: a return type is declared
     output: str | None = None  # EPP: the Python name of the text so far
     depth: int = 0
 

@@ -8,7 +8,7 @@ what is left to Ruby can read anything but what it is given.
 
 from .errors import Doubt, Refusal, RubyError, RubyStop
 
-ERB_VERSION = 3
+ERB_VERSION = 4
 """Raise this whenever the same template or function gives other code, or is refused for another reason."""
 
 __all__ = ["ERB_VERSION", "Doubt", "Refusal", "RubyError", "RubyStop"]

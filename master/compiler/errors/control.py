@@ -37,6 +37,15 @@ class Next(Jump):
     word = "next"
 
 
+class Returned:
+    """The value that a function with a declared return type was left with by `return`: its type is not checked."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
 class Return(Jump):
     """Ends the function or body around the lambda, with a value; the function's own code catches it."""
 

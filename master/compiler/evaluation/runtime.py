@@ -13,7 +13,7 @@ from ..callables.signatures import Closure, Parameter, Signature, of_type
 from ..catalog.collectors import test_all, test_any, test_is
 from ..catalog.definitions import class_title
 from ..catalog.resources import capitalized_type
-from ..errors.control import Break, Jump, Next, Return
+from ..errors.control import Break, Jump, Next, Return, Returned
 from ..errors.issues import LanguageError
 from ..errors.locations import current_place
 from ..syntax.checker import problem
@@ -353,6 +353,7 @@ NAMES: Final[dict[str, Any]] = {
     "_Next": Next,
     "_TemplateOutput": TemplateOutput,
     "_Return": Return,
+    "_Returned": Returned,
     "_MISSING": MISSING,
     "_attributes": resource_expressions.attributes,
     "_override_attributes": resource_expressions.override_attributes,

@@ -16,6 +16,7 @@ from ..catalog.resources import METAPARAMETERS
 from ..codegen import Marks
 from ..codegen.typesets import MEMBER
 from ..codegen.units import Part, Unit
+from ..errors.control import Returned
 from ..errors.locations import FINAL, UNIT
 from ..functions import Dispatch, Function
 from ..functions.catalog_context import CatalogContext
@@ -183,7 +184,12 @@ class _LanguageFunction(Function):
         if signature.reserved is not None:
             raise signature.reserved_name_error()
         try:
-            value = body(context, *args)
+            value: Any = body(context, *args)
         except WrongDefaultError as error:
             raise EvaluationError(error.message) from None
-        return value if signature.returns is None else signature.check_return(self.name, value)
+        result: Value = value
+        if value.__class__ is Returned:
+            result = value.value
+        elif signature.returns is not None:
+            result = signature.check_return(self.name, value)
+        return result

@@ -139,6 +139,27 @@ def test_jumps_end_what_the_language_says() -> None:
     assert result.notices == ["c1", "f2", "[1]", "d"]
 
 
+# What Puppet 7.23 and 8.10 say of the same.
+@pytest.mark.parametrize(
+    ("body", "notices"),
+    [
+        ('if $x =~ Undef { return() } "v${x}"', ["true"]),
+        ("return(3)", ["false"]),
+        ("[1].each |$y| { return(3) } 'x'", ["false"]),
+        ("with(1) |$y| { return(undef) }", ["true"]),
+        ("[1].each |$y| { next(3) } 'x'", ["false"]),
+    ],
+)
+def test_the_type_of_what_return_returns_is_not_checked(body: str, notices: list[str]) -> None:
+    assert compiled(f"function f($x) >> String {{ {body} }}\nnotice(f(undef) =~ Undef)").notices == notices
+
+
+@pytest.mark.parametrize("body", ["3", "next(3)", "if $x { return('x') } 3"])
+def test_the_type_of_other_results_is_checked(body: str) -> None:
+    with pytest.raises(CompileError, match="value returned from f has wrong type, expects a String value, got Integer"):
+        compiled(f"function f($x) >> String {{ {body} }}\nf(undef)")
+
+
 def _positions(code: CodeType) -> set[tuple[int | None, int | None]]:
     found = {(line, column) for line, _, column, _ in code.co_positions() if line is not None}
     for constant in code.co_consts:
