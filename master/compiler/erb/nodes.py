@@ -291,6 +291,14 @@ class MatchData(SyntaxNode):
 
 
 @construct
+class PatternSplit(SyntaxNode):
+    """`split` by what may be an expression, in a template that may read `$1` and the like."""
+
+    receiver: SyntaxNode
+    argument: SyntaxNode
+
+
+@construct
 class RubyReturn(SyntaxNode):
     value: SyntaxNode
 

@@ -99,6 +99,10 @@ def test_a_function_gets_what_is_no_array_as_ruby_splats_it(argument: str, count
         ("/(x)/ =~ nil", "nil"),
         ("'a' =~ /(x)/", "nil"),
         ("'abc'.split('b')", '"12"'),
+        ("'abc'.split(/b/)", "nil"),
+        ("'abc'.split(/x/)", "nil"),
+        ("''.split(/x/)", "nil"),
+        ("'abc'.split(@list[0])", '"12"'),
         ("'abc'.split", '"12"'),
     ],
 )
@@ -111,7 +115,7 @@ def test_what_a_match_noted_stays_where_ruby_keeps_it(code: str, group: str) -> 
 @pytest.mark.parametrize(
     "code",
     [
-        "'abc'.split(/b/)", "'abc'[/c/]", "'abc'.slice(/c/)", "'abc'.partition(/b/)",
+        "'abc'[/c/]", "'abc'.slice(/c/)", "'abc'.partition(/b/)",
         "'abc'.start_with?(/a/)", "'abc'.sub('b', 'x')", "@x.sub!(/q/, '')", "'abc'.scan(/b/)", "/b/ === 'abc'",
         "case 'abc' when /b/ then 1 end",
     ],

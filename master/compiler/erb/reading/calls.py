@@ -194,8 +194,10 @@ class CallReader:
             raise read.refuse(node, f"the method {name}")
         if read.uses_groups and name == "match" and block is None and not is_safe and not read.in_method:
             return n.MatchData(at, end, value, read.statement(arguments[0]))
-        matches = method.sets_groups or (name == "split" and arguments and arguments[0].type != "string")  # text is not matched
-        if read.uses_groups and matches:
+        splits = name == "split" and len(arguments) == 1 and arguments[0].type != "string"  # text is not matched
+        if read.uses_groups and splits and block is None and not is_safe and not read.in_method:
+            return n.PatternSplit(at, end, value, read.statement(arguments[0]))
+        if read.uses_groups and (method.sets_groups or splits):
             raise read.refuse(node, "a match whose groups may be read")
         return n.RubyMethodCall(at, end, value, name, self._values(arguments), block, is_safe)
 

@@ -158,6 +158,7 @@ NAMES: Mapping[str, Any] = {
     "_sort_by": iteration.sort_by,
     "_sort_x": collections.sort_in_place,
     "_split": texts.split,
+    "_split_noting": texts.split_noting,
     "_spread": iteration.spread,
     "_spread_all": iteration.spread_all,
     "_start_with_p": texts.start_with,

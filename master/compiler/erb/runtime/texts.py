@@ -222,6 +222,12 @@ def match_start(match: Match | None) -> int | None:
     return match.start() if match is not None else None
 
 
+def split_noting(value: Value, separator: Value, groups: Match | None) -> tuple[Match | None, list[str]]:
+    """Return the match that is the last one after `split`, and the parts: the search of an expression ends with one that finds nothing."""
+    parts = split(value, separator)
+    return (None if separator.__class__ is Pattern else groups), parts
+
+
 def group(match: Match | None, number: int) -> str | None:
     """Return what `$1` and the like have."""
     if match is None:

@@ -17,7 +17,7 @@ from . import blocks, conditions
 from .conditions import again
 
 SESSION = "session"
-_ASSIGNING = (n.Assignment, n.SeveralAssignments, n.ConditionalAssignment, n.MatchTest, n.MatchData, n.OwnCall, n.Block)
+_ASSIGNING = (n.Assignment, n.SeveralAssignments, n.ConditionalAssignment, n.MatchTest, n.MatchData, n.PatternSplit, n.OwnCall, n.Block)
 
 
 class TemplateWriter(Writer):
@@ -86,7 +86,9 @@ def _begin(writer: TemplateWriter, tree: n.Body, own: tuple[str, ...]) -> None:
     if names:
         values = writer.scope_call("read", constant_of(tuple(names)), constant_of(writer.mutates))
         writer.emit(ast.Assign([ast.Tuple([ast.Name(f"i_{name}", STORE) for name in names], STORE)], values), tree)
-    for name in [*own, "groups"] if any(isinstance(node, n.MatchGroup | n.MatchTest | n.MatchData) for node in walk(tree)) else own:
+    for name in (
+        [*own, "groups"] if any(isinstance(node, n.MatchGroup | n.MatchTest | n.MatchData | n.PatternSplit) for node in walk(tree)) else own
+    ):
         writer.emit(ast.Assign([ast.Name(name, STORE)], constant_of(None)), tree)
 
 
@@ -350,6 +352,17 @@ def match_data(writer: Writer, node: SyntaxNode) -> ast.expr:
     return writer.at(node, load(name))
 
 
+def pattern_split(writer: Writer, node: SyntaxNode) -> ast.expr:
+    assert isinstance(node, n.PatternSplit)
+    receiver, argument = writer.operands([node.receiver, node.argument])
+    if writer.frame.kind != "template":
+        raise Refusal("a match whose groups may be read", node.at)
+    parts = writer.new_name("t")
+    split = writer.runtime_call("_split_noting", receiver, argument, load("groups"))
+    writer.emit(ast.Assign([ast.Tuple([ast.Name("groups", STORE), ast.Name(parts, STORE)], STORE)], writer.at(node, split)), node)
+    return writer.at(node, load(parts))
+
+
 def scope_hash(writer: Writer, node: SyntaxNode) -> ast.expr:
     mutates: bool = writer.mutates  # type: ignore[attr-defined]
     return writer.at(node, writer.scope_call("to_hash", constant_of(mutates)))
@@ -404,6 +417,7 @@ RULES: dict[type[SyntaxNode], Rule] = {
     n.Literal: literal,
     n.LocalVariable: variable,
     n.MatchData: match_data,
+    n.PatternSplit: pattern_split,
     n.MatchGroup: match_group,
     n.MatchTest: match_test,
     n.RubyMethodCall: method_call,
