@@ -16,6 +16,8 @@ from ..compiler.erb.runtime.values import RubySymbol
 from ..compiler.functions.old_api import OldApiReference
 from ..compiler.types.attribute_references import as_attribute
 from ..compiler.types.kinds.references import ClassType, ResourceEntryType
+from ..compiler.types.kinds.scalars import EnumType
+from ..compiler.types.named.aliases import AliasType
 from ..compiler.values.core import DEFAULT, Binary, ForeignObject, Instance, Iterator, Sensitive, Value, entries, key_of
 from ..compiler.values.puppet_type import PuppetType
 from ..compiler.values.text import inspect, to_s
@@ -87,6 +89,9 @@ def _dump_special(value: Value | OldApiReference, objects: Objects) -> Any:
         return _reference(value, value, text, (str(value.type_name), value.title), objects)
     if isinstance(value, ClassType) and value.class_name is not None:
         return _reference(value, value, text, ("Class", value.class_name), objects)
+    resolved = value.definition if isinstance(value, AliasType) else value
+    if isinstance(resolved, EnumType) and resolved.values:
+        return {"$": "enum", "id": objects.register(value), "text": text, "values": list(resolved.values)}
     is_object = isinstance(value, Instance) and value.behind is not None
     return {
         "$": "Object" if is_object else "Type" if isinstance(value, PuppetType) else value.__class__.__name__,

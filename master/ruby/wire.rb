@@ -63,6 +63,20 @@ module Bunraku
     alias ref to_s
   end
 
+  # A type Enum, of which templates go through the values.
+  class EnumType < Opaque
+    attr_reader :values
+
+    def initialize(id, text, values)
+      super(id, 'Type', text)
+      @values = values
+    end
+
+    def each(&block)
+      @values.each(&block)
+    end
+  end
+
   # The bytes of the language's Binary.
   class Binary
     attr_reader :binary_buffer
@@ -118,6 +132,7 @@ module Bunraku
       when 'binary' then Binary.new(data['v'].unpack1('m'))
       when 'held' then Bunraku.desk.held(data['id'])
       when 'block' then ->(*args) { Bunraku.ask('block', data['id'], args) }
+      when 'enum' then EnumType.new(data['id'], data['text'], data['values'])
       when 'reference' then Reference.new(*data.values_at('id', 'text', 'inspected', 'type', 'title'))
       else Opaque.new(data['id'], data['$'], data['text'])
       end

@@ -312,6 +312,15 @@ def test_a_reference_in_an_attribute_is_inspected_with_what_its_title_stands_for
     assert compile_with(f"m::d {{ x: r => {reference} }}", files).notices == [shown]
 
 
+@pytest.mark.parametrize("type_", ["Enum['a', 'b']", "M::Letter"])
+def test_a_template_goes_through_the_values_of_an_enum(type_: str) -> None:
+    files = {"modules/m/types/letter.pp": "type M::Letter = Enum['a', 'b']"}
+    text = "<% @x.each do |value| %><%= value %>,<% end %><%= @x.values.inspect %>"
+    assert compile_with(f"$x = {type_} notice(inline_template('{text}'), m::show($x) =~ String)", files | EVALUATING).notices == [
+        'a,b,["a", "b"] true'
+    ]
+
+
 def test_a_template_is_a_method_of_puppet_s_name() -> None:
     assert compile_with("notice(inline_template('<%= __method__.inspect %>'))").notices == [":result"]
 
