@@ -35,7 +35,7 @@ async def test_PAT_02_a_deferred_pattern_that_tries_for_ever_fails_its_resource_
     """
     pair = Pair(tmp_path, manifest=manifest)
     async with pair.mastered():
-        ran = await pair.run(RunOptions(deferring=resolver), pattern_timeout=1)
+        ran = await pair.run(RunOptions(deferring=resolver), pattern_timeout=1, preprocess_deferred=False)
     assert ran.report is not None
     assert (tmp_path / "plain").read_text() == "plain"
     assert not (tmp_path / "runaway").exists()
