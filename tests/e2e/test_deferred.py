@@ -39,7 +39,7 @@ def pair(tmp_path: Path) -> Pair:
 
 async def test_they_are_resolved_on_the_agent_and_a_function_that_is_not_there_fails_its_resource(pair: Pair) -> None:
     async with pair.mastered():
-        ran = await pair.run(RunOptions(deferring=resolver))
+        ran = await pair.run(RunOptions(deferring=resolver), preprocess_deferred=False)
     assert ran.report is not None
     assert (pair.root / "secret").read_text() == "hidden-salt"
     assert (pair.root / "text").read_text() == "A on Linux"
@@ -51,13 +51,19 @@ async def test_they_are_resolved_on_the_agent_and_a_function_that_is_not_there_f
     assert "Unknown function: 'nosuch::function'" in str(failed[f"File[{pair.root}/neither]"])
 
 
-async def test_an_agent_without_functions_says_so_and_applies_the_rest(pair: Pair) -> None:
+async def test_resolved_before_the_run_one_that_cannot_be_stops_it(pair: Pair) -> None:
+    async with pair.mastered():
+        ran = await pair.run(RunOptions(deferring=resolver))
+    assert ran.report is not None
+    assert (ran.code, ran.report.resource_statuses, (pair.root / "plain").exists()) == (1, {}, False)
+    assert [line.message for line in ran.report.logs if "Failed to apply catalog: Unknown function: 'include'" in line.message]
+
+
+async def test_an_agent_without_functions_says_so(pair: Pair) -> None:
     async with pair.mastered():
         ran = await pair.run()
     assert ran.report is not None
-    assert ran.code == 6
-    assert (pair.root / "plain").exists()
-    assert not (pair.root / "secret").exists()
-    lines = [line.message for line in ran.report.logs if line.level == "err"]
-    assert any("Deferred values cannot be resolved by this agent" in line for line in lines)
-    assert any("Start it as `puppet agent`" in line for line in lines)
+    assert (ran.code, (pair.root / "plain").exists(), (pair.root / "secret").exists()) == (1, False, False)
+    (line,) = [line.message for line in ran.report.logs if line.level == "err"]
+    assert "Deferred values cannot be resolved by this agent" in line
+    assert "Start it as `puppet agent`" in line
