@@ -216,14 +216,7 @@ class RubyFacts:
 
     def _ask(self, child: RubyChild, op: str, *args: Any) -> Any:
         """Return what Ruby answers; PuppetError when it takes too long, ends, or answers too much or nonsense."""
-        child.send({"op": op, "args": dump_value(list(args))})
-        while True:
-            message = child.receive(self._seconds_left())
-            if "ask" not in message:
-                break
-            if message["ask"] == "out_of_memory":
-                raise PuppetError("it takes more memory than ruby_memory allows")
-            child.send(self._answer(message))
+        message = child.ask({"op": op, "args": dump_value(list(args))}, self._answer, self._seconds_left)
         if "value" in message:
             return load_value(message["value"])
         raise RubyReport.of(message.get("error")).error("A fact")
@@ -234,6 +227,8 @@ class RubyFacts:
     # --- Ruby's questions
 
     def _answer(self, message: dict[str, Any]) -> dict[str, Any]:
+        if message["ask"] == "out_of_memory":
+            raise PuppetError("it takes more memory than ruby_memory allows")
         args = load_value(message.get("args"))
         method = getattr(self, f"_on_{message['ask']}", None)
         if method is None or not isinstance(args, list):

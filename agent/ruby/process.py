@@ -177,26 +177,21 @@ class RubyProcess:
             raise RubyReport.of(message.get("error")).error("Ruby")
 
     def _exchange(self, child: RubyChild, question: dict[str, Any]) -> dict[str, Any]:
-        """Return the last message for a question. An exception in the middle would leave both sides out of step, so it ends the child."""
+        """Return Ruby's answer to a question, after those that it asks before."""
+        before = child.received
+
+        def answer(message: dict[str, Any]) -> dict[str, Any]:
+            if child.received - before > self.settings.answer:
+                raise ResourceError(
+                    f"Ruby logged and asked more than ruby_answer allows ({self.settings.answer} bytes)",
+                    hint="Look for an endless loop in what the module has in Ruby.",
+                )
+            return self._answer(message)
+
         try:
-            child.send(question)
-            before = child.received
-            message = child.receive()
-            while "ask" in message:
-                if child.received - before > self.settings.answer:
-                    raise ResourceError(
-                        f"Ruby logged and asked more than ruby_answer allows ({self.settings.answer} bytes)",
-                        hint="Look for an endless loop in what the module has in Ruby.",
-                    )
-                child.send(self._answer(message))
-                message = child.receive()
-            return message
+            return child.ask(question, answer)
         except PuppetError as err:
-            child.end()
             raise ResourceError(err.message, hint=err.hint) from err
-        except BaseException:
-            child.end()
-            raise
 
     # --- resources
 

@@ -55,6 +55,10 @@ class _RubyError(Exception):
         return f"{self.file}:{self.line}" if self.file else "unknown"
 
 
+class _LeftBlock(Exception):
+    """A block of Ruby's left the function that it was given to, by `break`, `return` or `throw`; Ruby continues there."""
+
+
 class RubyHost:
     """
     One environment's Ruby; its child is started when it is first needed, and again after it has ended.
@@ -266,13 +270,15 @@ class RubyHost:
             self._asked_at = time.time_ns()
         self._scopes.append(scope)
         try:
-            message = self._exchange(child, {"op": op, "args": dump_value(list(args), self)})
+            message = child.ask({"op": op, "args": dump_value(list(args), self)}, partial(self._answer, child))
             for path in message.get("libraries", ()):
                 self.note(path, self._asked_at)
             if "value" in message:
                 return load_value(message["value"], self)
             if "passing" in message:
                 raise self._registered[message["passing"]]
+            if "left" in message:
+                raise _LeftBlock
             report = message.get("error")
             if not isinstance(report, dict):
                 raise EvaluationError(NONSENSE)
@@ -283,19 +289,6 @@ class RubyHost:
             self._scopes.pop()
             if not self._scopes:
                 self._registered.clear()
-
-    def _exchange(self, child: RubyChild, question: dict[str, Any]) -> dict[str, Any]:
-        """Return the last message for a question. An exception in the middle would leave both sides out of step, so it ends the child."""
-        try:
-            child.send(question)
-            message = child.receive()
-            while "ask" in message:
-                child.send(self._answer(child, message))
-                message = child.receive()
-            return message
-        except BaseException:
-            child.end()
-            raise
 
     # --- Objects, for the wire ---
 

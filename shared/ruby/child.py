@@ -20,6 +20,8 @@ from typing import Any
 from ..data import plainjson
 from ..errors import BadData, EvaluationError
 
+OUT_OF_STEP = 76
+"""The exit code of a program that cannot tell which question it should answer."""
 SEARCH = "/usr/bin:/bin"
 ENVIRON = {"PATH": f"/opt/puppetlabs/bin:/usr/sbin:{SEARCH}", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "HOME": "/"}
 HEAD = struct.Struct(">I")
@@ -111,6 +113,8 @@ class RubyChild:
         self.settings = settings
         self.received = 0
         self._ended = False
+        self._asked = 0  # questions to it
+        self._heard = 0  # questions of its own
         ours, theirs = socket.socketpair()
         try:
             self._process = subprocess.Popen(
@@ -143,19 +147,53 @@ class RubyChild:
         self._ended = True
         self._end()
 
-    def send(self, message: dict[str, Any]) -> None:
+    def ask(
+        self,
+        question: dict[str, Any],
+        answer: Callable[[dict[str, Any]], dict[str, Any]],
+        seconds: Callable[[], float] | None = None,
+    ) -> dict[str, Any]:
+        """
+        Return the answer to a question, after those that the process asks before.
+
+        Both sides number their questions, and an answer has the number of its question. Any exception, compile_timeout included, may come
+        before the answer and would leave it to the next question. So each ends the process.
+
+        Args:
+            answer: returns the answer to a question of the process; it may ask the process in turn.
+            seconds: returns the time for the next message, where that is less than the settings allow.
+        Raises:
+            EvaluationError: there is no answer, or it is malformed, too long, or another question's.
+        """
+        self._asked += 1
+        number = self._asked
+        try:
+            self._send({**question, "number": number})
+            while True:
+                message = self._receive(seconds() if seconds is not None else None)
+                if "ask" not in message:
+                    break
+                self._heard += 1
+                self._expect(message, self._heard)
+                self._send({**answer(message), "number": message["number"]})
+            self._expect(message, number)
+            return message
+        except BaseException:
+            self.end()
+            raise
+
+    def _expect(self, message: dict[str, Any], number: int) -> None:
+        if message.get("number") != number:
+            raise EvaluationError("Ruby answered another question than it was asked", hint="It is started again when it is needed.")
+
+    def _send(self, message: dict[str, Any]) -> None:
         """Send a message; raise EvaluationError when the process has ended."""
         body = plainjson.dumps(message)
         with self._deadline():
             self._socket.sendall(HEAD.pack(len(body)) + body)
 
-    def receive(self, seconds: float | None = None) -> dict[str, Any]:
-        """
-        Return the next message; end the process and raise EvaluationError when there is none, or it is malformed or too long.
-
-        Args:
-            seconds: the time for it, where that is less than the settings allow.
-        """
+    def _receive(self, seconds: float | None) -> dict[str, Any]:
+        """Return the next message; raise EvaluationError when there is none, or it is malformed or too long."""
         with self._deadline(seconds) as remaining:
             (size,) = HEAD.unpack(self._receive_exactly(HEAD.size, remaining))
             if size > self.settings.answer:
@@ -193,7 +231,6 @@ class RubyChild:
             raise ConnectionResetError
         occupied = _memory_of(self._process.pid) if self.settings.memory else 0
         if occupied > self.settings.memory:
-            self.end()
             raise EvaluationError(
                 f"Ruby occupies {occupied} bytes of memory, more than ruby_memory allows ({self.settings.memory})",
                 hint="Raise it, or look at what the module has in Ruby.",
@@ -201,11 +238,7 @@ class RubyChild:
 
     @contextmanager
     def _deadline(self, seconds: float | None = None) -> Iterator[Callable[[], float]]:
-        """
-        Yield a function that returns the seconds that remain of the timeout.
-
-        Any exception in the block, compile_timeout included, may come in the middle of a frame. So each ends the process.
-        """
+        """Yield a function that returns the seconds that remain of the timeout."""
         end = time.monotonic() + (self.settings.timeout if seconds is None else min(seconds, self.settings.timeout))
 
         def remaining() -> float:
@@ -218,18 +251,12 @@ class RubyChild:
             self._socket.settimeout(remaining())
             yield remaining
         except TimeoutError:
-            self.end()
             raise EvaluationError(
                 f"Ruby took longer than ruby_timeout ({self.settings.timeout:g} seconds)",
                 hint="Raise it, or look for an endless loop in what the module has in Ruby.",
             ) from None
         except OSError:
-            error = self._lost_socket(max(0.0, end - time.monotonic()))
-            self.end()
-            raise error from None
-        except BaseException:
-            self.end()
-            raise
+            raise self._lost_socket(max(0.0, end - time.monotonic())) from None
 
     def _lost_socket(self, seconds: float) -> EvaluationError:
         """Return the error for a closed socket. It tells an end of the process's own, which may take `seconds`, from one by this side."""
@@ -245,6 +272,11 @@ class RubyChild:
         if code == -signal.SIGKILL:
             hint = "This process did not kill it; the kernel's log tells whether memory ran out."
             return EvaluationError("Ruby has ended by signal 9", hint=hint)
+        if code == OUT_OF_STEP:
+            return EvaluationError(
+                "Ruby has ended, as a question was left before it was answered",
+                hint="Look for a signal's handler or a Fiber that leaves a call of Puppet's in what the module has in Ruby.",
+            )
         return EvaluationError(f"Ruby has ended {_describe_exit(code)}", hint="It is started again when it is needed.")
 
 

@@ -31,7 +31,7 @@ module Bunraku
 
     def log(level, message, source)
       entry = [level, Wire.text(message), source]
-      return $stderr.puts("#{level}: #{entry[1]}") if Bunraku.channel.forked?
+      return $stderr.puts("#{level}: #{entry[1]}") if Bunraku.channel.apart?
 
       @collected ? @collected << entry : Bunraku.ask('log', *entry)
     end

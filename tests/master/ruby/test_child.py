@@ -80,8 +80,13 @@ def program(tmp_path: Path, code: str) -> str:
     return str(path)
 
 
-ASKS_NONSENSE = """
-os.write(socket, b'\\0\\0\\0\\x18{"ask":"end","args":[1]}')
+def writes(message: str) -> str:
+    """Code that sends a message."""
+    return f"os.write(socket, {len(message).to_bytes(4, 'big') + message.encode()!r})"
+
+
+ASKS_NONSENSE = f"""
+{writes('{"ask":"end","args":[1],"number":1}')}
 told = b""
 while b"Ruby asked nonsense" not in told:
     told += os.read(socket, 65536)
@@ -95,7 +100,10 @@ sys.exit(8)
         ("os.write(socket, b'garbage')", 60, "Ruby answered 1734439522 bytes"),
         ("os.write(socket, b'\\0\\0\\0\\x02{]'); time.sleep(600)", 60, "Ruby answered nonsense"),
         ("os.write(socket, b'\\0\\0\\0\\x02[]'); time.sleep(600)", 60, "Ruby answered nonsense"),
-        ("os.write(socket, b'\\0\\0\\0\\x02{}'); time.sleep(600)", 60, "Ruby answered nonsense"),
+        (writes('{"number":1}') + "; time.sleep(600)", 60, "Ruby answered nonsense"),
+        (writes("{}") + "; time.sleep(600)", 60, "Ruby answered another question than it was asked"),
+        (writes('{"number":2,"value":null}') + "; time.sleep(600)", 60, "Ruby answered another question than it was asked"),
+        (writes('{"number":2,"ask":"version","args":[]}') + "; time.sleep(600)", 60, "Ruby answered another question than it was asked"),
         (ASKS_NONSENSE, 60, "Ruby has ended with exit code 8"),
         ("os.write(socket, b'\\0\\0'); time.sleep(600)", 0.2, r"Ruby took longer than ruby_timeout \(0.2 seconds\)"),
         ("sys.exit(7)", 60, "Ruby has ended with exit code 7"),
@@ -110,15 +118,15 @@ def test_a_program_that_does_not_speak_as_it_should_is_ended_with_one_error(tmp_
 def test_a_program_that_takes_its_time_to_end_is_not_killed_for_it(tmp_path: Path) -> None:
     settings = RubySettings(program(tmp_path, "os.close(socket); time.sleep(1); sys.exit(3)"))
     with pytest.raises(EvaluationError, match="Ruby has ended with exit code 3"):
-        RubyChild(settings, tmp_path).receive()
+        RubyChild(settings, tmp_path).ask({}, dict)
 
 
 def test_a_program_that_closes_its_socket_and_goes_on_is_killed_and_the_error_says_so(tmp_path: Path) -> None:
-    code = """os.write(socket, b'\\0\\0\\0\\x10{"pid": %7d}' % os.getpid()); os.close(socket); os.kill(os.getpid(), 19)"""
+    code = """os.write(socket, b'\\0\\0\\0\\x1d{"pid": %7d, "number": 1}' % os.getpid()); os.close(socket); os.kill(os.getpid(), 19)"""
     child = RubyChild(RubySettings(program(tmp_path, code)), tmp_path)
-    os.waitid(os.P_PID, child.receive()["pid"], os.WSTOPPED)
+    os.waitid(os.P_PID, child.ask({}, dict)["pid"], os.WSTOPPED)
     with pytest.raises(EvaluationError, match=r"Ruby closed its socket and did not end within ruby_timeout \(60 seconds\)"):
-        child.receive(0.1)
+        child.ask({}, dict, lambda: 0.1)
     assert not child.alive
 
 
@@ -126,7 +134,7 @@ def test_a_program_that_we_have_ended_is_not_said_to_have_ended_by_itself(tmp_pa
     child = RubyChild(RubySettings(program(tmp_path, "time.sleep(60)")), tmp_path)
     child.end()
     with pytest.raises(EvaluationError, match="Ruby was ended while it was asked"):
-        child.send({})
+        child.ask({}, dict)
 
 
 def test_a_program_that_is_not_there_is_named_with_the_setting() -> None:

@@ -19,6 +19,7 @@ from master.ruby import RubyProgram, RubySettings
 from shared.errors import CompileError
 from tests.master.ruby.site import PROGRAM, compile_with, in_world, world
 from tests.support.needs import needs_ruby
+from tests.support.waiting import wait_until
 
 pytestmark = needs_ruby
 
@@ -429,6 +430,78 @@ def test_a_jump_out_of_a_lambda_goes_through_ruby_which_cannot_rescue_it() -> No
     }
     environment = world(files)
     assert in_world(environment, "notice(m::g())\nnotice(inline_template('still'))").notices == ["returned", "still"]
+    environment.close()
+
+
+LEAVES = """
+require 'timeout'
+Puppet::Functions.create_function(:leaves) do
+  def leaves(how) = "#{send(how, closure_scope)} and on with #{closure_scope['x']}"
+  def by_break(scope) = scope.call_function('each', [[1, 2]]) { |item| break item * 10 }
+  def by_return(scope) = scope.call_function('each', [[1, 2]]) { |item| return item }
+  def by_throw(scope) = catch(:done) { scope.call_function('each', [[1, 2]]) { |item| throw :done, item } }
+  def by_throw_from_two(scope)
+    catch(:done) do
+      scope.call_function('each', [[1, 2]]) { |item| scope.call_function('each', [[3, 4]]) { |inner| throw :done, item + inner } }
+    end
+  end
+  def by_timeout(scope)
+    Timeout.timeout(0.01) { scope.call_function('each', [[1, 2]]) { |_| sleep } }
+  rescue Timeout::Error => e
+    e.message
+  end
+end
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "result"), [("break", "10"), ("return", "1"), ("throw", "1"), ("throw_from_two", "4"), ("timeout", "execution expired")]
+)
+def test_a_block_may_leave_the_function_that_calls_it(how: str, result: str) -> None:
+    files = {"modules/m/lib/puppet/functions/leaves.rb": LEAVES}
+    assert compile_with(f"$x = 'x'\nnotice(leaves('by_{how}'))", files).notices == [f"{result} and on with x"]
+
+
+LEFT_UNANSWERED = "Ruby has ended, as a question was left before it was answered"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "Enumerator.new { |list| scope.call_function('each', [[1, 2]]) { |item| list.yield(item); nil } }.next",
+        "trap('USR1') { raise 'interrupted' }\n Thread.new { loop { Process.kill('USR1', $$) } }\n"
+        "loop { begin; scope['x']; rescue RuntimeError; end }",
+    ],
+    ids=["a Fiber", "a signal's handler"],
+)
+@pytest.mark.slow
+def test_a_question_that_cannot_be_answered_in_order_ends_ruby(code: str) -> None:
+    function = f"Puppet::Functions.create_function(:left) do\ndef left = again(closure_scope)\n def again(scope)\n{code}\nend\nend"
+    environment = world({"modules/m/lib/puppet/functions/left.rb": function})
+    with pytest.raises(CompileError, match=LEFT_UNANSWERED):
+        in_world(environment, "$x = 1\nnotice(left())")
+    assert in_world(environment, "notice(inline_template('<%= 1 + 1 %>'))").notices == ["2"]
+    environment.close()
+
+
+def test_a_thread_that_outlives_its_call_cannot_ask_in_the_next_one() -> None:
+    begins = '$go = Queue.new; $late = Thread.new { begin; $go.pop; scope["x"]; rescue StandardError => e; e.message; end }'
+    ends = "$go << 1; $late.value"
+    environment = world({})
+    assert in_world(environment, f"$x = 'secret'\nnotice(inline_template('<% {begins} %>begun'))").notices == ["begun"]
+    second = in_world(environment, f"$x = 'other'\nnotice(inline_template('<%= {ends} %>, <%= scope[\"x\"] %>'))")
+    assert second.notices == ["A thread cannot ask for variable after the call that started it, other"]
+    environment.close()
+
+
+def test_an_interruption_by_a_thread_that_outlives_its_call_is_no_part_of_the_next_one(tmp_path: Path) -> None:
+    interrupts = 'sleep 0.001 until Thread.main.status == "sleep"; Thread.main.raise("late"); File.write(@done, "")'
+    environment = world({})
+    facts = {"done": str(tmp_path / "done")}
+    code = f"notice(inline_template('<% Thread.new {{ {interrupts} }} %><%= Process.pid %>'))"
+    (pid,) = in_world(environment, code, facts=facts).notices
+    wait_until((tmp_path / "done").exists)
+    assert in_world(environment, "notice(inline_template('<%= Process.pid %>'))").notices == [pid]
     environment.close()
 
 

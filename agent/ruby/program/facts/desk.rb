@@ -1,16 +1,6 @@
 # frozen_string_literal: true
 
-require 'monitor'
-
 module Bunraku
-  # A question must not end in the middle, where both sides would be out of step: neither by a time-out nor by another thread's.
-  module WholeQuestions
-    def ask(*args, **options)
-      (@lock ||= Monitor.new).synchronize { Thread.handle_interrupt(Object => :never) { super } }
-    end
-  end
-  Channel.prepend(WholeQuestions)
-
   class << self
     # Returns options for `spawn` that give a command the memory that this process had at first.
     attr_accessor :memory_for_commands
@@ -62,18 +52,18 @@ module Bunraku
 
     # Yields; the agent knows by what it is kept waiting, should this process hang or die.
     def within(kind, name, file = '', line = 0)
-      return yield if forked?
+      return yield if apart?
 
       Bunraku.ask('enter', kind, name, file.to_s, line)
       begin
         yield
       ensure
-        Bunraku.ask('leave') unless forked?
+        Bunraku.ask('leave') unless apart?
       end
     end
 
     def log(level, message, source)
-      Bunraku.ask('log', level, Wire.text(message), source) unless forked?
+      Bunraku.ask('log', level, Wire.text(message), source) unless apart?
       nil
     end
 
@@ -127,8 +117,8 @@ module Bunraku
       @facts.add_known(@given['environment'], FactCollection::ENVIRONMENT_WEIGHT)
     end
 
-    def forked?
-      Bunraku.channel.forked?
+    def apart?
+      Bunraku.channel.apart?
     end
 
     def leaf?(value)
