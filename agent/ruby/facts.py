@@ -125,6 +125,8 @@ class RubyFacts:
                         self._on_enter("fact", name, file, line)
                         self._values[name] = self._ask(child, "resolve", name)
                         self._work.clear()
+                        if not child.alive:
+                            return False
             return True
         except PuppetError as err:
             if self._closed:
@@ -217,6 +219,8 @@ class RubyFacts:
     def _ask(self, child: RubyChild, op: str, *args: Any) -> Any:
         """Return what Ruby answers; PuppetError when it takes too long, ends, or answers too much or nonsense."""
         message = child.ask({"op": op, "args": dump_value(list(args))}, self._answer, self._seconds_left)
+        if op == "resolve" and message.get("exhausted"):  # no descriptors or memory are left in it; the fact has its value
+            child.end()
         if "value" in message:
             return load_value(message["value"])
         raise RubyReport.of(message.get("error")).error("A fact")

@@ -144,6 +144,8 @@ class RubyProcess:
         with self._lock:
             child = self._live_child()
             message = self._exchange(child, {"op": op, "args": dump_value(list(args))})
+            if message.get("exhausted"):  # no descriptors or memory are left in it
+                child.end()
         if "value" in message:
             return load_value(message["value"])
         raise RubyReport.of(message.get("error")).error(subject)

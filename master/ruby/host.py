@@ -271,6 +271,8 @@ class RubyHost:
         self._scopes.append(scope)
         try:
             message = child.ask({"op": op, "args": dump_value(list(args), self)}, partial(self._answer, child))
+            if message.get("exhausted"):  # no descriptors or memory are left in it
+                child.end()
             for path in message.get("libraries", ()):
                 self.note(path, self._asked_at)
             if "value" in message:

@@ -75,6 +75,7 @@ module Bunraku
           (@threads = ThreadGroup.new).add(Thread.current)
           reply = answer(message)
           @desk.forget_blocks
+          reply['exhausted'] = true if Bunraku.exhausted
           in_order(message, reply) do
             @threads = nil
             write(reply)
@@ -96,6 +97,14 @@ module Bunraku
     # Whether this is a copy of the process, which a module's Ruby has made: the socket is the original's.
     def forked?
       Process.pid != @owner
+    end
+
+    # In a copy of this process, which may stay for long: only the original has the socket.
+    def close
+      @in.autoclose = true
+      [@in, @out].each(&:close)
+    rescue IOError # a module has closed them
+      nil
     end
 
     # Whether the current thread cannot ask: it is in a copy of the process, or outlived the call that started it.
@@ -173,23 +182,13 @@ module Bunraku
     rescue Passing => e
       reply = { 'passing' => e.id }
     rescue Exception => e # rubocop:disable Lint/RescueException -- also SyntaxError, SystemStackError, SystemExit
-      reply = { 'error' => described(e) }
+      reply = { 'error' => Bunraku.described(e) }
     ensure
       if reply
         libraries = @desk.new_libraries
         reply['libraries'] = libraries unless libraries.empty?
         reply['number'] = message['number']
       end
-    end
-
-    def described(error)
-      place = (error.backtrace || []).find { |line| !line.start_with?(*OWN, '<internal:') }.to_s
-      place = error.message if error.is_a?(SyntaxError)
-      file, line = place.match(/\A(.+?):(\d+)/)&.captures
-      { 'class' => error.class.name.to_s, 'message' => Wire.text(error.is_a?(SystemExit) ? 'exit was called' : error.to_s),
-        'file' => file && Wire.text(file), 'line' => line.to_i,
-        'origin' => error.is_a?(Origin) ? error.origin : nil, 'lacks' => error.is_a?(Lacking) ? error.what : nil,
-        'wrapped' => Bunraku.wrapped(error) }
     end
 
     def read
@@ -210,11 +209,60 @@ module Bunraku
     end
   end
 
+  # An error that says that this process has no descriptors or memory left: another process takes its place.
+  module Exhausting
+    def initialize(*)
+      Bunraku.exhausted = true
+      super
+    end
+  end
+  [Errno::EMFILE, Errno::ENOMEM].each { |error| error.prepend(Exhausting) }
+
+  # Copies of this process close its socket.
+  module Copying
+    def daemon(*)
+      super.tap { Bunraku.channel&.close }
+    end
+
+    # Ruby calls it for all other copies, from 3.1 on.
+    def _fork
+      super.tap { |pid| Bunraku.channel&.close if pid.zero? }
+    end
+
+    def self.begin
+      [Kernel, Kernel.singleton_class, Process.singleton_class].each { |place| replace_fork(place) } unless Process.respond_to?(:_fork)
+      Process.singleton_class.prepend(self)
+    end
+
+    def self.replace_fork(place)
+      original = place.instance_method(:fork)
+      place.send(:define_method, :fork) do |&block|
+        copying = original.bind(self)
+        in_copy = block && -> { [Bunraku.channel&.close, block.call] }
+        copying.call(&in_copy).tap { |pid| Bunraku.channel&.close unless pid }
+      end
+      place.send(:private, :fork) if place.equal?(Kernel)
+    end
+  end
+  Copying.begin
+
   class << self
     attr_reader :channel, :desk
+    attr_accessor :exhausted
 
     def ask(what, *args, top: false)
       @channel.ask(what, *args, top: top)
+    end
+
+    def described(error)
+      self.exhausted = true if error.is_a?(NoMemoryError)
+      place = (error.backtrace || []).find { |line| !line.start_with?(*OWN, '<internal:') }.to_s
+      place = error.message if error.is_a?(SyntaxError)
+      file, line = place.match(/\A(.+?):(\d+)/)&.captures
+      { 'class' => error.class.name.to_s, 'message' => Wire.text(error.is_a?(SystemExit) ? 'exit was called' : error.to_s),
+        'file' => file && Wire.text(file), 'line' => line.to_i,
+        'origin' => error.is_a?(Origin) ? error.origin : nil, 'lacks' => error.is_a?(Lacking) ? error.what : nil,
+        'wrapped' => wrapped(error) }
     end
 
     # Returns what the log says of the errors that an error was made of.

@@ -172,6 +172,28 @@ def test_what_a_provider_starts_may_go_on_and_the_run_does_not_wait_for_it(apply
 
 
 @needs_ruby
+@pytest.mark.slow
+def test_copies_of_ruby_stay_without_its_socket(apply: Apply, tmp_path: Path) -> None:
+    said = apply(f"Wild {{ ensure => present, folder => '{tmp_path}' }} wild {{ 'a': how => 'stay' }} wild {{ 'b': }}")
+    pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
+    try:
+        assert (said.code, said.err) == (0, "") and (tmp_path / "b").exists()
+        links = {pid: [str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir()] for pid in pids}
+        assert len(links) == 5 and not [link for links_of_one in links.values() for link in links_of_one if link.startswith("socket:")]
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+
+
+@needs_ruby
+@pytest.mark.slow
+def test_ruby_that_has_no_descriptors_left_is_replaced(apply: Apply, tmp_path: Path) -> None:
+    said = apply(f"Wild {{ ensure => present, folder => '{tmp_path}' }} wild {{ 'a': how => 'open' }} wild {{ 'b': }}")
+    assert "Wild[a]/ensure: change from 'absent' to 'present' failed: Could not set 'present' on ensure: Too many open files" in said.err
+    assert "Wild[b]" not in said.err and "Ruby is started again" in said.out and (tmp_path / "b").exists()
+
+
+@needs_ruby
 @pytest.mark.parametrize(
     ("how", "shown"),
     [

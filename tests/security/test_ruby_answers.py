@@ -22,25 +22,31 @@ DISTURBANCES = """
 def disturbed(how, random, asks)
   case how
   when 0 then 20.times { asks.call }
-  when 1, 2 then begin Timeout.timeout(random.rand * 0.002) { 60.times { asks.call } } rescue Timeout::Error end
+  when 1, 2 then interrupted(Timeout::Error) { Timeout.timeout(random.rand * 0.002) { 60.times { asks.call } } }
   when 3 then Array.new(4) { Thread.new { 12.times { asks.call } } }.each(&:join)
-  when 4
-    asking = Thread.new { begin 60.times { asks.call } rescue IOError end }
+  when 4, 5
+    thread = Thread.new { 60.times { asks.call } }
+    thread.report_on_exception = false
     sleep(random.rand * 0.002)
-    asking.raise(IOError, 'interrupted')
-    asking.join
-  when 5
-    asking = Thread.new { 60.times { asks.call } }
-    sleep(random.rand * 0.002)
-    asking.kill.join
+    how == 4 ? thread.raise(IOError) : thread.kill
+    interrupted(IOError) { thread.join }
   when 6
-    Process.wait(fork { begin asks.call rescue StandardError end })
+    Process.wait(fork { interrupted(StandardError) { asks.call } })
     asks.call
   when 7
-    main = Thread.current
-    other = Thread.new { sleep(random.rand * 0.002); main.raise(IOError, 'interrupted') }
-    begin 60.times { asks.call } && other.join rescue IOError end
+    asking = Thread.current
+    interrupted(IOError) do
+      thread = Thread.new { sleep(random.rand * 0.002) && asking.raise(IOError) }
+      60.times { asks.call }
+      thread.join
+    end
   end
+end
+
+def interrupted(error)
+  yield
+rescue error
+  nil
 end
 """
 STRESS = """
@@ -70,9 +76,8 @@ DISTURBANCES
     when 2 then catch(:done) { scope.call_function('each', [[1, 2]]) { |_| asks.call; throw :done } }
     when 3 then returned(scope, asks)
     when 4
-      begin
+      interrupted(Timeout::Error) do
         Timeout.timeout(random.rand * 0.002) { scope.call_function('each', [[1, 2]]) { |_| 30.times { asks.call } } }
-      rescue Timeout::Error
       end
     when 5 then scope.call_function('each', [[1, 2]]) { |_| Thread.new { scope.call_function('with', [1]) { |_| asks.call } }.value }
     end

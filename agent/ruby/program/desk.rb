@@ -188,16 +188,7 @@ module Bunraku
     rescue Passing
       raise
     rescue Exception => e # rubocop:disable Lint/RescueException -- also SystemExit, SyntaxError, SystemStackError, NoMemoryError
-      [nil, described(e)]
-    end
-
-    def described(error)
-      place = (error.backtrace || []).find { |line| !line.start_with?(*OWN, '<internal:') }.to_s
-      place = error.message if error.is_a?(SyntaxError)
-      file, line = place.match(/\A(.+?):(\d+)/)&.captures
-      lacks = error.is_a?(Lacking) ? error.what : nil
-      { 'class' => error.class.name.to_s, 'message' => Wire.text(error.is_a?(SystemExit) ? 'exit was called' : error.to_s),
-        'file' => file && Wire.text(file), 'line' => line.to_i, 'lacks' => lacks, 'wrapped' => Bunraku.wrapped(error) }
+      [nil, Bunraku.described(e)]
     end
 
     # --- declarations
@@ -214,7 +205,7 @@ module Bunraku
     def unless_broken(type, name)
       yield
     rescue StandardError, ScriptError => e
-      Bunraku.ask('broken_provider', type.name.to_s, name, described(e))
+      Bunraku.ask('broken_provider', type.name.to_s, name, Bunraku.described(e))
       nil
     end
 

@@ -129,6 +129,7 @@ FAULT_ROWS: dict[str, tuple[Any, str]] = {
     "throws": (None, "uncaught throw :nothing"),
     "writes_everywhere": (None, "Ruby answered"),
     "closes_all": (None, "Ruby has ended with exit code 1"),
+    "opens_files": (None, "Too many open files"),
     "closes_stdout": ("closed", ""),
     "uses_threads": ("threads", ""),
     "changes_the_folder": ("changed", ""),

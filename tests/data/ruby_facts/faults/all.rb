@@ -31,6 +31,7 @@ Facter.add(:writes_everywhere) do
   end
 end
 Facter.add(:closes_all) { setcode { ObjectSpace.each_object(IO) { |io| io.close rescue nil } && 'closed' } } # rubocop:disable all
+Facter.add(:opens_files) { setcode { Process.setrlimit(:NOFILE, 40) || ($files = Array.new(60) { File.open('/dev/null') }) } }
 Facter.add(:closes_stdout) { setcode { $stdout.close || 'closed' } }
 Facter.add(:uses_threads) { setcode { Thread.new { Facter.value(:kernel) && Facter.warn('by a thread') }.join && Thread.new { loop {} } && 'threads' } }
 Facter.add(:changes_the_folder) { setcode { Dir.chdir('/etc') && 'changed' } }

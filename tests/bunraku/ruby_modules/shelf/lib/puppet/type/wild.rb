@@ -26,6 +26,8 @@ Puppet::Type.newtype(:wild) do
     when 'fork on' then (pid = fork) && Process.wait(pid)
     when 'fork and log' then Process.wait(fork { Puppet.notice('from the child') && Facter.value('kernel') })
     when 'fork and stay' then fork { sleep 30 } && exit!(3)
+    when 'stay' then copies.each { |pid| Process.detach(pid) }
+    when 'open' then Process.setrlimit(:NOFILE, 64) || ($open = Array.new(100) { File.open('/dev/null') })
     when 'print' then $stdout.puts('garbage') || system('echo more garbage')
     when 'descriptors' then Puppet.notice("descriptors #{Dir.children('/proc/self/fd').map { |each| File.readlink("/proc/self/fd/#{each}") rescue '' }}")
     when 'scribble' then ObjectSpace.each_object(IO) { |io| io.write('garbage' * 9) && io.flush unless io.closed? || io.fileno < 3 }
@@ -42,6 +44,14 @@ Puppet::Type.newtype(:wild) do
     when 'type error' then nil + 1
     when /\Afetch (.+)/ then Puppet.notice("fetched #{Puppet::FileServing::Content.indirection.find($1)&.content.inspect}")
     end
+  end
+
+  # Copies of this process that stay, whose numbers are in the file `pids`.
+  def copies
+    pids = [fork { sleep 600 }, fork { Process.setsid && sleep(600) }, fork || sleep(600), Process.fork { sleep 600 }]
+    pids << ((pipe = IO.popen('-')) ? pipe.pid : sleep(600))
+    File.write(File.join(self[:folder], 'pids'), pids.join(' '))
+    pids
   end
 
   validate { act('validate') }
