@@ -10,6 +10,7 @@
 # one ends the process: what is read is never taken for something else.
 
 require 'json'
+require_relative 'printing'
 
 module Bunraku
   # The folders of our own Ruby: what is raised there is told at the module's line that called it.
@@ -72,6 +73,7 @@ module Bunraku
       Thread.handle_interrupt(IDLE) do
         while (message = read)
           drop_interruptions
+          Printing.remaining = Printing::LIMIT
           (@threads = ThreadGroup.new).add(Thread.current)
           reply = answer(message)
           @desk.forget_blocks
@@ -279,6 +281,7 @@ module Bunraku
       end
       @desk = desk
       @channel = Channel.new(descriptor, desk)
+      Printing.begin
       @channel.serve
     end
   end

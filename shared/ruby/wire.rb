@@ -45,9 +45,9 @@ module Bunraku
       { '$' => 'hash', 'v' => pairs }
     end
 
-    # Returns a text for messages, as valid UTF-8 in any case.
+    # Returns a text for messages, as valid UTF-8 in any case: like Puppet, with U+FFFD for what is none.
     def text(value)
-      in_utf8(value.to_s).scrub('?')
+      in_utf8(value.to_s).scrub
     end
   end
 end

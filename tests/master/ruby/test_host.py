@@ -513,6 +513,19 @@ def test_what_a_template_prints_is_not_its_text(capfd: pytest.CaptureFixture[str
     assert "out" in said.err and "shell" in said.err
 
 
+@pytest.mark.parametrize("code", ["print 'x' * 1_000_000", "100_000.times { warn 'x' }", "30.times { STDOUT << 'x' * 9_999 << 10.chr }"])
+def test_what_ruby_prints_is_bounded(code: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert compile_with(f'inline_template("<% {code} %>")').notices == []
+    printed = capfd.readouterr().err
+    assert 65_536 < len(printed) < 66_000 and printed.count("(Ruby prints more than 65536 characters; the rest is left out)") == 1
+
+
+def test_what_ruby_prints_steers_no_terminal(capfd: pytest.CaptureFixture[str]) -> None:
+    code = 'puts "a\\e[2J\\u{202e}"; warn "b\\e[2J"; $stderr.print "c\\r", "d\\xff\\n"'
+    compile_with(f"notice(inline_template('<% {code} %>'))")
+    assert capfd.readouterr().err == "a\\x1b[2J\\u{202e}\nb\\x1b[2J\nc\\x0dd\ufffd\n"
+
+
 def test_the_environment_of_the_master_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET", "s3")
     monkeypatch.setenv("RUBYOPT", "-rnothing_of_this_name")
