@@ -50,21 +50,25 @@ class RubyNeeds:
         facts: the run's.
         lookup: the run's settings.
         file: returns the bytes of a file by its source; None: there is none.
+        stop: returns whether the run stops.
     """
 
     settings: RubySettings
     facts: Mapping[str, Any]
     lookup: AgentSettings
     file: Callable[[str], bytes | None] = no_file
+    stop: Callable[[], bool] = lambda: False
 
     @classmethod
-    def of(cls, settings: AgentSettings, facts: Mapping[str, Any], sources: Sources | None = None) -> RubyNeeds:
+    def of(
+        cls, settings: AgentSettings, facts: Mapping[str, Any], sources: Sources | None = None, stop: Callable[[], bool] = lambda: False
+    ) -> RubyNeeds:
         """Return what the settings of a run say; `sources` returns what fetches files, over the event loop that is running."""
         ruby = RubySettings(ruby_program(settings), settings.ruby_timeout, settings.ruby_answer, settings.ruby_memory)
         if sources is None:
             return cls(ruby, facts, settings)
         files = RubyFiles(sources, limit=settings.ruby_answer, timeout=settings.ruby_timeout)
-        return cls(ruby, facts, settings, files.content)
+        return cls(ruby, facts, settings, files.content, stop)
 
     def process(self, libraries: Sequence[Path], log: RunLog, catalog: Catalog | None = None) -> RubyProcess:
         """Return the run's process, which is not started yet."""
@@ -78,6 +82,7 @@ class RubyNeeds:
             builtin_types(),
             environment_for_ruby(os.environ),
             catalog,
+            stop=self.stop,
         )
 
     def _fact(self, name: str) -> Any:

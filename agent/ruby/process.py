@@ -108,6 +108,7 @@ class RubyProcess:
         libraries: folders like a module's `lib`.
         types: the agent's own types, whose attributes Ruby may ask for.
         builtin_providers: the names of their providers that the agent has itself, by type.
+        stop: returns whether the run stops; Ruby is then ended, unless it answers soon or a program runs that it has started.
     """
 
     settings: RubySettings
@@ -118,6 +119,7 @@ class RubyProcess:
     environ: Mapping[str, str]
     catalog: Catalog | None = None
     builtin_providers: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    stop: Callable[[], bool] = lambda: False
     generation: int = 0  # grows with each child
     _child: RubyChild | None = None
     _lock: Any = field(default_factory=threading.RLock)
@@ -169,7 +171,7 @@ class RubyProcess:
 
     def _started(self) -> RubyChild:
         try:
-            return RubyChild(self.settings, PROGRAM, environ=self.environ)
+            return RubyChild(self.settings, PROGRAM, environ=self.environ, stop=lambda: self.stop())
         except PuppetError as err:
             raise ResourceError(err.message, hint=err.hint) from err
 

@@ -160,7 +160,7 @@ class Run:
         with self.steps.step("convert", metric="convert_catalog"):
             schedules = default_schedules() if settings.default_schedules else []
             defaults = [*schedules, Filebucket("puppet", {"path": str(settings.clientbucketdir)})]
-            needs = RubyNeeds.of(settings, retrieved.facts.values, self.wiring.sources)
+            needs = RubyNeeds.of(settings, retrieved.facts.values, self.wiring.sources, self._should_stop)
             plugins = await asyncio.to_thread(plugins_for, catalog, [settings.plugindest], self.log, needs)
             self._cleanup.callback(plugins.close)
             resources = await asyncio.to_thread(

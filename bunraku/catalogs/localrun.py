@@ -112,7 +112,7 @@ class LocalRun:
         completed = False
         if await self._command("prerun_command", self.settings.prerun_command):
             try:
-                applied = await self._applied(prepared.resources, prepared.providers)
+                applied = await self._applied(prepared)
             finally:
                 prepared.plugins.close()
             completed = applied.completed
@@ -122,11 +122,13 @@ class LocalRun:
     def _bucket(self) -> Filebucket:
         return Filebucket("puppet", {"path": str(self.settings.clientbucketdir)})
 
-    async def _applied(self, resources: RalCatalog, providers: Providers) -> ApplyResult:
-        context = await ApplyContext.of(self.settings, self.log, providers)
+    async def _applied(self, prepared: Prepared) -> ApplyResult:
+        context = await ApplyContext.of(self.settings, self.log, prepared.providers)
         with stops(self.log) as stop:
+            if prepared.plugins.ruby is not None:
+                prepared.plugins.ruby.stop = stop
             async with asyncio.timeout(self.settings.runtimeout or None):
-                applied = await apply_catalog(resources, replace(context, stop=stop))
+                applied = await apply_catalog(prepared.resources, replace(context, stop=stop))
         return replace(applied, completed=False) if stop() else applied
 
     def _sources(self, catalog: Catalog) -> SourceRouter:

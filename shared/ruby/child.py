@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import resource
 import shutil
@@ -27,6 +28,8 @@ ENVIRON = {"PATH": f"/opt/puppetlabs/bin:/usr/sbin:{SEARCH}", "LANG": "C.UTF-8",
 HEAD = struct.Struct(">I")
 WATCH_INTERVAL = 0.25
 """Seconds between two looks at a process that has not answered yet."""
+STOP_PATIENCE = 2.0
+"""Seconds for Ruby to answer when it should stop; it has as long as usual while a program runs that it has started."""
 MAX_CHILDREN = 4
 """Children of one process. Each environment has its own, because Ruby has only one namespace for classes."""
 
@@ -95,6 +98,7 @@ class RubyChild:
         cwd: the folder it runs in.
         output: the descriptor that what it prints goes to, which is no answer.
         own_session: the programs that it has started are ended with it.
+        stop: returns whether nobody wants to wait for its answer any more.
 
     Attributes:
         received: the bytes of all its messages.
@@ -109,10 +113,13 @@ class RubyChild:
         cwd: str = "/",
         output: int = 2,
         own_session: bool = False,
+        stop: Callable[[], bool] = lambda: False,
     ) -> None:
         self.settings = settings
         self.received = 0
         self._ended = False
+        self._stop = stop
+        self._stop_at = 0.0  # when it has to have answered, once it should stop
         self._asked = 0  # questions to it
         self._heard = 0  # questions of its own
         ours, theirs = socket.socketpair()
@@ -151,7 +158,7 @@ class RubyChild:
         self,
         question: dict[str, Any],
         answer: Callable[[dict[str, Any]], dict[str, Any]],
-        seconds: Callable[[], float] | None = None,
+        seconds: Callable[[], float] = lambda: math.inf,
     ) -> dict[str, Any]:
         """
         Return the answer to a question, after those that the process asks before.
@@ -168,14 +175,14 @@ class RubyChild:
         self._asked += 1
         number = self._asked
         try:
-            self._send({**question, "number": number})
+            self._send({**question, "number": number}, seconds())
             while True:
-                message = self._receive(seconds() if seconds is not None else None)
+                message = self._receive(seconds())
                 if "ask" not in message:
                     break
                 self._heard += 1
                 self._expect(message, self._heard)
-                self._send({**answer(message), "number": message["number"]})
+                self._send({**answer(message), "number": message["number"]}, seconds())
             self._expect(message, number)
             return message
         except BaseException:
@@ -186,13 +193,13 @@ class RubyChild:
         if message.get("number") != number:
             raise EvaluationError("Ruby answered another question than it was asked", hint="It is started again when it is needed.")
 
-    def _send(self, message: dict[str, Any]) -> None:
+    def _send(self, message: dict[str, Any], seconds: float) -> None:
         """Send a message; raise EvaluationError when the process has ended."""
         body = plainjson.dumps(message)
-        with self._deadline():
+        with self._deadline(seconds):
             self._socket.sendall(HEAD.pack(len(body)) + body)
 
-    def _receive(self, seconds: float | None) -> dict[str, Any]:
+    def _receive(self, seconds: float) -> dict[str, Any]:
         """Return the next message; raise EvaluationError when there is none, or it is malformed or too long."""
         with self._deadline(seconds) as remaining:
             (size,) = HEAD.unpack(self._receive_exactly(HEAD.size, remaining))
@@ -226,9 +233,13 @@ class RubyChild:
         return b"".join(parts)
 
     def _watch(self) -> None:
-        """Raise an error when the process has ended, though a child of its own may hold the socket, or occupies too much memory."""
+        """Raise an error when the process has ended, though a child of its own may hold the socket, should, or occupies too much memory."""
         if self._process.poll() is not None:
             raise ConnectionResetError
+        if self._stop():
+            self._stop_at = self._stop_at or time.monotonic() + STOP_PATIENCE
+            if time.monotonic() > self._stop_at and not _has_children(self._process.pid):
+                raise EvaluationError("Ruby was ended while it was asked, as the run stops")
         occupied = _memory_of(self._process.pid) if self.settings.memory else 0
         if occupied > self.settings.memory:
             raise EvaluationError(
@@ -237,9 +248,9 @@ class RubyChild:
             )
 
     @contextmanager
-    def _deadline(self, seconds: float | None = None) -> Iterator[Callable[[], float]]:
+    def _deadline(self, seconds: float) -> Iterator[Callable[[], float]]:
         """Yield a function that returns the seconds that remain of the timeout."""
-        end = time.monotonic() + (self.settings.timeout if seconds is None else min(seconds, self.settings.timeout))
+        end = time.monotonic() + min(seconds, self.settings.timeout)
 
         def remaining() -> float:
             rest = end - time.monotonic()
@@ -286,6 +297,14 @@ def _memory_of(pid: int) -> int:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize()
     except (OSError, IndexError, ValueError):
         return 0
+
+
+def _has_children(pid: int) -> bool:
+    """Return whether a process has started others that still run; False where that cannot be told."""
+    try:
+        return any(children.read_text() for children in Path(f"/proc/{pid}/task").glob("*/children"))
+    except OSError:
+        return False
 
 
 def _describe_exit(code: int) -> str:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from pathlib import Path
 
 import pytest
 import yaml
 
+from agent.process.agent import Agent, RunOptions
 from tests.support.needs import needs_ruby
 from tests.support.pair import Pair
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.slow, needs_ruby]
 
@@ -79,3 +82,17 @@ async def test_ruby_fetches_files_from_the_master(place: str, pair: Pair) -> Non
         assert ran.report is not None
         assert ran.report.status == "changed"
         assert [log.message for log in ran.report.logs if "fetched" in log.message] == ['fetched "hello \\xFF\\n"']
+
+
+async def test_an_agent_that_stops_does_not_wait_for_a_provider_that_hangs(pair: Pair) -> None:
+    wild = f"Wild {{ ensure => present, folder => '{pair.root}' }}"
+    pair.write("code/environments/production/manifests/site.pp", f"{wild} wild {{ 'a': how => 'begin and hang' }} -> wild {{ 'b': }}")
+    async with pair.mastered():
+        agent = Agent(pair.agent_settings(), RunOptions(), tell=lambda text: None)
+        running = asyncio.create_task(agent.run_once())
+        await until((pair.root / "begun").exists)
+        agent.stopping = True
+        await running
+    assert agent.report is not None
+    statuses = agent.report.resource_statuses
+    assert statuses["Wild[a]"].failed and statuses["Wild[b]"].skipped

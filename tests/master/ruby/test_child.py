@@ -137,6 +137,19 @@ def test_a_program_that_we_have_ended_is_not_said_to_have_ended_by_itself(tmp_pa
         child.ask({}, dict)
 
 
+@pytest.mark.slow
+def test_a_program_is_ended_when_it_should_stop_unless_it_runs_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shared.ruby.child.STOP_PATIENCE", 0.0)
+    monkeypatch.setattr("shared.ruby.child.WATCH_INTERVAL", 0.01)
+    runs = f"import subprocess; other = subprocess.Popen(['sleep', '0.5']); open('{tmp_path}/begun', 'w'); other.wait()"
+    settings = RubySettings(program(tmp_path, f"{runs}; " + writes('{"number":1}')))
+    assert RubyChild(settings, tmp_path, stop=(tmp_path / "begun").exists).ask({}, dict) == {"number": 1}
+    child = RubyChild(RubySettings(program(tmp_path, "time.sleep(600)")), tmp_path, stop=lambda: True)
+    with pytest.raises(EvaluationError, match="Ruby was ended while it was asked, as the run stops"):
+        child.ask({}, dict)
+    assert not child.alive
+
+
 def test_a_program_that_is_not_there_is_named_with_the_setting() -> None:
     with pytest.raises(CompileError, match="Could not start /nowhere/ruby: No such file or directory") as caught:
         compile_with("inline_template('<%= $PROGRAM_NAME %>')", program=RubyProgram(RubySettings("/nowhere/ruby")))

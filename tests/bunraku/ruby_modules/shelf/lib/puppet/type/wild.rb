@@ -15,6 +15,7 @@ Puppet::Type.newtype(:wild) do
     when 'polite exit' then exit
     when 'kill' then Process.kill(:KILL, Process.pid) && sleep
     when 'hang' then sleep
+    when 'begin and hang' then File.write(File.join(self[:folder], 'begun'), '') && sleep
     when 'loop' then loop {}
     when 'ask' then loop { Puppet[:vardir] }
     when 'eat' then Array.new(200) { |n| (+'x' * 10_000_000).tap { sleep 0.01 } << n.to_s }.then { sleep }
