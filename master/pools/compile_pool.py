@@ -258,7 +258,7 @@ class CompilePool:
         question = {"ask": "self_test", "generation": self.environments.generation, "seconds": SELF_TEST, "what": "A self-test"}
         try:
             async with asyncio.timeout(SELF_TEST + GRACE):
-                await worker.send(question)
+                await worker.ask(question)
                 await self._receive_answer(worker, None, SELF_TEST)
         except TimeoutError:
             await self._drop(worker, "hung")
@@ -320,7 +320,7 @@ class CompilePool:
         worker = await self._take_worker(node)
         try:
             async with asyncio.timeout(self.timeout + GRACE):
-                await worker.send(message, packed)
+                await worker.ask(message, packed)
                 answer = await self._receive_answer(worker, log_entries, self.timeout)
         except TimeoutError:
             await self._drop(worker, "hung")
@@ -333,10 +333,12 @@ class CompilePool:
             await self._let_end(worker, "died")
             raise _WorkerLost(PuppetError(f"{subject} could not be made: its process ended with {worker.process.returncode}")) from err
         except PuppetError as err:
-            if not worker.spent:
+            if worker.in_step and not worker.spent:
                 self._put_back(worker)
                 raise
-            await self._drop(worker, "memory")
+            await self._drop(worker, "memory" if worker.spent else "died")
+            if not worker.in_step:
+                raise _WorkerLost(PuppetError(f"{subject} could not be made: {err.message}")) from err
             if worker.answered:  # what earlier jobs left may have been too much
                 raise _WorkerLost(err) from err
             raise
@@ -367,12 +369,14 @@ class CompilePool:
             elif "questions" in message:
                 await self._answer_questions(worker, message["questions"], until)
             elif "done" in message:
+                worker.check_answer(message)
                 answer = _catalog_of(message, body)
                 origin = message.get("origin")
                 if origin is not None:
                     self.origins.note(origin, [(place, text) for place, text in message["reasons"]])
                 return answer, "memory" if origin == MEMORY else "done"
             else:
+                worker.check_answer(message)
                 worker.spent = bool(message.get("last"))
                 error = frames.error_of(message)
                 raise _Overdue(error.message, where=error.where, hint=error.hint) if message.get("overtime") else error

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import itertools
 import os
 import resource
 import signal
@@ -268,15 +269,16 @@ class PuppetDbQuestions:
         """
         Return the answers to questions, each of them JSON or an error.
 
-        The master answers within compile_timeout. This process' own deadline must not end the reading in the middle of a frame, so
-        it waits until the answers are there.
+        The master answers within compile_timeout. This process' own deadline waits until the answers are there: none may be left, as it
+        would be taken for a job. After any other error the process ends.
         """
-        self.send(frames.pack({"questions": questions}))
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
-        try:
-            return [self._read_answer() for _ in questions]
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        data = frames.pack({"questions": questions})
+        with _deadline_waits():
+            self.send(data)
+            try:
+                return [self._read_answer() for _ in questions]
+            except Exception as err:
+                raise SystemExit(1) from err
 
     def _read_answer(self) -> bytes | PuppetError:
         frame = frames.read_with_body(self.stdin)
@@ -286,10 +288,19 @@ class PuppetDbQuestions:
         return frames.error_of(answer) if "error" in answer else body
 
 
-def _read_job(frame: tuple[dict[str, Any], bytes] | None) -> dict[str, Any] | None:
+@contextmanager
+def _deadline_waits() -> Iterator[None]:
+    """Have a `deadline` that passes inside raise Overtime at the end."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    try:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _read_job(frame: tuple[dict[str, Any], bytes]) -> dict[str, Any]:
     """Return the job in a frame, with its facts, which may stand behind it; BadData when they cannot be read."""
-    if frame is None:
-        return None
     job, packed = frame
     if packed:
         values, hidden = plainjson.loads_pson(packed), set(job["hidden"])
@@ -332,15 +343,17 @@ def serve(stdin: BinaryIO, send: Callable[[bytes], None], worker_class: type[Com
     plainyaml.load_reader()
     freeze_loaded_objects()
     send(frames.pack({"ready": os.getpid(), "warning": warning}))
-    while True:
+    for number in itertools.count(1):
         try:
-            job = _read_job(frames.read_with_body(stdin))
+            frame = frames.read_with_body(stdin)
+            if frame is None or frame[0].get("number") != number:
+                return  # the end; or something else than a job, as an answer to what an earlier one asked
+            job = _read_job(frame)
         except BadData as err:
             # The job fails, not the process: another process would get the job and end in the same way.
-            send(frames.pack(frames.plain_error(BadRequest(f"What is to be compiled cannot be read: {err.message}"))))
+            error = frames.plain_error(BadRequest(f"What is to be compiled cannot be read: {err.message}"))
+            send(frames.pack({**error, "number": number}))
             continue
-        if job is None:
-            return
         send(answer(bench, job, send))
         bench.code.save()
         if records is not None:
@@ -355,7 +368,12 @@ def answer(bench: CompileWorker, job: Mapping[str, Any], send: Callable[[bytes],
 
     def log(entry: LogEntry) -> None:
         where = entry.where or Location(None)
-        send(frames.pack({"log": [entry.level, entry.text, entry.source, where.file, where.line]}))
+        line = frames.pack({"log": [entry.level, entry.text, entry.source, where.file, where.line]})
+        with _deadline_waits():
+            send(line)
+
+    def last(message: dict[str, Any], body: bytes = b"") -> bytes:
+        return frames.pack({**message, "number": job["number"]}, body)
 
     try:
         with deadline(job["seconds"]):
@@ -371,15 +389,15 @@ def answer(bench: CompileWorker, job: Mapping[str, Any], send: Callable[[bytes],
         }
         if job["ask"] == "catalog":
             done |= {"origin": bench.memo.origin, "reasons": bench.reasons}
-        return frames.pack(done, text.head + text.rest + compiled.stored)
+        return last(done, text.head + text.rest + compiled.stored)
     except PuppetError as err:
-        return frames.pack(frames.plain_error(err))
+        return last(frames.plain_error(err))
     except Overtime as over:
         # It may have been in the middle of reading a file.
         bench.forget()
         message = f"{job['what']} took longer than compile_timeout ({job['seconds']:g} seconds)"
         error = CompileError(message, where=over.where, hint=over.hint)
-        return frames.pack(frames.plain_error(error) | {"overtime": True})
+        return last(frames.plain_error(error) | {"overtime": True})
     except MemoryError as err:
         # The memory is not given back: the pool replaces this process. To report the error, it needs some more.
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
@@ -388,16 +406,16 @@ def answer(bench: CompileWorker, job: Mapping[str, Any], send: Callable[[bytes],
         error = CompileError(
             "The catalog needs more memory than compile_memory allows", where=where, hint="Raise it, or look for endless growth."
         )
-        return frames.pack(frames.plain_error(error) | {"last": True})
+        return last(frames.plain_error(error) | {"last": True})
     except RecursionError as err:
-        return frames.pack(frames.plain_error(CompileError("A value is nested too deeply for a catalog", where=place_of(err))))
+        return last(frames.plain_error(CompileError("A value is nested too deeply for a catalog", where=place_of(err))))
     except Exception as err:  # noqa: BLE001  # the job's outermost frame: another process would fail in the same way
         traceback.print_exc()
         bench.forget()  # it may have been in the middle of reading a file
         unforeseen = CompileError(
             f"An unforeseen error in the compiler ({type(err).__name__})", where=place_of(err), hint="The master's log has its traceback."
         )
-        return frames.pack(frames.plain_error(unforeseen))
+        return last(frames.plain_error(unforeseen))
 
 
 class Overtime(BaseException):

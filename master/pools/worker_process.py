@@ -22,6 +22,8 @@ class Worker:
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
+        self.asked = 0  # how many jobs it has been given: the number of the last one, which its answer has, too
+        self.in_step = True  # whether it has answered the last one
         self.spent = False  # whether it ran out of memory and ends, so that it gets no second job
         self.answered = 0  # how many jobs it has answered
         self.round = 0  # the pool's round in which it was started
@@ -51,9 +53,24 @@ class Worker:
     def alive(self) -> bool:
         return self.process.returncode is None
 
+    async def ask(self, job: Mapping[str, Any], body: bytes = b"") -> None:
+        """Give the process its next job; BadData when it cannot be sent."""
+        number = self.asked + 1
+        data = frames.pack({**job, "number": number}, body)
+        self.asked, self.in_step = number, False
+        await self._write(data)
+
+    def check_answer(self, message: Mapping[str, Any]) -> None:
+        """Raise PuppetError unless a message answers the last job: then the process is of no more use, as the next answer is late, too."""
+        if message.get("number") != self.asked:
+            raise PuppetError("A compiling process answered another question than it was asked")
+        self.in_step = True
+
     async def send(self, message: dict[str, Any], body: bytes = b"") -> None:
+        await self._write(frames.pack(message, body))
+
+    async def _write(self, data: bytes) -> None:
         assert self.process.stdin is not None
-        data = frames.pack(message, body)
         try:
             self.process.stdin.write(data)
         except RuntimeError as err:  # uvloop raises this when it has noticed the end of the process
@@ -76,8 +93,8 @@ class Worker:
         assert self.process.stdin is not None
         self.process.stdin.close()
         try:
-            async with asyncio.timeout(2):
-                await self.process.wait()
+            # Not asyncio.timeout(), which raises no TimeoutError in a cancelled task on Python 3.11.2.
+            await asyncio.wait_for(self.process.wait(), 2)
         except TimeoutError:
             await self.kill()
 

@@ -23,9 +23,9 @@ VALUES = st.dictionaries(NAMES, st.one_of(st.none(), st.integers(), st.text(max_
 def sent(job: CompileJob) -> tuple[bytes, dict[str, Any]]:
     """Return the frame of a job, and what a process reads of it."""
     frame = frames.pack(message_of(job), packed_facts_of(job))
-    read = _read_job(frames.read_with_body(io.BytesIO(frame)))
+    read = frames.read_with_body(io.BytesIO(frame))
     assert read is not None
-    return frame, read
+    return frame, _read_job(read)
 
 
 def job_of(node: Node, facts: Facts) -> CompileJob:

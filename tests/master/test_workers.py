@@ -5,10 +5,12 @@ import json
 import logging
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,9 @@ import pytest
 
 from master.environments.directories import Environments, EnvironmentSettings
 from master.environments.store_questions import TOGETHER
+from master.pools import frames
 from master.pools.compile_pool import GRACE, CompilePool
+from master.pools.compile_worker import Overtime, PuppetDbQuestions, deadline
 from master.pools.compiled_catalog import CompiledCatalog
 from master.pools.jobs import CompileJob, CompileLogEntry, DefinitionsQuery
 from master.pools.worker_process import COMMAND, Worker
@@ -457,6 +461,58 @@ async def test_a_question_that_takes_too_long_is_an_error_at_its_place_and_its_a
         pids = {worker.process.pid for worker in workers._all}
         assert titles(await workers(job())) == ["x"]
         assert {worker.process.pid for worker in workers._all} == pids
+
+
+OUT_OF_STEP = """
+import os, sys
+from master.pools import frames
+frames.read(sys.stdin.buffer)
+os.write(1, frames.pack({"ready": os.getpid(), "warning": ""}))
+while frames.read(sys.stdin.buffer):
+    os.write(1, ANSWER)
+"""
+CUT = "b'\\0\\0\\0\\2\\0\\0\\0\\1{]x'"
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ('frames.pack({"error": "BadRequest", "message": "late", "number": 0})', "answered another question than it was asked"),
+        (
+            'frames.pack({"done": True, "text": [0, 0, 0, ""], "code_id": None, "rich": False})',
+            "answered another question than it was asked",
+        ),
+        (CUT, "The catalog of second could not be made: Not JSON"),
+    ],
+)
+async def test_CMP_09_a_process_that_answers_anything_but_its_job_is_ended_and_the_job_done_by_another(
+    answer: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    code = OUT_OF_STEP.replace("ANSWER", answer)
+    monkeypatch.setattr("master.pools.worker_process.COMMAND", (sys.executable, "-c", code))
+    async with pool(tmp_path, "notify { $trusted['certname']: }") as workers:
+        await workers.warm()
+        monkeypatch.setattr("master.pools.worker_process.COMMAND", COMMAND)
+        assert titles(await workers(job("second"))) == ["second"]
+        assert workers.ended == {"died": 1}
+    assert reason in caplog.text and "another process is asked" in caplog.text
+
+
+def test_CMP_09_a_process_takes_no_answer_for_a_job() -> None:
+    settings = asdict(EnvironmentSettings(()))
+    setup = frames.pack({"settings": settings, "cache": "", "memory": 2**40, "memo": 0})
+    with subprocess.Popen([*COMMAND], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        printed, _ = process.communicate(setup + frames.pack({"answer": True}, b"[]"), timeout=60)
+    assert process.returncode == 0
+    assert frames.HEAD.unpack(printed[: frames.HEAD.size])[0] + frames.HEAD.size == len(printed)  # one frame: it was ready
+
+
+def test_CMP_09_a_deadline_that_passes_with_a_question_leaves_no_answer_to_it() -> None:
+    answers = BytesIO(frames.pack({"answer": True}, b"[1]") + frames.pack({"answer": True}, b"[2]"))
+    questions = PuppetDbQuestions(answers, lambda frame: signal.raise_signal(signal.SIGALRM))
+    with pytest.raises(Overtime), deadline(60):
+        questions.ask([{"query": "a"}, {"query": "b"}])
+    assert answers.read() == b""
 
 
 SPEECHLESS = """
