@@ -61,6 +61,7 @@ module Bunraku
       @out.sync = true
       @in.close_on_exec = true # programs that a template starts may outlive this one
       @owner = Process.pid
+      @json = JSON.state.new(max_nesting: 0)
       @asked = 0
       @received = 0
       @open = [] # number and thread of each question that is being answered here, the innermost last
@@ -206,8 +207,8 @@ module Bunraku
     end
 
     def write(message)
-      body = JSON.generate(message, max_nesting: 0)
-      @out.write([body.bytesize].pack('N') + body.b)
+      body = @json.generate(message).b
+      @out.write([body.bytesize].pack('N') << body)
     end
   end
 

@@ -12,8 +12,8 @@ import struct
 import subprocess
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -142,6 +142,8 @@ class RubyChild:
         finally:
             theirs.close()
         self._socket = ours
+        self._buffer = bytearray()  # what has been received and not yet read
+        self._wait = math.inf  # the socket's timeout
         self._end = weakref.finalize(self, _kill, self._process, ours, group=own_session)
 
     @property
@@ -196,41 +198,63 @@ class RubyChild:
     def _send(self, message: dict[str, Any], seconds: float) -> None:
         """Send a message; raise EvaluationError when the process has ended."""
         body = plainjson.dumps(message)
-        with self._deadline(seconds):
-            self._socket.sendall(HEAD.pack(len(body)) + body)
+        data = memoryview(HEAD.pack(len(body)) + body)
+        end = time.monotonic() + min(seconds, self.settings.timeout)
+        try:
+            while data:
+                self._limit_wait(end)
+                try:
+                    data = data[self._socket.send(data) :]
+                except TimeoutError:
+                    self._watch()
+        except OSError as error:
+            raise self._failure(error, end) from None
 
     def _receive(self, seconds: float) -> dict[str, Any]:
         """Return the next message; raise EvaluationError when there is none, or it is malformed or too long."""
-        with self._deadline(seconds) as remaining:
-            (size,) = HEAD.unpack(self._receive_exactly(HEAD.size, remaining))
+        end = time.monotonic() + min(seconds, self.settings.timeout)
+        try:
+            (size,) = HEAD.unpack(self._receive_exactly(HEAD.size, end))
             if size > self.settings.answer:
                 raise EvaluationError(
                     f"Ruby answered {size} bytes, more than ruby_answer allows ({self.settings.answer})", hint="Raise it, or answer less."
                 )
-            body = self._receive_exactly(size, remaining)
-            self.received += HEAD.size + size
-            try:
-                message = plainjson.loads(body)
-            except BadData as error:
-                raise EvaluationError("Ruby answered nonsense", hint=f"Something wrote into its socket: {error.message}") from error
-            if not isinstance(message, dict):
-                raise EvaluationError("Ruby answered nonsense", hint="Something wrote into its socket.")
-            return message
+            body = self._receive_exactly(size, end)
+        except OSError as error:
+            raise self._failure(error, end) from None
+        self.received += HEAD.size + size
+        try:
+            message = plainjson.loads(body)
+        except BadData as error:
+            raise EvaluationError("Ruby answered nonsense", hint=f"Something wrote into its socket: {error.message}") from error
+        if not isinstance(message, dict):
+            raise EvaluationError("Ruby answered nonsense", hint="Something wrote into its socket.")
+        return message
 
-    def _receive_exactly(self, size: int, remaining: Callable[[], float]) -> bytes:
-        parts: list[bytes] = []
-        while size:
-            self._socket.settimeout(min(remaining(), WATCH_INTERVAL))
+    def _receive_exactly(self, size: int, end: float) -> bytes:
+        buffer = self._buffer
+        while len(buffer) < size:
+            self._limit_wait(end)
             try:
-                part = self._socket.recv(min(size, 1 << 20))
+                part = self._socket.recv(min(max(size - len(buffer), 1 << 16), 1 << 20))
             except TimeoutError:
                 self._watch()
                 continue
             if not part:
                 raise ConnectionResetError
-            parts.append(part)
-            size -= len(part)
-        return b"".join(parts)
+            buffer += part
+        taken = bytes(buffer[:size])
+        del buffer[:size]
+        return taken
+
+    def _limit_wait(self, end: float) -> None:
+        """Have the next call of the socket return when it is time to look at the process; raise TimeoutError when `end` has passed."""
+        wait = min(end - time.monotonic(), WATCH_INTERVAL)
+        if wait <= 0:
+            raise TimeoutError
+        if wait != self._wait:
+            self._socket.settimeout(wait)
+            self._wait = wait
 
     def _watch(self) -> None:
         """Raise an error when the process has ended, though a child of its own may hold the socket, should, or occupies too much memory."""
@@ -247,27 +271,14 @@ class RubyChild:
                 hint="Raise it, or look at what the module has in Ruby.",
             )
 
-    @contextmanager
-    def _deadline(self, seconds: float) -> Iterator[Callable[[], float]]:
-        """Yield a function that returns the seconds that remain of the timeout."""
-        end = time.monotonic() + min(seconds, self.settings.timeout)
-
-        def remaining() -> float:
-            rest = end - time.monotonic()
-            if rest <= 0:
-                raise TimeoutError
-            return rest
-
-        try:
-            self._socket.settimeout(remaining())
-            yield remaining
-        except TimeoutError:
-            raise EvaluationError(
+    def _failure(self, error: OSError, end: float) -> EvaluationError:
+        """Return the error for one of the socket's."""
+        if isinstance(error, TimeoutError):
+            return EvaluationError(
                 f"Ruby took longer than ruby_timeout ({self.settings.timeout:g} seconds)",
                 hint="Raise it, or look for an endless loop in what the module has in Ruby.",
-            ) from None
-        except OSError:
-            raise self._lost_socket(max(0.0, end - time.monotonic())) from None
+            )
+        return self._lost_socket(max(0.0, end - time.monotonic()))
 
     def _lost_socket(self, seconds: float) -> EvaluationError:
         """Return the error for a closed socket. It tells an end of the process's own, which may take `seconds`, from one by this side."""
