@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from shared.errors import PuppetError, ResourceError, Unsupported, WrappedError
@@ -122,6 +125,7 @@ class RubyProcess:
     stop: Callable[[], bool] = lambda: False
     generation: int = 0  # grows with each child
     _child: RubyChild | None = None
+    _caught: bool = False  # a signal that the event loop has not heard of yet
     _lock: Any = field(default_factory=threading.RLock)
     _resources: dict[int, RubyResource] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
@@ -143,7 +147,7 @@ class RubyProcess:
         Raises:
             ResourceError: Ruby raised an error, or has ended or was ended because it took or answered too much.
         """
-        with self._lock:
+        with self._lock, self._noting_signals():
             child = self._live_child()
             message = self._exchange(child, {"op": op, "args": dump_value(list(args))})
             if message.get("exhausted"):  # no descriptors or memory are left in it
@@ -151,6 +155,32 @@ class RubyProcess:
         if "value" in message:
             return load_value(message["value"])
         raise RubyReport.of(message.get("error")).error(subject)
+
+    @contextmanager
+    def _noting_signals(self) -> Iterator[None]:
+        """Note the signals that an event loop handles, where it is held up by a question: it handles them afterwards."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        handlers: dict[int, Callable[[int, FrameType | None], Any]] = {}
+        for stopping in (signal.SIGINT, signal.SIGTERM):
+            handler = signal.getsignal(stopping)
+            if callable(handler) and handler is not signal.default_int_handler:
+                handlers[stopping] = handler
+
+        def note(number: int, frame: FrameType | None) -> None:
+            self._caught = True
+            handlers[number](number, frame)
+
+        try:
+            for number in handlers:
+                signal.signal(number, note)
+            yield
+        finally:
+            for number, before in handlers.items():
+                signal.signal(number, before)
+                signal.siginterrupt(number, False)  # as event loops have it
+            self._caught = False
 
     def close(self) -> None:
         """End the process; the next question starts another."""
@@ -171,7 +201,7 @@ class RubyProcess:
 
     def _started(self) -> RubyChild:
         try:
-            return RubyChild(self.settings, PROGRAM, environ=self.environ, stop=lambda: self.stop())
+            return RubyChild(self.settings, PROGRAM, environ=self.environ, stop=lambda: self._caught or self.stop())
         except PuppetError as err:
             raise ResourceError(err.message, hint=err.hint) from err
 

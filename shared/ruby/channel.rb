@@ -75,6 +75,7 @@ module Bunraku
         while (message = read)
           drop_interruptions
           Printing.remaining = Printing::LIMIT
+          Bunraku.exhausted = nil
           (@threads = ThreadGroup.new).add(Thread.current)
           reply = answer(message)
           @desk.forget_blocks

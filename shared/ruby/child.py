@@ -292,7 +292,7 @@ class RubyChild:
                 hint="Look for what closes all files in what the module has in Ruby.",
             )
         if code == -signal.SIGKILL:
-            hint = "This process did not kill it; the kernel's log tells whether memory ran out."
+            hint = f"Something else has killed process {self._process.pid}; the kernel's log tells whether memory ran out."
             return EvaluationError("Ruby has ended by signal 9", hint=hint)
         if code == OUT_OF_STEP:
             return EvaluationError(

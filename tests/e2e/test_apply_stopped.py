@@ -62,8 +62,10 @@ def test_the_current_resource_ends_and_the_rest_is_skipped(number: signal.Signal
 
 
 @needs_ruby
-def test_a_provider_in_ruby_that_hangs_is_not_waited_for(tmp_path: Path) -> None:
-    manifest = "Wild { ensure => present, folder => 'ROOT' } wild { 'first': how => 'begin and hang' } -> wild { 'second': }"
+@pytest.mark.parametrize("place", ["create", "check"])  # the second is asked by the event loop's thread
+def test_ruby_that_hangs_is_not_waited_for(place: str, tmp_path: Path) -> None:
+    first = f"wild {{ 'first': how => 'begin and hang', at => '{place}' }}"
+    manifest = f"Wild {{ ensure => present, folder => 'ROOT' }} {first} -> wild {{ 'second': }}"
     with applying(tmp_path, manifest) as process:
         process.send_signal(signal.SIGTERM)
         printed, _ = process.communicate(timeout=60)

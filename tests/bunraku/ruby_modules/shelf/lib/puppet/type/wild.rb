@@ -63,6 +63,10 @@ Puppet::Type.newtype(:wild) do
     []
   end
 
+  def pre_run_check
+    act('check')
+  end
+
   def refresh
     act('refresh')
   end
