@@ -125,6 +125,7 @@ class RubyProcess:
     stop: Callable[[], bool] = lambda: False
     generation: int = 0  # grows with each child
     _child: RubyChild | None = None
+    _closed: bool = False
     _caught: bool = False  # a signal that the event loop has not heard of yet
     _lock: Any = field(default_factory=threading.RLock)
     _resources: dict[int, RubyResource] = field(default_factory=dict)
@@ -183,14 +184,19 @@ class RubyProcess:
             self._caught = False
 
     def close(self) -> None:
-        """End the process; the next question starts another."""
+        """End the process, and start no other, whoever asks."""
+        self._closed = True
         if self._child is not None:
             self._child.end()
 
     def _live_child(self) -> RubyChild:
         if self._child is not None and self._child.alive:
             return self._child
+        if self._closed:
+            raise ResourceError("Ruby is no longer asked, as the run is over")
         child = self._child = self._started()
+        if self._closed:  # before there was a process to end
+            child.end()
         self.generation += 1
         self._told(child, "setup", [str(path) for path in self.libraries])
         known = [entry.data for entry in self._resources.values()]

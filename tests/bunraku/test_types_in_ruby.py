@@ -253,6 +253,21 @@ def test_hundreds_of_resources_cost_tens_of_questions(
     assert len(questions) < 40, questions
 
 
+@needs_ruby
+def test_what_is_asked_when_the_run_is_over_is_not_done(apply: Apply, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    start = RubyProcess._started
+
+    def closed_while_it_starts(process: RubyProcess) -> RubyChild:
+        child = start(process)
+        process.close()
+        return child
+
+    monkeypatch.setattr(RubyProcess, "_started", closed_while_it_starts)
+    said = apply(f"wild {{ 'a': ensure => present, folder => '{tmp_path}' }}")
+    assert said.code == 1 and "Ruby was ended while it was asked" in said.err
+    assert not (tmp_path / "a").exists()
+
+
 def test_a_catalog_without_types_in_ruby_never_starts_it(apply: Apply, started: list[RubyChild]) -> None:
     assert apply("notify { 'x': }").code == 0
     assert started == []
