@@ -29,7 +29,7 @@ HEAD = struct.Struct(">I")
 WATCH_INTERVAL = 0.25
 """Seconds between two looks at a process that has not answered yet."""
 STOP_PATIENCE = 2.0
-"""Seconds for Ruby to answer when it should stop; it has as long as usual while a program runs that it has started."""
+"""Seconds for Ruby to answer when it should stop; while a program runs that it has started for the question, they do not begin."""
 MAX_CHILDREN = 4
 """Children of one process. Each environment has its own, because Ruby has only one namespace for classes."""
 
@@ -121,6 +121,7 @@ class RubyChild:
         self._stop = stop
         self._stop_at = 0.0  # when it has to have answered, once it should stop
         self._asked = 0  # questions to it
+        self._asked_at = 0.0  # seconds from the start of the system to the last one
         self._heard = 0  # questions of its own
         ours, theirs = socket.socketpair()
         try:
@@ -176,6 +177,7 @@ class RubyChild:
         """
         self._asked += 1
         number = self._asked
+        self._asked_at = time.clock_gettime(time.CLOCK_BOOTTIME)
         try:
             self._send({**question, "number": number}, seconds())
             while True:
@@ -261,8 +263,10 @@ class RubyChild:
         if self._process.poll() is not None:
             raise ConnectionResetError
         if self._stop():
-            self._stop_at = self._stop_at or time.monotonic() + STOP_PATIENCE
-            if time.monotonic() > self._stop_at and not _has_children(self._process.pid):
+            now = time.monotonic()
+            if not self._stop_at or _runs_program(self._process.pid, self._asked_at):
+                self._stop_at = now + STOP_PATIENCE
+            elif now > self._stop_at:
                 raise EvaluationError("Ruby was ended while it was asked, as the run stops")
         occupied = _memory_of(self._process.pid) if self.settings.memory else 0
         if occupied > self.settings.memory:
@@ -310,12 +314,23 @@ def _memory_of(pid: int) -> int:
         return 0
 
 
-def _has_children(pid: int) -> bool:
-    """Return whether a process has started others that still run; False where that cannot be told."""
+def _runs_program(pid: int, since: float) -> bool:
+    """Return whether a program runs that a process has started in that second after the start of the system, or later."""
+    first_tick = int(since * os.sysconf("SC_CLK_TCK"))
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in _text_of(path).split():
+            state = _text_of(Path(f"/proc/{child}/stat")).rpartition(")")[2].split()
+            if state and state[0] not in "ZX" and int(state[19]) >= first_tick:
+                return True
+    return False
+
+
+def _text_of(path: Path) -> str:
+    """Return what the kernel says of a process; '' when it has ended."""
     try:
-        return any(children.read_text() for children in Path(f"/proc/{pid}/task").glob("*/children"))
+        return path.read_text()
     except OSError:
-        return False
+        return ""
 
 
 def _describe_exit(code: int) -> str:

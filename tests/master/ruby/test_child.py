@@ -139,12 +139,16 @@ def test_a_program_that_we_have_ended_is_not_said_to_have_ended_by_itself(tmp_pa
 
 @pytest.mark.slow
 def test_a_program_is_ended_when_it_should_stop_unless_it_runs_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shared.ruby.child.STOP_PATIENCE", 0.0)
-    monkeypatch.setattr("shared.ruby.child.WATCH_INTERVAL", 0.01)
-    runs = f"import subprocess; other = subprocess.Popen(['sleep', '0.5']); open('{tmp_path}/begun', 'w'); other.wait()"
-    settings = RubySettings(program(tmp_path, f"{runs}; " + writes('{"number":1}')))
-    assert RubyChild(settings, tmp_path, stop=(tmp_path / "begun").exists).ask({}, dict) == {"number": 1}
-    child = RubyChild(RubySettings(program(tmp_path, "time.sleep(600)")), tmp_path, stop=lambda: True)
+    monkeypatch.setattr("shared.ruby.child.STOP_PATIENCE", 1.0)
+    stopping, answers = tmp_path / "stopping", writes('{"number":1}')
+    runs = f"import subprocess; other = subprocess.Popen(['sleep', '2']); open('{stopping}', 'w'); other.wait()"
+    child = RubyChild(RubySettings(program(tmp_path, f"{runs}; {answers}")), tmp_path, stop=stopping.exists)
+    assert child.ask({}, dict) == {"number": 1}
+    earlier = "import subprocess; subprocess.Popen(['sleep', '4'], stdout=2); time.sleep(0.05)"
+    child = RubyChild(RubySettings(program(tmp_path, f"{earlier}; {answers}; time.sleep(600)")), tmp_path, stop=stopping.exists)
+    stopping.unlink()
+    child.ask({}, dict)
+    stopping.touch()
     with pytest.raises(EvaluationError, match="Ruby was ended while it was asked, as the run stops"):
         child.ask({}, dict)
     assert not child.alive
