@@ -97,7 +97,7 @@ sys.exit(8)
 @pytest.mark.parametrize(
     ("code", "timeout", "said"),
     [
-        ("os.write(socket, b'garbage')", 60, "Ruby answered 1734439522 bytes"),
+        ("os.write(socket, b'garbage'); time.sleep(600)", 60, "Ruby answered 1734439522 bytes"),
         ("os.write(socket, b'\\0\\0\\0\\x02{]'); time.sleep(600)", 60, "Ruby answered nonsense"),
         ("os.write(socket, b'\\0\\0\\0\\x02[]'); time.sleep(600)", 60, "Ruby answered nonsense"),
         (writes('{"number":1}') + "; time.sleep(600)", 60, "Ruby answered nonsense"),
