@@ -64,7 +64,8 @@ class Guarded:
             self.pytest_folder.symlink_to(config._tmp_path_factory.getbasetemp())  # it stays where it is: pytest keeps those of three runs
             os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
             arguments.append(str(folder))
-        os.environ |= {MARK: "/".join(filter(None, (environment.get(MARK), self.name))), "SPT_NOENV": "1", MODULES: ""}
+        self.marks = {MARK: "/".join(filter(None, (environment.get(MARK), self.name))), "SPT_NOENV": "1", MODULES: ""}
+        os.environ |= self.marks
         self.log = Path(tempfile.gettempdir(), f"guard-{self.name}.log")
         self.guard = os.posix_spawn(
             sys.executable,
@@ -77,6 +78,10 @@ class Guarded:
             ],
             setsid=True,  # what ends a whole process group does not end it
         )
+
+    def pytest_runtest_setup(self) -> None:
+        """Mark the process again: an agent that an earlier test ran in it has cleaned its environment."""
+        os.environ |= self.marks
 
     def pytest_unconfigure(self) -> None:
         """Leave pytest's own folder to those who want to see what failed; the guard does the rest, once this process has ended."""
