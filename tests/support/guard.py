@@ -66,6 +66,9 @@ class Guarded:
             arguments.append(str(folder))
         self.marks = {MARK: "/".join(filter(None, (environment.get(MARK), self.name))), "SPT_NOENV": "1", MODULES: ""}
         os.environ |= self.marks
+        # In the background of a shell it is ignored, and so it would be in what tests start and interrupt.
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         self.log = Path(tempfile.gettempdir(), f"guard-{self.name}.log")
         self.guard = os.posix_spawn(
             sys.executable,
