@@ -7,8 +7,9 @@ import re
 import pytest
 
 from tests.interop.expected import TAGGED, stage_is_complete, tags_choose
-from tests.interop.peers import RELEASES, OtherAgent, Release, agent_of
+from tests.interop.peers import PUPPET_3, PUPPET_8, RELEASES, OtherAgent, Release, agent_of
 from tests.interop.stage import SharedMaster, reports_of, stage_of
+from tests.support.smoke import with_smoke
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -26,7 +27,7 @@ def agent(shared_master: SharedMaster, release: Release) -> OtherAgent:
     return agent_of(shared_master, release)
 
 
-@pytest.mark.smoke
+@pytest.mark.parametrize("release", with_smoke(RELEASES, PUPPET_3, PUPPET_8), ids=lambda each: each.version, indirect=True)
 def test_a_first_run_changes_and_a_second_has_nothing_to_do(shared_master: SharedMaster, agent: OtherAgent) -> None:
     first = agent.test()
     assert first.code == 2, first.text

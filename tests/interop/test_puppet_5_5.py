@@ -19,7 +19,6 @@ from tests.interop.pairs import Pair, older, pair, part_of, program, said, stage
 from tests.interop.peers import PUPPET_5
 from tests.interop.stage import CLASSIFIED, ENC, SITE
 from tests.support.processes import OurAgent, RealAgent
-from tests.support.smoke import with_smoke
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.skipif(bool(PUPPET_5.why_not()), reason=PUPPET_5.why_not())]
 
@@ -44,7 +43,7 @@ def here(request: pytest.FixtureRequest, tmp_path: Path, kind: str) -> Pair:
 # --- runs
 
 
-@pytest.mark.parametrize("kind", with_smoke(KINDS, "ours with 5.5"), ids=lambda kind: kind.replace(" ", "-"), indirect=True)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.replace(" ", "-"), indirect=True)
 def test_a_first_run_changes_a_spoilt_tree_is_mended_and_the_last_has_nothing_to_do(here: Pair) -> None:
     agent = here.agent()
     first = agent.test()
