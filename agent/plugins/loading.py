@@ -37,7 +37,7 @@ class Plugins:
         folders: The directories of modules' plugins.
         types: The built-in types, and those of `folders` that the catalog uses, by name.
         replaced: The built-in types in whose place stands a module's; see `replaced_types`.
-        broken: The types that the catalog uses and that could not be loaded, with their errors, which are in the log already.
+        broken: The types that the catalog uses and that could not be loaded, with their errors.
     """
 
     folders: Sequence[Path]

@@ -56,26 +56,26 @@ async def test_records_on_disk_are_bounded(tmp_path: Path) -> None:
     assert 0 < sum(path.stat().st_size for path in (tmp_path / "records").iterdir()) <= size
 
 
-async def test_a_folder_that_cannot_be_written_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    (tmp_path / "file").write_text("")
-    recorder = CatalogRecorder(CatalogRecords(tmp_path / "file/records"), 2**20)
+async def told_of_a_record(recorder: CatalogRecorder, caplog: pytest.LogCaptureFixture) -> list[str]:
+    """The warnings of a recorder that is sent one record, each without the folder."""
     with caplog.at_level(logging.WARNING, "puppet.compiler"):
         async with recording(recorder):
             sender = RecordSender(recorder.outlet.send)
             sender.add("n1", record())
             sender.send()
-    assert [entry.message.partition(" to ")[0] for entry in caplog.records] == ["Could not write what the catalog of n1 depends on"]
+    return [entry.message.partition(" to ")[0] for entry in caplog.records]
+
+
+async def test_a_folder_that_cannot_be_written_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "file").write_text("")
+    told = await told_of_a_record(CatalogRecorder(CatalogRecords(tmp_path / "file/records"), 2**20), caplog)
+    assert told == ["Could not write what the catalog of n1 depends on"]
 
 
 async def test_records_that_cannot_be_removed_are_told_and_end_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "records" / "old" / "folder").mkdir(parents=True)
-    recorder = CatalogRecorder(CatalogRecords(tmp_path / "records"), 1)
-    with caplog.at_level(logging.WARNING, "puppet.compiler"):
-        async with recording(recorder):
-            sender = RecordSender(recorder.outlet.send)
-            sender.add("n1", record())
-            sender.send()
-    assert [entry.message.partition(" to ")[0] for entry in caplog.records] == ["Could not limit what is written of catalogs"]
+    told = await told_of_a_record(CatalogRecorder(CatalogRecords(tmp_path / "records"), 1), caplog)
+    assert told == ["Could not limit what is written of catalogs"]
     assert (tmp_path / "records" / "n1").exists()
 
 

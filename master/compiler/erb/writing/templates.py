@@ -333,12 +333,17 @@ def match_test(writer: Writer, node: SyntaxNode) -> ast.expr:
     left, right = writer.operands([node.left, node.right])
     if not node.notes_groups:
         return writer.at(node, writer.runtime_call("_match_index", left, right))
+    return _noting(writer, node, "_match_noting", left, right)
+
+
+def _noting(writer: Writer, node: SyntaxNode, function: str, *operands: ast.expr) -> ast.expr:
+    """Write a call that returns the groups of a match, or those of before, and its result; return the result."""
     if writer.frame.kind != "template":
         raise Refusal("a match whose groups may be read", node.at)
-    index = writer.new_name("t")
-    noted = writer.runtime_call("_match_noting", left, right, load("groups"))
-    writer.emit(ast.Assign([ast.Tuple([ast.Name("groups", STORE), ast.Name(index, STORE)], STORE)], writer.at(node, noted)), node)
-    return writer.at(node, load(index))
+    result = writer.new_name("t")
+    noted = writer.runtime_call(function, *operands, load("groups"))
+    writer.emit(ast.Assign([ast.Tuple([ast.Name("groups", STORE), ast.Name(result, STORE)], STORE)], writer.at(node, noted)), node)
+    return writer.at(node, load(result))
 
 
 def match_data(writer: Writer, node: SyntaxNode) -> ast.expr:
@@ -354,13 +359,7 @@ def match_data(writer: Writer, node: SyntaxNode) -> ast.expr:
 
 def pattern_split(writer: Writer, node: SyntaxNode) -> ast.expr:
     assert isinstance(node, n.PatternSplit)
-    receiver, argument = writer.operands([node.receiver, node.argument])
-    if writer.frame.kind != "template":
-        raise Refusal("a match whose groups may be read", node.at)
-    parts = writer.new_name("t")
-    split = writer.runtime_call("_split_noting", receiver, argument, load("groups"))
-    writer.emit(ast.Assign([ast.Tuple([ast.Name("groups", STORE), ast.Name(parts, STORE)], STORE)], writer.at(node, split)), node)
-    return writer.at(node, load(parts))
+    return _noting(writer, node, "_split_noting", *writer.operands([node.receiver, node.argument]))
 
 
 def scope_hash(writer: Writer, node: SyntaxNode) -> ast.expr:
