@@ -7,6 +7,7 @@ What pytest does for a gate: it begins with the files that take longest, runs on
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
@@ -24,6 +25,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Shared())
     path = config.getoption("--results", None)
     if path is not None and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Recorder(path))
@@ -65,6 +67,32 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.line(f"{count:5} {reason}")
 
 
+class Shared:
+    """Counts the seconds of setting up what tests share: they fall to whichever test asks first, and are not its own."""
+
+    def __init__(self) -> None:
+        self._seconds = 0.0
+        self._is_within = False
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[object]) -> Generator[None, object, object]:
+        if fixturedef.scope == "function" or self._is_within:
+            return (yield)
+        began = time.perf_counter()
+        self._is_within = True
+        try:
+            return (yield)
+        finally:
+            self._is_within = False
+            self._seconds += time.perf_counter() - began
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        report = yield
+        report.shared, self._seconds = self._seconds, 0.0  # type: ignore[attr-defined]  # pytest-xdist carries it to the recorder
+        return report
+
+
 def _file(item: pytest.Item) -> str:
     return item.nodeid.partition("::")[0]
 
@@ -79,8 +107,8 @@ class Recorder:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         results, test = self._results, report.nodeid
         results.seconds[test] = results.seconds.get(test, 0.0) + report.duration
-        if "slow" not in report.keywords:
-            results.unmarked.add(test)
+        if "slow" not in report.keywords and report.when != "teardown":
+            results.unmarked[test] = results.unmarked.get(test, 0.0) + report.duration - getattr(report, "shared", 0.0)
         if report.failed:
             results.outcomes["failed" if report.when == "call" else "error"] += 1
         elif report.skipped:

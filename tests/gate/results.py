@@ -10,24 +10,28 @@ from pathlib import Path
 
 @dataclass(slots=True)
 class Results:
-    """`seconds` has the time of each test by its id, setup and teardown included; `unmarked` those of them that are not marked slow."""
+    """
+    `seconds` has the time of each test by its id, setup and teardown included.
+
+    `unmarked` has that of the tests that are not marked slow, without teardown and without the setup of what they share with others.
+    """
 
     outcomes: Counter[str] = field(default_factory=Counter)
     skips: Counter[str] = field(default_factory=Counter)
     seconds: dict[str, float] = field(default_factory=dict)
-    unmarked: set[str] = field(default_factory=set)
+    unmarked: dict[str, float] = field(default_factory=dict)
 
     def write(self, path: Path) -> None:
         """Write them to a file, which is made with its folder."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        stored = {"outcomes": self.outcomes, "skips": self.skips, "seconds": self.seconds, "unmarked": sorted(self.unmarked)}
+        stored = {"outcomes": self.outcomes, "skips": self.skips, "seconds": self.seconds, "unmarked": self.unmarked}
         path.write_text(json.dumps(stored))
 
     @classmethod
     def read(cls, path: Path) -> Results:
         """Return what was written."""
         stored = json.loads(path.read_text())
-        return cls(Counter(stored["outcomes"]), Counter(stored["skips"]), stored["seconds"], set(stored["unmarked"]))
+        return cls(Counter(stored["outcomes"]), Counter(stored["skips"]), stored["seconds"], stored["unmarked"])
 
     def add(self, other: Results) -> None:
         """Take in the results of another run, of other tests."""

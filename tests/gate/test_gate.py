@@ -17,9 +17,15 @@ from tests.gate.verdict import differing_skips, slowness
 
 ROOT = Path(__file__).parents[2]
 TESTS = """
+import time
 import pytest
 
 def test_good(): pass
+@pytest.fixture(scope="session")
+def programs(): time.sleep(0.1)
+@pytest.fixture(scope="session")
+def server(programs): time.sleep(0.1)
+def test_first_at_the_server(server): pass
 @pytest.mark.slow
 def test_slow(): pass
 @pytest.mark.skip(reason="no moon")
@@ -52,13 +58,15 @@ def run(tmp_path: Path, *arguments: str) -> tuple[Results, str]:
 def test_results_have_outcomes_skips_durations_and_marks(tmp_path: Path, workers: str) -> None:
     results, said = run(tmp_path, "-n", workers)
     is_refused = workers != "0"  # the lone test beside others
-    assert results.outcomes == {"passed": 3 - is_refused, "skipped": 1, "failed": 1, "error": 1 + is_refused}
+    assert results.outcomes == {"passed": 4 - is_refused, "skipped": 1, "failed": 1, "error": 1 + is_refused}
     assert results.skips == {"no moon": 1}
     assert "1 no moon" in said  # `make test` has no other end
     names = {test.partition("::")[2] for test in results.seconds}
-    assert names == {"test_good", "test_slow", "test_skipped", "test_bad", "test_broken", "test_alone"}
+    assert names == {"test_good", "test_first_at_the_server", "test_slow", "test_skipped", "test_bad", "test_broken", "test_alone"}
     assert {test.partition("::")[2] for test in results.unmarked} == names - {"test_slow"}
     assert ("needs the machine for itself" in said) == is_refused
+    first = "test_these.py::test_first_at_the_server"
+    assert results.seconds[first] >= 0.2 > results.unmarked[first]  # what starts for all is not blamed on the first that asks
 
 
 def test_parts_hold_every_file_once_and_take_equally_long() -> None:

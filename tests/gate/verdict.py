@@ -48,13 +48,13 @@ def slow_unmarked(results: Results) -> list[tuple[str, float]]:
     blamed.
     """
     limit = UNMARKED * NOISE * slowness(results.seconds, read_durations())
-    suspects = [test for test in results.unmarked if results.seconds[test] > limit]
+    suspects = [test for test, seconds in results.unmarked.items() if seconds > limit]
     if not suspects:
         return []
     path = results_of("again")
     print(f"\n{len(suspects)} tests that are not marked slow took more than {limit:.2f} s. They run once more:", flush=True)
     run_pytest("--results", str(path), *suspects)
-    again = Results.read(path).seconds
+    again = Results.read(path).unmarked
     return sorted((test, seconds) for test, seconds in again.items() if seconds > limit)
 
 
