@@ -10,7 +10,6 @@ import random
 import socket
 import ssl
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final, NoReturn
@@ -59,7 +58,6 @@ class _Connector(aiohttp.TCPConnector):
         self.opened = 0
         self.used: set[int] = set()
         self._check = checked
-        self._transports: deque[asyncio.Transport] = deque(maxlen=self.limit or None)
 
     async def connect(self, req: aiohttp.ClientRequest, traces: Any, timeout: aiohttp.ClientTimeout) -> Any:
         connection = await super().connect(req, traces, timeout)
@@ -67,8 +65,7 @@ class _Connector(aiohttp.TCPConnector):
         if protocol is not None and not hasattr(protocol, "number"):
             self.opened += 1
             protocol.number = self.opened
-            if connection.transport is not None:
-                self._transports.append(connection.transport)
+            protocol.close = protocol.abort  # who closes waits for no end of TLS from the server
             if self._check is not None:
                 try:
                     tls = connection.transport.get_extra_info("ssl_object") if connection.transport else None
@@ -80,11 +77,6 @@ class _Connector(aiohttp.TCPConnector):
                     connection.close()
                     raise
         return connection
-
-    async def close(self, *, abort_ssl: bool = False) -> None:
-        await super().close(abort_ssl=abort_ssl)
-        for transport in self._transports:
-            transport.abort()  # a connection that was closed before may still wait for the end of TLS from the server
 
 
 class StreamedAnswer:

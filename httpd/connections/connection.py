@@ -173,10 +173,9 @@ class Connection(RequestHandler):
 
     def abort(self) -> None:
         """Cut the connection now; what is not sent is lost."""
-        transport = self.transport
+        if self.transport is not None:
+            self.transport.abort()  # before it is closed: the TLS transport of Python 3.11.2 cannot be aborted once it was closed twice
         self.force_close()
-        if transport is not None:
-            transport.abort()
 
     async def _drain_helper(self) -> None:
         try:
