@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -17,6 +18,8 @@ pytest_plugins = ["tests.gate.plugin", "tests.support.guard"]
 settings.register_profile("full", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("gate", parent=settings.get_profile("full"), max_examples=20, derandomize=True, database=None)
 settings.load_profile("gate")
+
+os.umask(0o022)  # Debian 13's accounts have 002, and programs that a group may write to are not trusted
 
 
 @pytest.fixture(autouse=True)

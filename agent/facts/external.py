@@ -129,12 +129,11 @@ def _read(path: Path) -> str:
 
 
 async def _run(path: Path, environ: Mapping[str, str], limits: ExternalFactLimits) -> dict[str, Any]:
-    reason = reason_to_distrust(await asyncio.to_thread(path.stat), os.geteuid()) or reason_to_distrust(
-        await asyncio.to_thread(path.parent.stat), os.geteuid()
-    )
-    if reason:
-        log.warning("Not running the external fact %s: %s", quoted_for_log(str(path)), reason)
-        return {}
+    for place in (path, path.parent):
+        if reason := reason_to_distrust(await asyncio.to_thread(place.stat), os.geteuid()):
+            whose = "" if place == path else f"{quoted_for_log(str(place))}: "
+            log.warning("Not running the external fact %s: %s%s", quoted_for_log(str(path)), whose, reason)
+            return {}
     output = await run_bounded(
         [str(path)],
         timeout=limits.seconds,

@@ -221,16 +221,21 @@ async def test_AG_11_pluginfacts_keep_their_mode_but_not_a_dangerous_one(tmp_pat
 @needs_root
 async def test_AG_12_programs_that_others_can_change_are_not_run(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     ran = tmp_path / "ran"
-    folder = tmp_path / "facts.d"
+    folder, shared = tmp_path / "facts.d", tmp_path / "shared"
     folder.mkdir()
+    shared.mkdir(mode=0o700)
+    (shared / "own").write_text(f"#!/bin/sh\ntouch {ran}\n")
+    (shared / "own").chmod(0o755)
+    shared.chmod(0o777)
     for name, mode, owner in (("world", 0o757, 0), ("group", 0o775, 0), ("foreign", 0o755, 4321)):
         path = folder / name
         path.write_text(f"#!/bin/sh\ntouch {ran}\necho {name}=1\n")
         path.chmod(mode)
         os.chown(path, owner, 4321)
-    assert await external_facts([folder], environ={"PATH": "/usr/bin:/bin"}) == {}
+    assert await external_facts([folder, shared], environ={"PATH": "/usr/bin:/bin"}) == {}
     assert not ran.exists()
-    assert caplog.text.count("Not running the external fact") == 3
+    assert caplog.text.count("Not running the external fact") == 4
+    assert "/shared': everybody may write to it" in caplog.text  # which of the two it is
 
 
 async def test_AG_12_reserved_names_are_not_overridden(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
