@@ -10,12 +10,12 @@ from typing import Any
 from shared.errors import PuppetError
 
 from ..compiler.host import NativeType
-from ..compiler.loading.loader import function_files
+from ..compiler.loading.loader import function_files, manifest_files
 from ..compiler.syntax.source import Source
 from ..environments.directories import Environment
 from ..environments.directory_environment import DirectoryEnvironment
 from ..files.code_files import CodeFiles, DiskFiles, Signature, TrackedFiles
-from .inputs import ROOT, Input, absolute, manifests_for, relative
+from .inputs import ROOT, Input, absolute, relative
 from .sources import ModuleSources
 
 MAX_DIGESTS = 50_000
@@ -139,8 +139,7 @@ class SideAnswers:
 
     def _definition(self, name: str, count: int) -> Answer:
         """Return the manifests in which a definition is searched, with their content."""
-        manifests = list(manifests_for(name))[:count]
-        return tuple(self._source(self.host.module_file(module, path)) for module, path in manifests)
+        return tuple(self._source(self.host.module_file(module, path)) for module, path in manifest_files(name)[:count])
 
     def _function(self, name: str) -> Answer:
         """Return the files that may define a function: in the language, and of a module in Python or Ruby."""

@@ -16,7 +16,7 @@ from typing import Any
 
 from ..compiler.catalog.definitions import Definition
 from ..compiler.evaluation.dependencies import NodeDependencies
-from ..compiler.loading.loader import Loader, function_files, is_loadable
+from ..compiler.loading.loader import Loader, function_files, is_loadable, manifest_files
 from .sources import module_sources
 
 Input = tuple[str, ...]
@@ -149,20 +149,13 @@ class Inputs:
         return ROOT + path[len(self.root) :] if path.startswith(self._below) or path == self.root else path
 
 
-def manifests_for(name: str) -> Iterator[tuple[str, str]]:
-    """Yield the module and path of each manifest that may define a class or type, in the order in which they are read."""
-    segments = name.split("::")
-    for count in range(len(segments), 0, -1):
-        yield segments[0], f"manifests/{'/'.join(segments[1:count]) if count > 1 else 'init'}.pp"
-
-
 def _definition_input(name: str, definition: Definition | None, loader: Loader) -> Input:
     """Return the input for a class or defined type: the manifests that may define it, up to the one that does."""
     count = name.count("::") + 1
     if definition is not None and definition.place is not None and definition.place.file:
-        for number, (module, path) in enumerate(manifests_for(name), 1):
+        for number, (module, path) in enumerate(manifest_files(name), 1):
             if definition.place.file == f"{loader.host.module_root(module)}/{path}":
-                count = number
+                count = max(number, 2)  # the init of a module is read with the next
                 break
     return "definition", name, str(count)
 
@@ -190,5 +183,5 @@ def _own_files(kind: str, name: str) -> Iterator[str]:
         if own is not None:
             yield f"/{own}"
         return
-    yield from (f"/{module}/{path}" for module, path in manifests_for(name))
+    yield from (f"/{module}/{path}" for module, path in manifest_files(name))
     yield f"/{segments[0]}/types/{'/'.join(segments[1:])}.pp" if len(segments) > 1 else f"/types/{name}.pp"

@@ -15,6 +15,7 @@ from shared.names import quoted_for_log
 from shared.regexps import Regexp
 
 from ..compiler.catalog.definitions import NodeBlock
+from ..compiler.loading.loader import manifest_files
 from ..compiler.syntax import nodes as n
 from ..compiler.syntax.parser import parse
 from ..compiler.syntax.source import Source
@@ -138,11 +139,9 @@ class ResourceTypes:
         name = check_name(name)
         host = compiler_host(self.environments, environment)
         candidates = [entry for source in host.manifests() for entry in self._of(source, None)]
-        segments = name.split("::")
-        for count in range(len(segments), 0, -1) if _CLASS.fullmatch(name) else ():
-            path = "/".join(segments[1:count]) if count > 1 else "init"
-            source = host.module_file(segments[0], f"manifests/{path}.pp")
-            candidates += self._of(source, segments[0]) if source is not None else []
+        for module, path in manifest_files(name) if _CLASS.fullmatch(name) else ():
+            source = host.module_file(module, path)
+            candidates += self._of(source, module) if source is not None else []
         matching = [entry for entry in candidates if entry["name"] == name]
         return min(matching, key=lambda entry: KINDS.index(entry["kind"]), default=None)
 

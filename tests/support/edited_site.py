@@ -112,6 +112,7 @@ EDITS: tuple[tuple[str, str | None], ...] = (
     ("modules/web/lib/puppet/type/web_site.rb", "Puppet::Type.newtype(:web_site) do\n  newparam(:name)\nend\n"),
     ("modules/web/lib/puppet/type/web_site.rb", None),
     ("modules/unused/lib/puppet/type/extra.rb", "Puppet::Type.newtype(:extra) do\n  newparam(:name)\nend\n"),
+    ("modules/web/manifests/init.pp", "class web { is wrong {\n"),
     ("modules/web/manifests/name.pp", "class web::name { }\n"),
     ("modules/extra/manifests/init.pp", "class extra { notify { 'extra': } }\n"),
     ("modules/extra/README", "a module\n"),

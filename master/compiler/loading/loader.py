@@ -43,6 +43,16 @@ def is_loadable(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
+def manifest_files(name: str) -> list[tuple[str, str]]:
+    """
+    Return the module and path of each manifest that may define a class or defined type, in the order in which they are read: the
+    module's init comes first, then `m::a::b` may be in m/a/b or m/a. Source: Puppet 7.23 and 8.10 on such modules.
+    """
+    module, *segments = name.split("::")
+    paths = ["init", *("/".join(segments[:count]) for count in range(len(segments), 0, -1))]
+    return [(module, f"manifests/{path}.pp") for path in paths]
+
+
 def function_files(name: str) -> tuple[str | None, str, str]:
     """
     Return the files in which a function in the language is looked for: its path in the environment, if there can be one; its module, and
@@ -265,15 +275,12 @@ class Loader:
         return define
 
     def _autoload(self, name: str) -> None:
-        """Read the manifests that may define `name`: `m::a::b` may be in m/a/b, m/a or m. Source: language reference 16."""
+        """Read the manifests that may define `name`, until one behind the module's init defines it."""
         if ("manifests", name) in self._missing or not is_loadable(name):
             return
-        segments = name.split("::")
-        module = segments[0]
-        for count in range(len(segments), 0, -1):
-            path = "/".join(segments[1:count]) if count > 1 else "init"
-            self._load_module_file(module, f"manifests/{path}.pp")
-            if name in self.classes or name in self.defines:
+        for number, (module, path) in enumerate(manifest_files(name)):
+            self._load_module_file(module, path)
+            if number and (name in self.classes or name in self.defines):
                 return
         self._missing.add(("manifests", name))
 

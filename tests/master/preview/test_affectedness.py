@@ -172,7 +172,7 @@ def test_no_single_edit_is_missed(tmp_path: Path, edit: tuple[str, str | None]) 
 
 GLOBS = ("hiera.yaml", "version: 5\nhierarchy:\n  - name: globs\n    globs: ['more/*.yaml', 'common.yaml']\n")
 NOTICED_BY: Mapping[str, tuple[tuple[str, str], ...]] = {
-    "definition": (("db1", "site/profile/manifests/spare.pp"),),
+    "definition": (("db1", "site/profile/manifests/spare.pp"), ("web1", "modules/web/manifests/init.pp")),
     "environment-file": (("plain1", "types/text.pp"),),
     "function": (
         ("web1", "functions/to_json.pp"),
