@@ -16,7 +16,7 @@ from shared.regexps import Regexp
 from ..types.kinds.objects import ObjectType
 from ..types.kinds.references import ClassType, ResourceEntryType, reference_text
 from ..values.core import DEFAULT, Binary, Deferred, ForeignObject, Instance, Iterator, Sensitive, Value, entries
-from ..values.labels import label, with_article
+from ..values.labels import ruby_class, with_article
 from ..values.puppet_type import PuppetType
 from ..values.text import inspect, to_s
 from ..values.times import Timespan, Timestamp
@@ -137,7 +137,7 @@ def _poor(value: Value, warn: Warn, place: str) -> Any:
 def _name(value: Value) -> str:
     if isinstance(value, PuppetType):
         return "Object-Type" if isinstance(value, ObjectType) else f"{value.name}-Type"
-    return "Iterator" if isinstance(value, Iterator) else label(value)
+    return "Iterator" if isinstance(value, Iterator) else ruby_class(value)
 
 
 def _article(value: Value) -> str:

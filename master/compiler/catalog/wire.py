@@ -11,7 +11,7 @@ from shared.errors import CompileError, EvaluationError, PuppetError
 
 from ..types.kinds.references import ClassType, ResourceEntryType
 from ..types.notation.operands import flatten_arrays
-from ..values.core import Value
+from ..values.core import Strictness, Value
 from .compilation_view import CompilationView
 from .resources import RELATIONSHIPS, DeclaredResource, parts_of_title
 from .richdata import encode
@@ -77,9 +77,10 @@ def _resource(resource: DeclaredResource, compilation: CompilationView, rich: bo
         nested_error.node = compilation.node.certname
         raise nested_error from error
     except PuppetError as error:
-        error.where = error.where or resource.place
-        if isinstance(error, CompileError):
-            error.node = compilation.node.certname
+        if error.where is None:
+            error.where = resource.place
+            if isinstance(error, CompileError):
+                error.node = compilation.node.certname
         raise
     if parameters:
         data["parameters"] = parameters
@@ -104,6 +105,8 @@ def _parameters(resource: DeclaredResource, compilation: CompilationView, rich: 
         parameters = {name: value for name, value in parts.items() if value is not None and (name, value) != (namevar, resource.title)}
 
     def warn(message: str) -> None:
+        if compilation.reporter.strict is Strictness.ERROR:
+            raise EvaluationError(f"Evaluation Error: {message}", where=resource.place)
         compilation.log.add("warning", message, where=resource.place)
 
     main = resource.title == "main" and resource.type in ("Class", "Stage")

@@ -66,7 +66,7 @@ def ruby_class(value: Value) -> str:
         return "NilClass"
     if value.__class__ is bool:
         return "TrueClass" if value else "FalseClass"
-    if isinstance(value, ForeignObject):
+    if isinstance(value, ForeignObject | URI):
         return value.ruby_class
     return _RUBY_CLASSES.get(value.__class__) or label(value)
 
@@ -77,6 +77,7 @@ def implicit_kind(value: Value) -> str:
 
 
 _RUBY_CLASSES: Final = {
+    Binary: "Puppet::Pops::Types::PBinaryType::Binary",
     SemVer: "SemanticPuppet::Version",
     SemVerRange: "SemanticPuppet::VersionRange",
     Sensitive: "Puppet::Pops::Types::PSensitiveType::Sensitive",

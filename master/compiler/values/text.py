@@ -128,7 +128,7 @@ def inspect(value: Value) -> str:
     if value.__class__ is Timespan or value.__class__ is Timestamp:
         return f"#<Puppet::Pops::Time::{value.__class__.__name__} @nsecs={value.nanoseconds}>"
     if value.__class__ is URI:
-        return f"#<URI::{_URI_CLASSES.get(value.scheme, 'Generic')} {value}>"
+        return f"#<{value.ruby_class} {value}>"
     if value.__class__ is Binary:
         return f"#<Puppet::Pops::Types::PBinaryType::Binary @binary_buffer={_inspect_bytes(value.data)}>"
     if value.__class__ is ForeignObject and value.ruby_class == "Symbol":
@@ -140,12 +140,6 @@ def inspect(value: Value) -> str:
 def inspect_object(value: Value) -> str:
     """Return what `inspect` shows of a value of any other class; types register their own functions."""
     return to_s(value)
-
-
-_URI_CLASSES: dict[str | None, str] = {
-    "http": "HTTP", "https": "HTTPS", "ftp": "FTP", "ldap": "LDAP", "ldaps": "LDAPS", "mailto": "MailTo", "file": "File",
-    "ws": "WS", "wss": "WSS",
-}  # fmt: skip
 
 
 def _inspect_bytes(data: bytes) -> str:

@@ -14,6 +14,9 @@ _URI = re.compile(
     r"(?P<path>[^?#]*)(?:\?(?P<query>[^#]*))?(?:#(?P<fragment>.*))?"
 )
 _DEFAULT_PORTS = {"http": 80, "https": 443, "ftp": 21, "ldap": 389, "ldaps": 636, "ws": 80, "wss": 443}
+_CLASSES = {
+    "http": "HTTP", "https": "HTTPS", "ftp": "FTP", "ldap": "LDAP", "ldaps": "LDAPS", "mailto": "MailTo", "file": "File", "ws": "WS",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,10 @@ class URI:
         if port is None and scheme and match["host"] is not None:
             port = _DEFAULT_PORTS.get(scheme)
         return cls(scheme, match["userinfo"], match["host"], port, match["path"], match["query"], match["fragment"])
+
+    @property
+    def ruby_class(self) -> str:
+        return f"URI::{_CLASSES.get(self.scheme or '', 'Generic')}"
 
     def shown_port(self) -> int | None:
         """Return the port if it is not the scheme's own; else None."""
