@@ -10,6 +10,7 @@ from shared.errors import EvaluationError, Location
 from ..host import ExportedResource
 from ..values import comparison
 from ..values.core import Value
+from ..values.labels import label, with_article
 from ..values.text import to_s
 from .compilation_view import CompilationView
 from .resources import DeclaredResource, Override, ResourceAttribute, ResourceScope
@@ -32,12 +33,14 @@ class ResourceTest:
         return self.test(resource)
 
 
-def test_is(name: str, value: Value, is_equal: bool) -> ResourceTest:
+def test_is(name: Value, value: Value, is_equal: bool) -> ResourceTest:
     """
-    Return the test `name == value`, or `!=` when not `is_equal`.
+    Return the test `name == value`, or `!=` when not `is_equal`; raise EvaluationError for a name that is no text.
 
     Source: language reference 4.5: an array attribute is asked for a member by `==`, compared as a whole by `!=`.
     """
+    if not isinstance(name, str):
+        raise EvaluationError(f"The name of an attribute in a query must be a String, got {with_article(label(name))}")
     tag = value.lower() if isinstance(value, str) else to_s(value).lower()
     field: Value = name if name in ("tag", "title") else ["parameter", name]
     query: list[Value] = ["=", field, tag if name == "tag" else value]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from shared.errors import Unsupported
 
 from ..syntax import nodes as n
+from ..syntax.checker.labels import sentence
 from .writer import Writer, constant_of, load
 
 Attributes = Sequence[n.AttributeOperation | n.AttributeSplat]
@@ -163,16 +164,12 @@ def _query(writer: Writer, node: n.SyntaxNode, statement: n.SyntaxNode) -> ast.e
             left_node = left_node.expression
         while isinstance(right_node, n.ParenthesizedExpression):
             right_node = right_node.expression
-        if isinstance(left_node, n.QualifiedName | n.StringLiteral) and isinstance(right_node, _QUERY_VALUES):
-            value = writer.value(right_node)
-            return writer.at(node, writer.runtime_call("_query_is", constant_of(left_node.value), value, constant_of(node.op == "==")))
-        if isinstance(left_node, n.VariableExpression):
-            # The name of an attribute may be written as a variable's.
-            return writer.at(
-                node, writer.runtime_call("_query_is", constant_of(left_node.name), writer.value(right_node), constant_of(node.op == "=="))
-            )
-        node = right_node
-    refused = writer.runtime_call("_illegal_query", constant_of(type(node).__name__))
+        is_named = isinstance(left_node, n.QualifiedName | n.StringLiteral | n.VariableExpression)
+        if is_named and isinstance(right_node, _QUERY_VALUES):
+            name, value = writer.operands([left_node, right_node])
+            return writer.at(node, writer.runtime_call("_query_is", name, value, constant_of(node.op == "==")))
+        node = right_node if is_named else left_node
+    refused = writer.runtime_call("_illegal_query", constant_of(sentence(node)))
     return writer.at(statement, refused)
 
 
@@ -186,9 +183,6 @@ _QUERY_VALUES = (
     n.VariableExpression,
     n.ConcatenatedString,
     n.AccessExpression,
-    n.QualifiedReference,
-    n.ArrayLiteral,
-    n.DefaultLiteral,
 )
 
 RULES = {
