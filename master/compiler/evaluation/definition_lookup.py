@@ -104,17 +104,15 @@ class DefinitionLookup:
 
     def deferred_type(self, value: Deferred) -> PuppetType | None:
         """
-        Return what the function of a Deferred declares to return; None when it declares nothing, or only the agent has it.
+        Return what the function of a Deferred declares to return; None when it declares nothing, or only the agent can run it.
 
         Raises:
-            EvaluationError: the function takes no such arguments.
+            EvaluationError: there is no such function, or it takes no such arguments.
         """
         try:
-            function = self.find_function(value.name)
+            function = self.function(value.name)
         except Unsupported:
             return None  # the agent may well have it
-        if function is None:
-            return None
         for signature in function.signatures(self):
             if signature.accepts(value.arguments or []):
                 if signature.returns is None:

@@ -12,7 +12,7 @@ from ...errors.locations import FINAL
 from ...host import NotFoundInData
 from ...types.attribute_references import as_attribute
 from ...types.descriptions.describe import check_parameters
-from ...values.core import Value
+from ...values.core import Deferred, Value
 from ...values.variables import BUILT_IN, RESERVED
 from ..scopes.defaults import evaluate_defaults
 from ..scopes.scope import MatchVariables, Scope, declaring_scope
@@ -171,7 +171,7 @@ def _check(compilation: Compilation, scope: Scope, definition: Definition, resou
             if name == "name" or name in METAPARAMETERS:
                 continue
             break
-        if parameter.typed and not parameter.type(scope).instance(value):
+        if value.__class__ is Deferred or (parameter.typed and not parameter.type(scope).instance(value)):
             break
     else:
         for parameter in definition.parameters:

@@ -289,14 +289,12 @@ def check_parameters(
                 problems.append(TextMismatch((), MISSING_PARAMETER, name))
             continue
         value = values[name]
-        if type_.instance(value):
-            continue
         if isinstance(value, Deferred) and deferred is not None:
             returned = deferred(value)
             if returned is not None and not type_.generalized().assignable(returned.generalized()):
                 problems += mismatches(type_, returned, (PathStep("parameter", name),))
-            continue
-        problems += mismatches(type_, _parameter_value_type(value), (PathStep("parameter", name),))
+        elif not type_.instance(value):
+            problems += mismatches(type_, _parameter_value_type(value), (PathStep("parameter", name),))
     if not problems:
         return None
     if len(problems) == 1:
