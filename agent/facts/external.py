@@ -13,6 +13,7 @@ from typing import Any
 
 from shared.data import plainjson, plainyaml
 from shared.errors import BadData, PuppetError
+from shared.filesystem.files import read_regular
 from shared.names import quoted_for_log
 from shared.programs import run_bounded
 
@@ -121,11 +122,7 @@ def _json(text: str) -> dict[str, Any]:
 
 
 def _read(path: Path) -> str:
-    with path.open("rb") as file:
-        body = file.read(MAX_FILE + 1)
-    if len(body) > MAX_FILE:
-        raise BadData(f"it is larger than {MAX_FILE} bytes")
-    return body.decode("utf-8", "replace")
+    return read_regular(path, MAX_FILE).decode("utf-8", "replace")
 
 
 async def _run(path: Path, environ: Mapping[str, str], limits: ExternalFactLimits) -> dict[str, Any]:

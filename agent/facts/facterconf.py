@@ -13,7 +13,7 @@ from typing import Any
 
 from shared.data import plainjson
 from shared.errors import BadData
-from shared.filesystem.files import write_atomic
+from shared.filesystem.files import read_regular, write_atomic
 
 log = logging.getLogger("puppet.facts")
 
@@ -160,7 +160,7 @@ class FactCache:
             path = self.folder / group
             try:
                 young = path.stat().st_mtime + ttl > self.clock()
-                data = plainjson.loads(path.read_bytes()) if young else None
+                data = plainjson.loads(read_regular(path)) if young else None
             except (OSError, BadData):
                 data = None
             if isinstance(data, dict):

@@ -13,8 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from shared.errors import ConfigError
-from shared.filesystem.files import make_directory, write_atomic
+from shared.errors import BadData, ConfigError
+from shared.filesystem.files import make_directory, read_regular, write_atomic
 from shared.names import quoted_for_log
 from shared.process.processes import Process
 
@@ -141,12 +141,11 @@ class DisabledLock:
             ConfigError: the file cannot be read. It is then unknown whether runs are allowed, so there is none.
         """
         try:
-            text = self.path.read_bytes()[: MAX_REASON * 4]
+            text = read_regular(self.path)
         except FileNotFoundError:
             return None
-        except OSError as err:
-            hint = "Run the agent as root (sudo)." if isinstance(err, PermissionError) and os.geteuid() != 0 else ""
-            raise ConfigError(f"Could not read {self.path}, which says whether the agent is disabled: {err.strerror}", hint=hint) from err
+        except (OSError, BadData) as err:
+            raise self._error("read", err) from err
         try:
             data = json.loads(text)
             message = data.get("disabled_message") if isinstance(data, dict) else None
@@ -155,8 +154,23 @@ class DisabledLock:
         return message[:MAX_REASON] if isinstance(message, str) and message else DEFAULT_REASON
 
     def disable(self, message: str) -> None:
-        make_directory(self.path.parent, mode=0o750)
-        write_atomic(self.path, json.dumps({"disabled_message": message or DEFAULT_REASON}).encode(), mode=0o644)
+        """Write the file; raise ConfigError when that fails."""
+        try:
+            make_directory(self.path.parent, mode=0o750)
+            write_atomic(self.path, json.dumps({"disabled_message": message or DEFAULT_REASON}).encode(), mode=0o644)
+        except OSError as err:
+            raise self._error("write", err) from err
 
     def enable(self) -> None:
-        self.path.unlink(missing_ok=True)
+        """Remove the file; raise ConfigError when that fails."""
+        try:
+            self.path.unlink(missing_ok=True)
+        except OSError as err:
+            raise self._error("remove", err) from err
+
+    def _error(self, verb: str, error: OSError | BadData) -> ConfigError:
+        reason = error.strerror if isinstance(error, OSError) else error.message
+        hint = "Remove it; see agent_disabled_lockfile."
+        if isinstance(error, PermissionError) and os.geteuid() != 0:
+            hint = "Run the agent as root (sudo)."
+        return ConfigError(f"Could not {verb} {self.path}, which says whether the agent is disabled: {reason}", hint=hint)

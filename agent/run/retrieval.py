@@ -15,6 +15,7 @@ from urllib.parse import quote, quote_plus
 from shared.data import plainyaml
 from shared.data.plainjson import dumps
 from shared.errors import BadData, NotFound, PeerError, PuppetError, text_with_hint
+from shared.filesystem.files import read_regular
 from shared.indirector.core import Option, Request
 from shared.indirector.rest import Rest
 from shared.models.catalog import Catalog
@@ -69,7 +70,7 @@ class LastEnvironments:
     def read(cls, path: Path) -> LastEnvironments | None:
         """Return the environments in last_run_summary.yaml; None when it has none of an agent's run. Blocks."""
         try:
-            application = _application_section(path.read_bytes())
+            application = _application_section(read_regular(path))
         except (OSError, BadData):
             return None
         if not isinstance(application, dict) or application.get("run_mode") != "agent":

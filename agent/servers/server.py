@@ -12,7 +12,7 @@ from pathlib import Path
 from shared.data import plainjson
 from shared.errors import BadData, PeerAnswered
 from shared.filesystem.checksums import Algorithm, algorithm
-from shared.filesystem.files import make_directory, write_atomic
+from shared.filesystem.files import make_directory, read_regular, write_atomic
 from shared.indirector.paths import Outgoing
 from shared.indirector.rest import Answer
 from shared.wire.dialects import LEGACY, MODERN, Dialect
@@ -58,7 +58,7 @@ class DialectCache:
         dialects = cls({"a": LEGACY, "b": MODERN}.get(scheme), path)
         if dialects.fixed is None and path is not None:
             try:
-                data = plainjson.loads(path.read_bytes())
+                data = plainjson.loads(read_regular(path))
             except (OSError, BadData):
                 data = {}
             dialects_by_name = {dialect.name: dialect for dialect in (LEGACY, MODERN)}

@@ -28,7 +28,7 @@ from shared.errors import BadData, NotFound, PeerAnswered, PeerNotTrusted, PeerU
 from shared.file_serving.metadata import MetadataOptions
 from shared.filesystem import checksums
 from shared.filesystem.checksums import Algorithm
-from shared.filesystem.files import write_atomic
+from shared.filesystem.files import read_regular, write_atomic
 from shared.models.file_metadata import FileMetadata, MetadataChecksum
 from shared.names import quoted_for_log
 
@@ -103,9 +103,9 @@ class DownloadCache:
             return
         self._loaded = True
         try:
-            data = json.loads(self.path.read_bytes())
+            data = json.loads(read_regular(self.path))
             self._known = {str(url): CachedDownload(**fields) for url, fields in data.items()}
-        except (OSError, ValueError, TypeError, AttributeError):
+        except (OSError, BadData, ValueError, TypeError, AttributeError):
             self._known = {}
 
 

@@ -18,23 +18,20 @@ from shared.data import plainjson, plainyaml
 from shared.data.plainyaml import Symbol, YamlTimestamp
 from shared.data.yamlscalars import Psych
 from shared.errors import BadData
-from shared.filesystem.files import make_directory, sweep, write_atomic
+from shared.filesystem.files import make_directory, read_regular, sweep, write_atomic
 from shared.ral.catalog import RalCatalog
 from shared.ral.components import Component
 from shared.settings import AgentSettings
 
 from .runlog import RunLog
 
-MAX_STATE = 64 * 1024 * 1024  # bytes of a state file
 DEFAULT_TTL = timedelta(days=32)
 
 
 def _load(path: Path, log: RunLog, what: str) -> dict[str, Any]:
     """Return the map in a YAML file; {} for a missing file, and for a broken one, which is moved aside. Blocks."""
     try:
-        if path.stat().st_size > MAX_STATE:
-            raise BadData(f"larger than {MAX_STATE} bytes")
-        data = _read(path.read_bytes())
+        data = _read(read_regular(path))
         if data is None:
             return {}
         if not isinstance(data, dict):

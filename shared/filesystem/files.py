@@ -12,11 +12,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from ..errors import BadName, NotFound, Unavailable
+from ..errors import BadData, BadName, NotFound, Unavailable
 from ..failpoints import failpoint
 from ..names import quoted_for_log
 
 MAX_LINKS = 40  # the kernel's own limit for symbolic links in one path
+MAX_STATE = 64 * 1024 * 1024  # bytes of a file that one of our programs keeps
 
 
 def parts_of(relative: str) -> tuple[str, ...]:
@@ -65,6 +66,25 @@ def open_beneath(root: Path, relative: str, *, follow: bool = True) -> BinaryIO:
     except BaseException:
         os.close(fd)
         raise
+
+
+def read_regular(path: Path, limit: int = MAX_STATE) -> bytes:
+    """
+    Return the content of a regular file, which a link may lead to. Blocks for the disk, never for a FIFO or a device.
+
+    Raises:
+        BadData: it is not a regular file, or has more than `limit` bytes.
+        OSError: it cannot be read.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise BadData("not a regular file")
+    with os.fdopen(fd, "rb") as file:
+        content = file.read(limit + 1)
+    if len(content) > limit:
+        raise BadData(f"larger than {limit} bytes")
+    return content
 
 
 def descriptor_beneath(root: Path, relative: str, *, follow: bool = True) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 from ..data import plainjson, plainyaml
 from ..errors import BadData, PuppetError
 from ..failpoints import failpoint
-from ..filesystem.files import make_directory, owner_in, write_atomic
+from ..filesystem.files import make_directory, owner_in, read_regular, write_atomic
 from ..filesystem.written import WrittenFiles, has_content
 from ..names import quoted_for_log, valid_file_key
 from ..programs import run_bounded
@@ -126,15 +126,11 @@ class FilePerKey(Terminus[M]):
             return 0
 
     def body(self, key: str) -> bytes | None:
-        """Return the content of the file of a key, None when there is no file; BadData when it is too large. Blocks."""
+        """Return the content of the file of a key, None when there is none; BadData when it is too large or no regular file. Blocks."""
         try:
-            with self.path(key).open("rb") as file:
-                body = file.read(self.most + 1)
+            return read_regular(self.path(key), self.most)
         except FileNotFoundError:
             return None
-        if len(body) > self.most:
-            raise BadData(f"larger than {self.most} bytes")
-        return body
 
     def read(self, key: str) -> M | None:
         """Return what is stored under a key, None when nothing is, or what does not parse, with a warning. Blocks."""

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal
 
-from ..errors import ConfigError
-from ..filesystem.files import make_directory, write_atomic
+from ..errors import BadData, ConfigError
+from ..filesystem.files import make_directory, read_regular, write_atomic
 from .processes import Process
 
 log = logging.getLogger("puppet")
@@ -31,8 +31,8 @@ class PidFile:
     def running(self) -> int | None:
         """Return the process in the file, when it lives, is not this one, and did not get the number of the one that wrote the file."""
         try:
-            pid = int(self.path.read_text("ascii").strip() or "0")
-        except (OSError, ValueError):
+            pid = int(read_regular(self.path) or "0")
+        except (OSError, BadData, ValueError):
             return None
         if pid <= 0 or pid == os.getpid():
             return None
@@ -49,9 +49,9 @@ class PidFile:
 
     def remove(self) -> None:
         try:
-            if self.path.read_text("ascii").strip() == str(os.getpid()):
+            if read_regular(self.path).strip() == b"%d" % os.getpid():
                 self.path.unlink()
-        except OSError:
+        except (OSError, BadData):
             return
 
 

@@ -238,15 +238,17 @@ def test_a_lock_file_that_cannot_be_read_is_not_called_disabled(tmp_path: Path, 
     folders = ["--confdir", str(tmp_path), *(f"--{name}={tmp_path / 'var'}" for name in ("vardir", "logdir", "rundir"))]
     assert main(["--onetime", "--no-daemonize", *folders, "--server", "localhost", "--masterport", "1"]) == 1
     said = capsys.readouterr()
-    assert f"Could not read {tmp_path}/var/state/agent_disabled.lock, which says whether the agent is disabled: Is a directory" in said.err
+    assert (
+        f"Could not read {tmp_path}/var/state/agent_disabled.lock, which says whether the agent is disabled: not a regular file" in said.err
+    )
     assert "administratively disabled" not in said.out + said.err
 
 
 def test_who_may_not_read_the_lock_file_is_told_to_be_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(path: Path) -> bytes:
+    def refuse(path: Path, flags: int) -> int:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(os, "open", refuse)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(ConfigError, match="Permission denied") as caught:
         DisabledLock(tmp_path / "lock").reason()

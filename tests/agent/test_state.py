@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from agent.facts.facterconf import FactCache, FacterConf
+from agent.run.lock import DisabledLock
+from agent.run.retrieval import LastEnvironments
+from agent.servers.server import DialectCache
+from agent.servers.websources import DownloadCache
 from agent.state.runlog import RunLog
 from agent.state.statefiles import StateFile, TransactionStore, write_classes, write_report, write_resources, write_summary
 from shared.data import plainyaml
-from shared.models.catalog import Catalog
+from shared.errors import ConfigError
+from shared.indirector.termini import Json
+from shared.models.catalog import CATALOG, Catalog
 from shared.models.report import Report, metrics_of
+from shared.process.daemon import PidFile
 from shared.ral.catalog import resources_of
 from shared.types import builtin_types
 
@@ -162,3 +174,31 @@ def test_verbose_is_info_and_bytes_that_are_no_text_are_replaced() -> None:
 
 def test_the_ttl_can_be_switched_off() -> None:
     assert not StateFile(None, ttl=timedelta(0)).ttl
+
+
+READERS: dict[str, Callable[[Path], object]] = {
+    "transaction store": lambda path: asyncio.run(TransactionStore(path).load(RunLog())),
+    "state": lambda path: asyncio.run(StateFile(path).load(RunLog())),
+    "catalog": lambda path: Json(CATALOG, path.parent).read(path.stem),
+    "environments of the last run": LastEnvironments.read,
+    "dialects of servers": lambda path: DialectCache.load("auto", path),
+    "downloads": lambda path: DownloadCache(path).get("http://x/"),
+    "facts": lambda path: FactCache(FacterConf(ttls={path.name: 3600}), path.parent).load(),
+    "process": lambda path: PidFile(path).running(),
+    "lock that disables runs": lambda path: DisabledLock(path).reason(),
+}
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero"), Path.mkdir], ids=["a FIFO", "a device", "a folder"])
+@pytest.mark.parametrize("reader", READERS)
+def test_a_file_of_the_agents_own_that_is_no_regular_file_holds_nobody(reader: str, make: Callable[[Path], object], tmp_path: Path) -> None:
+    path = tmp_path / "known.json"
+    make(path)
+    with suppress(ConfigError):
+        READERS[reader](path)
+
+
+@pytest.mark.parametrize("change", [DisabledLock.enable, lambda lock: lock.disable("why")], ids=["enable", "disable"])
+def test_a_folder_in_place_of_the_lock_that_disables_runs_is_named(change: Callable[[DisabledLock], object], tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=str(tmp_path)):
+        change(DisabledLock(tmp_path))
