@@ -8,6 +8,7 @@ from pathlib import Path
 
 from shared.errors import Location, ParseError, PuppetError
 
+from ..compiler.loading.loaded_files import judge_metaparameter
 from ..compiler.syntax import nodes as n
 from ..compiler.syntax.checker import Diagnostic, check
 from ..compiler.syntax.checker.report import CHILDREN
@@ -18,9 +19,23 @@ from ..compiler.syntax.source import Source
 def problems(source: Source, strict: str, *, epp: bool = False) -> list[Diagnostic]:
     """Return all errors and warnings about a text."""
     try:
-        return check(parse(source, epp=epp), source, strict=strict)  # type: ignore[arg-type]
+        program = parse(source, epp=epp)
+        found = check(program, source, strict=strict)  # type: ignore[arg-type]
     except ParseError as err:
         return [Diagnostic("error", err.message, err.where or Location(source.file), err.hint)]
+    is_wrong = any(diagnostic.severity == "error" for diagnostic in found)
+    return found if is_wrong else [*found, *_metaparameters(program, source)]
+
+
+def _metaparameters(program: n.Program, source: Source) -> Iterator[Diagnostic]:
+    """Yield what is wrong with parameters that have the names of metaparameters: those of classes, then those of defined types."""
+    for kind in (n.ClassDefinition, n.DefineDefinition):
+        for node in program.definitions:
+            if isinstance(node, kind):
+                for parameter in node.parameters:
+                    severity, message = judge_metaparameter(node.name, parameter.name, parameter.default is not None)
+                    if message:
+                        yield Diagnostic(severity, message, source.locate(parameter.at))
 
 
 def source_of(file: Path) -> Source:

@@ -97,6 +97,29 @@ def test_warnings_are_told_and_leave_the_exit_code(puppet: Puppet, file: Callabl
     assert said.err == f"Warning: The key 'x' is declared more than once (file: {path}, line: 1, column: 22)\n"
 
 
+INHERITED = "Warning: {} is a metaparam; this value will inherit to all contained resources in the {} definition"
+REFUSED = (
+    "Error: Could not parse for environment production: {} is a metaparameter; please choose another parameter name in the {} definition"
+)
+METAPARAMETERS = {
+    "define x($stage = 1, $tag = undef) { }": (0, [INHERITED.format("stage", "x"), INHERITED.format("tag", "x")]),
+    "class a::b { class y($loglevel = 1) { } }": (0, [INHERITED.format("loglevel", "a::b::y")]),
+    "define z($tag) { }": (1, [REFUSED.format("tag", "z")]),
+    "class y($stage = 1) { $x = } }": (1, [ERROR]),
+}
+
+
+@pytest.mark.parametrize("manifest", METAPARAMETERS)
+def test_parameters_with_names_of_metaparameters_are_told(manifest: str, puppet: Puppet, file: Callable[[str, str], Path]) -> None:
+    code, messages = METAPARAMETERS[manifest]
+    path = file("x.pp", manifest)
+    said = puppet("parser", "validate", str(path))
+    assert said.code == code
+    for message in messages:
+        assert f"{message} (file: {path}, line: 1, column: " in said.err
+    assert said.err.count(str(path)) == len(messages)
+
+
 def test_epp_templates_are_checked_as_such(puppet: Puppet, file: Callable[[str, str], Path]) -> None:
     assert puppet("parser", "validate", "--epp", str(file("good.epp", "x <%= $a %> y\n"))).code == 0
     assert puppet("parser", "validate", "--epp", str(file("bad.epp", "<% if true { %>x\n"))).code == 1

@@ -20,6 +20,7 @@ from ..errors.control import Returned
 from ..errors.locations import FINAL, UNIT
 from ..functions import Dispatch, Function
 from ..functions.catalog_context import CatalogContext
+from ..syntax.checker.diagnostics import Severity
 from ..syntax.source import Source
 from ..values.core import Value
 
@@ -142,13 +143,20 @@ def check_metaparameters(definition: Definition, warn: Callable[[str], None]) ->
         EvaluationError: such a parameter has no default.
     """
     for parameter in definition.parameters:
-        if parameter.name in METAPARAMETERS:
-            if not parameter.has_default:
-                raise EvaluationError(
-                    f"{parameter.name} is a metaparameter; please choose another parameter name in the {definition.name} definition",
-                    where=FINAL,
-                )
-            warn(f"{parameter.name} is a metaparam; this value will inherit to all contained resources in the {definition.name} definition")
+        severity, message = judge_metaparameter(definition.name, parameter.name, parameter.has_default)
+        if severity == "error":
+            raise EvaluationError(message, where=FINAL)
+        if message:
+            warn(message)
+
+
+def judge_metaparameter(definition: str, name: str, has_default: bool) -> tuple[Severity, str]:
+    """Return what is wrong with the name of a parameter when it is that of a metaparameter; the message is '' when it is not."""
+    if name not in METAPARAMETERS:
+        return "warning", ""
+    if not has_default:
+        return "error", f"{name} is a metaparameter; please choose another parameter name in the {definition} definition"
+    return "warning", f"{name} is a metaparam; this value will inherit to all contained resources in the {definition} definition"
 
 
 def _alias_value(code: _FileCode, scope: CatalogContext) -> Value:
