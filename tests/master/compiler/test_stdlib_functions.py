@@ -339,6 +339,31 @@ def test_an_old_name_warns_once_unless_the_sites_stdlib_has_no_new_one(files: di
     assert all(text.startswith("This function is deprecated, please use stdlib::merge instead.") for text in told)
 
 
+PSON, LEGACY = "This method is deprecated. From Puppet 8, PSON", "This method is deprecated, please use Puppet data types"
+DEPRECATED = (  # as Puppet 7.23 and 8.10 with stdlib 9.7
+    ("notice(parsepson('[1]'))", "warning", [PSON, "[1]"]),
+    ("notice(parsepson('[1]'))", "off", ["[1]"]),
+    ("notice(parsepson('[1]', 'd'))", "warning", [PSON, "[1]"]),
+    ("notice(parsepson('[1]', 'd'))", "error", ["d"]),
+    ("notice(parsepson('[1', 'd'))", "warning", [PSON, "d"]),
+    ("validate_legacy(Integer, 'x', 5)", "warning", [LEGACY]),
+    ("validate_legacy('Integer', 'x', 5)", "off", []),
+)
+
+
+@pytest.mark.parametrize(("manifest", "strict", "told"), DEPRECATED)
+def test_functions_without_a_successor_are_deprecated_by_stdlib_9(manifest: str, strict: str, told: list[str]) -> None:
+    texts = [entry.text for entry in compiled(manifest, NEW_STDLIB, settings={"strict": strict}).logs]
+    assert [text[: len(start)] for text, start in zip(texts, told, strict=True)] == told
+    assert all(entry.level == "notice" for entry in compiled(manifest, OLD_STDLIB, settings={"strict": strict}).logs)
+
+
+@pytest.mark.parametrize("call", ["parsepson('[1]')", "validate_legacy(Integer, 'x', 5)", "validate_legacy('Integer', 'x', 5)"])
+def test_strict_refuses_functions_without_a_successor(call: str) -> None:
+    with pytest.raises(CompileError, match=rf"deprecation\. {call.partition('(')[0]}\. This method is deprecated"):
+        compiled(f"$x = {call}", settings={"strict": "error"})
+
+
 def test_deprecation_follows_the_setting_strict() -> None:
     manifest = "deprecation('key', 'Use that')\ndeprecation('key', 'Use that')\ndeprecation('other', 'And that', false)"
     told = {}

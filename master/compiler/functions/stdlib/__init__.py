@@ -45,11 +45,11 @@ TOPICS = (
 
 
 def stdlib_functions(has_namespaced_functions: Callable[[], bool] = lambda: True) -> Mapping[str, Function]:
-    """Return all bundled functions by name; the argument is as for `deprecations.moved_functions`."""
+    """Return all bundled functions by name; the argument is as for `deprecations.deprecated_functions`."""
     from . import deprecations
 
     functions = collect([import_module(f"{__name__}.{topic}") for topic in TOPICS])
-    return {**functions, **deprecations.moved_functions(functions, has_namespaced_functions)}
+    return {**functions, **deprecations.deprecated_functions(functions, has_namespaced_functions)}
 
 
 class Library:

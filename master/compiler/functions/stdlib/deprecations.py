@@ -8,7 +8,7 @@ from shared.errors import EvaluationError
 
 from ...errors.locations import current_place
 from ...values.core import Strictness, Value
-from ..api import Closure, Context, Function, function
+from ..api import Closure, Context, Dispatch, Function, function
 
 MOVED = (
     "batch_escape",
@@ -37,6 +37,12 @@ MOVED = (
     "validate_email_address",
 )
 """Functions that are called `stdlib::<name>` since stdlib 9. Those of stdlib before 9 were never deprecated under the old name."""
+
+DEPRECATED = {
+    "parsepson": "This method is deprecated. From Puppet 8, PSON is no longer natively supported. Please use JSON.parse().",
+    "validate_legacy": "This method is deprecated, please use Puppet data types to validate parameters",
+}
+"""Functions without a successor, which the setting `strict` forbids with stdlib 9; the default of `parsepson` is given instead."""
 
 
 def deprecate(context: Context, key: str, message: str, *, use_strict: bool = True) -> None:
@@ -72,12 +78,31 @@ def _moved(name: str, bundled: Mapping[str, Function], has_namespaced_functions:
     return moved
 
 
-def moved_functions(bundled: Mapping[str, Function], has_namespaced_functions: Callable[[], bool]) -> dict[str, Function]:
+def _deprecated(function: Function, has_namespaced_functions: Callable[[], bool]) -> Function:
+    def with_deprecation(code: Callable[..., Value]) -> Callable[..., Value]:
+        def forward(context: Context, *args: Value) -> Value:
+            if has_namespaced_functions():
+                try:
+                    deprecate(context, function.name, DEPRECATED[function.name])
+                except EvaluationError:
+                    if function.name == "parsepson" and len(args) > 1:
+                        return args[1]
+                    raise
+            return code(context, *args)
+
+        return forward
+
+    dispatches = [Dispatch(dispatch.declared, with_deprecation(dispatch.code)) for dispatch in function.dispatches]
+    return Function(function.name, dispatches, function.doc)
+
+
+def deprecated_functions(bundled: Mapping[str, Function], has_namespaced_functions: Callable[[], bool]) -> dict[str, Function]:
     """
-    Return the functions of the old names, each of which calls that of the new name.
+    Return the functions that stdlib 9 deprecates: those of the old names, each of which calls that of the new name, and DEPRECATED.
 
     Args:
         bundled: the functions of stdlib 9, by name.
         has_namespaced_functions: whether the site's stdlib, if it has one, knows the new names.
     """
-    return {name: _moved(name, bundled, has_namespaced_functions) for name in MOVED}
+    moved = {name: _moved(name, bundled, has_namespaced_functions) for name in MOVED}
+    return moved | {name: _deprecated(bundled[name], has_namespaced_functions) for name in DEPRECATED}
