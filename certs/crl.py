@@ -98,6 +98,17 @@ def is_due(crl: x509.CertificateRevocationList, now: datetime, *, before: timede
     return end is None or end - now <= before
 
 
+def newer_known(
+    received: Iterable[x509.CertificateRevocationList], known: Iterable[x509.CertificateRevocationList]
+) -> x509.CertificateRevocationList | None:
+    """Return the newest CRL of `known` with a higher number than every one of its issuer in `received`; None when there is none."""
+    numbers: dict[x509.Name, int] = {}
+    for new in received:
+        numbers[new.issuer] = max(number_of(new), numbers.get(new.issuer, -1))
+    newer = (old for old in known if old.issuer in numbers and number_of(old) > numbers[old.issuer])
+    return max(newer, key=number_of, default=None)
+
+
 def accept_newer(
     received: Sequence[x509.CertificateRevocationList],
     known: Sequence[x509.CertificateRevocationList],
@@ -121,12 +132,12 @@ def accept_newer(
             continue
         if not any(crl_is_genuine(new, issuer) for issuer in issuers):
             raise PeerNotTrusted(f"Invalid signature for CRL issued by '{name}'")
-        for old in known:
-            if old.issuer == new.issuer and number_of(old) > number_of(new):
-                raise PeerNotTrusted(
-                    f"The CRL issued by '{name}' is refused: its number {number_of(new)} is lower than {number_of(old)} of the one on disk",
-                    hint="Somebody may be hiding a revocation. After the CA was restored from a backup, remove crl.pem by hand.",
-                )
+        newer = newer_known([new], known)
+        if newer is not None:
+            raise PeerNotTrusted(
+                f"The CRL issued by '{name}' is refused: its number {number_of(new)} is lower than {number_of(newer)} of the one on disk",
+                hint="Somebody may be hiding a revocation. After the CA was restored from a backup, remove crl.pem by hand.",
+            )
         accepted.append(new)
     if not accepted:
         raise PeerNotTrusted(f"The CRL issued by '{received[0].issuer.rfc4514_string()}' is not from a CA that this host knows")

@@ -15,6 +15,7 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from certs import crl as revocation
 from certs import signatures
 from certs.files import bundles
 from shared.clock import utc_now
@@ -76,16 +77,18 @@ class ServerTrust:
     next_update: datetime | None
 
 
-def load(files: TrustFiles) -> ServerTrust:
+def load(files: TrustFiles, known: Iterable[x509.CertificateRevocationList] = ()) -> ServerTrust:
     """
     Return the state of `files` now. Blocks: call it in a thread.
 
+    Args:
+        known: the CRLs in force, which those of the file may not be older than.
     Raises:
-        ConfigError: A file is missing or damaged, key and certificate do not belong together, or a CA has no CRL.
+        ConfigError: A file is missing or damaged, key and certificate do not belong together, a CA has no CRL, or an older one.
             Without a CRL nothing starts: revocation that is not checked is worse than a server that is down.
     """
     authorities = bundles.certificates(_read(files.authorities, "CA certificate"))
-    crls = _crls(files, authorities)
+    crls = _crls(files, authorities, known)
     context = _context(files, authorities, crls)
     ends = [crl.next_update_utc for crl in crls if crl.next_update_utc is not None]
     return ServerTrust(context, Revocations.of(crls), authorities, crls, min(ends, default=None))
@@ -101,8 +104,22 @@ def _read(path: Path, kind: str) -> bytes:
         ) from err
 
 
-def _crls(files: TrustFiles, authorities: tuple[x509.Certificate, ...]) -> tuple[x509.CertificateRevocationList, ...]:
-    return _genuine_crls(bundles.revocation_lists(_read(files.crl, "CRL")), authorities, files.crl)
+def _crls(
+    files: TrustFiles, authorities: tuple[x509.Certificate, ...], known: Iterable[x509.CertificateRevocationList] = ()
+) -> tuple[x509.CertificateRevocationList, ...]:
+    crls = _genuine_crls(bundles.revocation_lists(_read(files.crl, "CRL")), authorities, files.crl)
+    newer = revocation.newer_known(crls, (crl for crl in known if _is_genuine(crl, authorities)))
+    if newer is not None:
+        name, number = newer.issuer.rfc4514_string(), revocation.number_of(newer)
+        raise ConfigError(
+            f"The CRL of {name} in {files.crl} is older than number {number}, which is in use",
+            hint="It would make revoked certificates valid again. Put the newer one back (docs/recovery.md).",
+        )
+    return crls
+
+
+def _is_genuine(crl: x509.CertificateRevocationList, authorities: Iterable[x509.Certificate]) -> bool:
+    return any(crl.issuer == ca.subject and signatures.crl_is_genuine(crl, ca) for ca in authorities)
 
 
 def _genuine_crls(
@@ -111,7 +128,7 @@ def _genuine_crls(
     """Return the CRLs that one of the authorities signed, and log the others; raise ConfigError when none is left."""
     genuine = []
     for crl in crls:
-        if any(crl.issuer == ca.subject and signatures.crl_is_genuine(crl, ca) for ca in authorities):
+        if _is_genuine(crl, authorities):
             genuine.append(crl)
         else:
             log.error("The CRL of %s in %s is not signed by any CA of ours and is ignored", crl.issuer.rfc4514_string(), path)
@@ -253,16 +270,16 @@ class ServerTls:
 
         Raises:
             ConfigError: A file cannot be loaded. The old state stays, except for revocations: they count at once if the CRL
-                itself can be read, whatever is wrong with the other files.
+                itself can be read and is not older, whatever is wrong with the other files.
         """
         async with self._loading:
             stamps = await asyncio.to_thread(self._stamps)
             try:
                 self._loaded_digest = await asyncio.to_thread(self._digest)
-                self._trust = await asyncio.to_thread(load, self.files)
+                self._trust = await asyncio.to_thread(load, self.files, self._trust.crls if self._trust is not None else ())
             except PuppetError:
                 if self._trust is not None:
-                    crls = await asyncio.to_thread(_crls, self.files, self._trust.authorities)
+                    crls = await asyncio.to_thread(_crls, self.files, self._trust.authorities, self._trust.crls)
                     self._trust = replace(self._trust, revocations=Revocations.of(crls), crls=crls)
                 raise
             self._loaded_stamps = stamps

@@ -6,6 +6,8 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
@@ -17,7 +19,6 @@ from certs.fingerprints import fingerprint
 from certs.keys import PrivateKey, public_der
 from shared.clock import utc_now
 from shared.errors import BadData, BadRequest, ConfigError, Conflict, Denied, PuppetError, TooLarge
-from shared.failpoints import failpoint
 from shared.filesystem.identity import Stamp, stamp_of
 from shared.names import quoted_for_log, valid_certname
 
@@ -27,7 +28,7 @@ from .policy import SigningPolicy
 from .signers import Signer, Signers
 from .storage.inventory import InventoryEntry
 from .storage.serials import SerialNumbers
-from .storage.store import CaStore, is_name
+from .storage.store import NEWEST_CRLS, CaStore, is_name
 
 log = logging.getLogger("puppet.ca")
 
@@ -52,16 +53,30 @@ class CaOptions:
     max_upload_bytes: int = 16 * 1024 * 1024
 
 
+class _CrlFile(NamedTuple):
+    pem: bytes
+    lists: tuple[x509.CertificateRevocationList, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class _Crls:
-    """The parsed CRL file: our own list, that of a roll-over's other CA, those of other authorities, and the serials that we revoked."""
+    """
+    The parsed CRL file: our own list, that of a roll-over's other CA, those of other authorities, and the serials that we revoked.
+
+    `is_whole`: the file has one list of each authority, and ours has all serials that we ever revoked.
+    """
 
     stamp: tuple[Stamp, ...]
-    pem: bytes
+    file: _CrlFile
     own: x509.CertificateRevocationList
     companion: x509.CertificateRevocationList | None
     others: tuple[x509.CertificateRevocationList, ...]
     revoked: frozenset[int]
+    is_whole: bool
+
+    @property
+    def ours(self) -> tuple[x509.CertificateRevocationList, ...]:
+        return (self.own,) if self.companion is None else (self.own, self.companion)
 
 
 class CertificateAuthority:
@@ -283,33 +298,47 @@ class CertificateAuthority:
 
     def crl_pem(self) -> bytes:
         """Return the complete CRL file: our own list and those of the other authorities in the chain."""
-        return self._load_crls().pem
+        return self._load_crls().file.pem
 
     def _load_crls(self) -> _Crls:
-        path = self.store.files.cacrl
-        both = self.signers()
+        path, known, both = self.store.files.cacrl, self._crls, self.signers()
         stamp = (stamp_of(path), *both.stamps)
-        known = self._crls
         if known is not None and known.stamp == stamp:
             return known
-        pem = path.read_bytes()
-        try:
-            lists = bundles.revocation_lists(pem)
-        except (BadData, TooLarge) as err:
-            raise ConfigError(
-                f"The CRL {path} cannot be read: {err.message}",
-                hint="Restore it from a backup: without it, revoked certificates would be accepted.",
-            ) from err
-        own = _lists_of(both.own, lists)
+        # The copies are read before the file itself: another process writes the file first.
+        seen = [] if known is None else [known.file]
+        seen += [file for copy in self.store.newest_crls() if (file := _read_crls(copy)) is not None]
+        file = _parsed(path, path.read_bytes())
+        signers = {signer.certificate.subject: signer for signer in both.all}
+        seen_lists = [each for _, lists in seen for each in lists if each.issuer not in signers or _lists_of(signers[each.issuer], [each])]
+        newer = crl.newer_known(file.lists, seen_lists)
+        if newer is not None:
+            error = self._older(newer, file.lists)
+            if known is None:
+                raise error
+            log.error("%s. The newer one stays in force. %s", error, error.hint)
+            file = next(each for each in seen if newer in each.lists)
+        own = _lists_of(both.own, file.lists)
         if not own:
             raise ConfigError(f"There is no CRL of this CA in {path}", hint="Restore it from a backup.")
         newest = max(own, key=crl.number_of)
-        companions = _lists_of(both.companion, lists) if both.companion is not None else []
+        companions = _lists_of(both.companion, file.lists) if both.companion is not None else []
         companion = max(companions, key=crl.number_of, default=None)
-        others = tuple(crl_read for crl_read in lists if crl_read not in own and crl_read not in companions)
-        revoked = crl.serials(newest) | (crl.serials(companion) if companion is not None else frozenset())
-        self._crls = _Crls(stamp, pem, newest, companion, others, revoked)
+        others = {each.issuer: each for each in sorted(file.lists, key=crl.number_of) if each.issuer not in signers}
+        ours = (*own, *companions, *(each for each in seen_lists if each.issuer in signers))
+        revoked = frozenset[int]().union(*map(crl.serials, ours))
+        is_whole = len({each.issuer for each in file.lists}) == len(file.lists) and revoked <= crl.serials(newest)
+        self._crls = _Crls(stamp, file, newest, companion, tuple(others.values()), revoked, is_whole)
         return self._crls
+
+    def _older(self, newer: x509.CertificateRevocationList, lists: Iterable[x509.CertificateRevocationList]) -> ConfigError:
+        path = self.store.files.cacrl
+        number = max(crl.number_of(each) for each in lists if each.issuer == newer.issuer)
+        return ConfigError(
+            f"The CRL {path} is older than one that was in use: its number is {number}, and {crl.number_of(newer)} was reached",
+            hint="It would make revoked certificates valid again. Stop the master, add the newer one, and start it: "
+            f"cat {self.store.files.cadir / NEWEST_CRLS} >> {path} (docs/recovery.md).",
+        )
 
     def _sign_crl(self, add: Iterable[int] = ()) -> None:
         """
@@ -322,35 +351,36 @@ class CertificateAuthority:
         revised = [self._successor(loaded.own, both.own, new | loaded.revoked)]
         if both.companion is not None and loaded.companion is not None:
             revised.append(self._successor(loaded.companion, both.companion, new | loaded.revoked))
-        self._write_crls((*revised, *loaded.others))
+        self.store.save_crls(bundles.dump((*revised, *loaded.others)))
 
     def _successor(self, old: x509.CertificateRevocationList, by: Signer, add: Iterable[int]) -> x509.CertificateRevocationList:
         lifetime = timedelta(seconds=self.rules.crl_ttl)
         return crl.successor_of(old, by.certificate, by.key, now=self.now(), add=add, lifetime=lifetime)
 
-    def _write_crls(self, lists: Iterable[x509.CertificateRevocationList]) -> None:
-        self.store.write(self.store.files.cacrl, bundles.dump(lists))
-        failpoint("ca.crl-written")
-
     def refresh_crl_if_due(self) -> bool:
-        """Sign the CRL again if it expires within 30 days (or half of its lifetime, if that is less); return whether it was signed."""
-        before = min(crl.REFRESH_BEFORE, timedelta(seconds=self.rules.crl_ttl) / 2)
-        if not self._crls_due(before):
-            return False
+        """
+        Sign the CRL again if it is due; return whether it was signed.
+
+        It is due if it expires within 30 days (or half of its lifetime, if that is less), or lacks serials that were revoked.
+        """
         with self.store.writing():
-            if not self._crls_due(before):
-                return False  # another process was faster
-            end = self.crl().next_update_utc
+            loaded = self._load_crls()
+            if not self._is_due(loaded):
+                self.store.copy_crls(loaded.file.pem)  # it may be from somebody else
+                return False
             self._sign_crl()
             self.report(audit.entry("refresh-crl", "", by="the CA itself", number=crl.number_of(self.crl())))
-        log.warning("The CRL would have ended on %s; it is signed anew", end)
+        if loaded.is_whole:
+            log.warning("The CRL would have ended on %s; it is signed anew", loaded.own.next_update_utc)
+        else:
+            log.warning(
+                "%s had several CRLs of one CA, or lacked revoked serials; it is signed again, with all of them", self.store.files.cacrl
+            )
         return True
 
-    def _crls_due(self, before: timedelta) -> bool:
-        loaded = self._load_crls()
-        return any(
-            crl.is_due(signed_list, self.now(), before=before) for signed_list in (loaded.own, loaded.companion) if signed_list is not None
-        )
+    def _is_due(self, loaded: _Crls) -> bool:
+        before = min(crl.REFRESH_BEFORE, timedelta(seconds=self.rules.crl_ttl) / 2)
+        return not loaded.is_whole or any(crl.is_due(signed_list, self.now(), before=before) for signed_list in loaded.ours)
 
     def upload_crls(self, pem: bytes, *, by: str) -> None:
         """
@@ -373,8 +403,7 @@ class CertificateAuthority:
                 issuer = uploaded.issuer.public_bytes()
                 self._check_upload(uploaded, others.get(issuer))
                 others[issuer] = uploaded
-            ours = [known for known in (loaded.own, loaded.companion) if known is not None]
-            self._write_crls((*ours, *others.values()))
+            self.store.save_crls(bundles.dump((*loaded.ours, *others.values())))
             self.report(audit.entry("upload-crl", "", by=by, issuers=[known.issuer.rfc4514_string() for known in lists]))
 
     def _check_upload(self, uploaded: x509.CertificateRevocationList, stored: x509.CertificateRevocationList | None) -> None:
@@ -385,7 +414,7 @@ class CertificateAuthority:
             raise BadRequest(f"The CRL of '{issuer}' is a delta CRL, which agents cannot use")
         if not any(uploaded.issuer == c.subject and signatures.crl_is_genuine(uploaded, c) for c in self.bundle):
             raise BadRequest(f"The CRL of '{issuer}' is not signed by an authority of our chain")
-        if stored is not None and crl.number_of(uploaded) < crl.number_of(stored):
+        if stored is not None and crl.newer_known([uploaded], [stored]):
             raise BadRequest(
                 f"The CRL of '{issuer}' has number {crl.number_of(uploaded)}, older than {crl.number_of(stored)}, which is stored"
             )
@@ -411,13 +440,11 @@ class CertificateAuthority:
 
     def expirations(self) -> dict[str, dict[str, str]]:
         """Return when each certificate and each CRL of the chain ends, as `{"ca-certs": {name: time}, "crls": {name: time}}`."""
-        loaded = self._load_crls()
-        lists = [signed_list for signed_list in (loaded.own, loaded.companion, *loaded.others) if signed_list is not None]
         return {
             "ca-certs": {certificates.name_of(c): certificates.time_text(c.not_valid_after_utc) for c in self.bundle},
             "crls": {
                 _name(signed_list): certificates.time_text(signed_list.next_update_utc)
-                for signed_list in lists
+                for signed_list in self._load_crls().file.lists
                 if signed_list.next_update_utc is not None
             },
         }
@@ -437,6 +464,24 @@ class CertificateAuthority:
                     f"The CRL of '{_name(other)}' ends on {certificates.time_text(other.next_update_utc)}; upload a newer one."
                 )
         return sentences
+
+
+def _read_crls(path: Path) -> _CrlFile | None:
+    """Return the content of a copy of the CRL file; None when another process has just removed it."""
+    try:
+        return _parsed(path, path.read_bytes())
+    except FileNotFoundError:
+        return None
+
+
+def _parsed(path: Path, pem: bytes) -> _CrlFile:
+    try:
+        return _CrlFile(pem, bundles.revocation_lists(pem))
+    except (BadData, TooLarge) as err:
+        raise ConfigError(
+            f"The CRL {path} cannot be read: {err.message}",
+            hint="Restore it from a backup: without it, revoked certificates would be accepted.",
+        ) from err
 
 
 def _lists_of(signer: Signer, lists: Iterable[x509.CertificateRevocationList]) -> list[x509.CertificateRevocationList]:

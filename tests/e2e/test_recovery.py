@@ -62,6 +62,10 @@ def serial_of(agent: OurAgent) -> int:
     return x509.load_pem_x509_certificate(agent.certificate.read_bytes()).serial_number
 
 
+def crl_of(site: MasterProcess) -> set[int]:
+    return {entry.serial_number for entry in x509.load_pem_x509_crl((site.ca / "ca_crl.pem").read_bytes())}
+
+
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[MasterProcess]:
     """A running master, which has signed and revoked before the back-up that is taken of it, and after."""
@@ -74,6 +78,8 @@ def test_a_restored_master_knows_its_agents_and_gives_no_serial_twice(site: Mast
     before, after = agent_of(tmp_path, site, "before.test"), agent_of(tmp_path, site, "after.test")
     assert applied(before)
     type_in(site, "back-up")  # while it runs
+    site.puppet("cert", "generate", "gone.test")
+    site.revoke("gone.test")
     assert applied(after)
     site.stop()
     code = shutil.copytree(site.site, tmp_path / "code")
@@ -82,7 +88,10 @@ def test_a_restored_master_knows_its_agents_and_gives_no_serial_twice(site: Mast
     shutil.copytree(code, site.site)
     (site.root / "var").mkdir()  # the package makes it
     type_in(site, "restore")
+    shutil.copy(after.certificate.parents[1] / "crl.pem", site.root.parent / "tools of site" / "crl.pem")
+    type_in(site, "revoked since")
     site.start()
+    assert crl_of(site) == {serial_of(after) - 1}
     assert applied(before) and applied(after)
     later = agent_of(tmp_path, site, "later.test")
     assert applied(later)
@@ -94,6 +103,20 @@ def test_a_restored_master_knows_its_agents_and_gives_no_serial_twice(site: Mast
     site.revoke("after.test")
     assert f"0x{serial_of(after):04x} " in (site.ca / "inventory.txt").read_text()
     assert not applied(after) and applied(before)
+
+
+def test_a_back_up_that_is_unpacked_over_the_directory_undoes_no_revocation(site: MasterProcess, tmp_path: Path) -> None:
+    node = agent_of(tmp_path, site, "node.test")
+    assert applied(node)
+    type_in(site, "back-up")
+    site.revoke("node.test")
+    site.stop()
+    with pytest.raises(AssertionError, match="is older than one that was in use"):
+        type_in(site, "restore")
+    type_in(site, "older list")
+    site.start()
+    assert crl_of(site) == {serial_of(node)}
+    assert not applied(node)
 
 
 def test_another_master_takes_over_the_ca_whose_machine_is_gone(site: MasterProcess, tmp_path: Path) -> None:

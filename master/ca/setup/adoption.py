@@ -28,7 +28,7 @@ from ..authority import WARN_BEFORE
 from ..storage import inventory
 from ..storage.inventory import InventoryEntry
 from ..storage.serials import SMALL_SERIAL
-from ..storage.store import MAX_FILE, PRIVATE_MODE, PUBLIC_MODE, CaFiles, is_name
+from ..storage.store import MAX_FILE, NEWEST_CRLS, PRIVATE_MODE, PUBLIC_MODE, CaFiles, is_name
 
 MAX_CA_FILE = 256 * 1024 * 1024  # bytes of an inventory or CRL: a million certificates are 100 MB
 INFRASTRUCTURE = ("infra_inventory.txt", "infra_serials", "infra_crl.pem")
@@ -404,7 +404,8 @@ class _Reading:
             self.found.requests.append(name)
 
     def _others(self) -> None:
-        for name in (*INFRASTRUCTURE, "ca_pub.pem"):
+        copies = [path.name for path in self.folder.glob(NEWEST_CRLS)]  # of a CA that was ours
+        for name in (*INFRASTRUCTURE, "ca_pub.pem", *copies):
             content = self._read(name)
             if content is not None:
                 self._take(name, content)
@@ -414,7 +415,9 @@ class _Reading:
         if root is not None:
             self._take("root_key.pem", root, mode=PRIVATE_MODE)
             self.odd.append("root_key.pem, the root's own key, is not needed to run the CA: keep it somewhere safe, and not here")
-        left_behind = sorted(p.name for p in self.folder.iterdir() if p.name not in {*_SERVED, *_LOCKS, *INFRASTRUCTURE, "root_key.pem"})
+        left_behind = sorted(
+            p.name for p in self.folder.iterdir() if p.name not in {*_SERVED, *_LOCKS, *INFRASTRUCTURE, *copies, "root_key.pem"}
+        )
         if left_behind:
             self.odd.append(
                 f"Left behind, since a CA does not use it: {', '.join(quoted_for_log(name)[1:-1] for name in left_behind[:20])}"

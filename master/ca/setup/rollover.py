@@ -191,7 +191,7 @@ class Rollover:
                 # All that is revoked is on it from its first day: serials are counted on, so none of them is anybody else's.
                 lifetime = timedelta(seconds=authority.rules.crl_ttl)
                 first = crl.sign(new.certificate, new.key, number=0, now=authority.now(), entries=list(authority.crl()), lifetime=lifetime)
-                store.write(store.files.cacrl, bundles.dump((*lists, first)))
+                store.save_crls(bundles.dump((*lists, first)))
                 failpoint("ca.rollover-crl")
         if new.certificate.serial_number not in store.inventory().serials:
             store.record(InventoryEntry.of(new.certificate))
@@ -269,7 +269,7 @@ class Rollover:
                 self._write_bundle([c for c in authority.bundle if c != old.certificate])
                 lists = bundles.revocation_lists(authority.crl_pem())
                 remaining = [revocation_list for revocation_list in lists if revocation_list.issuer != old.certificate.subject]
-                store.write(store.files.cacrl, bundles.dump(remaining))
+                store.save_crls(bundles.dump(remaining))
             else:
                 self._write_bundle([c for c in authority.bundle if c != old.certificate])
             failpoint("ca.rollover-alone")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import threading
@@ -32,6 +33,7 @@ log = logging.getLogger("puppet.ca")
 
 PUBLIC_MODE, PRIVATE_MODE = 0o644, 0o640
 MAX_FILE = 1024 * 1024  # bytes of a request or certificate
+NEWEST_CRLS = "newest_crl_*.pem"
 LOCK_TIMEOUT = 30.0  # seconds that a writer waits for another process
 
 
@@ -171,6 +173,35 @@ class CaStore:
         self._own(made)
         made.rename(place)
         sync_directory(self.files.cadir)
+
+    # --- CRLs
+
+    def newest_crls(self) -> list[Path]:
+        """
+        Return the copies of the newest CRL file: one, unless somebody has added an older one.
+
+        Each is named after its content, so that unpacking an old back-up over the directory does not replace it.
+        """
+        return sorted(self.files.cadir.glob(NEWEST_CRLS))
+
+    def save_crls(self, pem: bytes) -> None:
+        """Write the CRL file, then the copy that shows when somebody puts an older one in its place; the caller holds the lock."""
+        self.write(self.files.cacrl, pem)
+        failpoint("ca.crl-written")
+        self.copy_crls(pem)
+
+    def copy_crls(self, pem: bytes) -> None:
+        """Keep this content of the CRL file as its newest; the caller holds the lock. A full disk is no error: the CRL itself counts."""
+        copy = self.files.cadir / NEWEST_CRLS.replace("*", hashlib.sha256(pem).hexdigest()[:16])
+        copies = self.newest_crls()
+        try:
+            if copy not in copies:
+                self.write(copy, pem)
+            for older in copies:
+                if older != copy:
+                    older.unlink(missing_ok=True)
+        except OSError as err:
+            log.warning("Could not write the copy of the CRL, %s, and try again within the hour: %s", copy, err)
 
     # --- serial and inventory
 
