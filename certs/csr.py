@@ -200,6 +200,11 @@ class RequestFacts:
         lines = textwrap.wrap(base64.b64encode(self.sent).decode(), 64)
         return "\n".join(["-----BEGIN CERTIFICATE REQUEST-----", *lines, "-----END CERTIFICATE REQUEST-----", ""]).encode()
 
+    @property
+    def announces_renewal(self) -> bool:
+        """Whether the agent says that it renews its certificate itself, as agents of Puppet 8 do."""
+        return self.attribute(oids.AUTO_RENEW) == "true"
+
     def attribute(self, oid: str) -> str | None:
         """Return the text of a custom attribute; None when the request lacks it."""
         return next((value.decode("utf-8", "replace") for known, value in self.attributes if known == oid), None)

@@ -19,7 +19,7 @@ from certs.files import bundles
 from certs.files.ssldir import SslDir
 from certs.keys import PrivateKey
 from certs.verify import TrustStore
-from shared.errors import BadData, PeerAnswered, PeerError, PeerNotTrusted, PuppetError, TooLarge
+from shared.errors import BadData, PeerAnswered, PeerError, PeerNotTrusted, PuppetError, TooLarge, Unsupported
 from shared.failpoints import failpoint
 from shared.filesystem.files import FileLock
 from shared.indirector import paths
@@ -449,21 +449,31 @@ class Bootstrap:
         after = replace(state, renewal_due=False)
         if await (await self._server()).dialect() is LEGACY:
             return after
-        outgoing = paths.Outgoing("POST", "/puppet-ca/v1/certificate_renewal")
         try:
-            async with self.connect(await asyncio.to_thread(self._verifier, with_certificate=True)) as client:
-                server = Server(self.site, client, self.dialects, lambda: self.options.environment)
-                answer = await server.send(outgoing, {"Accept": "text/plain", "Content-Type": "text/plain"}, b"")
-            if answer.status == 404:
-                log.info("Certificate autorenewal has not been enabled on the server.")
-            elif answer.status != 200:
-                raise unexpected_answer("renewed certificate", answer)
-            else:
-                await asyncio.to_thread(self._save_certificate, bundles.certificate(answer.body))
-                log.info("Renewed the certificate of %s", self.layout.certname)
+            await self.renew()
+        except Unsupported as err:
+            log.info("%s", err.message)
         except (PeerError, BadData) as err:
             log.warning("Could not renew the certificate, going on with the old one: %s", err.message)
         return after
+
+    async def renew(self) -> None:
+        """
+        Request a new certificate for the same key with the present one, and save it.
+
+        Raises:
+            Unsupported: the CA does not renew certificates. PeerError, BadData: it failed; the present one stays in use.
+        """
+        outgoing = paths.Outgoing("POST", "/puppet-ca/v1/certificate_renewal")
+        async with self.connect(await asyncio.to_thread(self._verifier, with_certificate=True)) as client:
+            server = Server(self.site, client, self.dialects, lambda: self.options.environment)
+            answer = await server.send(outgoing, {"Accept": "text/plain", "Content-Type": "text/plain"}, b"")
+        if answer.status == 404:
+            raise Unsupported("Certificate autorenewal has not been enabled on the server.")
+        if answer.status != 200:
+            raise unexpected_answer("renewed certificate", answer)
+        await asyncio.to_thread(self._save_certificate, bundles.certificate(answer.body))
+        log.info("Renewed the certificate of %s", self.layout.certname)
 
     async def _wait(self, state: BootstrapState) -> BootstrapState:
         name, seconds = self.layout.certname, state.waitforcert

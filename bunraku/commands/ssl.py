@@ -23,6 +23,7 @@ from certs.files.ssldir import SslDir
 from certs.verify import TrustStore
 from shared.clock import utc_now
 from shared.errors import ConfigError, PeerNotTrusted, PuppetError, Unsupported
+from shared.filesystem.files import FileLock
 from shared.indirector import Request
 from shared.indirector.rest import Rest
 from shared.models.certificate import CERTIFICATE
@@ -35,11 +36,12 @@ from shared.suggestions import did_you_mean
 from ..faces import FaceOptions, face_command
 from ..peer import open_server
 
-HELP = """Usage: puppet ssl bootstrap | submit_request | download_cert | verify | show | clean [--localca]
+HELP = """Usage: puppet ssl bootstrap | submit_request | download_cert | renew_cert | verify | show | clean [--localca]
 
   bootstrap        key, request and certificate, as the first run of the agent gets them; waits for the CA every waitforcert seconds
   submit_request   the same, but does not wait
   download_cert    the same, and it is an error when the certificate is not there yet
+  renew_cert       a new certificate for the same key, with the present one, which must still be valid
   verify           whether the certificate belongs to the key, comes from the CA, holds today, and is not revoked
   show             the certificate as text
   clean            remove key, request and certificate of this host; --localca: the CA's certificate and its revocation list too
@@ -49,7 +51,7 @@ an option.
 
 Exit codes: 0 done, 1 it could not be done."""
 
-ACTIONS = ("bootstrap", "submit_request", "download_cert", "verify", "show", "clean")
+ACTIONS = ("bootstrap", "submit_request", "download_cert", "renew_cert", "verify", "show", "clean")
 
 log = logging.getLogger("puppet.ssl")
 
@@ -84,6 +86,7 @@ def main(options: SslOptions, flags: dict[str, Any]) -> int:
         "bootstrap": host.bootstrap,
         "submit_request": host.submit_request,
         "download_cert": host.download_cert,
+        "renew_cert": host.renew_cert,
         "verify": host.verify,
         "show": host.show,
         "clean": lambda: host.clean(localca=options.localca),
@@ -126,18 +129,34 @@ class HostSsl:
         certificate = self._certificate()
         log.log(logs.NOTICE, "Downloaded certificate '%s' with fingerprint %s", self.settings.certname, fingerprints.labelled(certificate))
 
+    def renew_cert(self) -> None:
+        """PeerNotTrusted without a certificate; PuppetError when the CA does not renew it."""
+        self._certificate()
+        lock = FileLock(self.layout.lock)
+        lock.acquire(timeout=self.settings.waitforlock)
+        try:
+            asyncio.run(self._renew())
+        finally:
+            lock.release()
+        self._downloaded()
+
+    async def _renew(self) -> None:
+        await self._enrolment(0, await self._located()).renew()
+
     async def _bootstrap(self, waitforcert: int | None) -> None:
+        await self._enrolment(waitforcert, self._ca).run()
+
+    def _enrolment(self, waitforcert: int | None, ca: Site) -> Bootstrap:
         settings = self.settings
-        dialects = await asyncio.to_thread(DialectCache.load, settings.scheme, settings.statedir / "dialects.json")
-        await Bootstrap(
+        return Bootstrap(
             self.layout,
-            self._ca,
+            ca,
             bootstrap_options(settings, waitforcert),
             lambda verifier: HttpClient.of(settings, verifier),
-            dialects,
+            DialectCache.load(settings.scheme, settings.statedir / "dialects.json"),
             now=utc_now,
             locate=self._located,
-        ).run()
+        )
 
     async def _located(self) -> Site:
         self._ca = await locate_ca(self.settings)

@@ -135,7 +135,7 @@ class CertificateRegistry:
 
         Args:
             policy_: None: the policy of the settings.
-            ttl: seconds; None: the setting ca_ttl.
+            ttl: seconds; None: the setting ca_ttl, or auto_renewal_cert_ttl for an agent that announces that it renews.
 
         Raises:
             Conflict: there is no request.
@@ -155,6 +155,8 @@ class CertificateRegistry:
             except PuppetError as err:
                 self._report("sign", name, by, f"refused: {err.message}", fingerprint=fingerprints.fingerprint(facts))
                 raise
+            if seconds is None and self.rules.allow_auto_renewal and facts.announces_renewal:
+                seconds = self.rules.renewal_ttl
             return self.authority.issue(
                 name,
                 facts.public_key,  # type: ignore[arg-type]  # its strength was checked: RSA, EC or Ed25519

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import socket
 from collections.abc import Callable, Iterable, Iterator
@@ -11,10 +12,12 @@ from pathlib import Path
 from typing import Final
 
 from certs.oids import OidNames
+from shared.client import Client
 from shared.process import daemon
 from shared.settings import AgentSettings, MasterSettings, read, unknown_settings
 
 from ..authorization.auth_conf import parse_rules
+from ..authorization.rules import AccessRequest, decide
 from ..bindings import bind
 from ..environments.directories import Environments
 from ..environments.settings import environment_settings
@@ -23,12 +26,23 @@ from ..pools.configured import compile_pool_for
 from .findings import Finding, run_check
 
 AREA: Final = "configuration"
+RENEWAL: Final = "/puppet-ca/v1/certificate_renewal"
+_CA_SETTING: Final = re.compile(
+    r"^\s*(allow-auto-renewal|auto-renewal-cert-ttl|allow-subject-alt-names|allow-authorization-extensions)\s*[:=]", re.M
+)
 
 
 def check(settings: MasterSettings) -> list[Finding]:
     """Return what is wrong with the settings, auth.conf, fileserver.conf, routes.yaml and the programs that the settings name."""
     findings: list[Finding] = []
-    parts: list[Callable[[MasterSettings], Iterable[Finding] | None]] = [_settings, _rules, _names, _wiring, _programs]
+    parts: list[Callable[[MasterSettings], Iterable[Finding] | None]] = [
+        _settings,
+        _rules,
+        _foreign_ca_settings,
+        _names,
+        _wiring,
+        _programs,
+    ]
     for part in parts:
         findings += run_check(AREA, partial(part, settings))
     return findings
@@ -51,10 +65,30 @@ def _settings(settings: MasterSettings) -> Iterator[Finding]:
         yield Finding(AREA, "warning", f"The name {settings.certname} has no address here", hint)
 
 
-def _rules(settings: MasterSettings) -> None:
-    if settings.rest_authconfig.exists():
-        names = OidNames.load(settings.trusted_oid_mapping_file)
-        parse_rules(settings.rest_authconfig.read_text("utf-8"), str(settings.rest_authconfig), names)
+def _rules(settings: MasterSettings) -> Iterator[Finding]:
+    path = settings.rest_authconfig
+    if not path.exists():
+        return
+    rules = parse_rules(path.read_text("utf-8"), str(path), OidNames.load(settings.trusted_oid_mapping_file))
+    agent = Client("agent.example.com", "192.0.2.1", authenticated=True)
+    renewal = AccessRequest((RENEWAL,), "save", None, agent, url=RENEWAL, method="post")
+    if settings.ca and settings.allow_auto_renewal and not decide(rules.modern, renewal).allowed:
+        hint = f"Their certificates end then. Add a rule: post {RENEWAL} for every client with a certificate (docs/operation.md)."
+        yield Finding(AREA, "warning", f"{path} does not let agents renew their certificates", hint)
+
+
+def _foreign_ca_settings(settings: MasterSettings) -> Iterator[Finding]:
+    """Name puppetserver's settings of the CA, which this master does not read, unless puppet.conf has them."""
+    conf = read(settings.config)
+    own = {name for entries in conf.sections.values() for name in entries}
+    beside = settings.confdir.parent / "puppetserver" / "conf.d"
+    for folder in (settings.confdir, settings.confdir / "conf.d", settings.confdir / "puppetserver" / "conf.d", beside):
+        path = folder / "ca.conf"
+        if not settings.ca or not path.is_file():
+            continue
+        for name in sorted({match.replace("-", "_") for match in _CA_SETTING.findall(path.read_text("utf-8", "replace"))} - own):
+            hint = f"Set {name} in {settings.config}; here it is {getattr(settings, name)}."
+            yield Finding(AREA, "warning", f"The CA's setting {name.replace('_', '-')} in {path} is not read", hint)
 
 
 def _names(settings: MasterSettings) -> None:

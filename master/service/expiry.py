@@ -23,6 +23,7 @@ log = logging.getLogger("puppet.master")
 
 DAYS = (30, 7, 1)  # before an end, at which a warning is logged
 LOOK_EVERY = 3600.0  # seconds between two looks
+RENEWED = timedelta(days=27)  # before its end an agent has renewed its certificate: hostcert_renewal_interval, spread over a tenth of it
 MAX_NAMES = 10  # agents in one sentence
 
 REMEDIES = {
@@ -30,8 +31,8 @@ REMEDIES = {
     "ca": "Every certificate ends with it: 'puppet cert rollover start' makes the next one, which all agents must have before that day.",
     "crl": "After it no certificate is accepted any more. The CA renews its own, and other masters fetch it;"
     " lists of other authorities have to be uploaded.",
-    "agent": "Agents of version 8 and ours renew theirs at their runs; the others need new ones: 'puppet cert clean NAME' here, 'puppet ssl"
-    " clean' there, then a run.",
+    "agent": "These agents do not renew them: version 8 and ours do so 30 to 27 days before the end (their logs say why they could not)."
+    " The others need new ones: 'puppet cert clean NAME' here, 'puppet ssl clean' there, then a run.",
 }
 REMEDY_OF_ENDED_AGENTS = (  # TLS refuses an ended certificate, so that its agent cannot even ask for another
     "They cannot renew themselves any more. For each that is still in use: 'puppet cert clean NAME' here, 'puppet ssl clean' there,"
@@ -48,10 +49,16 @@ class Ending:
     end: datetime
 
     def step(self, now: datetime) -> int | None:
-        """Return the least of DAYS within which it ends, 0 when it has ended, None when it ends later than all of them."""
+        """
+        Return the least of DAYS within which it ends, 0 when it has ended, None when it ends later than all of them.
+
+        An agent's does not count while the agent may still renew it.
+        """
         remaining = self.end - now
         if remaining <= timedelta(0):
             return 0
+        if self.kind == "agent" and remaining > RENEWED:
+            return None
         return min((days for days in DAYS if remaining <= timedelta(days=days)), default=None)
 
 

@@ -38,7 +38,9 @@ class MasterSettings(StoreSettings):
     allow_subject_alt_names: Flag = setting(False, doc="Requests with alternative names may be signed.")
     allow_authorization_extensions: Flag = setting(False, doc="Requests with authorization extensions may be signed.")
     allow_auto_renewal: Flag = setting(True, doc="Agents may renew their certificate with it.")
-    auto_renewal_cert_ttl: Duration = setting("90d", gt=0, doc="Seconds that a renewed certificate is valid.")
+    auto_renewal_cert_ttl: Duration = setting(
+        "90d", gt=0, doc="Seconds that a certificate is valid whose agent renews it, from the first one on."
+    )
     max_pending_requests: int = setting(10_000, gt=0, doc="Requests that may wait to be signed.")
     max_pending_bytes: Size = setting("64MiB", gt=0, doc="Bytes of all requests that wait.")
     crl_ttl: Duration = setting("5y", gt=0, doc="Seconds that a revocation list is valid.")

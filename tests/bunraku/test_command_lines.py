@@ -59,7 +59,7 @@ def test_every_command_has_the_options_of_its_table(lines: list[CommandLine]) ->
         ("node", "clean deactivate find status search save destroy info"),
         ("cert", "list sign revoke clean generate print fingerprint verify reinventory adopt rollover"),
         ("ca", "list sign revoke clean generate print fingerprint verify reinventory adopt rollover"),
-        ("ssl", "bootstrap submit_request download_cert verify show clean"),
+        ("ssl", "bootstrap submit_request download_cert renew_cert verify show clean"),
         ("completion", "bash zsh fish faces actions options"),
         ("agent", ""),
         ("lookup", ""),

@@ -346,9 +346,12 @@ def test_certificates_that_end_are_renewed_by_agents_and_warned_of_by_the_master
     assert again.code == 2 and "Renewed the certificate of agent2.test" in again.text
     renewed = x509.load_pem_x509_certificate(agent.certificate.read_bytes())
     assert renewed.public_key() == first.public_key()
-    assert renewed.not_valid_after_utc < first.not_valid_after_utc
+    assert renewed.serial_number != first.serial_number
+    assert [(c.not_valid_after_utc - c.not_valid_before_utc).days for c in (first, renewed)] == [6, 6]  # a day is before now
     entries = [json.loads(line) for line in (site.root / "log" / "audit.json").read_text().splitlines()]
     assert [entry["serial"] for entry in entries if (entry["action"], entry["name"]) == ("renew", "agent2.test")] == [renewed.serial_number]
+    assert "Downloaded certificate 'agent2.test' with fingerprint (SHA256)" in agent.puppet("ssl", "renew_cert")
+    assert x509.load_pem_x509_certificate(agent.certificate.read_bytes()).serial_number > renewed.serial_number
     site.until_logged("The CA's certificate 'Puppet CA: localhost' ends on ")
     site.stop()
     started(site)

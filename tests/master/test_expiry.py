@@ -20,6 +20,11 @@ __all__ = ["empty_site", "pem", "site"]
 
 @pytest.mark.parametrize(("left", "step"), [(31, None), (30, 30), (8, 30), (7, 7), (1.5, 7), (1, 1), (0.1, 1), (0, 0), (-3, 0)])
 def test_an_end_comes_nearer_in_steps(left: float, step: int | None) -> None:
+    assert Ending("master", "web1", START + timedelta(days=left)).step(START) == step
+
+
+@pytest.mark.parametrize(("left", "step"), [(30, None), (27.1, None), (27, 30), (7, 7), (0, 0)])
+def test_an_agent_is_named_once_it_should_have_renewed_its_certificate(left: float, step: int | None) -> None:
     assert Ending("agent", "web1", START + timedelta(days=left)).step(START) == step
 
 
@@ -39,7 +44,7 @@ def test_the_most_urgent_is_said_first_and_agents_of_a_step_together() -> None:
 def test_agents_whose_certificates_have_ended_are_not_said_to_renew_them() -> None:
     ended, ending = (expiry_warnings([Ending("agent", "web1", START + timedelta(days=days))], START)[0] for days in (-1, 1))
     assert "cannot renew themselves" in ended and "puppet cert clean NAME" in ended and "puppet ssl clean" in ended
-    assert "renew theirs at their runs" in ending and "cannot renew" not in ending
+    assert "These agents do not renew them" in ending and "cannot renew" not in ending
 
 
 def test_each_end_is_said_once_a_step() -> None:

@@ -23,7 +23,7 @@ from agent.servers.tls import Verifier
 from certs import fingerprints, verify
 from certs.files.ssldir import SslDir
 from certs.keys import KeyKind
-from shared.errors import NotFound, PeerAnswered, PeerNotTrusted
+from shared.errors import NotFound, PeerAnswered, PeerNotTrusted, PuppetError, Unsupported
 from shared.wire.dialects import LEGACY, MODERN
 from tests.support.fake_server import Ask, FakeMaster, Reply
 from tests.support.throwaway_ca import ThrowAwayCa
@@ -89,6 +89,10 @@ class World:
         self.now = datetime.now(UTC)
 
     async def run(self, **changes: Any) -> Verifier:
+        async with self.master.running():
+            return await self.bootstrap(**changes).run()
+
+    def bootstrap(self, **changes: Any) -> Bootstrap:
         async def sleep(seconds: float) -> None:
             self.slept.append(seconds)
             self.on_sleep()
@@ -96,18 +100,16 @@ class World:
         def connect(verifier: Verifier | None) -> HttpClient:
             return HttpClient(verifier)
 
-        async with self.master.running():
-            bootstrap = Bootstrap(
-                self.layout,
-                Site("localhost", self.master.port),
-                replace(self.options, **changes),
-                connect,
-                self.dialects,
-                now=lambda: self.now,
-                sleep=sleep,
-                tell=self.told.append,
-            )
-            return await bootstrap.run()
+        return Bootstrap(
+            self.layout,
+            Site("localhost", self.master.port),
+            replace(self.options, **changes),
+            connect,
+            self.dialects,
+            now=lambda: self.now,
+            sleep=sleep,
+            tell=self.told.append,
+        )
 
     def sequence(self) -> list[str]:
         found = [f"{ask.method} {ask.path}" for ask in self.master.asked]
@@ -414,6 +416,19 @@ async def test_a_renewed_certificate_replaces_the_old_one(tmp_path: Path) -> Non
     after = world.layout.certificate()
     assert after is not None
     assert after.serial_number == renewed.serial_number != before.serial_number
+
+
+async def test_a_renewal_that_somebody_asks_for_says_why_it_failed(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    await world.run()
+    before = world.layout.certificate()
+    failures: list[tuple[Reply, type[PuppetError]]] = [(Reply(404), Unsupported), (Reply(403, b"Forbidden request"), PeerAnswered)]
+    for reply, error in failures:
+        world.master.answer = lambda ask, reply=reply: reply
+        async with world.master.running():
+            with pytest.raises(error):
+                await world.bootstrap().renew()
+    assert world.layout.certificate() == before
 
 
 def test_the_fingerprint_is_of_the_certificate_else_the_request(tmp_path: Path) -> None:

@@ -1,3 +1,5 @@
+from datetime import timedelta
+
 import pytest
 
 from certs import certificates, csr, oids
@@ -25,6 +27,19 @@ def test_a_new_ca_has_puppets_files(site) -> None:
         "0x0001 2026-11-20T12:00:00UTC 2031-11-20T12:00:00UTC /CN=Puppet CA: master.example.com\n"
     )
     assert site.files.cakey.stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize(
+    ("announces", "allowed", "ttl", "days"),
+    [(True, True, None, 90), (False, True, None, 5 * 365), (True, False, None, 5 * 365), (True, True, 86400, 1)],
+)
+def test_the_first_certificate_is_short_lived_where_the_agent_renews_it(
+    site, pem, announces: bool, allowed: bool, ttl: int | None, days: int
+) -> None:
+    registry = site.registry(allow_auto_renewal=allowed)
+    registry.submit("web1", pem("web1", auto_renew=announces), by="t")
+    certificate = registry.sign("web1", by="t", ttl=ttl)
+    assert certificate.not_valid_after_utc - site.clock() == timedelta(days=days)
 
 
 def test_a_signed_request_is_a_certificate_an_inventory_line_and_no_request(site, pem) -> None:
