@@ -1,11 +1,14 @@
 """`python -m agent` is `puppet agent`."""
 
 import gc
+import signal
 import sys
 
-from .cli import main
-
 if __name__ == "__main__":
+    # Before the imports, which take time: HUP must not end a daemon's start.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+    from .cli import main
+
     code = main()
     gc.freeze()  # the collections that Python does at its end would look at all objects, and take a fifth of a run
     sys.exit(code)

@@ -22,6 +22,7 @@ from shared.process import log as logs
 from shared.process.cli import DEBUGGING, CommandOptions, flag, optional_text, parse_options, run_main, text
 from shared.process.daemon import take_priority
 from shared.process.service import make_room
+from shared.process.systemd import Notifier
 from shared.settings import AgentSettings, Conf, MasterSettings, load, path_names, read, read_conf, unknown_settings
 
 from .process import process_environment
@@ -160,6 +161,7 @@ def run(argv: list[str], deferring: ResolverFactory | None = None) -> int:
     if settings.daemonize and not settings.onetime:
         _go_to_background(settings)
     set_process_title("puppet agent")
+    _hear_hangups(argv, onetime=settings.onetime)
     if settings.onetime:
         return run_once(settings, run_options)
     try:
@@ -167,6 +169,16 @@ def run(argv: list[str], deferring: ResolverFactory | None = None) -> int:
     except (PuppetError, OSError) as err:
         log.error("Could not run: %s", err)  # a process in the background has no standard error
         return 1
+
+
+def _hear_hangups(argv: Sequence[str], *, onetime: bool) -> None:
+    """Undo what kept HUP from ending the start of this process: bin/puppet ignores it for a daemon, and `__main__` blocks it."""
+    if signal.SIGHUP not in signal.pthread_sigmask(signal.SIG_BLOCK, ()):
+        return
+    if not any(word == "-t" or word.startswith(("--test", "--onetime")) for word in argv):
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    if onetime:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
 
 
 class _NothingToDo(ConfigError):
@@ -291,6 +303,7 @@ def _serve(settings: AgentSettings, flags: dict[str, Any], run_options: RunOptio
     pidfile = PidFile(settings.pidfile)
     pidfile.write()
     watch = _ConfigFile(flags, settings)
+    Notifier().ready("waiting for the next run")
 
     def start_run(current: AgentSettings) -> int:
         child = os.fork()
@@ -300,7 +313,7 @@ def _serve(settings: AgentSettings, flags: dict[str, Any], run_options: RunOptio
 
     def restart() -> None:
         pidfile.remove()
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, WATCHED)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, WATCHED - {signal.SIGHUP})
         foreground = [] if "--no-daemonize" in argv else ["--no-daemonize"]  # this process is in the background already
         logged = ["--logdest", "syslog"] if foreground and not settings.logdest else []
         program = ["bunraku", "agent"] if run_options.deferring else ["agent"]

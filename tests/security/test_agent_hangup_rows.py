@@ -1,0 +1,88 @@
+"""Rows about HUP: it has an agent that runs as a daemon start anew, and ends it at no moment of its start."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.waiting import wait_until
+
+ROOT = Path(__file__).parents[2]
+# Sends HUP before each import that the agent's modules make, so before, within and after each part of its start.
+HANGUPS = """
+import gc, os, runpy, signal, sys
+class Hangups:
+    def find_spec(self, name, path=None, target=None):
+        if sys.modules["__main__"].__spec__ is not None:  # the module runs
+            os.kill(os.getpid(), signal.SIGHUP)
+sys.meta_path.insert(0, Hangups())
+module = sys.argv.pop(1)
+runpy.run_module(module, run_name="__main__", alter_sys=True)
+"""
+PROGRAMS = {"puppet agent": ["bunraku", "agent"], "python -m agent": ["agent"]}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_R_41_hup_at_any_moment_of_a_start_does_not_end_the_agent(tmp_path: Path, program: str) -> None:
+    settings = {name: tmp_path / name for name in ("confdir", "vardir", "rundir", "logdir")}
+    options = [f"--{name}={path}" for name, path in settings.items()]
+    options += ["--no-daemonize", "--verbose", "--splay", "--splaylimit=36000", "--certname=agent.test", f"--logdest={tmp_path}/log"]
+    script = [sys.executable, "-I", "-c", HANGUPS, *PROGRAMS[program]]
+    process = subprocess.Popen([*script, *options], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+    def log() -> str:
+        return (tmp_path / "log").read_text() if (tmp_path / "log").exists() else ""
+
+    try:
+        # The signals that came before are kept, so that it starts anew, which repeats the start without them.
+        wait_until(lambda: process.poll() is not None or log().count("Sleeping for") >= 2, describe=log)
+        assert process.poll() is None, process.stderr.read() if process.stderr else ""
+        assert "Restarting" in log()
+        process.terminate()
+        assert process.wait(60) in (0, -signal.SIGTERM)  # it may be starting anew once more
+    finally:
+        process.kill()
+        process.communicate()
+
+
+WORDS = {
+    "agent": True,
+    "agent --no-daemonize": True,
+    "agent --test": False,
+    "agent -t": False,
+    "agent --server x --onetime": False,
+    "apply -t": False,
+    "master": False,
+    "apply agent": False,
+}
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_R_41_the_wrapper_ignores_hup_for_a_daemon_only(tmp_path: Path, words: str) -> None:
+    """What is started by hand ends with its terminal, as other programs do."""
+    (tmp_path / "python3").write_text('#!/bin/sh\ngrep SigIgn: /proc/self/status\necho "$@"\n')
+    (tmp_path / "python3").chmod(0o755)
+    for program in ("puppet", "puppet-agent"):
+        if program == "puppet-agent":
+            if not words.startswith("agent"):
+                continue
+            words = words.removeprefix("agent").strip()
+        shutil.copy(ROOT / "bin" / program, tmp_path)
+        expected = WORDS[words] if program == "puppet" else WORDS[f"agent {words}".strip()]
+        printed = subprocess.run([tmp_path / program, *words.split()], capture_output=True, text=True, check=True).stdout
+        ignored = int(printed.split()[1], 16) >> (signal.SIGHUP - 1) & 1
+        assert bool(ignored) == (expected or _is_ignored_here()), program
+        assert printed.splitlines()[1].endswith(words)
+
+
+def _is_ignored_here() -> bool:
+    """Whether these tests were started by nohup."""
+    (line,) = [line for line in Path(f"/proc/{os.getpid()}/status").read_text().splitlines() if line.startswith("SigIgn:")]
+    return bool(int(line.split()[1], 16) >> (signal.SIGHUP - 1) & 1)
