@@ -202,12 +202,13 @@ class HostSsl:
     def clean(self, *, localca: bool) -> None:
         """Remove this host's files; PuppetError while this host is the CA, and has not forgotten the certificate."""
         settings = self.settings
-        if settings.certname == settings.ca_server and asyncio.run(self._known_to_the_ca()):
+        layout = self.layout
+        is_the_master = (layout.cadir / "signed" / f"{settings.certname}.pem").exists()
+        if is_the_master or (settings.certname == settings.ca_server and asyncio.run(self._known_to_the_ca())):
             raise PuppetError(
                 f"The certificate {settings.certname} must be cleaned from the CA first",
-                hint=f"Run 'puppet cert clean {settings.certname}' or 'puppetserver ca clean --certname {settings.certname}'.",
+                hint=f"Run 'puppet cert clean --force {settings.certname}' or 'puppetserver ca clean --certname {settings.certname}'.",
             )
-        layout = self.layout
         own = {
             "private key": layout.hostprivkey,
             "public key": layout.hostpubkey,

@@ -6,8 +6,6 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from pathlib import Path
-from typing import NamedTuple
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
@@ -18,17 +16,17 @@ from certs.files.bundles import MAX_CRL_BYTES
 from certs.fingerprints import fingerprint
 from certs.keys import PrivateKey, public_der
 from shared.clock import utc_now
-from shared.errors import BadData, BadRequest, ConfigError, Conflict, Denied, PuppetError, TooLarge
-from shared.filesystem.identity import Stamp, stamp_of
+from shared.errors import BadData, BadRequest, Conflict, Denied, PuppetError, TooLarge
 from shared.names import quoted_for_log, valid_certname
 
 from . import audit, signers
 from .audit import Audit
+from .crls import CrlReader, Crls
 from .policy import SigningPolicy
 from .signers import Signer, Signers
 from .storage.inventory import InventoryEntry
 from .storage.serials import SerialNumbers
-from .storage.store import NEWEST_CRLS, CaStore, is_name
+from .storage.store import CaStore, is_name
 
 log = logging.getLogger("puppet.ca")
 
@@ -53,32 +51,6 @@ class CaOptions:
     max_upload_bytes: int = 16 * 1024 * 1024
 
 
-class _CrlFile(NamedTuple):
-    pem: bytes
-    lists: tuple[x509.CertificateRevocationList, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Crls:
-    """
-    The parsed CRL file: our own list, that of a roll-over's other CA, those of other authorities, and the serials that we revoked.
-
-    `is_whole`: the file has one list of each authority, and ours has all serials that we ever revoked.
-    """
-
-    stamp: tuple[Stamp, ...]
-    file: _CrlFile
-    own: x509.CertificateRevocationList
-    companion: x509.CertificateRevocationList | None
-    others: tuple[x509.CertificateRevocationList, ...]
-    revoked: frozenset[int]
-    is_whole: bool
-
-    @property
-    def ours(self) -> tuple[x509.CertificateRevocationList, ...]:
-        return (self.own,) if self.companion is None else (self.own, self.companion)
-
-
 class CertificateAuthority:
     """
     A complete CA: its certificate, its key and its files.
@@ -92,7 +64,7 @@ class CertificateAuthority:
         self.now = now
         self.report = report
         self._signers = signers.load(store.files)
-        self._crls: _Crls | None = None
+        self._crls = CrlReader(store, self.signers)
         self.serials = SerialNumbers(store, revoked=self.revoked, authorities=self._own_serials)
 
     # --- who signs
@@ -261,12 +233,12 @@ class CertificateAuthority:
             serials = {max(record.serial for record in lines)}
         return sorted(serials)
 
-    def revoke(self, name: str, *, by: str) -> list[int]:
+    def revoke(self, name: str, *, by: str, force: bool = False) -> list[int]:
         """
         Put all certificates of `name` on the CRL; return their serials, including those that were on it before.
 
         Raises:
-            Conflict: the CA never issued one to that name.
+            Conflict: the CA never issued one to that name, or this master serves with it and `force` is not set.
         """
         with self.store.writing():
             serials = self.serials_of(valid_certname(name))
@@ -274,14 +246,25 @@ class CertificateAuthority:
                 error = Conflict(f"Cannot revoke certificate for host {name} without a signed certificate")
                 error.legacy = f"Cannot revoke host {name} because has it doesn't have a signed certificate"
                 raise error
-            self.revoke_serials(serials, by=by, name=name)
+            self.revoke_serials(serials, by=by, name=name, force=force)
         return serials
 
-    def revoke_serials(self, serials: Iterable[int], *, by: str, name: str = "") -> None:
-        """Add serials to the CRL; if all of them are on it already, leave it unchanged."""
+    def revoke_serials(self, serials: Iterable[int], *, by: str, name: str = "", force: bool = False) -> None:
+        """
+        Add serials to the CRL; if all of them are on it already, leave it unchanged.
+
+        Raises:
+            Conflict: one is that of the certificate with which this master serves, and `force` is not set.
+        """
         serials = set(serials)
         with self.store.writing():
             new = sorted(serials - self.revoked())
+            own = self.signed_certificate(self.rules.master) if self.rules.master and not force else None
+            if own is not None and own.serial_number in new:
+                raise Conflict(
+                    f"This master serves with the certificate of {self.rules.master}: without it, every agent would refuse the master",
+                    hint=f"To replace it, run 'puppet cert clean --force {self.rules.master}', and restart the master at once.",
+                )
             if new:
                 self._sign_crl(add=new)
             current = self.signed_certificate(name) if is_name(name) else None
@@ -290,55 +273,15 @@ class CertificateAuthority:
 
     def revoked(self) -> frozenset[int]:
         """Return the serials that this CA has revoked, from the current CRL file."""
-        return self._load_crls().revoked
+        return self._crls.load().revoked
 
     def crl(self) -> x509.CertificateRevocationList:
         """Return our own CRL, from the current file."""
-        return self._load_crls().own
+        return self._crls.load().own
 
     def crl_pem(self) -> bytes:
         """Return the complete CRL file: our own list and those of the other authorities in the chain."""
-        return self._load_crls().file.pem
-
-    def _load_crls(self) -> _Crls:
-        path, known, both = self.store.files.cacrl, self._crls, self.signers()
-        stamp = (stamp_of(path), *both.stamps)
-        if known is not None and known.stamp == stamp:
-            return known
-        # The copies are read before the file itself: another process writes the file first.
-        seen = [] if known is None else [known.file]
-        seen += [file for copy in self.store.newest_crls() if (file := _read_crls(copy)) is not None]
-        file = _parsed(path, path.read_bytes())
-        signers = {signer.certificate.subject: signer for signer in both.all}
-        seen_lists = [each for _, lists in seen for each in lists if each.issuer not in signers or _lists_of(signers[each.issuer], [each])]
-        newer = crl.newer_known(file.lists, seen_lists)
-        if newer is not None:
-            error = self._older(newer, file.lists)
-            if known is None:
-                raise error
-            log.error("%s. The newer one stays in force. %s", error, error.hint)
-            file = next(each for each in seen if newer in each.lists)
-        own = _lists_of(both.own, file.lists)
-        if not own:
-            raise ConfigError(f"There is no CRL of this CA in {path}", hint="Restore it from a backup.")
-        newest = max(own, key=crl.number_of)
-        companions = _lists_of(both.companion, file.lists) if both.companion is not None else []
-        companion = max(companions, key=crl.number_of, default=None)
-        others = {each.issuer: each for each in sorted(file.lists, key=crl.number_of) if each.issuer not in signers}
-        ours = (*own, *companions, *(each for each in seen_lists if each.issuer in signers))
-        revoked = frozenset[int]().union(*map(crl.serials, ours))
-        is_whole = len({each.issuer for each in file.lists}) == len(file.lists) and revoked <= crl.serials(newest)
-        self._crls = _Crls(stamp, file, newest, companion, tuple(others.values()), revoked, is_whole)
-        return self._crls
-
-    def _older(self, newer: x509.CertificateRevocationList, lists: Iterable[x509.CertificateRevocationList]) -> ConfigError:
-        path = self.store.files.cacrl
-        number = max(crl.number_of(each) for each in lists if each.issuer == newer.issuer)
-        return ConfigError(
-            f"The CRL {path} is older than one that was in use: its number is {number}, and {crl.number_of(newer)} was reached",
-            hint="It would make revoked certificates valid again. Stop the master, add the newer one, and start it: "
-            f"cat {self.store.files.cadir / NEWEST_CRLS} >> {path} (docs/recovery.md).",
-        )
+        return self._crls.load().file.pem
 
     def _sign_crl(self, add: Iterable[int] = ()) -> None:
         """
@@ -346,7 +289,7 @@ class CertificateAuthority:
 
         In a roll-over both CAs list each serial: they share one counter, so no serial belongs to two certificates.
         """
-        loaded, both = self._load_crls(), self.signers()
+        loaded, both = self._crls.load(), self.signers()
         new = set(add)
         revised = [self._successor(loaded.own, both.own, new | loaded.revoked)]
         if both.companion is not None and loaded.companion is not None:
@@ -364,7 +307,7 @@ class CertificateAuthority:
         It is due if it expires within 30 days (or half of its lifetime, if that is less), or lacks serials that were revoked.
         """
         with self.store.writing():
-            loaded = self._load_crls()
+            loaded = self._crls.load()
             if not self._is_due(loaded):
                 self.store.copy_crls(loaded.file.pem)  # it may be from somebody else
                 return False
@@ -378,7 +321,7 @@ class CertificateAuthority:
             )
         return True
 
-    def _is_due(self, loaded: _Crls) -> bool:
+    def _is_due(self, loaded: Crls) -> bool:
         before = min(crl.REFRESH_BEFORE, timedelta(seconds=self.rules.crl_ttl) / 2)
         return not loaded.is_whole or any(crl.is_due(signed_list, self.now(), before=before) for signed_list in loaded.ours)
 
@@ -397,7 +340,7 @@ class CertificateAuthority:
         except (BadData, TooLarge) as err:
             raise BadRequest("No valid CRLs submitted.") from err
         with self.store.writing():
-            loaded = self._load_crls()
+            loaded = self._crls.load()
             others = {known.issuer.public_bytes(): known for known in loaded.others}
             for uploaded in lists:
                 issuer = uploaded.issuer.public_bytes()
@@ -444,7 +387,7 @@ class CertificateAuthority:
             "ca-certs": {certificates.name_of(c): certificates.time_text(c.not_valid_after_utc) for c in self.bundle},
             "crls": {
                 _name(signed_list): certificates.time_text(signed_list.next_update_utc)
-                for signed_list in self._load_crls().file.lists
+                for signed_list in self._crls.load().file.lists
                 if signed_list.next_update_utc is not None
             },
         }
@@ -458,37 +401,12 @@ class CertificateAuthority:
             for c in self.bundle
             if c.not_valid_after_utc <= soon
         ]
-        for other in self._load_crls().others:
+        for other in self._crls.load().others:
             if other.next_update_utc is not None and other.next_update_utc <= soon:
                 sentences.append(
                     f"The CRL of '{_name(other)}' ends on {certificates.time_text(other.next_update_utc)}; upload a newer one."
                 )
         return sentences
-
-
-def _read_crls(path: Path) -> _CrlFile | None:
-    """Return the content of a copy of the CRL file; None when another process has just removed it."""
-    try:
-        return _parsed(path, path.read_bytes())
-    except FileNotFoundError:
-        return None
-
-
-def _parsed(path: Path, pem: bytes) -> _CrlFile:
-    try:
-        return _CrlFile(pem, bundles.revocation_lists(pem))
-    except (BadData, TooLarge) as err:
-        raise ConfigError(
-            f"The CRL {path} cannot be read: {err.message}",
-            hint="Restore it from a backup: without it, revoked certificates would be accepted.",
-        ) from err
-
-
-def _lists_of(signer: Signer, lists: Iterable[x509.CertificateRevocationList]) -> list[x509.CertificateRevocationList]:
-    subject = signer.certificate.subject
-    return [
-        signed_list for signed_list in lists if signed_list.issuer == subject and signatures.crl_is_genuine(signed_list, signer.certificate)
-    ]
 
 
 def _name(crl: x509.CertificateRevocationList) -> str:

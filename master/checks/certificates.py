@@ -8,11 +8,13 @@ from typing import Final
 
 from certs import certificates, verify
 from certs.files import bundles
+from certs.files.ssldir import SslDir
 from httpd.tls import trust
 from shared.settings import MasterSettings
 
 from ..ca.authority import CertificateAuthority
 from ..ca.configured import ca_options, trust_files
+from ..ca.setup.bootstrap import check_own_key
 from ..ca.storage.store import CaFiles, CaStore
 from ..service.crl_refresh import overdue_since
 from ..service.expiry import Ending, agent_endings, expiry_warnings, server_endings
@@ -29,6 +31,8 @@ def check(settings: MasterSettings, now: datetime) -> list[Finding]:
         findings += run_check(AREA, lambda: _authority(settings, store, now))
         if any(finding.severity == "error" for finding in findings) or not store.exists():
             return findings
+    if settings.ca:
+        findings += run_check(AREA, lambda: check_own_key(store, SslDir.of(settings)))
     if not settings.hostcert.exists():
         if not settings.ca:  # on a CA it is made at the start
             hint = "Run 'puppet agent --test' here with the CA as ca_server, and sign the request there."

@@ -89,3 +89,14 @@ def test_without_certificates_the_ca_is_not_asked(puppet: Puppet) -> None:
     said = puppet("certificate", "list", "--ca-location", "remote")
     assert said.code == 1
     assert said.err.startswith(f"Error: The CA certificates are missing from '{puppet.conf}/ssl/certs/ca.pem'\n")
+
+
+def test_the_key_of_the_cas_own_master_is_removed_only_after_its_certificate(puppet: Puppet) -> None:
+    assert puppet("cert", "generate", "node1.example.com", "--key_type", "ec").code == 0
+    key = puppet.conf / "ssl" / "private_keys" / "node1.example.com.pem"
+    said = puppet("ssl", "clean", "--ca_server", "ca.example.com")
+    assert said.code == 1 and "The certificate node1.example.com must be cleaned from the CA first" in said.err
+    assert key.exists()
+    assert puppet("cert", "clean", "--force", "node1.example.com").code == 0
+    assert puppet("ssl", "clean", "--ca_server", "ca.example.com").code == 0
+    assert not key.exists()

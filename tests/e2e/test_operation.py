@@ -184,7 +184,7 @@ def test_after_HUP_everything_is_new_and_nothing_was_cut(site: MasterProcess, th
         os.kill(pid, signal.SIGSTOP)
         under_way = threads.submit(catalog, site)
         wait_until(lambda: is_compiling(site))
-        assert site.puppet("cert", "clean", "localhost").code == 0
+        assert site.puppet("cert", "clean", "--force", "localhost").code == 0
         assert site.puppet("cert", "generate", "localhost").code == 0
 
         os.kill(site.pid, signal.SIGHUP)

@@ -37,8 +37,8 @@ USAGE = """Usage: puppet cert ACTION [NAME...] [--all] [--digest DIGEST] [--[no-
 Actions:
   list [--all] [--signed] [NAME...]  requests that wait; with --all also certificates; with --json as an object by state
   sign NAME... | --all               sign requests
-  revoke NAME|0xSERIAL...            put certificates on the revocation list
-  clean NAME...                      revoke, and remove all files of the name
+  revoke NAME|0xSERIAL... [--force]  put certificates on the revocation list; --force: also that with which this master serves
+  clean NAME... [--force]            revoke, and remove all files of the name
   generate NAME...                   make a key and a certificate for a name here
   print NAME...                      show a certificate as text
   fingerprint NAME... | --all        show digests (`ca` is the CA's own); with --json as an object by name
@@ -62,6 +62,7 @@ class CertOptions(CommandOptions):
     allow_dns_alt_names: bool | None = maybe_flag()
     dns_alt_names: tuple[str, ...] = texts()
     subject: str = text()
+    force: bool = flag()
     verbose: bool = flag("-v", "-d", "--debug")  # without effect
 
     @property
@@ -309,11 +310,11 @@ class CertCommands:
             serials = [int(name, 16)]
             if serials[0] not in self.registry.store.inventory().serials:
                 raise BadData(f"Could not find a certificate with the serial {name} in the inventory")
-            self.authority.revoke_serials(serials, by=self.site.by, name=name)
+            self.authority.revoke_serials(serials, by=self.site.by, name=name, force=options.force)
         else:
             if not self.authority.serials_of(valid_certname(name)):
                 raise BadData(f"Could not find a serial number for {name}")
-            serials = self.authority.revoke(name, by=self.site.by)
+            serials = self.authority.revoke(name, by=self.site.by, force=options.force)
         for serial in serials:
             self.console.notice(f"Revoked certificate with serial {serial}")
 

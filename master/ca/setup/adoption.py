@@ -437,7 +437,7 @@ class _Reading:
         elif ssldir.certname in self.found.signed and not ssldir.hostprivkey.exists():
             self.odd.append(
                 f"This host, {ssldir.certname}, has a certificate of this CA, but not its key {ssldir.hostprivkey}: copy that from where "
-                f"the CA was, or run 'puppet cert clean {ssldir.certname}' before the master starts, which then gets a new one"
+                f"the CA was, or run 'puppet cert clean --force {ssldir.certname}' before the master starts, which then gets a new one"
             )
 
 

@@ -189,6 +189,16 @@ def own_names(name: str, dns_alt_names: Sequence[str]) -> list[str]:
     return [name, "puppet", *([f"puppet.{domain}"] if domain else [])]
 
 
+def check_own_key(store: CaStore, ssldir: SslDir) -> None:
+    """Raise ConfigError when this host has a certificate in signed/, but not its key, as after a CA was adopted."""
+    name, path = ssldir.certname, ssldir.hostprivkey
+    if not path.exists() and store.signed(name) is not None:
+        raise ConfigError(
+            f"This host, {name}, has a certificate, but not its key {path}",
+            hint=f"Copy the key from where the CA was, or run 'puppet cert clean --force {name}': the master then gets a new certificate.",
+        )
+
+
 def ensure_own_certificate(authority: CertificateAuthority, ssldir: SslDir, *, dns_alt_names: Sequence[str], generate: Generator) -> None:
     """
     The master has a key, a certificate of this CA that fits it, and copies of the CA's certificate and CRL in its ssldir.
@@ -199,6 +209,7 @@ def ensure_own_certificate(authority: CertificateAuthority, ssldir: SslDir, *, d
     ssldir.create()
     key = ssldir.key()
     if key is None:
+        check_own_key(authority.store, ssldir)
         key = generate()
         ssldir.save_key(key)
         failpoint("master.key-written")
@@ -215,13 +226,13 @@ def ensure_own_certificate(authority: CertificateAuthority, ssldir: SslDir, *, d
         if found is not None and not keys.belongs(key, found.public_key()):
             raise ConfigError(
                 f"The certificate {where} does not match the private key {ssldir.hostprivkey}",
-                hint=f"Run 'puppet cert clean {name}', move {ssldir.hostcert} and the key away, and start again: both are made anew.",
+                hint=f"Put the right key there, or run 'puppet cert clean --force {name}' and start again: both are made anew.",
             )
     best = current if current is not None and authority.has_issued(current) else own
     if best is not None and best.serial_number in authority.revoked():
         raise ConfigError(
             f"The certificate of this master, {name}, is revoked",
-            hint=f"Run 'puppet cert clean {name}', move {ssldir.hostprivkey} and {ssldir.hostcert} away, and start again.",
+            hint=f"Run 'puppet cert clean --force {name}', and start again: both key and certificate are made anew.",
         )
     if best is None or best.not_valid_after_utc - authority.now() < RENEW_OWN_BEFORE:
         ends_with_ca = best is not None and best.not_valid_after_utc >= authority.certificate.not_valid_after_utc

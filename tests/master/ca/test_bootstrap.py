@@ -56,7 +56,20 @@ def test_a_lost_key_of_the_master_is_said_with_the_steps(empty_site) -> None:
     keys.save(empty_site.ssldir.hostprivkey, KeyKind("ec").generate())
     with pytest.raises(ConfigError, match="does not match the private key") as error:
         empty_site.bootstrap()
-    assert "puppet cert clean master.example.com" in error.value.hint
+    assert "puppet cert clean --force master.example.com" in error.value.hint
+
+
+def test_a_missing_key_of_the_master_is_named_and_no_new_one_gets_in_its_way(empty_site) -> None:
+    empty_site.bootstrap()
+    key = empty_site.ssldir.hostprivkey.read_bytes()
+    for path in (empty_site.ssldir.hostprivkey, empty_site.ssldir.hostcert):  # as after 'puppet cert adopt'
+        path.unlink()
+    with pytest.raises(ConfigError, match=f"but not its key {empty_site.ssldir.hostprivkey}") as error:
+        empty_site.bootstrap()
+    assert "puppet cert clean --force master.example.com" in error.value.hint
+    assert not empty_site.ssldir.hostprivkey.exists()
+    empty_site.ssldir.hostprivkey.write_bytes(key)
+    assert empty_site.bootstrap().signed_certificate("master.example.com") == empty_site.ssldir.certificate()
 
 
 def test_a_certificate_of_another_ca_is_not_overwritten(empty_site, site, tmp_path_factory) -> None:

@@ -199,7 +199,7 @@ def test_a_policy_setting_allows_names_without_the_option(cert, site, pem) -> No
 def test_the_masters_own_certificate_is_made_anew_after_a_clean(cert, empty_site, site) -> None:
     site.bootstrap()
     first = site.ssldir.certificate()
-    assert cert("clean", "master.example.com")[0] == 0
+    assert cert("clean", "--force", "master.example.com")[0] == 0
     site.bootstrap()
     second = site.ssldir.certificate()
     assert second.serial_number == first.serial_number + 1

@@ -1,4 +1,4 @@
-"""What `puppet master --check` finds that would keep agents from renewing their certificates."""
+"""What `puppet master --check` finds about the CA: what keeps agents from renewing, and what an adopted CA lacks."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from master.checks import configuration
+from master.checks import certificates, configuration
 from master.checks.findings import Finding
 from shared.settings import MasterSettings, load
+from tests.support.ca_site import Site, empty_site
+
+__all__ = ["empty_site"]
 
 # The rules of puppetserver 7 and 8 about the CA, as far as they matter here.
 RULE = '{ match-request: { path: "%s", type: path, method: [%s] }, %s, sort-order: 500, name: "%s" }'
@@ -53,3 +56,15 @@ def test_settings_of_puppetservers_ca_that_are_not_read_are_named(tmp_path: Path
     found = [finding for finding in findings(tmp_path) if str(path) in finding.message]
     assert [finding.message for finding in found] == [f"The CA's setting allow-auto-renewal in {path} is not read"]
     assert found[0].hint == f"Set allow_auto_renewal in {tmp_path}/confdir/puppet.conf; here it is True."
+
+
+def test_a_certificate_of_this_host_without_its_key_is_an_error(empty_site: Site, tmp_path: Path) -> None:
+    empty_site.bootstrap()
+    places = {name: str(tmp_path / name) for name in ("confdir", "vardir", "rundir", "logdir")}
+    flags = {**places, "ssldir": str(empty_site.ssldir.root), "certname": empty_site.ssldir.certname, "store": "none"}
+    settings = load(MasterSettings, section="master", flags=flags)
+    for path in (settings.hostcert, settings.hostprivkey):  # as after 'puppet cert adopt'
+        path.unlink()
+    (found,) = [finding for finding in certificates.check(settings, empty_site.clock()) if finding.severity == "error"]
+    assert found.message == f"This host, {settings.certname}, has a certificate, but not its key {settings.hostprivkey}"
+    assert f"puppet cert clean --force {settings.certname}" in found.hint
