@@ -82,17 +82,22 @@ def serve(settings: MasterSettings, reread: Reread) -> int:
     return code
 
 
-def become_service_account(settings: MasterSettings) -> bool:
-    """Give up root for the account in the settings, which gets the folders; return whether that could be done, else the log says why."""
+def take_service_account(settings: MasterSettings) -> None:
+    """Give up root for the account in the settings, which gets the folders; ConfigError, OSError when that cannot be done."""
     if os.geteuid() != 0 or settings.user == "root":
-        return True
+        return
+    uid, gid = daemon.account(settings.user, settings.group)
+    daemon.own(written_folders(settings), uid, gid)
+    if settings.auditlog.startswith("/") and Path(settings.auditlog).parent.is_dir():
+        os.close(open_for_appending(Path(settings.auditlog), owner=(uid, gid)))
+    daemon.become(uid, gid, settings.user)
+    daemon.require_program(settings.user, (Path(__file__), Path(sys.executable)))
+
+
+def become_service_account(settings: MasterSettings) -> bool:
+    """Return whether this process could take the account in the settings; else the log says why."""
     try:
-        uid, gid = daemon.account(settings.user, settings.group)
-        daemon.own(written_folders(settings), uid, gid)
-        if settings.auditlog.startswith("/") and Path(settings.auditlog).parent.is_dir():
-            os.close(open_for_appending(Path(settings.auditlog), owner=(uid, gid)))
-        daemon.become(uid, gid, settings.user)
-        daemon.require_program(settings.user, (Path(__file__), Path(sys.executable)))
+        take_service_account(settings)
     except (ConfigError, OSError) as err:
         log.error("%s", text_with_hint(err))
         return False

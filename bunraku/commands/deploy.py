@@ -12,10 +12,12 @@ from types import FrameType
 from typing import Any
 
 from master.checks.findings import Finding
+from master.deploy.archive import VersionArchive
 from master.deploy.deployment import ChecksFailed, DeploymentOptions, DeploymentResult, Deployments
 from shared.data.plainjson import dumps_pretty
 from shared.errors import ConfigError, PuppetError
 from shared.process.cli import flag, optional_text, text
+from shared.process.service import account_of
 from shared.settings import AgentSettings, MasterSettings, load
 
 from ..console import say
@@ -39,8 +41,11 @@ that the repository no longer has, of the given environments or of all; nothing 
 the environment that agents get by default. --list marks environments whose branch is gone.
 
 --pushed is for web hooks: it deploys nothing that a rollback has left, and nothing to an environment that is that of another branch.
---adopt keeps a folder that is in the link's place as a version. Exit codes: 0 it is deployed (or was already); 1 it is not, and nothing
-has changed. Deployed files belong to who runs this."""
+--adopt keeps a folder that is in the link's place as a version; a folder as the master made it is replaced without that. Exit codes: 0 it
+is deployed (or was already); 1 it is not, and nothing has changed.
+
+Deployed files are owned by the master's account (the setting user): root hands the environments over to it and continues as that
+account. With --user root, or when another user runs the command, they are owned by that user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +70,21 @@ def main(options: DeployOptions, flags: dict[str, Any]) -> int:
     """Run `puppet deploy …`; the exit code."""
     settings = load(MasterSettings, section="master", flags=flags)
     quiet = options.as_json
+    own_settings = load(AgentSettings, section="user", flags=flags)  # before another account has other folders by default
     deployments = Deployments(
-        settings, lambda root: _bring_modules(root, flags), (lambda text: None) if quiet else (lambda text: print(f"Notice: {text}"))
+        settings,
+        lambda root: _bring_modules(root, own_settings),
+        (lambda text: None) if quiet else (lambda text: print(f"Notice: {text}", flush=True)),
     )
     if options.list:
+        _become_deployer(settings, ())
         return show_versions(deployments, options)
     if len(options.arguments) != 1 and not options.prune:
         raise ConfigError("puppet deploy takes the name of one environment", hint=options.flag_hint or "See 'puppet help deploy'.")
     if options.rollback is not None and (options.repo or options.ref or options.adopt):
         raise ConfigError("--rollback returns to a version that is kept: it takes neither --repo, --ref nor --adopt")
+    names = options.arguments or tuple(deployments.environments())
+    _become_deployer(settings, [deployments.archive(name) for name in names], adopt=options.adopt)
     before = signal.signal(signal.SIGTERM, _interrupt)
     try:
         if options.prune:
@@ -103,14 +114,27 @@ def main(options: DeployOptions, flags: dict[str, Any]) -> int:
     return 0
 
 
-def _bring_modules(root: Path, flags: dict[str, Any]) -> None:
+def _become_deployer(settings: MasterSettings, archives: Sequence[VersionArchive], *, adopt: bool = False) -> None:
+    """Go on as the master's account if we are root, which hands these environments over to it; PuppetError."""
+    if (account := account_of(settings)) is None:
+        return  # without such an account there is no service that root could lock out
+    from master.process import take_service_account
+
+    try:
+        for archive in archives:
+            archive.hand_over(*account, adopt=adopt)
+        take_service_account(settings)
+    except OSError as err:
+        raise PuppetError(f"The environments could not be handed over to {settings.user}: {err}") from err
+
+
+def _bring_modules(root: Path, settings: AgentSettings) -> None:
     """Bring the modules of the Puppetfile in a folder; PuppetError."""
     from ..modules.puppetfiles.deployment import install_puppetfile
     from ..modules.puppetfiles.puppetfile import read_puppetfile
 
     puppetfile = read_puppetfile(root)
     if puppetfile is not None:
-        settings = load(AgentSettings, section="user", flags=flags)
         asyncio.run(install_puppetfile(puppetfile, root, settings, say=lambda level, text: say(level, text)))
 
 

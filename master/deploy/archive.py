@@ -9,8 +9,9 @@ import shutil
 import stat
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from shared.data import plainjson
 from shared.errors import BadData, Conflict, Denied, NotFound, PuppetError, Unavailable
 from shared.filesystem.files import FileLock, make_directory, sync_directory, write_atomic
 
+from ..environments.first import is_as_made
 from ..environments.revisions import is_code_id
 from ..environments.versions import deployment_record, versions_folder
 
@@ -36,7 +38,7 @@ class DeployedVersion:
 
     Attributes:
         code_id: Its name, and the code id of its catalogs.
-        record: What was written down when it was deployed; empty for a folder that was there before.
+        record: What was written down when it was deployed; of a folder that was there before only when it was adopted.
         replaced: When it was last replaced, in seconds since the epoch; None when it never was.
         current: Whether the environment is this version now.
     """
@@ -66,10 +68,34 @@ class VersionArchive:
     def folder(self) -> Path:
         return versions_folder(self.root)
 
+    def hand_over(self, uid: int, gid: int, *, adopt: bool) -> None:
+        """
+        Give the account of a master what root has of an environment's deployments, and the folder of environments itself. Blocks.
+
+        Args:
+            adopt: Whether a folder in the link's place becomes a version; its content keeps its owners.
+        """
+        environments = self.root.parent.resolve()
+        status = environments.stat()
+        if status.st_uid not in (0, uid) or status.st_mode & stat.S_IWOTH:
+            return  # `locked` says what is wrong with it
+        is_untouched = is_as_made(self.root)
+        # What is inside comes first: nobody but root changes it while it is given away.
+        for path in (self.folder, self.root) if is_untouched else (self.folder,):
+            for _, folders, names, fd in os.fwalk(path, topdown=False) if path.is_dir() else ():
+                for name in (*folders, *names):
+                    _give(name, uid, gid, at=fd)
+        for path in (self.folder, self.folder.parent, *([self.root] if is_untouched or adopt else ()), environments):
+            with suppress(FileNotFoundError):
+                _give(str(path), uid, gid)
+
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keep other deployments of the environment out; Unavailable when one is under way, Denied when a folder is somebody else's."""
         _check_owner(self.root.parent, may_be_root=True)
+        if not os.access(self.root.parent, os.W_OK):
+            message = f"The user {os.geteuid()}, as whom this deployment runs, may not write into {self.root.parent}"
+            raise Denied(message, hint="puppet deploy, run once by root, hands the environments over to the master's account.")
         make_directory(self.folder)
         for folder in (self.folder.parent, self.folder):
             _check_owner(folder, may_be_root=False)
@@ -134,6 +160,8 @@ class VersionArchive:
 
     def record(self, code_id: str) -> dict[str, Any]:
         """Return what was written down about a version; nothing when there is no record."""
+        if (adopted_at := code_id.removeprefix(ADOPTED)) != code_id and adopted_at.isdecimal():
+            return {"deployed_at": datetime.fromtimestamp(int(adopted_at), UTC).isoformat(timespec="seconds")}
         return deployment_record(self.folder / code_id)
 
     def check_rollback(self, commit: str) -> None:
@@ -181,23 +209,28 @@ class VersionArchive:
 
         Args:
             is_new: Whether it was just deployed; else the order of versions stays.
-            adopt: Whether a folder that is in the link's place becomes a version.
+            adopt: Whether a folder that is in the link's place becomes a version. One that is as the master made it is removed.
         Raises:
             Conflict: A folder is in the link's place, or a link to elsewhere.
         """
         before, in_the_way = self.current(), self._in_the_way()
-        if in_the_way and not adopt:
+        is_untouched = bool(in_the_way) and not adopt and is_as_made(self.root)
+        if in_the_way and not adopt and not is_untouched:
             hint = "--adopt keeps it as a version, to which --rollback returns, and puts a link in its place."
             raise Conflict(f"{self.root} {in_the_way}", hint=hint)
         target = f"{self.folder.parent.name}/{self.root.name}/{code_id}"  # as it leads there from the environment's place
         if in_the_way and self.root.is_dir() and not self.root.is_symlink():
-            before = f"{ADOPTED}{int(self.clock())}"
-            (self.folder / before).symlink_to(target)
+            place = self.folder / (f".old-{secrets.token_hex(8)}" if is_untouched else f"{ADOPTED}{int(self.clock())}")
+            place.symlink_to(target)
             try:
-                _exchange(self.folder / before, self.root)
+                _exchange(place, self.root)
             except OSError:
-                (self.folder / before).unlink()
+                place.unlink()
                 raise
+            if is_untouched:
+                _remove(place)
+            else:
+                before = place.name
         else:
             link = self.folder / f".link-{secrets.token_hex(8)}"
             link.symlink_to(target)
@@ -274,6 +307,12 @@ def _check_owner(folder: Path, *, may_be_root: bool) -> None:
         raise Denied(message, hint="Deployed files belong to who deploys: run puppet deploy as that user.")
     if status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:
         raise Denied(f"Everybody may write into {folder}", hint=f"chmod o-w {folder}")
+
+
+def _give(path: str, uid: int, gid: int, *, at: int | None = None) -> None:
+    """Give a file, folder or link of root's to an account, in the open folder `at` if there is one."""
+    if os.stat(path, dir_fd=at, follow_symlinks=False).st_uid == 0:
+        os.chown(path, uid, gid, dir_fd=at, follow_symlinks=False)
 
 
 def _remove(path: Path) -> None:

@@ -141,6 +141,7 @@ class Deployments:
             else:
                 with archive.staging() as staging:
                     repository.export(commit, staging)
+                    self.say(f"Fetched the files of {commit}")
                     version, findings = self._complete(archive, staging, commit, ref, repository, options)
             before = archive.switch(version, is_new=True, adopt=options.adopt)
             removed = archive.expire(keep=self.settings.deploy_keep, for_seconds=self.settings.deploy_keep_time)
@@ -155,10 +156,13 @@ class Deployments:
         programs = Programs(self.settings.deploy_timeout, self.settings.deploy_path)
         modules = install_modules(staging, programs, self.bring_modules, cache=archive.folder / "g10k")
         if modules:
-            self.say(f"{modules} has brought the modules of the Puppetfile")
+            self.say(f"{modules} has installed the modules of the Puppetfile")
         # The modules of one commit may differ from day to day.
         version = f"{commit}-{digest_of(staging)[:16]}" if modules else commit
-        findings = self._findings(environment, staging, archive) if options.checks else []
+        findings: list[Finding] = []
+        if options.checks:
+            self.say("Checking the code")
+            findings = self._findings(environment, staging, archive)
         if any(finding.severity == "error" for finding in findings):
             raise ChecksFailed(environment, ref, findings)
         if archive.record(version):

@@ -73,6 +73,15 @@ def is_untouched(settings: MasterSettings) -> bool:
         return False  # the folder cannot be read: its content is unknown
 
 
+def is_as_made(root: Path) -> bool:
+    """Return whether an environment is as its master or its package made it: nobody has put code there. Blocks; OSError."""
+    folders, manifest = [root, root / "manifests", root / "modules"], root / "manifests" / "site.pp"
+    if any(folder.is_symlink() or not folder.is_dir() for folder in folders):
+        return False
+    rest = [path for folder in folders for path in folder.iterdir() if path not in folders]
+    return not rest or (rest == [manifest] and manifest.lstat().st_size == len(MANIFEST) and manifest.read_text() == MANIFEST)
+
+
 def make_first_environment(codedir: Path) -> Path:
     """Make `environments/production` with a main manifest that has nothing but a comment; return its folder. Blocks; OSError."""
     root = codedir / "environments" / NAME

@@ -77,7 +77,7 @@ class DeploymentQueue:
 
 def deploy_by_program(settings: MasterSettings, command: Sequence[str] = COMMAND) -> Deploy:
     """Return what starts `puppet deploy` for a master of these settings. The program reads those of deployments in puppet.conf itself."""
-    flags = {"confdir": settings.confdir, "codedir": settings.codedir, "vardir": settings.vardir}
+    flags = {"confdir": settings.confdir, "codedir": settings.codedir, "vardir": settings.vardir, "user": settings.user}
     paths = {"environmentpath": settings.environmentpath, "basemodulepath": settings.basemodulepath}
     words = [f"--{name}={value}" for name, value in flags.items()]
     words += [f"--{name}={':'.join(map(str, value))}" for name, value in paths.items()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from master.environments.first import make_first_environment
 from tests.support.command_line import Puppet, Said
 from tests.support.control_repository import ControlRepository
 from tests.support.forge import LocalForge, serving
@@ -48,7 +50,7 @@ class Site:
 
     def options(self) -> list[str]:
         paths = {"environmentpath": self.environments, "deploy_repository": self.repository.folder, "basemodulepath": "/nowhere"}
-        return [f"--{name}={value}" for name, value in paths.items()] + [f"--deploy_path={self.programs}"]
+        return [f"--{name}={value}" for name, value in paths.items()] + [f"--deploy_path={self.programs}", "--user=root"]
 
     def deploy(self, *words: str, environment: str = "production") -> Said:
         return self.puppet("deploy", environment, *self.options(), *words)
@@ -307,6 +309,27 @@ def test_a_folder_that_was_there_is_left_alone_unless_it_is_adopted(site: Site) 
         site.deployed("--ref", site.repository.commit({"n": str(number)}), "--deploy_keep=1", "--deploy_keep_time=0")
     site.deployed("--rollback", answer["before"])
     assert (site.production / "manifests/site.pp").read_text() == "# by hand\n"
+
+
+def test_a_folder_as_the_master_made_it_is_replaced(site: Site) -> None:
+    make_first_environment(site.environments.parent)
+    commit = site.repository.commit(CODE)
+    answer = site.deployed()
+    assert (answer["version"], answer["before"]) == (commit, None)
+    assert site.names() == {commit}
+
+
+@pytest.mark.parametrize("name", ["manifests/site.pp", "modules/m/manifests/init.pp", "hiera.yaml"])
+def test_a_folder_that_the_master_made_is_left_alone_when_there_is_code_in_it(site: Site, name: str) -> None:
+    root = make_first_environment(site.environments.parent)
+    (root / name).parent.mkdir(parents=True, exist_ok=True)
+    (root / name).write_text("# mine\n")
+    site.repository.commit(CODE)
+    assert "is a folder that puppet deploy did not make" in site.deploy().err
+    assert (root / name).read_text() == "# mine\n"
+    site.deployed("--adopt")
+    listing = site.deploy("--list").out.splitlines()
+    assert re.fullmatch(r"    adopted-\d+  \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", listing[-1])
 
 
 def test_a_link_to_elsewhere_is_left_alone(site: Site, tmp_path: Path) -> None:

@@ -248,7 +248,7 @@ async def test_a_web_hook_deploys_what_was_pushed(tmp_path: Path, caplog: pytest
     secret = tmp_path / "secret"
     secret.write_text("a secret that is long enough")
     secret.chmod(0o600)
-    hook = {"deploy_hook_secret": str(secret), "deploy_hook_environments": "prod*,feature_*"}
+    hook = {"user": "root", "deploy_hook_secret": str(secret), "deploy_hook_environments": "prod*,feature_*"}
     async with deploying(tmp_path, **hook) as site:
         (tmp_path / "conf" / "puppet.conf").write_text(f"[master]\ndeploy_repository = {site.repository.folder}\n")
         commit = await asyncio.to_thread(site.repository.commit, code("s1"))

@@ -22,7 +22,9 @@ from pathlib import Path
 import pytest
 
 from bunraku.puppet import COMMANDS as ALL
-from tests.support.needs import needs_root
+from master.environments.first import make_first_environment
+from tests.support.control_repository import ControlRepository
+from tests.support.needs import needs_git, needs_root
 from tests.support.processes import Done, MasterProcess, clean_environment, run
 from tests.support.waiting import wait_until
 
@@ -210,6 +212,42 @@ def test_R_45_a_command_of_roots_that_comes_first_makes_nothing_that_the_service
         host.serve_once()
         assert host.unusable() == []
         assert command(host, "master --compile", facts=True).code == 0
+
+
+@needs_git
+@pytest.mark.parametrize("is_deployed_by_root", [False, True], ids=["untouched", "root's versions"])
+def test_after_roots_deployment_the_web_hooks_account_deploys_too(host: Host, is_deployed_by_root: bool) -> None:
+    """`docs/deploying.md` as root: first over what the master made, or over versions that an older program left as root's."""
+    environments = host.process.site.parent
+    shutil.rmtree(environments / "production")
+    prepared = make_first_environment(environments.parent)
+    control = ControlRepository(host.root / "control")
+    first = control.commit({"manifests/site.pp": SITE})
+    assert host.command("config", "set", "deploy_repository", str(control.folder), "--section", "master").code == 0
+    if is_deployed_by_root:
+        assert host.command("deploy", "production", "--user", "root").code == 0
+        assert prepared.lstat().st_uid == 0
+    give(control.folder, pwd.getpwnam(USER).pw_uid)  # Git reads no other account's repository
+    done = host.command("deploy", "production")
+    assert done.code == 0, done.text
+    assert prepared.resolve().name == first
+    assert {path.lstat().st_uid for path in environments.glob(".versions/**/*")} == {pwd.getpwnam(USER).pw_uid}
+    assert (environments / "other").stat().st_uid == 0
+    assert [path.name for path in (environments / ".versions/production").iterdir() if path.is_dir()] == [first]
+    give(control.folder, 0)
+    second = control.commit({"manifests/site.pp": ""})
+    give(control.folder, pwd.getpwnam(USER).pw_uid)
+    words = [host.python, "-I", "-m", "bunraku", "deploy", "production", "--pushed", "--confdir", str(host.root / "conf")]
+    hook = subprocess.run(words, user=USER, group=GROUP, extra_groups=[], cwd="/", capture_output=True, text=True, check=False, timeout=120)
+    assert (hook.returncode, hook.stderr) == (0, "")
+    assert prepared.resolve().name == second
+    assert host.command("deploy", "production", "--rollback").code == 0
+    assert prepared.resolve().name == first
+
+
+def give(folder: Path, uid: int) -> None:
+    for path in (folder, *folder.rglob("*")):
+        os.chown(path, uid, -1)
 
 
 def test_each_command_of_puppet_help_is_tried() -> None:
