@@ -17,6 +17,7 @@ from master.process import describe_logs
 from master.service.crl_refresh import CrlRefresh
 from master.wiring import running
 from shared.process.logqueue import LogQueues
+from tests.support.documentation import block, blocks
 from tests.support.pair import NAME, Pair
 
 ROOT = Path(__file__).parent.parent
@@ -24,17 +25,14 @@ EXTENDING = (ROOT / "docs" / "extending.md").read_text()
 ENVIRONMENT = "code/environments/production"
 
 
-def blocks(text: str) -> dict[str, str]:
-    """The fenced blocks by what stands behind the fence's language, else by the language."""
-    found: dict[str, str] = {}
-    for language, name, body in re.findall(r"^```(\w+) ?(\S*)\n(.*?)^```$", text, re.M | re.S):
-        found[name or language] = found.get(name or language, "") + body
-    return found
+def files_of_the_module() -> dict[str, str]:
+    """Return the files that the page on extensions shows, by their paths in an environment."""
+    return {each.name: each.body for each in blocks("docs/extending.md") if "/" in each.name}
 
 
 def test_every_place_of_the_table_has_an_example() -> None:
     places = re.findall(r"^\| `(lib/[^`]*)`", EXTENDING, re.M)
-    files = [name.removeprefix("modules/lights/") for name in blocks(EXTENDING) if name.endswith(".py")]
+    files = [name.removeprefix("modules/lights/") for name in files_of_the_module() if name.endswith(".py")]
     patterns = {place: re.sub(r"<\w+>", r"\\w+", place.replace(".", r"\.")) for place in places}
     of_places = {place: [file for file in files if re.fullmatch(pattern, file)] for place, pattern in patterns.items()}
     assert len(places) == 7
@@ -47,18 +45,20 @@ async def test_the_module_of_extending_does_what_the_page_says(tmp_path: Path, m
     monkeypatch.setenv("FACTER_bulbs", "41")
     monkeypatch.setenv("FACTER_panel_folder", str(tmp_path / "panel"))
     pair = Pair(tmp_path, manifest="")
-    for name, body in blocks(EXTENDING).items():
-        if "/" in name:
-            pair.write(f"{ENVIRONMENT}/{name}", body)
-    pair.write("auth.conf", blocks(EXTENDING)["auth.conf"])
+    for name, body in files_of_the_module().items():
+        pair.write(f"{ENVIRONMENT}/{name}", body)
+    pair.write(f"{ENVIRONMENT}/hiera.yaml", block("docs/extending.md", "yaml", "hiera.yaml").body)
+    pair.write(f"{ENVIRONMENT}/data/inventory.yaml", "lights::spare: '%{facts.bulbs} bulbs'\n")
+    pair.write(f"{ENVIRONMENT}/manifests/site.pp", "notice(lookup('lights::spare'))\n")
+    pair.write("auth.conf", block("docs/extending.md", "conf", "auth.conf").body)
     async with pair.mastered(node_terminus="hallway"):
         first, second = await pair.run(), await pair.run()
-        await asyncio.to_thread(assert_console_says, blocks(EXTENDING)["console"], pair)
+        await asyncio.to_thread(assert_console_says, "".join(each.body for each in blocks("docs/extending.md", "console")), pair)
     assert first.report is not None
     assert second.report is not None
     assert [line.message for line in first.report.logs if line.level in ("err", "warning")] == []
     said = [f"{line.level.capitalize()}: {line.source}: {line.message}" for line in first.report.logs]
-    for line in blocks(EXTENDING)["text"].splitlines():
+    for line in block("docs/extending.md", "text").body.splitlines():
         assert line in said
     assert {path.name: path.read_text() for path in (tmp_path / "panel").iterdir()} == {"ground_door": "20\n", "ground_stairs": "42\n"}
     assert (first.code, second.code) == (2, 0)

@@ -112,6 +112,7 @@ def print_table(body: bytes, columns: Sequence[str]) -> None:
     present = dict.fromkeys(name for row in objects for name in row)
     names = [*(name for name in dict.fromkeys(columns) if name in present), *(name for name in present if name not in columns)]
     sys.stdout.writelines(f"{line}\n" for line in table_lines(objects, names))
+    sys.stdout.flush()  # a pipe with both streams has the count at the end, as a terminal
     counted = "1 row" if len(objects) == 1 else f"{len(objects)} rows"
     print(counted, file=sys.stderr)
 

@@ -2,49 +2,27 @@
 
 from __future__ import annotations
 
-import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from cryptography import x509
 
+from tests.support.documentation import Shell, block
 from tests.support.needs import needs_root
 from tests.support.processes import MasterProcess, OurAgent, master
 
 pytestmark = [pytest.mark.slow, needs_root]
 
-PAGE = (Path(__file__).parents[2] / "docs" / "recovery.md").read_text()
 SITE = {"manifests/site.pp": "notify { \"catalog of ${trusted['certname']}\": }\n"}
-
-
-def commands(title: str) -> str:
-    """Return the page's shell commands below that word."""
-    block = re.search(rf"^```sh {title}\n(.*?)^```$", PAGE, re.M | re.S)
-    assert block, f"docs/recovery.md has no commands called {title}"
-    return block[1]
 
 
 def type_in(site: MasterProcess, title: str, **names: str) -> str:
     """Run the page's commands on that site, in place of /etc/puppet and /var/lib/puppet; returns what they print."""
-    tools = site.root.parent / f"tools of {site.root.name}"
-    tools.mkdir(exist_ok=True)
-    options = " ".join(f"'{option}'" for option in site.options)
-    (tools / "puppet").write_text(f'#!/bin/sh\nexec {sys.executable} -I -m bunraku "$@" {options}\n')
-    (tools / "puppet").chmod(0o755)
-    text = commands(title)
-    places = {"/etc/puppet": site.root / "conf", "/var/lib/puppet": site.root / "var", "/var/backups": site.root.parent}
-    for place, folder in places.items():
-        text = text.replace(place, str(folder))
-    for name, value in {"-o puppet -g puppet": "", **names}.items():
-        text = text.replace(name, value)
-    environ = {"PATH": f"{tools}:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
-    done = subprocess.run(["/bin/sh", "-ec", text], env=environ, cwd=tools, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    folders = {"/etc/puppet": site.root / "conf", "/var/lib/puppet": site.root / "var", "/var/backups": site.root.parent}
+    places = {**{place: str(folder) for place, folder in folders.items()}, "-o puppet -g puppet": "", **names}
+    return Shell(site.root.parent / f"shell for {title}", {"": site.options}, places, {}).type(block("docs/recovery.md", "sh", title).body)
 
 
 def applied(agent: OurAgent) -> bool:
@@ -86,7 +64,6 @@ def test_a_restored_master_knows_its_agents_and_gives_no_serial_twice(site: Mast
     for lost in ("conf", "var"):
         shutil.rmtree(site.root / lost)
     shutil.copytree(code, site.site)
-    (site.root / "var").mkdir()  # the package makes it
     type_in(site, "restore")
     shutil.copy(after.certificate.parents[1] / "crl.pem", site.root.parent / "tools of site" / "crl.pem")
     type_in(site, "revoked since")
@@ -98,8 +75,7 @@ def test_a_restored_master_knows_its_agents_and_gives_no_serial_twice(site: Mast
     assert serial_of(later) > 1000 > serial_of(after)
     listed = site.puppet("cert", "list", "--all")
     assert '"before.test"' in listed and '"later.test"' in listed and '"after.test"' not in listed
-    shutil.copy(after.certificate, site.root.parent / "tools of site" / "after.test.pem")
-    type_in(site, "issued since", NAME="after.test")
+    type_in(site, "issued since", **{"NAME.pem /etc/puppet": f"{after.certificate} {site.root}/conf", "NAME": "after.test"})
     site.revoke("after.test")
     assert f"0x{serial_of(after):04x} " in (site.ca / "inventory.txt").read_text()
     assert not applied(after) and applied(before)

@@ -20,6 +20,7 @@ import pytest
 
 from shared.data import plainyaml
 from tests.bench.fleet import facts_of, small_site
+from tests.support.documentation import block
 from tests.support.ports import reserved_port
 from tests.support.processes import TRUST_RELOADED, MasterProcess, clean_environment, end, master
 from tests.support.simulated_agents import Record, RunFailed, Server, SimulatedAgent, with_certificates
@@ -30,7 +31,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.alone]
 AGENTS, ROUNDS, BOOTSTRAPPED = 50, 3, 5
 ATTEMPTS = 10
 STREAM_MODULE = Path("/usr/lib/nginx/modules/ngx_stream_module.so")
-SCALE = (Path(__file__).parent.parent.parent / "docs" / "scale.md").read_text()
 BEFORE = {
     "nginx": f"load_module {STREAM_MODULE};\nuser root;\ndaemon off;\npid FOLDER/pid;\nerror_log stderr;\nevents {{ }}\n",
     "haproxy": "global\n    maxconn 1000\ndefaults\n    timeout connect 2s\n    timeout server 10m\n    retries 3\n",
@@ -39,12 +39,6 @@ COMMANDS = {
     "nginx": ["nginx", "-p", "FOLDER", "-e", "stderr", "-c", "FOLDER/proxy.conf"],
     "haproxy": ["haproxy", "-db", "-f", "FOLDER/proxy.conf"],
 }
-
-
-def example(program: str, kind: str) -> str:
-    found = re.search(rf"^```{program} {kind}\n(.*?)^```$", SCALE, re.M | re.S)
-    assert found, f"docs/scale.md has no {kind} for {program}"
-    return found[1]
 
 
 def program_of(name: str) -> str:
@@ -148,7 +142,7 @@ def proxy(program: str, kind: str, both: Masters, folder: Path, *, replacing: tu
         def filled(text: str) -> str:
             return re.sub(r"\b(" + "|".join(words) + r")\b", lambda match: str(words[match[1]]), text)
 
-        (folder / "proxy.conf").write_text(filled(BEFORE[program] + example(program, kind).replace(*replacing, 1)))
+        (folder / "proxy.conf").write_text(filled(BEFORE[program] + block("docs/scale.md", program, kind).body.replace(*replacing, 1)))
         command = [program_of(program), *map(filled, COMMANDS[program][1:])]
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=clean_environment(), cwd="/")

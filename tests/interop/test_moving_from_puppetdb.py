@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-import shlex
-import subprocess
-import sys
 import time
 import urllib.parse
 import urllib.request
@@ -18,8 +14,9 @@ import pytest
 
 from bunraku.puppet import main
 from tests.support.archives import archive_contents
+from tests.support.documentation import Shell, block
 from tests.support.ports import reserved_port
-from tests.support.processes import MasterProcess, clean_environment, master
+from tests.support.processes import MasterProcess, master
 from tests.support.real_puppetdb import RealPuppetDb, missing_programs, real_puppetdb
 
 ROOT = Path(__file__).parents[2]
@@ -30,12 +27,6 @@ STORED = 60.0  # seconds until an import is stored
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.skipif(bool(missing_programs()), reason=missing_programs())]
 
 
-def documented_commands() -> list[str]:
-    """Return the commands of the section about moving, in their order."""
-    section = (ROOT / "docs/store.md").read_text().partition("## Moving from PuppetDB\n")[2].partition("\n## ")[0]
-    return [line.strip() for block in re.findall(r"```\n(.*?)```", section, re.DOTALL) for line in block.splitlines() if line.strip()]
-
-
 def submit_dataset(puppetdb: RealPuppetDb) -> None:
     for case in DATASET:
         name = case["command"].replace(" ", "_")
@@ -44,26 +35,6 @@ def submit_dataset(puppetdb: RealPuppetDb) -> None:
         url = f"{puppetdb.url}/pdb/cmd/v1?{urllib.parse.urlencode(parameters)}"
         with urllib.request.urlopen(urllib.request.Request(url, json.dumps(case["payload"]).encode(), headers), timeout=60) as answer:
             answer.read()
-
-
-class Administrator:
-    """Somebody at the shell of the new master's host, where the two services have other addresses than in the documentation."""
-
-    def __init__(self, folder: Path, process: MasterProcess, addresses: dict[str, str]) -> None:
-        folder.mkdir()
-        program = folder / "puppet"
-        program.write_text(f'#!/bin/sh\nexec {sys.executable} -m bunraku "$@" {shlex.join(command_options(process))}\n')
-        program.chmod(0o755)
-        self.environ = clean_environment(PATH=f"{folder}:/usr/bin:/bin", PYTHONPATH=str(ROOT))
-        self.addresses = addresses
-
-    def call(self, command: str) -> str:
-        for documented, real in self.addresses.items():
-            command = command.replace(documented, real)
-        assert "example.com" not in command
-        done = subprocess.run(["/bin/bash", "-o", "pipefail", "-c", command], env=self.environ, capture_output=True, text=True, timeout=120)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
 
 
 def command_options(process: MasterProcess) -> Sequence[str]:
@@ -99,13 +70,14 @@ def test_a_site_moves_by_the_documented_commands(tmp_path: Path) -> None:
             known = archive_of(tmp_path / "theirs.tgz", "--url", puppetdb.url)
             assert len(known) == 36
             hosts = {"puppetdb.example.com:8081": f"localhost:{puppetdb_port}", "store.example.com:8081": f"localhost:{store_port}"}
-            administrator = Administrator(tmp_path / "bin", process, hosts)
-            moving, status, *queries = documented_commands()
+            shell = Shell(tmp_path / "shell", {"": command_options(process)}, hosts, {})
+            moving = block("docs/store.md", "sh", "import").body
+            status, *queries = block("docs/store.md", "sh", "compare").body.splitlines()
             for _ in range(2):  # and once more at the end
-                administrator.call(moving)
+                shell.type(moving)
                 deadline = time.monotonic() + STORED
                 while archive_of(tmp_path / "ours.tgz", *command_options(process)) != known:
-                    assert time.monotonic() < deadline, administrator.call(status)
+                    assert time.monotonic() < deadline, shell.type(status)
                     time.sleep(0.3)
-            counts = [json.loads(administrator.call(query)) for query in queries]
+            counts = [json.loads(shell.type(query)) for query in queries]
             assert len(counts) == 2 and counts[0] == counts[1] and counts[0][0]["count"] > 1

@@ -72,14 +72,6 @@ def test_a_query_that_was_printed_is_read_back(query: list[Any]) -> None:
     assert parsed == query and json.dumps(parsed) == json.dumps(query)
 
 
-DOCUMENTED = re.search(r"^```pql\n(.*?)^```$", (Path(__file__).parents[3] / "docs/store.md").read_text("utf-8"), re.M | re.S)
-
-
-@pytest.mark.parametrize("query", DOCUMENTED[1].splitlines() if DOCUMENTED else [])
-def test_the_examples_of_the_documentation_are_queries(query: str) -> None:
-    assert parse(query)[0] == "from"
-
-
 MESSAGES = {
     "nodes{ a =\n b }": (
         "PQL parse error at line 2, column 2:\n\n b }\n ^\n\nExpected one of:\n\n[\na number\na string in quotes\ntrue, false\n"
