@@ -179,5 +179,9 @@ class DatabaseUnavailable(Exception):
     """The database cannot be reached, has no space left, is locked or ended the transaction: the same commands may be tried again."""
 
 
+MAX_KEY = 16_384
+"""Characters of a text by which rows are found. SQLite reads a long one whole at each comparison, and PostgreSQL refuses most of them."""
+
+
 class PayloadRejected(Exception):
     """A command's payload is not what its version says; trying again is of no use. The text says what is wrong."""

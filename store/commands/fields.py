@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..timestamps import parse_timestamp
-from .commands import Json, PayloadRejected
+from .commands import MAX_KEY, Json, PayloadRejected
 
 
 class Fields:
@@ -65,6 +65,8 @@ class Fields:
         name = self.text("certname")
         if not name.strip():
             raise PayloadRejected(f"{self._owner} has an empty certname")
+        if len(name) > MAX_KEY:
+            raise PayloadRejected(f"{self._owner} has a certname of {len(name)} characters; at most {MAX_KEY} are allowed")
         return name
 
     def boolean(self, name: str) -> bool:

@@ -13,8 +13,10 @@ from functools import cached_property
 from typing import Any
 
 import orjson
-from sqlalchemy import Column, Connection, Dialect, Table, TextClause, text
+from sqlalchemy import Column, Connection, Dialect, Table, Text, TextClause, text
+from sqlalchemy.schema import ColumnCollectionConstraint, Index
 
+from ..commands.commands import MAX_KEY, PayloadRejected
 from .columns import JsonColumn, json_text
 
 
@@ -31,6 +33,9 @@ class BulkInsert:
         self._table = table
         self._ignore_existing = ignore_existing
         self._columns = [column for column in table.columns if column.name != "id"]
+        indexes = [item for item in (*table.indexes, *table.constraints) if isinstance(item, Index | ColumnCollectionConstraint)]
+        keys = {column for index in indexes for column in index.columns}
+        self._is_key = [column in keys and isinstance(column.type, Text | JsonColumn) for column in self._columns]
         names = [column.name for column in self._columns]
         conflict = " ON CONFLICT DO NOTHING" if ignore_existing else ""
         # All names are those of our own tables.
@@ -41,10 +46,14 @@ class BulkInsert:
         return insert_from_arrays(self._table, self._columns, ignore_existing=self._ignore_existing)
 
     def insert(self, connection: Connection, rows: Sequence[Mapping[str, object]]) -> None:
-        """Insert rows, in their order; each has a value for every column but `id`."""
+        """Insert rows, in their order; each has a value for every column but `id`. PayloadRejected: a key is longer than MAX_KEY."""
         if not rows:
             return
         values = [_values(column, rows) for column in self._columns]
+        for column, texts, is_key in zip(self._columns, values, self._is_key, strict=True):
+            if is_key and (length := max(len(str(text)) for text in texts)) > MAX_KEY:
+                message = f"{self._table.name} have a {column.name} of {length} characters; at most {MAX_KEY} are allowed"
+                raise PayloadRejected(message.replace("_", " "))
         if connection.dialect.name == "sqlite":
             connection.exec_driver_sql(self._for_each, list(zip(*values, strict=True)))
         else:

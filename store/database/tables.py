@@ -86,10 +86,13 @@ facts = Table(
     _node(primary=True),
     Column("name", Text, primary_key=True),
     Column("value", JsonColumn, nullable=False),
-    Index("ix_facts_name", "name"),
-    sqlite_with_rowid=False,
+    Index("ix_facts_name", "name", "node_id"),
 )
-"""A row for each fact at the top level."""
+"""
+A row for each fact at the top level.
+
+SQLite shall find it by an index without the values: in a table that is ordered by its key it reads a large value at each comparison.
+"""
 
 fact_paths = Table(
     "fact_paths",

@@ -288,6 +288,10 @@ class CommandProcessor:
     async def _judge(self, failure: _Failure, *, has_stored: bool) -> None:
         """Discard a command that failed alone where that is its own fault; `has_stored` says whether others were stored in this pass."""
         task, error = failure.task, failure.error
+        if isinstance(error, PayloadRejected):
+            task.error = str(error)
+            await self._discard([task])
+            return
         if has_stored and not failure.is_after_success and not isinstance(error, DatabaseUnavailable):
             # The database may have come back only after this attempt.
             again = await self._write([task])

@@ -13,7 +13,7 @@ from ..database.bulk import BulkInsert, BulkUpdate
 from ..database.columns import JsonText, json_text
 from ..database.tables import facts, factsets, node_packages, packages
 from ..jsontext import dump_json, load_json
-from .leaves import leaves
+from .leaves import PathRoom, leaves
 from .nodes import NodeState
 from .shared_rows import Package, SharedRows
 
@@ -65,13 +65,14 @@ class FactsChange:
                 self._compare_packages(connection, shared)
 
     def _compare_facts(self, stored: Mapping[str, str], shared: SharedRows) -> None:
+        room = PathRoom()
         for name, value in self.command.values.items():
             text = dump_json(value).decode()
             before = stored.get(name)
             if before == text:
                 continue
             self.changed[name] = JsonText(text)
-            found = set(leaves(name, value))
+            found = set(leaves(name, value, room))
             if before is None:
                 self.added.add(name)
             else:  # a path that the node had is known

@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from ..commands.commands import Json
+from ..commands.commands import Json, PayloadRejected
+
+MAX_PATHS = 2**23
+"""Characters of all paths to the leaves of a node's facts; each counts 100 more. A long key is part of every path below it."""
 
 _TYPES = {str: "string", int: "integer", float: "float", bool: "boolean", type(None): "null"}
 
@@ -25,17 +28,32 @@ class Leaf(NamedTuple):
     depth: int
 
 
+class PathRoom:
+    """The room for the paths of a node's facts; PayloadRejected when it is used up."""
+
+    def __init__(self) -> None:
+        self._left = MAX_PATHS
+
+    def take(self, paths: int, length: int) -> None:
+        """Take room for so many paths of a length."""
+        self._left -= paths * (length + 100)
+        if self._left < 0:
+            raise PayloadRejected(f"the paths to the values of the facts have more than {MAX_PATHS} characters (each counts 100 more)")
+
+
 @lru_cache(4096)
 def _quoted(key: str) -> str:
     """Return a key as JSON. All nodes have the same ones."""
     return json.dumps(key, ensure_ascii=False)
 
 
-def leaves(name: str, value: Json) -> Iterator[Leaf]:
-    """Yield the paths to all leaves of a fact. Empty lists and objects have none."""
+def leaves(name: str, value: Json, room: PathRoom | None = None) -> Iterator[Leaf]:
+    """Yield the paths to all leaves of a fact, as far as there is room for them. Empty lists and objects have none."""
     pending: list[tuple[str, str, int, Json]] = [("$", _quoted(name), 0, value)]
     while pending:
         pointer, path, depth, inner = pending.pop()
+        if room is not None and isinstance(inner, dict | list):
+            room.take(len(inner), len(path))
         if isinstance(inner, dict):
             for key, member in inner.items():
                 quoted = _quoted(key)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, select, text
 
 from store.database import schema
 from store.database.engine import Database
 from store.database.schema import HEAD, UnknownSchema, set_schema_version, upgrade_schema
-from store.database.tables import metadata
+from store.database.tables import facts, metadata
 
 DESCRIPTIONS = {
     "sqlite": "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND tbl_name <> 'alembic_version'",
@@ -72,6 +74,35 @@ async def test_a_start_brings_older_tables_up_to_date(empty_database_url: str) -
         assert await database.write(described) != newest
         await database.migrate()
         assert await database.write(described) == newest
+    finally:
+        await database.close()
+
+
+@pytest.mark.slow
+async def test_facts_survive_the_move_into_rows_of_their_own(empty_database_url: str) -> None:
+    values = {"os": '{"family": "Debian"}', "large": json.dumps("x" * 2_000_000), "größe": "1"}
+    database = Database.open(empty_database_url)
+
+    def before(connection: Connection) -> None:
+        config = Config()
+        config.set_main_option("script_location", str(Path(schema.__file__).parent / "migrations"))
+        config.attributes["connection"] = connection
+        command.upgrade(config, "002")
+        as_json = "CAST(:value AS jsonb)" if connection.dialect.name == "postgresql" else ":value"
+        for node in (1, 2):
+            connection.execute(text("INSERT INTO nodes (id, certname) VALUES (:node, :name)"), {"node": node, "name": f"web{node}"})
+            rows = [{"node": node, "name": name, "value": value} for name, value in values.items()]
+            connection.execute(text(f"INSERT INTO facts (node_id, name, value) VALUES (:node, :name, {as_json})"), rows)
+
+    try:
+        await database.write(before)
+        await database.migrate()
+        async with database.reading() as connection:
+            stored = (await connection.execute(select(facts.c.node_id, facts.c.name, facts.c.value))).all()
+        assert sorted(map(tuple, stored)) == sorted((node, name, json.loads(value)) for node in (1, 2) for name, value in values.items())
+        await database.write(lambda connection: connection.execute(text("DELETE FROM nodes WHERE id = 1")))
+        async with database.reading() as connection:
+            assert set(await connection.scalars(select(facts.c.node_id))) == {2}
     finally:
         await database.close()
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from shared.errors import Unavailable
-from store.commands.commands import ReceivedCommand, ReplaceFacts
+from store.commands.commands import PayloadRejected, ReceivedCommand, ReplaceFacts
 from store.commands.submission import Submission
 from store.queue.processor import CommandProcessor, ProcessorLimits, Receipt
 from store.queue.spool import Spool, SpoolLimits
@@ -79,6 +79,15 @@ async def test_PDB_11_a_poisonous_command_is_discarded_and_the_others_are_stored
             assert discarded(spool) == ["ValueError: poison"] * 5
             counts = processor.statistics.counts()
             assert (counts["processed"], counts["fatal"], counts["discarded"]) == (5, 5, 5)
+
+
+async def test_PDB_12_what_the_writer_refuses_is_discarded_in_one_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    writer = FakeWriter(error=PayloadRejected("resources have a title of 20000 characters"))
+    async with Spool(tmp_path) as spool, running(CommandProcessor(spool, writer, QUICK)) as processor:
+        await asyncio.gather(*(processor.submit(submission(f"web{number}")) for number in range(20)))
+        await until(lambda: spool.depth == 0)
+        assert discarded(spool) == ["resources have a title of 20000 characters"] * 20
+    assert {record.levelname for record in caplog.records} == {"WARNING"}
 
 
 async def test_commands_that_make_the_database_give_up_do_not_stop_the_others_for_long(tmp_path: Path) -> None:
