@@ -351,6 +351,6 @@ async def local_catalog(settings: MasterSettings, name: str) -> Any:
         if catalog is None:
             raise NotFound(f"Could not find a catalog for {name}")
         ready = catalog.encoded(MODERN, MODERN.formats["rich_data_json"])
-        return plainjson.loads(bytes(ready)) if ready is not None else catalog.to_data(MODERN)
+        return plainjson.loads_trusted(bytes(ready)) if ready is not None else catalog.to_data(MODERN)
     finally:
         await compile_pool.close()

@@ -8,6 +8,9 @@ from typing import NoReturn, TypeAlias
 
 import orjson
 
+from shared.data.plainjson import check_values
+from shared.errors import BadData
+
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 """A value as JSON has it. Integers keep all their digits."""
 
@@ -21,11 +24,20 @@ _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 def load_json(data: bytes) -> Json:
     """
-    Return the value of a JSON text in UTF-8; ValueError says what is wrong with it.
+    Return the value of a JSON text in UTF-8; ValueError says what is wrong with it, or that it has too many values.
 
     U+FFFD replaces each byte that is not UTF-8, each NUL and each surrogate without its partner, as PuppetDB does: PostgreSQL stores no
     text with these.
     """
+    try:
+        check_values(data)
+    except BadData as err:
+        raise ValueError(err.message) from err
+    return load_stored(data)
+
+
+def load_stored(data: bytes) -> Json:
+    """As `load_json`, of what the store has written: its values are not counted."""
     # orjson makes a float of an integer of more than 64 bits.
     if b"\\u0000" not in data and _LONG_NUMBER not in data.translate(_AS_ZEROS):
         try:

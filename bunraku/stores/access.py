@@ -18,7 +18,7 @@ from httpd.tls.trust import TrustFiles, client_context
 from shared.clock import utc_now
 from shared.errors import BadData, ConfigError, PeerAnswered, PeerError, PeerNotTrusted, PeerUnreachable, TooLarge
 from shared.process.log import escape_controls
-from store.jsontext import Json, load_json
+from store.jsontext import Json, load_stored
 
 with light_imports():
     import aiohttp
@@ -75,7 +75,7 @@ def checked_url(text: str) -> str:
 def read_rows(body: bytes) -> list[Json]:
     """Return the rows in the answer to a query; raise BadData when it is none."""
     try:
-        rows = load_json(body)
+        rows = load_stored(body)
     except ValueError as err:
         raise BadData(f"The answer is not JSON: {err}") from err
     if not isinstance(rows, list):

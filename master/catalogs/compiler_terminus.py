@@ -64,7 +64,7 @@ class PreparedCatalog(StorableCatalog):
         return self.text if is_fit else None
 
     def to_data(self, dialect: Dialect) -> Any:
-        return CATALOG.model.from_data(plainjson.loads(bytes(self.text))).to_data(dialect)
+        return CATALOG.model.from_data(plainjson.loads_trusted(bytes(self.text))).to_data(dialect)
 
 
 async def _nothing(name: str) -> Mapping[str, Any]:

@@ -152,7 +152,7 @@ def _digest_of_resources(resources: Sequence[ExportedResource]) -> bytes:
 
 def _parse(body: bytes) -> Value:
     try:
-        answer: Value = plainjson.loads(body)
+        answer: Value = plainjson.loads_trusted(body)
     except BadData as error:
         raise EvaluationError(f"The PuppetDB's answer cannot be read: {error.message}") from error
     return answer

@@ -48,7 +48,7 @@ async def receive(reader: asyncio.StreamReader) -> tuple[dict[str, Any], bytes]:
     size, more = HEAD.unpack(await reader.readexactly(HEAD.size))
     if size + more > MAX_FRAME:
         raise PuppetError(f"A frame of {size + more} octets is too large")
-    message: dict[str, Any] = plainjson.loads_pson(await reader.readexactly(size))
+    message: dict[str, Any] = plainjson.loads_trusted(await reader.readexactly(size))
     return message, await reader.readexactly(more) if more else b""
 
 
@@ -65,7 +65,7 @@ def read_with_body(stream: BinaryIO) -> tuple[dict[str, Any], bytes] | None:
     size, more = HEAD.unpack(head)
     text = stream.read(size)
     body = stream.read(more) if more else b""
-    message: dict[str, Any] = plainjson.loads_pson(text)
+    message: dict[str, Any] = plainjson.loads_trusted(text)
     return message, body
 
 

@@ -36,7 +36,7 @@ from shared.wire.packed import LayeredValues, PackedValues
 
 from ..observability.metrics import Metrics
 from . import frames
-from .parse_worker import NO_MEMORY
+from .parse_worker import NO_MEMORY, TOO_MUCH
 
 log = logging.getLogger("puppet.parser")
 
@@ -87,7 +87,7 @@ class ParserProcess:
 
     def _receive(self, end: float) -> tuple[dict[str, Any], bytes]:
         size, more = frames.HEAD.unpack(self._read(frames.HEAD.size, end))
-        message: dict[str, Any] = plainjson.loads_pson(self._read(size, end))
+        message: dict[str, Any] = plainjson.loads_trusted(self._read(size, end))
         return message, self._read(more, end) if more else b""
 
     def _read(self, size: int, end: float) -> bytes:
@@ -222,7 +222,7 @@ class ParsePool:
             report: Any = await self._report(question, body, dialect, form)
             return report  # type: ignore[no-any-return]
         _, data = await self._ask(question, body)
-        return await asyncio.to_thread(lambda: indirection.model.from_data(plainjson.loads_pson(data)))
+        return await asyncio.to_thread(lambda: indirection.model.from_data(plainjson.loads_trusted(data)))
 
     async def facts(
         self, body: bytes, dialect: Dialect, form: Format, *, values: Mapping[str, Any], timestamp: str, keep: bool
@@ -270,7 +270,7 @@ class ParsePool:
     async def stored_node(self, name: str, body: bytes, files: str) -> Node:
         """Return the node in a file; `files` is `yaml` or `json`. BadData: it holds none."""
         _, data = await self._ask({"stored": files, "of": NODE.name, "name": name}, body)
-        return await asyncio.to_thread(lambda: Node.from_data(plainjson.loads_pson(data)))
+        return await asyncio.to_thread(lambda: Node.from_data(plainjson.loads_trusted(data)))
 
     async def catalog_wanted(self, body: bytes, *, timestamp: str) -> tuple[dict[str, Any], PackedFacts | None]:
         """Return what a body of /puppet/v4/catalog says, with its facts apart, which get this timestamp. BadRequest: it is none."""
@@ -348,9 +348,9 @@ class ParsePool:
             return BadData(
                 f"The message takes more than {self.seconds:g} seconds to be parsed", hint="The limit is the setting parse_time."
             )
-        if code == NO_MEMORY:
+        if code in (NO_MEMORY, -signal.SIGABRT, -signal.SIGSEGV):  # what libraries in Rust do without memory
             self.ended["memory"] += 1
-            return BadData("The message needs more memory than parse_memory allows")
+            return BadData(TOO_MUCH)
         self.ended["died"] += 1
         log.error("A parsing process ended with %s", code)
         return PuppetError("The message could not be parsed: its process ended", hint="The master's log says why.")

@@ -13,10 +13,10 @@ import resource
 import signal
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote_to_bytes
 
 from shared.data import plainjson, plainyaml
 from shared.errors import BadData, BadRequest, PuppetError
@@ -29,12 +29,16 @@ from shared.models.report import REPORT, Report
 from shared.names import valid_certname
 from shared.wire.dialects import LEGACY, MODERN, Dialect
 from shared.wire.formats import Format
+from shared.wire.percent import decode_percent
 
 from . import frames
 
 LARGEST = 256 * 2**20  # bytes of memory after which this process ends; another takes its place
 MAX_WANTED = 64 * 1024  # bytes of a request for a catalog without its facts
-NO_MEMORY = 3  # the exit code when not even a message fits into parse_memory
+FREE_MEMORY = 64 * 2**20  # bytes of memory that any message of a peer may take
+MEMORY_A_BYTE = 20  # and bytes for each of its own
+NO_MEMORY = 3  # the exit code when no memory is left, not even for an error
+TOO_MUCH = f"The message needs more memory than parse_memory allows, or than {FREE_MEMORY // 2**20} MiB and {MEMORY_A_BYTE} times its size"
 _DIALECTS: Mapping[str, Dialect] = {LEGACY.name: LEGACY, MODERN.name: MODERN}
 _INDIRECTIONS: Mapping[str, Indirection[Any]] = {each.name: each for each in (FACTS, NODE)}  # whose large instances are written here
 
@@ -60,7 +64,7 @@ def answer(question: Mapping[str, Any], body: bytes) -> tuple[dict[str, Any], by
         return _parse_catalog_request(body, question["timestamp"], document=question["document"])
     dialect = _DIALECTS[question["dialect"]]
     if question.get("escaped"):
-        body = unquote_to_bytes(body)
+        body = decode_percent(body)
     if question.get("optional") and body.strip() == b"null":
         return {"nothing": True}, b""
     form = dialect.formats[question["format"]]
@@ -78,7 +82,7 @@ def answer(question: Mapping[str, Any], body: bytes) -> tuple[dict[str, Any], by
 def _dump(question: Mapping[str, Any], body: bytes) -> bytes:
     indirection = _INDIRECTIONS[question["dump"]]
     hidden = frozenset(question["hidden"])
-    values = {key: value for key, value in plainjson.loads_pson(body).items() if key not in hidden}
+    values = {key: value for key, value in plainjson.loads_trusted(body).items() if key not in hidden}
     fields = {**question["fields"], question["large"]: {**values, **question["above"]}}
     if fields["expiration"]:
         fields["expiration"] = datetime.fromisoformat(fields["expiration"])
@@ -113,7 +117,7 @@ def _parse_catalog_request(body: bytes, timestamp: str, *, document: bool) -> tu
 
 def _pack_report(body: bytes, dialect: Dialect, form: Format, *, forwarded: bool) -> tuple[dict[str, Any], bytes]:
     if "yaml" in form.name:
-        report = Report.from_data(plainjson.loads_pson(plainjson.dumps_pson(form.load(body))))  # as JSON says what Ruby's types are
+        report = Report.from_data(plainjson.loads_trusted(plainjson.dumps_pson(form.load(body))))  # as JSON says what Ruby's types are
     else:
         report = dialect.load(REPORT, body, form)
     kinds = formats_of_documents(report, forwarded=forwarded)
@@ -150,7 +154,7 @@ def _answer_frame(question: Mapping[str, Any], body: bytes) -> bytes:
     except MemoryError:
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
         resource.setrlimit(resource.RLIMIT_AS, (hard, hard))  # reporting the error takes some more; then this process ends
-        return frames.pack(frames.plain_error(BadData("The message needs more memory than parse_memory allows")) | {"last": True})
+        return frames.pack(frames.plain_error(BadData(TOO_MUCH)) | {"last": True})
     return frames.pack({**header, "last": _memory(1) > LARGEST}, result)
 
 
@@ -167,27 +171,28 @@ def main() -> int:
     signal.signal(signal.SIGPROF, signal.SIG_DFL)  # this signal ends the process in any computation
     seconds, memory = float(sys.argv[1]), int(sys.argv[2])
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (_memory(0) + memory, hard))
+    most = _memory(0) + memory
+    resource.setrlimit(resource.RLIMIT_AS, (most, hard))
     pipe = os.dup(1)
     os.dup2(2, 1)  # printed output must not get into the answers
     import setproctitle
 
     setproctitle.setproctitle("puppet master: parsing")
-    with os.fdopen(pipe, "wb") as out:
+    with os.fdopen(pipe, "wb") as out, suppress(MemoryError):
         out.write(frames.pack({"ready": os.getpid()}))
         out.flush()
-        while True:
-            try:
-                frame = frames.read_with_body(sys.stdin.buffer)
-            except MemoryError:
-                return NO_MEMORY
-            if frame is None:
-                return 0
+        while (frame := frames.read_with_body(sys.stdin.buffer)) is not None:
+            question, body = frame
+            if "load" in question or "catalog_wanted" in question:  # what a peer sent, and not what is stored here
+                resource.setrlimit(resource.RLIMIT_AS, (min(most, _memory(0) + FREE_MEMORY + MEMORY_A_BYTE * len(body)), hard))
             signal.setitimer(signal.ITIMER_PROF, seconds)
-            reply = _answer_frame(*frame)
+            reply = _answer_frame(question, body)
             signal.setitimer(signal.ITIMER_PROF, 0)
+            resource.setrlimit(resource.RLIMIT_AS, (most, hard))
             out.write(reply)
             out.flush()
+        return 0
+    return NO_MEMORY
 
 
 if __name__ == "__main__":

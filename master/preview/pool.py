@@ -56,7 +56,7 @@ class PreviewPool(CompilePool):
         options = {"sides": sides.data(), "each": self.timeout / COMPILATIONS, "records": str(records or "")}
         question = {"ask": "preview", **message_of(job), **options}
         answer = await self.ask(question, f"The preview of {job.certname}", None, packed_facts_of(job))
-        outcome: Mapping[str, Any] = plainjson.loads(answer.body)
+        outcome: Mapping[str, Any] = plainjson.loads_trusted(answer.body)
         if "aborted" in outcome:
             raise PuppetError(outcome["aborted"], hint="Preview again, when nothing is deployed at the same time.")
         return outcome

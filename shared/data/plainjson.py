@@ -15,6 +15,38 @@ from ..names import quoted_for_log
 
 _QUICK = 512 * 1024  # bytes of a text that is read in one step, which holds all threads of a process
 MAX_NUMBER = 400  # digits of one number; Python itself stops at 4300, quadratic before that
+FREE_VALUES = 200_000  # values that a text of any length may have
+BYTES_A_VALUE = 16  # for a longer text each so many bytes allow another one
+_WINDOW = 2**16  # bytes whose strings are told apart at once
+_BEFORE_VALUES = b",[{"
+_NOT_COUNTED = bytes(set(range(256)) - set(b'"' + _BEFORE_VALUES))
+
+
+def check_values(text: bytes) -> None:
+    """
+    Refuse a JSON text of more values than its length allows, before they are built: an empty list takes twenty times its bytes.
+
+    Raises:
+        BadData: with the limit.
+    """
+    most = FREE_VALUES + len(text) // BYTES_A_VALUE
+    if len(text) > most and sum(map(text.count, _BEFORE_VALUES)) >= most and _count_values(text, most) > most:
+        limit = f"{FREE_VALUES} and one more for each {BYTES_A_VALUE} bytes"
+        raise BadData(f"JSON of {len(text)} bytes may have {most} values ({limit}), and this has more")
+
+
+def _count_values(text: bytes, most: int) -> int:
+    """Return how many values a JSON text has, lists and objects twice; any number above `most` as soon as it is certain."""
+    if b"\\" in text:
+        text = text.replace(b"\\\\", b"").replace(b'\\"', b"")
+    count, inside = 1, 0
+    for start in range(0, len(text), _WINDOW):
+        pieces = text[start : start + _WINDOW].translate(None, _NOT_COUNTED).split(b'"')
+        count += sum(map(len, pieces[inside::2]))
+        if count > most:
+            break
+        inside ^= len(pieces) % 2 == 0
+    return count
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -56,11 +88,12 @@ def loads(body: bytes) -> Any:
 
     Stricter than `json.loads`: repeated keys, NaN, Infinity and numbers beyond a float are refused, not
     resolved; so are halves of surrogate pairs, other encodings, a byte order mark, trailing data and nesting that
-    exhausts the stack.
+    exhausts the stack, and more values than `check_values` allows.
 
     Raises:
         BadData: with what is wrong, without echoing the text.
     """
+    check_values(body)
     try:
         data = _read_canonical(body)
         return _loaded(body.decode("utf-8"), "strict") if data is _OTHER else data
@@ -70,6 +103,12 @@ def loads(body: bytes) -> Any:
 
 def loads_pson(body: bytes) -> Any:
     """As `loads`, but strings may hold any bytes: those that are not UTF-8 become surrogate escapes, which `dumps_pson` writes back."""
+    check_values(body)
+    return loads_trusted(body)
+
+
+def loads_trusted(body: bytes) -> Any:
+    """As `loads_pson`, of what a process of ours has written: its values are not counted."""
     data = _read_canonical(body)
     return _loaded(body.decode("utf-8", "surrogateescape"), "surrogateescape") if data is _OTHER else data
 

@@ -43,7 +43,7 @@ class PackedValues(_TakenApart):
 
     @cached_property
     def _values(self) -> dict[str, Any]:
-        values: dict[str, Any] = plainjson.loads_pson(self.packed)
+        values: dict[str, Any] = plainjson.loads_trusted(self.packed)
         return {key: value for key, value in values.items() if key not in self.hidden} if self.hidden else values
 
     def without(self, names: frozenset[str]) -> PackedValues:

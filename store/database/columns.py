@@ -9,7 +9,7 @@ from sqlalchemy import BigInteger, Integer, LargeBinary, Text
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
-from ..jsontext import dump_json, load_json
+from ..jsontext import dump_json, load_stored
 
 Key = BigInteger().with_variant(Integer, "sqlite")
 """A key that the database counts up; SQLite does so for INTEGER only."""
@@ -57,7 +57,7 @@ class JsonColumn(TypeDecorator[Any]):
         return value if dialect.name == "postgresql" or (value is None and self.none_as_null) else json_text(value)
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:
-        return value if value is None or dialect.name == "postgresql" else load_json(value.encode())
+        return value if value is None or dialect.name == "postgresql" else load_stored(value.encode())
 
 
 class PackedJson(TypeDecorator[Any]):
@@ -70,4 +70,4 @@ class PackedJson(TypeDecorator[Any]):
         return None if value is None else zlib.compress(dump_json(value), _LEVEL)
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:
-        return None if value is None else load_json(zlib.decompress(value))
+        return None if value is None else load_stored(zlib.decompress(value))

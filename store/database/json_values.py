@@ -6,7 +6,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from ..jsontext import Json, dump_json, load_json
+from ..jsontext import Json, dump_json, load_stored
 
 _BIAS = 1 << 31
 
@@ -66,7 +66,7 @@ def _parse(text: str | float) -> Json:
     """Return the value of a JSON text. SQLite passes a number as one where an expression has made it of JSON."""
     if not isinstance(text, str):
         return text
-    return text[1:-1] if text[:1] == '"' and "\\" not in text else load_json(text.encode())
+    return text[1:-1] if text[:1] == '"' and "\\" not in text else load_stored(text.encode())
 
 
 def _json_sort_key(text: str | None) -> bytes | None:
@@ -109,8 +109,8 @@ def _json_lookup(text: str | None, path: str, start: int = 0, stop: int | None =
     """Return the JSON below the keys of a path (a JSON array), as PostgreSQL's `#>` does: digits are the index of a list, too."""
     if text is None:
         return None
-    value: Any = load_json(text.encode())
-    keys: Any = load_json(path.encode())
+    value: Any = load_stored(text.encode())
+    keys: Any = load_stored(path.encode())
     for key in keys[start:stop]:
         if isinstance(value, dict):
             value = value.get(str(key), _MISSING)
@@ -128,6 +128,6 @@ _MISSING = object()
 
 def _path_sort_key(path: str) -> bytes:
     """Return bytes whose order is that of a path's elements as texts."""
-    elements = load_json(path.encode())
+    elements = load_stored(path.encode())
     assert isinstance(elements, list)
     return b"\x01".join(str(element).encode() for element in elements)

@@ -17,7 +17,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError
 
 from ..commands.commands import DatabaseUnavailable
-from ..jsontext import load_json
+from ..jsontext import load_stored
 from .columns import json_text
 from .functions import MatchBudget, register_functions
 
@@ -161,7 +161,7 @@ def common_options(limits: DatabaseLimits) -> dict[str, Any]:
         "pool_timeout": limits.connect_timeout,
         "pool_pre_ping": True,
         "json_serializer": json_text,
-        "json_deserializer": load_json,
+        "json_deserializer": load_stored,
     }
 
 

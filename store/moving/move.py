@@ -21,7 +21,7 @@ from ..database.columns import json_text
 from ..database.moves import move_progress
 from ..database.schema import HEAD, set_schema_version
 from ..database.tables import metadata
-from ..jsontext import load_json
+from ..jsontext import load_stored
 from .databases import MovingDatabase, check_exists, check_source, only_user, prepare_target
 from .rows import StoredRow, StoredTable, TableDigest, size_of
 
@@ -128,7 +128,7 @@ def _copy(source: MovingDatabase, target: MovingDatabase, tables: Sequence[Store
     counter.add(before)
     for table in tables:
         state = states[table.name]
-        after = None if state.last_key is None else load_json(state.last_key.encode())
+        after = None if state.last_key is None else load_stored(state.last_key.encode())
         assert after is None or isinstance(after, list)
         rows = state.rows
         with source.transaction() as connection:

@@ -13,7 +13,7 @@ from sqlalchemy import Column, ColumnElement, Connection, LargeBinary, MetaData,
 
 from ..database.bulk import insert_from_arrays
 from ..database.columns import JsonColumn, PackedJson, json_text
-from ..jsontext import load_json
+from ..jsontext import load_stored
 
 StoredRow = tuple[Any, ...]
 """The values of all columns in their order; JSON is the text that `json_text` returns, and packed JSON its bytes."""
@@ -66,7 +66,7 @@ class StoredTable:
                     values = list(row)
                     for position in self._json_positions:
                         if values[position] is not None:
-                            values[position] = str(json_text(load_json(values[position].encode())))
+                            values[position] = str(json_text(load_stored(values[position].encode())))
                     yield tuple(values)
                 else:
                     yield tuple(row)

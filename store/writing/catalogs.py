@@ -14,7 +14,7 @@ from ..commands.hashes import catalog_hash, resource_hash
 from ..database.bulk import BulkInsert, BulkUpdate
 from ..database.columns import JsonText, json_text
 from ..database.tables import RELATIONSHIPS, catalogs, edges, parameter_sets, resources
-from ..jsontext import dump_json, load_json
+from ..jsontext import dump_json, load_stored
 from .nodes import NodeState
 from .shared_rows import SharedRows
 
@@ -204,7 +204,7 @@ def _stored_resources(connection: Connection, node: int) -> dict[ResourceName, _
     if dialect == "sqlite":
         return {(type, title): _StoredResource(id, *rest) for id, type, title, *rest in rows}
     return {
-        (type, title): _StoredResource(id, parameter_set_id, digest, json_text(load_json(tags.encode())), exported, file, line)
+        (type, title): _StoredResource(id, parameter_set_id, digest, json_text(load_stored(tags.encode())), exported, file, line)
         for id, type, title, parameter_set_id, digest, tags, exported, file, line in rows
     }
 

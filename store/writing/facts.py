@@ -12,7 +12,7 @@ from ..commands.hashes import factset_hash
 from ..database.bulk import BulkInsert, BulkUpdate
 from ..database.columns import JsonText, json_text
 from ..database.tables import facts, factsets, node_packages, packages
-from ..jsontext import dump_json, load_json
+from ..jsontext import dump_json, load_stored
 from .leaves import PathRoom, leaves
 from .nodes import NodeState
 from .shared_rows import Package, SharedRows
@@ -76,7 +76,7 @@ class FactsChange:
             if before is None:
                 self.added.add(name)
             else:  # a path that the node had is known
-                old: Json = load_json(before.encode())
+                old: Json = load_stored(before.encode())
                 found -= set(leaves(name, old))
             shared.leaves |= found
         self.removed = sorted(stored.keys() - self.command.values.keys())
@@ -139,7 +139,7 @@ def _stored_facts(connection: Connection, node: int) -> dict[str, str]:
     stored: dict[str, str] = dict(map(tuple, connection.execute(_STORED[dialect], {"node": node}).all()))
     if dialect == "sqlite":
         return stored
-    return {name: json_text(load_json(text.encode())) for name, text in stored.items()}  # jsonb has an order and spaces of its own
+    return {name: json_text(load_stored(text.encode())) for name, text in stored.items()}  # jsonb has an order and spaces of its own
 
 
 def _packages_hash(command: ReplaceFacts) -> str | None:

@@ -186,7 +186,21 @@ async def test_PRS_05_a_parse_over_its_budget_of_processor_time_is_ended_and_oth
 async def test_PRS_05_a_parse_over_its_memory_is_refused() -> None:
     async with pool(memory=2**24) as parsers:
         with pytest.raises(BadData, match="parse_memory"):
-            await parsers.load(FACTS, b'{"name": "n", "values": {"x": [' + b"{}," * 900_000 + b"1]}}", MODERN, MODERN.formats["json"])
+            await parsers.load(FACTS, b'{"name": "n", "values": {"x": [' + b"{}," * 90_000 + b"1]}}", MODERN, MODERN.formats["json"])
+
+
+async def test_PRS_13_a_message_of_a_peer_takes_memory_by_its_size_in_any_format() -> None:
+    async with pool() as parsers:
+        lists = b"name: n\nvalues: {x: [" + b"[]," * 900_000 + b"1]}"
+        for dialect, form, body in (
+            (LEGACY, "yaml", lists),
+            (LEGACY, "b64_zlib_yaml", base64.b64encode(zlib.compress(lists))),
+            (LEGACY, "pson", b'{"name": "n", "values": {"x": [' + b"[]," * 900_000 + b"1]}}"),
+            (MODERN, "json", b'{"name": "n", "values": {"x": [' + b"1," * 900_000 + b"1]}}"),
+        ):
+            with pytest.raises(BadData, match=r"20 times its size|one more for each 16 bytes"):
+                await parsers.load(FACTS, body, dialect, dialect.formats[form])
+        await parsers.load(FACTS, body_of(VALUES, "yaml"), LEGACY, LEGACY.formats["yaml"])
 
 
 async def test_a_process_that_dies_fails_one_message() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shared.data import plainyaml, yamlwriter
+from shared.data import plainjson, plainyaml, yamlwriter
 from shared.errors import BadData, ResourceError
 
 
@@ -40,7 +40,10 @@ def _numeric(piece: Piece) -> tuple[Any, ...]:
 
 def _read(piece: Piece, form: str) -> Any:
     try:
-        return plainyaml.loads(piece.text) if form == "yaml" else json.loads(piece.text)
+        if form == "yaml":
+            return plainyaml.loads(piece.text)
+        plainjson.check_values(piece.text.encode("utf-8", "surrogatepass"))
+        return json.loads(piece.text)
     except (BadData, ValueError) as err:
         raise ResourceError(f"The piece {piece.name} is not {form.partition('-')[0].upper()}: {err}") from err
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import date, datetime
 from typing import Any
 
-from shared.data import hocon, plainyaml
+from shared.data import hocon, plainjson, plainyaml
 from shared.data.yamlscalars import STANDARD, Psych, utf8_of
 from shared.errors import BadData, EvaluationError
 
@@ -229,6 +229,7 @@ class DataFiles:
 
 def parse_json(content: bytes) -> Any:
     """Return the value of a JSON text, of two equal keys the last; raise BadData when it is malformed."""
+    plainjson.check_values(content)
     try:
         return json.loads(content.decode("utf-8"), parse_constant=_refuse_constant)
     except UnicodeDecodeError as error:

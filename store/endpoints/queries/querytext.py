@@ -6,7 +6,8 @@ import json
 import re
 from typing import NoReturn
 
-from shared.errors import BadRequest
+from shared.data.plainjson import check_values
+from shared.errors import BadData, BadRequest
 
 from ...jsontext import Json
 from ...queries.language.messages import show_value
@@ -18,6 +19,10 @@ _EXPECTED = "was expecting (JSON String, Number, Array, Object or token 'null', 
 
 def read_query(text: str) -> Json:
     """Return the query that a text in JSON is; None for an empty text. Raise BadRequest for what is no JSON, and for two queries."""
+    try:
+        check_values(text.encode("utf-8", "surrogatepass"))
+    except BadData as err:
+        raise BadRequest(f"Json parse error: {err.message}") from err
     start = _skip_blanks(text, 0)
     if start == len(text):
         return None

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NoReturn
 
-from shared.data import hocon, plainyaml
+from shared.data import hocon, plainjson, plainyaml
 from shared.errors import BadData, EvaluationError, Unsupported
 
 from ...values.core import Value, key_of
@@ -37,7 +37,10 @@ def from_json(text: str) -> Value:
         EvaluationError: it is not JSON; the message says where.
     """
     try:
+        plainjson.check_values(text.encode("utf-8", "surrogatepass"))
         return as_values(json.loads(text, parse_constant=_refuse_constant))
+    except BadData as error:
+        raise EvaluationError(error.message) from error
     except (ValueError, RecursionError) as error:
         raise EvaluationError(f"unexpected token at {_excerpt(text)}: {error}") from error
 
