@@ -31,7 +31,7 @@ METHODS = ("get", "post", "put", "delete", "head")
 _RULE_KEYS = ("name", "sort-order", "match-request", "allow", "deny", "allow-unauthenticated")
 _MATCH_KEYS = ("path", "type", "method", "query-params")
 _ALT_NAMES = {"dns-name": "DNS", "ip": "IP", "uri": "URI", "rfc822-name": "email"}  # and their labels in certificates
-_BEGINS = re.compile(r"(?:\s|#[^\n]*\n|//[^\n]*\n)*(authorization\s*[:={.]|\"authorization\"|\{)")
+_BEGINS = re.compile(r"(?:\s|#[^\n]*\n|//[^\n]*\n)*(?:(?:\"[^\"\n]*\"|[\w.-])+\s*(?:[:={]|\+=)|\{)")
 _BACK_REFERENCE = re.compile(r"\$(\d+)")
 
 

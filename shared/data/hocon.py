@@ -17,6 +17,8 @@ from ..errors import BadData
 
 MAX_DEPTH: Final = 100  # levels of nesting, and of references to references
 MAX_SIZE: Final = 200_000  # values after all references are followed
+MAX_TEXT: Final = 16 * 2**20  # characters of all texts then, besides those of the document
+MAX_COPIED: Final = 4_000_000  # keys and items that are copied so that lists and objects can be joined
 
 _SPACE: Final = re.compile(r"(?:[ \t\r\f\v\ufeff\u00a0\u2028\u2029]|#[^\n]*|//[^\n]*)*")
 _LINES: Final = re.compile(r"(?:[\s\ufeff]|#[^\n]*|//[^\n]*)*")
@@ -48,6 +50,13 @@ class _Merged:
 
     earlier: Any
     value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class _Appended:
+    """An item behind those that a key was given before."""
+
+    item: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +92,17 @@ class _Parser:
         self.text = text
         self.at = 0
         self.depth = 0
+        self.copied = 0
 
     def fail(self, message: str, at: int | None = None) -> NoReturn:
         line = self.text.count("\n", 0, self.at if at is None else at) + 1
         raise BadData(f"The HOCON text is malformed in line {line}: {message}")
+
+    def copy(self, number: int) -> None:
+        """Count keys and items that are to be copied."""
+        self.copied += number
+        if self.copied > MAX_COPIED:
+            raise BadData(f"The HOCON text joins lists or objects of more than {MAX_COPIED} items")
 
     def skip(self, pattern: re.Pattern[str] = _LINES) -> None:
         match = pattern.match(self.text, self.at)
@@ -119,13 +135,12 @@ class _Parser:
             self.skip()
             if self.text.startswith("+=", self.at):
                 self.at += 2
-                addition = self.value()
-                _put(members, path, _Joined((_Reference(path, True, self.at), [addition])))
+                self.put(members, path, _Appended(self.value()))
             elif self.peek() == "{":
-                _put(members, path, self.value())
+                self.put(members, path, self.value())
             elif self.peek() in (":", "="):
                 self.at += 1
-                _put(members, path, self.value())
+                self.put(members, path, self.value())
             else:
                 self.fail(f"expected ':', '=' or '{{' behind the key {'.'.join(path)}")
             self.separator(end)
@@ -176,6 +191,19 @@ class _Parser:
                 return items
             items.append(self.value())
             self.separator("]")
+
+    def put(self, into: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
+        for part in reversed(path[1:]):
+            value = {part: value}
+        there = into.get(path[0], _NOTHING)
+        into[path[0]] = value if there is _NOTHING else self.combined(there, value)
+
+    def combined(self, earlier: Any, value: Any) -> Any:
+        if not isinstance(earlier, dict) or not isinstance(value, dict):
+            return value if _is_plain(value) else _Merged(earlier, value)
+        self.copy(len(earlier) + len(value))
+        merged = {key: self.combined(earlier[key], item) if key in earlier else item for key, item in value.items()}
+        return merged | {key: item for key, item in earlier.items() if key not in merged}
 
     # --- values ---
 
@@ -244,23 +272,9 @@ class _Parser:
         return text
 
 
-def _put(into: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
-    for part in reversed(path[1:]):
-        value = {part: value}
-    there = into.get(path[0], _NOTHING)
-    into[path[0]] = value if there is _NOTHING else _combined(there, value)
-
-
-def _combined(earlier: Any, value: Any) -> Any:
-    if not isinstance(earlier, dict) or not isinstance(value, dict):
-        return value if _is_plain(value) else _Merged(earlier, value)
-    merged = {key: _combined(earlier[key], item) if key in earlier else item for key, item in value.items()}
-    return merged | {key: item for key, item in earlier.items() if key not in merged}
-
-
 def _is_plain(value: Any) -> bool:
     """Return whether it replaces what was there before, whatever that is."""
-    return not isinstance(value, dict | _Reference | _Joined | _Merged)
+    return not isinstance(value, dict | _Reference | _Joined | _Merged | _Appended)
 
 
 class _Resolver:
@@ -271,28 +285,58 @@ class _Resolver:
         self.parser = parser
         self.open: list[tuple[str, ...]] = []
         self.count = 0
+        self.characters = -len(parser.text)
 
     def resolved(self, value: Any, path: tuple[str, ...], depth: int, earlier: Any = _NOTHING) -> Any:
         self.count += 1
-        if self.count > MAX_SIZE or depth > MAX_DEPTH:
-            raise BadData("The references in the HOCON text make it too large, or nested too deeply")
+        if self.count > MAX_SIZE:
+            raise BadData(f"The HOCON text has more than {MAX_SIZE} values when its references are followed")
+        if depth > MAX_DEPTH:
+            raise BadData(f"The HOCON text is nested more than {MAX_DEPTH} levels deep when its references are followed")
         if isinstance(value, dict):
             members = {key: self.resolved(item, (*path, key), depth + 1) for key, item in value.items()}
             return {key: item for key, item in members.items() if item is not _NOTHING}
         if isinstance(value, list):
             items = [self.resolved(item, path, depth + 1) for item in value]
             return [item for item in items if item is not _NOTHING]
-        if isinstance(value, _Merged):
-            before = self.resolved(value.earlier, path, depth + 1, earlier)
-            now = self.resolved(value.value, path, depth + 1, before)
-            if now is _NOTHING:
-                return before
-            return _deeply(before, now) if isinstance(before, dict) and isinstance(now, dict) else now
+        if isinstance(value, _Merged | _Appended):
+            return self.merged(value, path, depth, earlier)
         if isinstance(value, _Reference):
             return self.follow(value, path, depth, earlier)
         if isinstance(value, _Joined):
             return self.joined(value, path, depth, earlier)
-        return _word(value.text) if isinstance(value, _Raw) else value
+        text = value.text if isinstance(value, _Raw) else value
+        if isinstance(text, str):
+            self.count_characters(len(text))
+        return _word(text) if isinstance(value, _Raw) else value
+
+    def count_characters(self, number: int) -> None:
+        self.characters += number
+        if self.characters > MAX_TEXT:
+            raise BadData(f"The HOCON text has more than {MAX_TEXT} characters when its references are followed")
+
+    def merged(self, value: Any, path: tuple[str, ...], depth: int, before: Any) -> Any:
+        """Return what a key has in the end, of all that it is given."""
+        steps: list[Any] = []
+        while isinstance(value, _Merged):
+            steps.append(value.value)
+            value = value.earlier
+        steps.append(value)
+        is_copy = False
+        for step in reversed(steps):
+            if isinstance(step, _Appended):
+                if before is not _NOTHING and not isinstance(before, list):
+                    raise BadData(f"The HOCON text joins values of different kinds for {'.'.join(path)}")
+                if not is_copy:
+                    before = list(before) if isinstance(before, list) else []
+                    self.parser.copy(len(before))
+                    is_copy = True
+                if (item := self.resolved(step.item, path, depth + 1)) is not _NOTHING:
+                    before.append(item)
+            elif (now := self.resolved(step, path, depth + 1, before)) is not _NOTHING:
+                before = self.deeply(before, now) if isinstance(before, dict) and isinstance(now, dict) else now
+                is_copy = False
+        return before
 
     def follow(self, reference: _Reference, path: tuple[str, ...], depth: int, earlier: Any) -> Any:
         if reference.path == path:
@@ -327,25 +371,28 @@ class _Resolver:
         if solid and all(isinstance(part, dict) for part in solid):
             merged: dict[str, Any] = {}
             for part in solid:
-                merged = _deeply(merged, part)
+                merged = self.deeply(merged, part)
             return merged
         if solid and all(isinstance(part, list) for part in solid):
+            self.parser.copy(sum(map(len, solid)))
             return [item for part in solid for item in part]
         if any(isinstance(part, dict | list) for part in solid):
             raise BadData(f"The HOCON text joins values of different kinds for {'.'.join(path)}")
         if not parts:
             return _NOTHING
-        text = "".join(part if isinstance(part, str) else _shown(part) for part in parts)
+        texts = [part if isinstance(part, str) else _shown(part) for part in parts]
+        self.count_characters(sum(map(len, texts)))
+        text = "".join(texts)
         return _word(text) if all(isinstance(part, _Raw) for part in value.parts) else text
 
-
-def _deeply(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
-    """Return both merged, the right one winning; its keys come first, as other readers have it."""
-    merged: dict[str, Any] = {}
-    for key, item in right.items():
-        old = left.get(key)
-        merged[key] = _deeply(old, item) if isinstance(old, dict) and isinstance(item, dict) else item
-    return merged | {key: item for key, item in left.items() if key not in merged}
+    def deeply(self, left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
+        """Return both merged, the right one winning; its keys come first, as other readers have it."""
+        self.parser.copy(len(left) + len(right))
+        merged: dict[str, Any] = {}
+        for key, item in right.items():
+            old = left.get(key)
+            merged[key] = self.deeply(old, item) if isinstance(old, dict) and isinstance(item, dict) else item
+        return merged | {key: item for key, item in left.items() if key not in merged}
 
 
 def _word(text: str) -> Any:

@@ -363,3 +363,22 @@ def test_CMP_06_a_master_hides_its_own_keys_and_passes_the_settings_on(tmp_path:
     assert made.programs is False
     assert made.ruby == ""  # nothing narrows what Ruby does
     assert {str(tmp_path / "ssl/private_keys"), str(tmp_path / "ssl/ca/ca_key.pem"), str(tmp_path / "ssl/ca/private")} <= set(made.hidden)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "sprintf('%1000000001d', 1)",
+        "sprintf('%*d', 1000000001, 1)",
+        "String(1, '%1000000001d')",
+        "String('x', '%1000000001s')",
+        "String(1.5, '%.1000000001f')",
+        "String([1], {Array => {format => '%a', string_formats => {Integer => '%1000000001d'}}})",
+        "Timestamp(1).strftime('%1000000001Y')",
+        "Timestamp(1).strftime('%1000000001N')",
+        "strftime(Timespan(1), '%1000000001S')",
+    ],
+)
+def test_CMP_13_no_format_makes_a_text_of_any_width(call: str) -> None:
+    with pytest.raises(PuppetError):
+        compiled(f"notice({call})")

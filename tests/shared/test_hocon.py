@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -27,6 +29,9 @@ READ: list[tuple[str, Any]] = [
     ("a = ${?nope}, b = 1", {"b": 1}),
     ("a = [1], a += 2", {"a": [1, 2]}),
     ("a += 1", {"a": [1]}),
+    ("a { b += 1, b += 2 }, a { b += ${?nope}, b += ${c} }, c = 3", {"a": {"b": [1, 2, 3]}, "c": 3}),
+    ("b = [1], a = ${b}, a += 2, a = ${a} [3], a += 4", {"b": [1], "a": [1, 2, 3, 4]}),
+    ("a = ${b}, b { x = 1 }, a { y = 2 }, a = ${a} { z = 3 }", {"a": {"z": 3, "y": 2, "x": 1}, "b": {"x": 1}}),
     ('path = /bin, path = ${path}":/usr/bin"', {"path": "/bin:/usr/bin"}),
     ("d = {x = 1}, e = ${d} {y = 2}", {"d": {"x": 1}, "e": {"x": 1, "y": 2}}),
     ("a = [1] [2, 3]", {"a": [1, 2, 3]}),
@@ -61,6 +66,8 @@ REFUSED: list[tuple[str, str]] = [
     ('a = "x', "a string is not closed"),
     ('include "other.conf"', "include is not supported"),
     ("a = {x = 1} text", "different kinds"),
+    ("a = x, a += 1", "different kinds for a"),
+    ("a = null, a += 1", "different kinds for a"),
     ("a..b = 1", "a part of the key is empty"),
     ("[" * 500, "nested more than 100 levels"),
 ]
@@ -81,8 +88,40 @@ def test_what_is_wrong_with_hocon_is_told(text: str, told: str) -> None:
 def test_references_that_multiply_are_stopped() -> None:
     lines = ["a0 = [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{level} = [" + ", ".join([f"${{a{level - 1}}}"] * 10) + "]" for level in range(1, 9)]
-    with pytest.raises(BadData, match="too large"):
+    with pytest.raises(BadData, match="more than 200000 values"):
         hocon.loads("\n".join(lines))
+
+
+DOUBLED = "\n".join(["a0 = " + "x" * 100_000, *(f"a{level} = ${{a{level - 1}}}${{a{level - 1}}}" for level in range(1, 15))])
+COSTLY = {
+    "a text that doubles": (DOUBLED, "more than 16777216 characters"),
+    "a text in many places": ("a = " + "x" * 100_000 + "\nb = [" + "${a}," * 1000 + "]", "more than 16777216 characters"),
+    "keys one by one": ("".join(f"a.k{number} = 1\n" for number in range(4_000)), "of more than 4000000 items"),
+    "lists one by one": ("a = []\n" + "".join(f"a = ${{a}} [{number}]\n" for number in range(4_000)), "of more than 4000000 items"),
+    "objects one by one": (
+        "a = {}\n" + "".join(f"a = ${{a}} {{k{number} = 1}}\n" for number in range(4_000)),
+        "of more than 4000000 items",
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", COSTLY)
+def test_PRS_14_hocon_costs_what_its_size_says(kind: str) -> None:
+    text, limit = COSTLY[kind]
+    start = time.process_time()
+    tracemalloc.start()
+    try:
+        with pytest.raises(BadData, match=limit):
+            hocon.loads(text)
+        assert tracemalloc.get_traced_memory()[1] < 20 * len(text) + 64 * 2**20
+    finally:
+        tracemalloc.stop()
+    assert time.process_time() - start < 20  # seconds of the processor, with the count of memory
+
+
+def test_what_is_appended_thousands_of_times_is_no_nesting() -> None:
+    assert hocon.loads("".join(f"a += {number}\n" for number in range(5000))) == {"a": list(range(5000))}
 
 
 def test_octets_are_read_as_utf_8() -> None:

@@ -34,6 +34,10 @@ class Directive:
     precision: int | None
     letter: str
 
+    def __post_init__(self) -> None:
+        if max(self.width or 0, self.precision or 0) > _MAX_WIDTH:
+            raise EvaluationError("width too big", hint=f"Widths and precisions up to {_MAX_WIDTH} are formatted.")
+
     def padded(self, text: str) -> str:
         if self.width is None:
             return text
@@ -120,8 +124,6 @@ def _spec(match: re.Match[str], arguments: _Arguments) -> Directive:
     if precision is not None:
         places = to_integer(arguments.take()) if precision == "*" else int(precision or 0)
         places = None if places < 0 else places
-    if (number or 0) > _MAX_WIDTH or (places or 0) > _MAX_WIDTH:
-        raise EvaluationError("width too big", hint=f"Widths and precisions up to {_MAX_WIDTH} are formatted.")
     return Directive(flags, number, places, match["letter"])
 
 

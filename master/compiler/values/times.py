@@ -77,6 +77,14 @@ class _Field:
         return parse_integer(text) * _UNITS[self.letter]
 
 
+_MAX_DIGITS = 6
+
+
+def _check_width(width: str | None) -> None:
+    if width is not None and len(width) > _MAX_DIGITS:
+        raise EvaluationError("width too big", hint=f"Widths of up to {_MAX_DIGITS} digits are formatted.")
+
+
 _Segments: TypeAlias = "tuple[str | _Field, ...]"
 
 
@@ -90,6 +98,7 @@ def _segments(format_: str) -> _Segments:
             continue
         out.append(format_[at : match.start()])
         at = match.end()
+        _check_width(match[3])
         if match[5]:
             out.append("%")
         elif match[4]:
@@ -375,6 +384,7 @@ def _strftime(nanoseconds: int, format_: str, offset: int | None) -> str:
 
     def replaced(match: re.Match[str]) -> str:
         flags, width, colons, letter = match[1], match[2], match[3], match[4]
+        _check_width(width)
         if letter in _COMPOSITES:
             inner = re.sub(_DIRECTIVE, replaced, _COMPOSITES[letter])
             return _padded(inner, flags, width, " ", 0)

@@ -86,12 +86,25 @@ def test_a_name_of_a_sites_own_extension_is_known() -> None:
         ("# a\n// b\n\nauthorization {\n", True),
         ('{ "authorization": {} }', True),
         ("authorization.version = 1\n", True),
+        ("anyone = {name: a}\nauthorization {\n", True),
+        ('my-rules."a b" += { name: a }\n', True),
+        ("authorization.rules += { name: a }\n", True),
+        ("path ~ ^/x=\nallow *\n", False),
         ("# authorization: {}\npath /x\nallow *\n", False),
         ("", False),
     ],
 )
 def test_the_form_of_a_file_is_recognised(text: str, expected: bool) -> None:
     assert is_hocon(text) is expected
+
+
+def test_rules_may_be_appended_one_by_one() -> None:
+    one = "{ match-request: { path: /p, type: path }, allow: a, sort-order: 1, name: "
+    appended = "".join(f'authorization.rules += {one} "r{number:03}" }}\n' for number in range(150))
+    rules = parse(f"authorization.version = 1\n{appended}", "auth.conf", OidNames())
+    assert [rule.name for rule in rules] == [f"r{number:03}" for number in range(150)]  # type: ignore[attr-defined]
+    inside = "".join(f'rules += {one} "r{number:03}" }}\n' for number in range(150))
+    assert len(parse(f"authorization {{\nversion = 1\n{inside}}}", "auth.conf", OidNames())) == 150
 
 
 Serve = Callable[..., AbstractAsyncContextManager[RunningMaster]]
