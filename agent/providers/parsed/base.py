@@ -116,7 +116,7 @@ class ParsedFile(Provider[R], Generic[R]):
         self.targets[path] = ParsedTarget()
         try:
             text = await self.storage.read(path)
-            self.targets[path].records = self.with_context(path, self.form.parse(text))
+            self.targets[path].records = await asyncio.to_thread(lambda: self.with_context(path, self.form.parse(text)))
         except (PuppetError, OSError) as err:
             detail = err.message if isinstance(err, PuppetError) else err.strerror or str(err)
             self.targets[path].problem = f"Could not read {path}: {detail}"

@@ -11,6 +11,9 @@ from typing import Any
 from shared.errors import ResourceError
 from shared.types.lines import breaks_line
 
+MAX_LINES = 250_000
+"""Lines of a file that is read: each costs a record, and its owner may be any user."""
+
 _OURS = "# HEADER"
 
 
@@ -83,7 +86,9 @@ class LineFormat(ABC):
 
 
 def lines_of(text: str) -> list[str]:
-    """Return the lines without their ends; a last newline does not begin another, and only newlines end lines."""
+    """Return the lines without their ends; a last newline does not begin another, and only newlines end lines. ResourceError: too many."""
+    if text.count("\n") > MAX_LINES:
+        raise ResourceError(f"more than {MAX_LINES} lines are not read")
     lines = text.split("\n")
     if lines and not lines[-1]:
         lines.pop()

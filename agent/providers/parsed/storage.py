@@ -18,6 +18,7 @@ from ...servers.dipper import Dipper
 from ..file.inheritance import inherited_rights
 from ..file.path_entries import PathEntry, open_entry
 from ..file.replacement import Replacement, Rights
+from .records import MAX_LINES
 
 MAX_SIZE = 64 * 2**20  # bytes of a file that is parsed
 
@@ -86,6 +87,8 @@ def read_file(path: str, *, limit: int = MAX_SIZE) -> bytes | None:
         chunks = []
         while chunk := os.read(fd, 1 << 20):
             chunks.append(chunk)
+        if (number := sum(chunk.count(b"\n") for chunk in chunks)) > MAX_LINES:
+            raise ResourceError(f"{path} has {number} lines and is not read: more than {MAX_LINES} are not")
         return b"".join(chunks)
     finally:
         os.close(fd)

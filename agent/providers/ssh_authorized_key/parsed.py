@@ -20,7 +20,8 @@ from ..parsed.base import ParsedFile
 from ..parsed.records import LineFormat, ParsedRecord
 
 _TYPES = "|".join(re.escape(text) for value in AUTHORIZED_TYPES for text in (value.value, *value.aliases) if "-" in text)
-_LINE = re.compile(rf"(?:(.+)\s+)?({_TYPES})\s+([^ ]+)\s*(.*)")
+_TYPE = re.compile(rf"(?:^|(?<=\s))(?:{_TYPES})(?=\s+[^ ])")
+_KEY = re.compile(r"([^\s]+)\s+([^ ]+)\s*(.*)")
 _OPTION = re.compile(r'[ \t]*([-a-z0-9A-Z_]+(?:="(?:[^"\\]|\\.)*")?)[ \t]*(?:,[ \t]*)?')
 
 
@@ -38,11 +39,12 @@ class AuthorizedKeysFormat(LineFormat):
     """A line is options, type, key, name."""
 
     def values_of(self, line: str) -> dict[str, Any] | None:
-        match = _LINE.fullmatch(line)
-        if line.lstrip().startswith("#") or not match:
+        types = [] if line.lstrip().startswith("#") else [match.start() for match in _TYPE.finditer(line)]
+        match = _KEY.fullmatch(line, types[-1]) if types and types[-1] != 1 else None
+        if match is None:
             return None
-        options, kind, key, name = match.groups()
-        return {"options": options_of(options) if options else [ABSENT], "type": kind, "key": key, "name": name}
+        options = line[: max(match.start() - 1, 0)]
+        return {"options": options_of(options) if options else [ABSENT], "type": match[1], "key": match[2], "name": match[3]}
 
     def line(self, values: Mapping[str, Any]) -> str:
         for field in ("type", "key"):
