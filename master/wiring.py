@@ -242,7 +242,7 @@ async def _serving(
             supervisor.start(RUN_STORE, store.keep_running)
             await store.wait_until_open()
         if settings.metrics_port:
-            collectors = MetricsListener(metrics.text, limits)
+            collectors = MetricsListener(metrics.text, limits, (settings.certname, *settings.dns_alt_names))
             ends.push_async_callback(collectors.stop)
             await collectors.start(settings.metrics_bindaddress, settings.metrics_port)
         crl_refresh = await _crl_refresh(settings, metrics)

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import logging
 import os
 import socket
 import stat
+from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
+from aiohttp import web_response
 from aiohttp.web_protocol import RequestHandler
 
 from shared.errors import ConfigError
 
 from ..limits import ServerLimits
-from .connection import Connection, ConnectionServer, Handler
+from .connection import Connection, ConnectionServer, Handler, HttpRequest
 from .listener import BACKLOG, listening_socket
+from .webpages import RequestOfPage, check_sender, host_names
+
+log = logging.getLogger("puppet.http")
 
 LONGEST_SOCKET_PATH = 107  # bytes; the kernel's sockaddr_un has no more
 
@@ -87,13 +94,16 @@ class _BoundedConnections(ConnectionServer):
 
 class PlainListener:
     """
-    Accepts connections and hands their requests to `handler`; nobody's identity is verified.
+    Accepts connections and hands their requests to `handler`; nobody's identity is verified. At an address web pages are refused.
 
     Args:
         most: The connections at the same time; further ones are cut.
+        names: Names by which clients may address this host, beside its own name and the one that it listens at.
     """
 
-    def __init__(self, handler: Handler, limits: ServerLimits, most: int) -> None:
+    def __init__(self, handler: Handler, limits: ServerLimits, most: int, names: Iterable[str] = ()) -> None:
+        self._handler = handler
+        self._names = tuple(names)
         self.connections = _BoundedConnections(handler, limits, most)
         self._server: asyncio.Server | None = None
         self._socket_path: Path | None = None
@@ -113,12 +123,24 @@ class PlainListener:
                 self._socket_path = place
                 return str(place)
             listening = await loop.run_in_executor(None, listening_socket, *place)
+            names = await loop.run_in_executor(None, host_names, (*self._names, place[0]))
+            self.connections.handler = partial(self._handle_checked, names)
             self._server = await loop.create_server(self.connections, sock=listening, backlog=BACKLOG)
         except OSError as err:
             name = str(place) if isinstance(place, Path) else f"{place[0]} port {place[1]}"
             raise ConfigError(f"Could not listen on {name}: {err.strerror or err}", hint=hint) from err
         host, port, *_ = listening.getsockname()
         return f"{host} port {port}"
+
+    async def _handle_checked(self, names: frozenset[str], request: HttpRequest) -> web_response.StreamResponse:
+        try:
+            check_sender(request.method, request.headers, names)
+        except RequestOfPage as err:
+            log.warning("Refused a request of %s: %s", request.connection.client_address, err)
+            response = web_response.Response(status=err.status, text=f"{err}")
+            response.force_close()
+            return response
+        return await self._handler(request)
 
     async def stop(self, timeout: float) -> None:
         """Stop accepting at once, let requests in flight end within `timeout` seconds, cut the rest."""

@@ -175,7 +175,9 @@ def request_number() -> str:
 
 def check_message(request: HttpRequest, limits: ServerLimits) -> None:
     """
-    Refuse what the parser accepts and we do not: other HTTP versions, targets that are no path, two Host headers, long headers.
+    Refuse what the parser accepts and we do not: other HTTP versions, targets that are no path, two Host headers, long headers, web pages.
+
+    A browser with a client's certificate shows it for any page.
 
     Raises:
         _Refused: with the response.
@@ -190,6 +192,8 @@ def check_message(request: HttpRequest, limits: ServerLimits) -> None:
         raise _refused(400, b"Bad Request")
     if sum(len(name) + len(value) for name, value in request.raw_headers) > limits.max_header_bytes:
         raise _refused(431, b"Request Header Fields Too Large")
+    if "Origin" in headers:
+        raise _refused(403, b"Requests of web pages are refused")
     expected = headers.get("Expect", "")
     if expected and expected.lower() != "100-continue":
         raise _refused(417, b"Expectation Failed")

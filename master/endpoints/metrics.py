@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from aiohttp import web_response
 
@@ -33,11 +33,11 @@ def describe_server(metrics: Metrics, server: HttpServer, admission: Admission) 
 
 
 class MetricsListener:
-    """A listener that answers `GET /metrics`, without TLS and to everybody who reaches it."""
+    """A listener that answers `GET /metrics`, without TLS and to everybody who reaches it by one of the host's `names`."""
 
-    def __init__(self, read: Callable[[], str], limits: ServerLimits) -> None:
+    def __init__(self, read: Callable[[], str], limits: ServerLimits, names: Iterable[str] = ()) -> None:
         self.read = read
-        self._listener = PlainListener(self._answer, limits, MAX_CONNECTIONS)
+        self._listener = PlainListener(self._answer, limits, MAX_CONNECTIONS, names)
 
     async def start(self, host: str, port: int) -> str:
         """Listen and return the place as text, with the port (0: any free one); raise ConfigError when that cannot be done."""

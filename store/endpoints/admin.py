@@ -16,7 +16,7 @@ from shared.errors import BadRequest, MethodNotAllowed
 from ..jsontext import Json, load_json
 from ..retention.retention import STEPS, CleaningInProgress, Step
 from .answers import compact_response, error_response, json_response
-from .negotiation import require_json_accepted
+from .negotiation import require_body_of, require_json_accepted
 from .services import Administration
 
 _CHUNK = 64 * 1024
@@ -42,6 +42,7 @@ class AdminEndpoint:
         match list(segments):
             case ["v1", "cmd"] if request.method == "POST":
                 require_json_accepted(request)
+                require_body_of(request, "application/json")
                 return await self._command(request)
             case ["v1", "archive"] if request.method == "POST":
                 await self._administration.load(self._uploaded(request))
@@ -95,6 +96,14 @@ class AdminEndpoint:
             async for chunk in packed_chunks(request, self._max_archive):
                 yield chunk
             return
+        try:
+            async for chunk in self._field(request):
+                yield chunk
+        except ValueError as err:  # of aiohttp's reader
+            raise BadRequest(f"The form cannot be read: {err}") from err
+
+    async def _field(self, request: HttpRequest) -> AsyncIterator[bytes]:
+        """Yield the bytes of the field `archive`."""
         size, patience = 0, request.connection.limits.body_timeout
         reader = await request.multipart()
         while (part := await asyncio.wait_for(reader.next(), patience)) is not None:

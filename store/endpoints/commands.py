@@ -12,7 +12,7 @@ from shared.errors import MethodNotAllowed
 from ..commands.batches import read_batch
 from ..commands.submission import SubmissionRefused, read_submission
 from .answers import error_response, json_response, text_response
-from .negotiation import url_parameters
+from .negotiation import require_body_of, url_parameters
 from .services import CommandIntake, CommandReceipt
 
 
@@ -47,6 +47,7 @@ class CommandEndpoint:
         """Return the response to many commands: their UUIDs, in their order. Where it is an error, some of them may be in the queue."""
         if request.method != "POST":
             raise MethodNotAllowed("Commands must be submitted via POST")
+        require_body_of(request, "application/octet-stream")
         body = b"".join([chunk async for chunk in packed_chunks(request, self._max_body)])
         try:
             submissions = read_batch(body)

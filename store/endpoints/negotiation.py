@@ -37,8 +37,8 @@ def _admits_json(media_range: str) -> bool:
     return name in ("application/json", "application/*", "*/*") and not any(_NO_QUALITY.fullmatch(option) for option in options)
 
 
-def require_json_body(request: HttpRequest) -> None:
-    """Raise UnsupportedMediaType when the body claims to be something else than JSON."""
+def require_body_of(request: HttpRequest, expected: str) -> None:
+    """Raise UnsupportedMediaType when the body claims to be of another type than the expected one."""
     content_type = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-    if content_type not in ("", "application/json"):
+    if content_type not in ("", expected):
         raise UnsupportedMediaType(f"content type {content_type} not supported")

@@ -70,7 +70,8 @@ class Listeners:
         return places
 
     async def _listen_plainly(self, place: Path | tuple[str, int], hint: str) -> str:
-        listener = PlainListener(Dispatcher(self._application, None, self._options).handle, self._options.limits, self._most)
+        names = (self._settings.certname, *self._settings.dns_alt_names)
+        listener = PlainListener(Dispatcher(self._application, None, self._options).handle, self._options.limits, self._most, names)
         shown = await listener.start(place, hint=hint)
         self._plain.append(listener)
         return shown

@@ -30,6 +30,7 @@ class CheckedSettings:
     color: str
     daemonize: bool
     debug: bool
+    dns_alt_names: tuple[str, ...]
     drain_timeout: float
     hostcert: Path
     hostcrl: Path

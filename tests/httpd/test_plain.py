@@ -58,7 +58,7 @@ def path(tmp_path: Path) -> Path:
 async def test_a_client_at_an_address_is_a_stranger_whatever_its_headers_claim() -> None:
     async with listening(("127.0.0.1", 0), Telling()) as (_, shown):
         client = RawClient(*await asyncio.open_connection("127.0.0.1", int(shown.rpartition(" ")[2])))
-        answer = await client.ask("GET", "/", X_Client_Verify="SUCCESS", X_Client_DN="CN=admin")
+        answer = await client.ask("GET", "/", Host="127.0.0.1", X_Client_Verify="SUCCESS", X_Client_DN="CN=admin")
         assert answer.text == "False 127.0.0.1 False"
         await client.close()
 

@@ -14,7 +14,7 @@ from shared.errors import BadRequest
 from ...jsontext import Json, load_json
 from ...queries.questions import Question
 from ..answers import array_response, compact_response, dashboard_redirect, error_response, json_response, text_response
-from ..negotiation import require_json_accepted, require_json_body, url_parameters
+from ..negotiation import require_body_of, require_json_accepted, url_parameters
 from .paging import COUNTING, DISTINCT, check_names, flag_of, paging_of
 from .paths import QueryTarget, Subject, restrict, target_of
 from .querytext import read_query
@@ -61,7 +61,7 @@ class QueryEndpoint:
         """Return the parameters of the target, and of the body where there is one; those of the body win."""
         parameters: dict[str, Json] = dict(url_parameters(request))
         if request.method == "POST":
-            require_json_body(request)
+            require_body_of(request, "application/json")
             body = await read_body(request, self._max_body)
             if body.strip():
                 try:

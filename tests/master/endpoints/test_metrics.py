@@ -19,7 +19,7 @@ Serve = Callable[..., AbstractAsyncContextManager[RunningMaster]]
 
 @asynccontextmanager
 async def listening(**limits: float) -> AsyncIterator[int]:
-    listener = MetricsListener(lambda: "doors_total 1\n", ServerLimits(**limits))
+    listener = MetricsListener(lambda: "doors_total 1\n", ServerLimits(**limits), ["puppet"])
     place = await listener.start("127.0.0.1", 0)
     try:
         yield int(place.rpartition(" ")[2])

@@ -218,6 +218,9 @@ async def test_archives_are_exported_and_imported(store: FakeStore, client: RawC
     assert (await client.ask("POST", "/pdb/admin/v1/archive", b"bad")).status == 400
     empty = await client.ask("POST", "/pdb/admin/v1/archive", b"--xx--\r\n", Content_Type="multipart/form-data; boundary=xx")
     assert (empty.status, empty.text) == (400, "The form has no field 'archive'")
+    broken = await client.ask("POST", "/pdb/admin/v1/archive", b"no form\r\n", Content_Type="multipart/form-data; boundary=xx")
+    assert broken.status == 400 and broken.text.startswith("The form cannot be read: ")
+    assert (await client.ask("POST", "/pdb/admin/v1/cmd", b"{}", Content_Type="text/plain")).status == 415
 
 
 async def test_metrics_are_read_as_jolokia_shows_them(client: RawClient) -> None:
