@@ -165,8 +165,11 @@ async def _send_stream(request: HttpRequest, response: Response, headers: dict[s
         await written.prepare(request)
         try:
             sent = await _send_chunks(written, chunk, chunks, response.size)
-        except BaseException:
+        except BaseException as err:
             request.connection.abort()
+            if isinstance(err, PuppetError):
+                log.warning("Broke off the answer to %s: %s", request.client.address or "the socket", one_line(str(err)))
+                raise ConnectionError("The answer broke off") from err
             raise
         await written.write_eof()
         return written, sent

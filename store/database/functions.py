@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
 from functools import lru_cache
@@ -22,8 +21,6 @@ _SLOW = 0.001  # seconds
 if TYPE_CHECKING:
     import regex
 
-_MAX_PATTERN = 10_000
-
 
 class MatchBudget:
     """
@@ -42,7 +39,7 @@ class MatchBudget:
         self._clock = time.perf_counter
 
     def regexp(self, pattern: str | None, value: Any) -> int | None:
-        """`value REGEXP pattern`: whether the pattern is found in the value; NULL where one of them is NULL. TimeoutError."""
+        """`value REGEXP pattern`: whether a pattern of `regex` is found in the value; NULL where one of them is NULL. TimeoutError."""
         if pattern is None or value is None:
             return None
         if self._left <= 0:
@@ -52,7 +49,7 @@ class MatchBudget:
         began = clock()
         try:
             # `concurrent` lets other threads, among them the event loop's, go on.
-            return int(compile_pattern(pattern).search(text, timeout=min(MATCH_TIMEOUT, self._left), concurrent=True) is not None)
+            return int(_compiled(pattern).search(text, timeout=min(MATCH_TIMEOUT, self._left), concurrent=True) is not None)
         finally:
             spent = clock() - began
             if spent > _SLOW:
@@ -68,41 +65,8 @@ def register_functions(create_function: Callable[..., Any], matches: MatchBudget
     register_json_functions(create_function)
 
 
-def compile_pattern(pattern: str) -> regex.Pattern[str]:
-    """
-    Return the compiled form of one of PostgreSQL's advanced regular expressions, as near as the module `regex` gets.
-
-    ValueError says why it is none.
-    """
-    import regex  # 1 MB for the few queries with regular expressions
-
-    if len(pattern) > _MAX_PATTERN:
-        raise ValueError(f"regular expression is longer than {_MAX_PATTERN} characters")
-    try:
-        return _compiled(pattern)
-    except regex.error as err:
-        reason = next((text for word, text in _REASONS.items() if word in str(err)), str(err))
-        raise ValueError(f"invalid regular expression: {reason}") from err
-
-
-_REASONS = {
-    "set": "brackets [] not balanced",
-    "parenthesis": "parentheses () not balanced",
-    "missing )": "parentheses () not balanced",
-    "repeat": "quantifier operand invalid",
-    "range": "invalid character range",
-    "escape": "invalid escape \\ sequence",
-    "group": "invalid backreference number",
-}
-"""PostgreSQL's words for what is wrong with a regular expression, by a word in those of `regex`."""
-
-_TOKEN = re.compile(r"\\.|\[\^?\]?(?:\[:\w+:\]|\\.|[^\]])*\]|\$", re.DOTALL)
-_TRANSLATED = {"$": r"\Z", r"\y": r"\b", r"\Y": r"\B"}
-
-
 @lru_cache(256)
 def _compiled(pattern: str) -> regex.Pattern[str]:
-    """In PostgreSQL a dot is any character, a dollar the end of the text only, and `\\y` the begin or the end of a word."""
-    import regex
+    import regex  # 1 MB for the few queries with regular expressions
 
-    return regex.compile(_TOKEN.sub(lambda match: _TRANSLATED.get(match[0], match[0]), pattern), regex.DOTALL)
+    return regex.compile(pattern, regex.DOTALL)

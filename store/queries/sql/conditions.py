@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from sqlalchemy.sql.selectable import Select
 
 from ...database.columns import JsonColumn, json_text
 from ...database.tables import fact_paths, facts, nodes
+from ..language.patterns import translate
 from ..language.tree import (
     Both,
     ColumnFunction,
@@ -37,7 +37,6 @@ from .dialects import Expression, Sql
 from .sources import EntitySource
 from .sqlite import COMPARE
 
-_LEADING_FLAGS = re.compile(r"(?:\*\*\*:)?\(\?[a-z]+\)")
 _JSON = (Kind.JSON, Kind.SERIALIZED, Kind.DOCUMENT)
 _LISTS = (Kind.LIST, Kind.TAG)
 
@@ -133,12 +132,12 @@ class Conditions:
         """Return whether a field matches. What has no value does not, but for JSON: of its null nobody knows."""
         if kind in _LISTS:
             rows = self._sql.elements(column)
-            return exists(select(literal(1)).select_from(rows).where(self._sql.matches(rows.c.value, pattern)))
+            return exists(select(literal(1)).select_from(rows).where(self._sql.matches(rows.c.value, translate(pattern))))
         if kind is Kind.SERIALIZED:
-            return _coalesced(self._sql.matches(self._sql.json_text(column), json_text(pattern)))
+            return _coalesced(self._sql.matches(self._sql.json_text(column), translate(json_text(pattern))))
         if kind is Kind.JSON:
-            return self._sql.matches(self._sql.text(column), pattern)
-        return _coalesced(self._sql.matches(column, pattern))
+            return self._sql.matches(self._sql.text(column), translate(pattern))
+        return _coalesced(self._sql.matches(column, translate(pattern)))
 
     def _latest_report(self, source: EntitySource, criterion: Comparison | Match | NullCheck | InValues) -> Expression:
         if not isinstance(criterion, Comparison) or source.report is None:
@@ -186,7 +185,7 @@ class Conditions:
             case Comparison(_, _, value):
                 return self._sql.is_equal(leaf, value)
             case Match(_, pattern):
-                return self._sql.matches(self._sql.json_text(leaf), json_text(pattern))
+                return self._sql.matches(self._sql.json_text(leaf), translate(json_text(pattern)))
         return self._of_leaf(leaf, criterion)
 
     def _of_leaf(self, leaf: Expression, criterion: Comparison | Match | NullCheck | InValues) -> Expression:
@@ -196,7 +195,7 @@ class Conditions:
             case Comparison(_, operator, value):
                 return self._sql.compare(leaf, operator, value)
             case Match(_, pattern):
-                return self._sql.matches(self._sql.text(leaf), pattern)
+                return self._sql.matches(self._sql.text(leaf), translate(pattern))
             case InValues(_, values):
                 return self._sql.is_one_of(leaf, values)
             case NullCheck(_, is_null):
@@ -210,7 +209,7 @@ class Conditions:
         for index, part in enumerate(place.parts):
             element = self._sql.path_element(path, index)
             if part.is_pattern:
-                conditions.append(self._sql.matches(element, whole_pattern(str(part.key))))
+                conditions.append(self._sql.matches(element, translate(str(part.key), is_whole=True)))
             else:
                 conditions.append(element == str(part.key))
         leaf = self._sql.at_prefix(facts.c.value, path, len(place.parts))
@@ -230,7 +229,7 @@ class Conditions:
             if isinstance(part, int):
                 conditions.append(element == str(part))
             elif part != ".*":
-                conditions.append(self._sql.matches(element, whole_pattern(part) if criterion.is_whole else part))
+                conditions.append(self._sql.matches(element, translate(part, is_whole=criterion.is_whole)))
         return conditions
 
     def _node_state(self, source: EntitySource, state: str) -> Expression:
@@ -271,13 +270,6 @@ class Conditions:
         leaf = self._sql.at(fact.c.value, [part.key for part in rest])
         chosen = select(leaf).where(fact.c.node_id == source.node.c.id, fact.c.name == str(head.key))
         return type_coerce(chosen.scalar_subquery(), JsonColumn)
-
-
-def whole_pattern(pattern: str) -> str:
-    """Return the regular expression that matches a text only as a whole. Options at its beginning stay there."""
-    flags = _LEADING_FLAGS.match(pattern)
-    start = flags.end() if flags else 0
-    return f"{pattern[:start]}^(?:{pattern[start:]})$"
 
 
 def _balanced(items: list[Expression], *, is_all: bool) -> Expression:

@@ -75,7 +75,7 @@ class Sql(Protocol):
         ...
 
     def matches(self, text: Expression, pattern: str) -> Expression:
-        """Return whether a regular expression is found in a text."""
+        """Return whether a regular expression, as `translate` writes it, is found in a text."""
         ...
 
     def sorted_text(self, text: Expression) -> Expression:

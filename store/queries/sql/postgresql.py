@@ -11,7 +11,6 @@ from sqlalchemy import (
     Integer,
     Numeric,
     Text,
-    and_,
     case,
     cast,
     func,
@@ -76,9 +75,7 @@ class PostgresqlSql:
         return text == func.any(cast(literal(list(values), ARRAY(Text)), ARRAY(Text)))
 
     def matches(self, text: Expression, pattern: str) -> Expression:
-        # The planner computes the first comparison, and so finds out what is no regular expression even where there are no rows.
-        is_valid = literal_column("''").op("~", is_comparison=True, return_type=Boolean())(literal(pattern, Text)).is_not(None)
-        return and_(is_valid, text.op("~", is_comparison=True, return_type=Boolean())(literal(pattern, Text)))
+        return text.op("~", is_comparison=True, return_type=Boolean())(literal(pattern, Text))
 
     def sorted_text(self, text: Expression) -> Expression:
         return text.collate("C")

@@ -47,6 +47,7 @@ class FakeQueries:
     rows: dict[str | None, list[Json]] = field(default_factory=dict)
     total: int | None = None
     refusal: QueryRefused | None = None
+    late_refusal: QueryRefused | None = None  # after all rows
     questions: list[Question] = field(default_factory=list)
     open_answers: int = 0
     all_closed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -64,6 +65,8 @@ class FakeQueries:
             yield []
             for start in range(0, len(rows), 2):
                 yield rows[start : start + 2]
+            if self.late_refusal is not None:
+                raise self.late_refusal
         finally:
             self.open_answers -= 1
             if not self.open_answers:

@@ -55,6 +55,17 @@ async def test_long_answers_are_streamed_and_compressed(store: FakeStore, client
     assert gzip.decompress(packed.body) == plain.body
 
 
+async def test_PDB_13_an_answer_that_breaks_off_is_cut_and_the_log_says_why(
+    store: FakeStore, client: RawClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    store.queries.rows["facts"] = [{"value": "x" * 10_000} for _ in range(100)]
+    store.queries.late_refusal = QueryRefused("A regular expression of the query takes too long")
+    with pytest.raises((EOFError, OSError)):
+        await client.ask("GET", f"{V4}/facts")
+    lines = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert lines == ["Broke off the answer to the socket: A regular expression of the query takes too long"]
+
+
 async def test_a_client_that_leaves_frees_the_connection_of_its_query(store: FakeStore, tmp_path: Path) -> None:
     store.queries.rows["facts"] = [{"value": "x" * 10_000} for _ in range(5000)]
     async with store.serving(tmp_path) as client:
