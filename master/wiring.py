@@ -42,6 +42,7 @@ from .endpoints.puppetserver import ServerEndpoints
 from .endpoints.store import StoreProxy
 from .environments.directories import Environments
 from .environments.settings import environment_settings
+from .files.export_keys import ExportKeys
 from .observability.health import Health
 from .observability.longtasks import (
     DEPLOY,
@@ -193,6 +194,8 @@ async def _serving(
     settings: MasterSettings, ca: CaService | None, metrics: Metrics, refusals: Refusals, supervisor: Supervisor
 ) -> AsyncIterator[Master]:
     environments = Environments(environment_settings(settings))
+    if settings.runs_store:
+        await asyncio.to_thread(ExportKeys(Path(environments.settings.export_keys)).create)
     health = Health()
     async with AsyncExitStack() as ends:  # in the reverse order
         store = StoreProcess(settings) if settings.runs_store else None

@@ -45,12 +45,18 @@ class NativeTypeLookup(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ExportedResource:
-    """A resource that another node exported."""
+    """
+    A resource that another node exported.
+
+    Attributes:
+        sealed: Parameters that are stored sealed; '' for one whose value is not stored at all. Whoever collects them gets them opened.
+    """
 
     type: str
     title: str
     parameters: Mapping[str, Value]
     certname: str = ""
+    sealed: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from shared.data.durations import ttl
 from shared.errors import BadName, ConfigError, NotFound
 
 from ..files.code_files import CodeFiles, DiskFiles
+from ..files.export_keys import FILE
 
 if TYPE_CHECKING:
     # A worker reads environments, too, and must not import settings: they load pydantic.
@@ -58,6 +59,7 @@ class EnvironmentSettings:
         read_roots, hidden, programs: See ManifestAccess: what manifests may reach on this host.
         revisions: whether the code's version is the revision that stands beside it; false: a program of the site says it.
         pattern_timeout: seconds of processor time for one match of a regular expression.
+        export_keys: The file of the keys for exported secrets; '' where the master has no store of its own.
         ruby, ruby_timeout, ruby_answer: the program for what modules have in Ruby and its limits, see RubySettings.
     """
 
@@ -75,6 +77,7 @@ class EnvironmentSettings:
     read_roots: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
     programs: bool = True
+    export_keys: str = ""
     ruby: str = ""
     ruby_timeout: float = 60.0
     ruby_answer: int = 64 << 20
@@ -94,6 +97,7 @@ class EnvironmentSettings:
             data_provider=settings.environment_data_provider,
             pattern_timeout=settings.pattern_timeout,
             revisions=not settings.code_id_command,
+            export_keys=str(settings.privatekeydir / FILE) if settings.runs_store else "",
             variables={name: str(getattr(settings, name)) for name in ("codedir", "confdir", "vardir")},
             **more,
         )

@@ -46,6 +46,7 @@ class DirectoryEnvironment:
     `note` is told of types whose attributes are not known. `data_provider` is what environment.conf says of data;
     `access` is what manifests may read and start on this host. `ruby` runs what modules have in Ruby.
     `ask_puppetdb` has questions answered by the site's PuppetDB (None: there is none); `questions` records them.
+    `export_keys`: See EnvironmentSettings.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class DirectoryEnvironment:
         access: ManifestAccess | None = None,
         ruby: RubyProgram | None = None,
         ask_puppetdb: AskPuppetDb | None = None,
+        export_keys: str = "",
     ) -> None:
         self._environment = environment
         self.root = root
@@ -77,7 +79,7 @@ class DirectoryEnvironment:
         self.code = code
         self._settings = dict(settings or {})
         self._clock = clock
-        self.questions = StoreQuestions(ask_puppetdb)
+        self.questions = StoreQuestions(ask_puppetdb, export_keys)
         self.access = access or ManifestAccess()
         libdir = self._settings.get("libdir")
         self._types = types or ModuleTypes(

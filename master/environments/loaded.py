@@ -180,6 +180,7 @@ class LoadedEnvironments:
             access=ManifestAccess(self.settings.read_roots, self.settings.hidden, self.settings.programs),
             ruby=self._ruby,
             ask_puppetdb=self.ask_puppetdb,
+            export_keys=self.settings.export_keys,
         )
         loader = Loader(host, NAMES, self.cache, log=self.log, builtins=self.functions)
         loaded = LoadedEnvironment(environment, host, loader, files, live, self.clock())

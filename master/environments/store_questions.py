@@ -9,15 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any
 
 from shared.data import plainjson
-from shared.errors import BadData, EvaluationError, PuppetError
+from shared.errors import BadData, EvaluationError, PuppetError, Unsupported
 
+from ..compiler.catalog.richdata import decode
 from ..compiler.host import ExportedResource
 from ..compiler.values.core import Value
+from ..files.export_keys import REDACTED_TAG, ExportedParameter, ExportKeys, is_redacted
 
 Question = Mapping[str, Any]
 AskPuppetDb = Callable[[Sequence[Question]], Sequence[bytes | PuppetError]]
@@ -59,10 +62,12 @@ class StoreQuestions:
 
     Args:
         ask: Has questions answered; None: there is no PuppetDB.
+        export_keys: The file of the keys that open sealed parameters; '' where the master has no store of its own.
     """
 
-    def __init__(self, ask: AskPuppetDb | None) -> None:
+    def __init__(self, ask: AskPuppetDb | None, export_keys: str = "") -> None:
         self._ask = ask
+        self._export_keys = export_keys
         self._asked: dict[bytes, AskedQuestion] = {}
         self._answers: dict[bytes, bytes | PuppetError] = {}  # to questions that were asked again
         self._octets = 0
@@ -108,12 +113,18 @@ class StoreQuestions:
         return _parse(body)
 
     def resources(self, query: Any) -> list[ExportedResource]:
-        """Return the resources that a query finds, by type, title and node; raise EvaluationError as `value` does."""
+        """
+        Return the resources that a query finds, by type, title and node, with sealed parameters opened.
+
+        Raises:
+            EvaluationError: There is no answer, or a parameter in it has no value, or one that cannot be opened.
+        """
         question = {"of": RESOURCES, "query": query}
         body = self._answer(question)
         resources = _parse_resources(body)
         self._note(question, body, _digest_of_resources(resources))
-        return resources
+        keys = ExportKeys(Path(self._export_keys))
+        return [_opened(resource, keys) if resource.sealed else resource for resource in resources]
 
     def _answer(self, question: Question) -> bytes:
         key = _key(question)
@@ -146,7 +157,7 @@ def _digest(data: bytes) -> bytes:
 
 def _digest_of_resources(resources: Sequence[ExportedResource]) -> bytes:
     """Return a digest of what `repr` tells apart: types and the order of keys count."""
-    used = [(resource.type, resource.title, resource.certname, resource.parameters) for resource in resources]
+    used = [(resource.type, resource.title, resource.certname, resource.parameters, resource.sealed) for resource in resources]
     return _digest(repr(used).encode("utf-8", "surrogatepass"))
 
 
@@ -168,6 +179,26 @@ def _parse_resources(body: bytes) -> list[ExportedResource]:
 
 def _exported_resource(row: Any) -> ExportedResource:
     try:
-        return ExportedResource(str(row["type"]), str(row["title"]), dict(row["parameters"] or {}), str(row["certname"]))
-    except (KeyError, TypeError, ValueError) as error:
+        parameters = dict(row["parameters"] or {})
+        missing = [name.removeprefix(REDACTED_TAG) for name in row.get("tags") or () if name.startswith(REDACTED_TAG)]
+        sealed = dict.fromkeys([*missing, *(name for name, value in parameters.items() if is_redacted(value))], "") | row.get("sealed", {})
+        return ExportedResource(str(row["type"]), str(row["title"]), parameters, str(row["certname"]), sealed)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise EvaluationError("The PuppetDB answered a query for resources with something else") from error
+
+
+def _opened(resource: ExportedResource, keys: ExportKeys) -> ExportedResource:
+    """Return a resource with the values of its sealed parameters; EvaluationError names the first that has none."""
+    values: dict[str, Value] = {}
+    for name, text in resource.sealed.items():
+        parameter = ExportedParameter(resource.certname, resource.type, resource.title, name)
+        if not text:
+            raise EvaluationError(
+                f"The exported {parameter} is Sensitive or Deferred, and the store has no value of it",
+                hint="PuppetDB and archives never have it. The master's own store has it after the next run of that node's agent.",
+            )
+        try:
+            values[name] = decode(keys.open(parameter, text))
+        except Unsupported as err:
+            raise EvaluationError(f"The exported {parameter}: {err.message}", hint="Export it as a String.") from err
+    return replace(resource, parameters={**resource.parameters, **values}, sealed={})

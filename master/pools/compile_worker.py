@@ -48,6 +48,7 @@ from ..environments.loaded import LoadedEnvironment, LoadedEnvironments
 from ..environments.revisions import Revisions
 from ..environments.store_questions import AskPuppetDb, Question
 from ..files.code_files import TrackedFiles
+from ..files.export_keys import ExportKeys
 from ..listings.environment import Listings
 from ..listings.resource_types import ResourceTypes
 from ..puppetdb.catalog import catalog_for_agent, stored_catalog
@@ -212,7 +213,7 @@ class CompileWorker:
             dependencies=reads,
         )
         catalog["code_id"] = code_id
-        stored = PackedCatalog.of(_stored(catalog, loaded)).pack() if is_stored else b""
+        stored = PackedCatalog.of(self._stored(catalog, loaded, record_entry)).pack() if is_stored else b""
         if exported or is_stored:
             catalog = catalog_for_agent(catalog, exported=exported)
         compiled = CompiledCatalog.of(plainjson.dumps(catalog), stored, code_id)
@@ -240,6 +241,16 @@ class CompileWorker:
 
         return compiled, remember
 
+    def _stored(self, catalog: Mapping[str, Any], loaded: LoadedEnvironment, log: Callable[[LogEntry], None]) -> dict[str, Any]:
+        """Return what a PuppetDB gets of a catalog; CompileError names its node."""
+        path = self.environments.settings.export_keys
+        keys = ExportKeys(Path(path)) if path else None
+        try:
+            return stored_catalog(catalog, loaded.host.types, keys, lambda text, where: log(LogEntry("warning", text, where)))
+        except CompileError as err:
+            err.node = catalog["name"]
+            raise
+
 
 def _short_place(where: Location | None, roots: Sequence[str]) -> str:
     """Return a place as `apache/templates/vhost.erb line 12`: a file in one of the folders is named as it is there."""
@@ -247,15 +258,6 @@ def _short_place(where: Location | None, roots: Sequence[str]) -> str:
         return ""
     path = next((where.file[len(root) :] for root in roots if where.file.startswith(root)), where.file)
     return f"{path[-MAX_REASON:]} line {where.line}" if where.line else path[-MAX_REASON:]
-
-
-def _stored(catalog: Mapping[str, Any], loaded: LoadedEnvironment) -> dict[str, Any]:
-    """Return what a PuppetDB gets of a catalog; CompileError names its node."""
-    try:
-        return stored_catalog(catalog, loaded.host.types)
-    except CompileError as err:
-        err.node = catalog["name"]
-        raise
 
 
 class PuppetDbQuestions:

@@ -1,21 +1,23 @@
 """
 A catalog as a PuppetDB gets it: plain text for rich data, aliases, and an edge for each relationship; nothing that is sensitive.
 
-These are pure functions of the catalog's wire form in which exported resources that nobody collected are marked as `virtual`, and
-`texts` has parameters with rich values as text.
+These are functions of the catalog's wire form in which exported resources that nobody collected are marked as `virtual`, and
+`texts` has parameters with rich values as text. A master's own store also gets the Sensitive and Deferred parameters of exported
+resources, sealed, as `sealed` beside a text; a PuppetDB gets a tag instead, so that who collects them learns that they are missing.
 Compiling processes call them; a large catalog takes milliseconds.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from shared.data.richdata import PTYPE, PVALUE
-from shared.errors import EvaluationError
+from shared.errors import EvaluationError, Location
 
 from ..compiler.host import NativeType, NativeTypeLookup
+from ..files.export_keys import REDACTED, REDACTED_TAG, ExportedParameter, ExportKeys
 
 _UNORDERED = frozenset(("alias", "audit", "before", "check", "notify", "require", "subscribe", "tag"))
 _RELATIONSHIPS = (
@@ -32,6 +34,7 @@ _MARKS = frozenset(("virtual", "texts"))
 _REFERENCE = re.compile(r"([A-Z][a-z0-9_]*(?:::[A-Z][a-z0-9_]*)*)\[(.+)\].*", re.DOTALL)
 
 Reference = tuple[str, str]
+Warn = Callable[[str, Location], None]
 
 
 def catalog_for_agent(catalog: Mapping[str, Any], *, exported: bool) -> dict[str, Any]:
@@ -46,12 +49,16 @@ def catalog_for_agent(catalog: Mapping[str, Any], *, exported: bool) -> dict[str
     return {**catalog, "resources": resources, "edges": edges}
 
 
-def stored_catalog(catalog: Mapping[str, Any], types: NativeTypeLookup) -> dict[str, Any]:
+def stored_catalog(
+    catalog: Mapping[str, Any], types: NativeTypeLookup, keys: ExportKeys | None = None, warn: Warn = lambda text, where: None
+) -> dict[str, Any]:
     """
     Return what a PuppetDB gets of a catalog, but for what belongs to its request (see `completed_catalog`).
 
+    Args:
+        keys: Seal exported parameters for the master's own store; None: a PuppetDB gets the catalog, and `warn` is told what it loses.
     Raises:
-        EvaluationError: A relationship leads to a resource that is not in the catalog, or that is only exported.
+        EvaluationError: A relationship leads to a resource that is not in the catalog, or that is only exported; or a key is missing.
     """
     resources = [_StoredResource(resource, types.find(resource["type"].lower())) for resource in catalog["resources"]]
     ends = {f"{resource.type}[{resource.title}]": resource.end for resource in resources}
@@ -62,7 +69,7 @@ def stored_catalog(catalog: Mapping[str, Any], types: NativeTypeLookup) -> dict[
         "version": str(catalog["version"]),
         "code_id": catalog.get("code_id"),
         "catalog_uuid": catalog.get("catalog_uuid"),
-        "resources": [resource.to_data() for resource in resources],
+        "resources": [resource.to_data(catalog["name"], keys, warn) for resource in resources],
         "edges": _without_repetitions(edges),
     }
 
@@ -81,6 +88,8 @@ class _StoredResource:
         parameters: Mapping[str, Any] = resource.get("parameters") or {}
         if "texts" in resource:
             parameters = parameters | resource["texts"]
+        if secrets := resource.get("sensitive_parameters"):
+            parameters = {name: value for name, value in parameters.items() if name not in secrets}
         for value in parameters.values():
             if value.__class__ is list or value.__class__ is dict:
                 parameters = {name: as_text(value) for name, value in parameters.items()}
@@ -112,14 +121,41 @@ class _StoredResource:
                 return aliases
         return aliases if name is None or name in aliases else [*aliases, name]
 
-    def to_data(self) -> Mapping[str, Any]:
+    def to_data(self, certname: str, keys: ExportKeys | None, warn: Warn) -> Mapping[str, Any]:
         """Return what is stored of the resource."""
-        secret = self.resource.get("sensitive_parameters")
-        parameters = {name: value for name, value in self.parameters.items() if name not in secret} if secret else self.parameters
-        if parameters is self.resource.get("parameters") and _STORED_KEYS.issuperset(self.resource):
-            return self.resource
-        data = {key: self.resource[key] for key in _RESOURCE_KEYS if key in self.resource}
+        resource, parameters = self.resource, self.parameters
+        if parameters is resource.get("parameters") and _STORED_KEYS.issuperset(resource):
+            return resource
+        data = {key: resource[key] for key in _RESOURCE_KEYS if key in resource}
+        withheld = _withheld(resource) if resource["exported"] else {}
+        if withheld and keys is not None:
+            sealed = {name: keys.seal(ExportedParameter(certname, self.type, self.title, name), value) for name, value in withheld.items()}
+            return {**data, "parameters": {**dict.fromkeys(withheld, REDACTED), **parameters}, "sealed": sealed}
+        for name in withheld:
+            warn(
+                f"{self.type}[{self.title}]['{name}'] is exported with a Sensitive or Deferred value, which PuppetDB cannot keep; "
+                "compiling a node that collects it will fail. A master with a store of its own keeps such values encrypted.",
+                Location(resource.get("file"), resource.get("line")),
+            )
+        if withheld:
+            data["tags"] = [*data["tags"], *(f"{REDACTED_TAG}{name}" for name in withheld)]
         return {**data, "parameters": parameters}
+
+
+def _withheld(resource: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters whose values no text can stand for, as rich data: Sensitive and Deferred ones, and those with such inside."""
+    secrets = resource.get("sensitive_parameters") or ()
+    return {
+        name: {PTYPE: "Sensitive", PVALUE: value} if name in secrets else value
+        for name, value in (resource.get("parameters") or {}).items()
+        if name in secrets or _is_withheld(value)
+    }
+
+
+def _is_withheld(value: Any) -> bool:
+    if isinstance(value, dict):
+        return value.get(PTYPE) in ("Sensitive", "Deferred") or any(map(_is_withheld, value.values()))
+    return isinstance(value, list) and any(map(_is_withheld, value))
 
 
 def as_text(value: Any) -> Any:
@@ -136,7 +172,7 @@ def as_text(value: Any) -> Any:
     if kind == "Regexp":
         return f"/{inner}/"
     if kind == "Sensitive":
-        return "#<Sensitive [value redacted]>"
+        return REDACTED
     if kind == "Hash" and isinstance(inner, list):
         return {_key_text(as_text(key)): as_text(item) for key, item in zip(inner[::2], inner[1::2], strict=True)}
     return inner if isinstance(inner, str) else str(kind)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from shared.data import plainjson
 from shared.errors import BadData, PuppetError
 
+from ..files.export_keys import REDACTED, is_redacted
 from .client import MAX_COMMAND_ANSWER, PuppetDbClient, PuppetDbRequest
 from .commands import PATH, PuppetDbCommand, utc_wire_time
 from .configuration import PuppetDbConfiguration
@@ -20,10 +21,12 @@ from .sessions import Sessions
 log = logging.getLogger("puppet.puppetdb")
 
 BATCH_PATH = f"{PATH}/batch"
+SEALED_PATH = "/sealed"  # outside of /pdb: no client of the master's port gets there, whatever its rules are
 BATCH_COMMANDS = 200
 BATCH_BYTES = 8 << 20  # of a batch's payloads, unless a single one is longer
 GATHERING = 0.2  # seconds for further commands to come, unless somebody waits for the answer: a batch costs little more than one command
 MAX_NAMES = 5  # in a line of the log
+_MARKS = (REDACTED.encode(), b"Deferred({")  # in an answer with parameters that may be sealed
 _HEADERS = {"Accept": "application/json", "Content-Type": "application/octet-stream"}
 
 # The name stands for the Unix socket of the master's own store. A store that ends in the middle of a request is asked once more, when it
@@ -61,6 +64,21 @@ class OwnStoreClient(PuppetDbClient):
         if self._courier is not None:
             await self._courier
         await super().close()
+
+    async def with_sealed(self, resources: bytes) -> bytes:
+        """Return an answer with resources in which those with sealed parameters also have these, as `sealed`."""
+        if not any(mark in resources for mark in _MARKS):
+            return resources
+        rows = await asyncio.to_thread(plainjson.loads, resources)
+        hashes = plainjson.dumps([row["resource"] for row in rows if is_redacted(row["parameters"])])
+        headers = {"Accept": "application/json", "Content-Type": "application/json"}
+        answer, _ = await self._fail_over(
+            PuppetDbRequest("POST", SEALED_PATH, headers, hashes, self.max_answer), self.configuration.server_urls
+        )
+        if not answer.is_success:
+            raise PuppetError(answer.problem)
+        sealed = (await asyncio.to_thread(plainjson.loads, answer.body))["sealed"]
+        return await asyncio.to_thread(plainjson.dumps, [row | {"sealed": sealed.get(row["resource"], {})} for row in rows])
 
     async def deliver(self, make: Callable[[], PuppetDbCommand]) -> None:
         """Have a command taken to the store after all that were delivered before; return when there is room for it among them."""

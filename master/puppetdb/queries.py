@@ -36,7 +36,7 @@ class PuppetDbQueries:
         text = json.dumps(query, separators=(",", ":"), ensure_ascii=False)
         try:
             answer = await self.client.get(f"{QUERY_PATH}/resources?query={quote_plus(text)}")
-            return _body(answer)
+            return await self.client.with_sealed(_body(answer))
         except PuppetError as err:
             server = self.client.configuration.server_urls[-1]
             parts = urlsplit(server)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
-from typing import TypedDict, cast
+from typing import NotRequired, TypedDict, cast
 
 from shared.wire.packed_catalogs import PackedCatalog
 
@@ -157,6 +157,7 @@ class _Resource(TypedDict):
     parameters: dict[str, Json]
     file: str | None
     line: int | None
+    sealed: NotRequired[dict[str, Json]]
 
 
 def _sound_resource(value: _Resource) -> ResourceEntry | None:
@@ -164,6 +165,7 @@ def _sound_resource(value: _Resource) -> ResourceEntry | None:
     try:
         type_name, title, exported, parameters = value["type"], value["title"], value["exported"], value["parameters"]
         file, line, tags = value["file"], value["line"], value["tags"]
+        sealed = value.get("sealed")
         joined = "\0".join(tags)
     except (LookupError, TypeError):
         return None
@@ -175,9 +177,10 @@ def _sound_resource(value: _Resource) -> ResourceEntry | None:
         and type(tags) is list
         and (file is None or type(file) is str)
         and (line is None or (type(line) is int and 0 <= line < 2**31))
+        and (sealed is None or type(sealed) is dict)
         and (sorted_tags := _sorted_tags(joined) if len(joined) <= _USUAL_TAGS else _sorted_tags.__wrapped__(joined)) is not None
     ):
-        return ResourceEntry(type_name, title, exported, sorted_tags, parameters, file, line)
+        return ResourceEntry(type_name, title, exported, sorted_tags, parameters, file, line, sealed)
     return None
 
 
@@ -205,6 +208,7 @@ def _checked_resource(fields: Fields) -> ResourceEntry:
         parameters=fields.object("parameters"),
         file=fields.optional_text("file"),
         line=fields.optional_integer("line"),
+        sealed=fields.object("sealed") if fields.has("sealed") else None,
     )
 
 

@@ -31,7 +31,11 @@ class ReplaceFacts:
 
 
 class ResourceEntry(NamedTuple):
-    """A resource of a catalog. `tags` are distinct and sorted; `parameters` hold no sensitive values, for their sender has removed them."""
+    """
+    A resource of a catalog. `tags` are distinct and sorted; `parameters` hold no sensitive values, for their sender has removed them.
+
+    `sealed` are the true values of such parameters of an exported resource, which only masters can open; no query sees them.
+    """
 
     type: str
     title: str
@@ -40,6 +44,7 @@ class ResourceEntry(NamedTuple):
     parameters: Mapping[str, Json]
     file: str | None = None
     line: int | None = None
+    sealed: Mapping[str, Json] | None = None
 
 
 class EdgeEntry(NamedTuple):

@@ -37,9 +37,9 @@ def report_hash(report: StoreReport) -> str:
     )
 
 
-def resource_hash(type_name: str, title: str, parameters: Mapping[str, Json]) -> str:
-    """Return the identity of a resource and its parameters, the same in every catalog."""
-    return _hash([type_name, title, parameters])
+def resource_hash(type_name: str, title: str, parameters: Mapping[str, Json], sealed: Mapping[str, Json] | None = None) -> str:
+    """Return the identity of a resource and its parameters, the same in every catalog; `sealed` ones are of one node."""
+    return _hash([type_name, title, parameters, sealed] if sealed else [type_name, title, parameters])
 
 
 def factset_hash(certname: str, environment: str | None, values: Mapping[str, Json], packages: Iterable[tuple[str, str, str]] = ()) -> str:
@@ -57,5 +57,5 @@ def catalog_hash(catalog: ReplaceCatalog) -> str:
     PuppetDB's own value depends on the order of the JVM's sets, so that nobody can reproduce it; ours is as good for comparing.
     """
     # orjson writes plain tuples only. Type and title say which resource it is.
-    resources = sorted(map(tuple, catalog.resources), key=_TYPE_AND_TITLE)
+    resources = sorted((tuple(each if each.sealed else each[:-1]) for each in catalog.resources), key=_TYPE_AND_TITLE)
     return _hash([catalog.certname, resources, sorted(map(tuple, catalog.edges))])

@@ -9,7 +9,7 @@ from sqlalchemy import Column, Connection, MetaData, Table, Text, insert, inspec
 from .moves import UNFINISHED, forget_move
 from .tables import metadata
 
-HEAD = "003"
+HEAD = "004"
 """The newest script in `migrations/versions`: what `tables.py` says."""
 
 HALF_MOVED = "the database holds only a part of what 'puppet db move' brings here: call that again until it has ended, or use another one"

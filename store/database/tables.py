@@ -135,11 +135,13 @@ parameter_sets = Table(
     Column("id", Key, primary_key=True),
     Column("hash", Text, nullable=False, unique=True),
     Column("parameters", JsonColumn, nullable=False),
+    Column("sealed", JsonColumn(none_as_null=True)),
 )
 """
 The parameters of resources; equal resources of many nodes share a row.
 
-`hash` is the resource's own: SHA-1 of `[type, title, parameters]`.
+`hash` is the resource's own: SHA-1 of `[type, title, parameters]`. `sealed` are parameters that only masters can open: no query has this
+column.
 """
 
 resources = Table(

@@ -21,6 +21,7 @@ from .jolokia import MetricsEndpoint
 from .negotiation import path_segments
 from .queries.endpoint import QueryEndpoint
 from .queries.paths import ENTITIES
+from .sealed import SealedEndpoint
 from .status import StoreCondition, meta_response, status_response
 
 log = logging.getLogger("puppet.store")
@@ -60,6 +61,7 @@ class StoreEndpoints:
     queries: QueryEndpoint
     admin: AdminEndpoint
     metrics: MetricsEndpoint
+    sealed: SealedEndpoint
     queue_depth: Callable[[], int]
     database_is_up: Callable[[], Awaitable[bool]]
 
@@ -116,6 +118,8 @@ class StoreApplication(HttpApplication):
                 return dashboard_redirect()
             case ("pdb", *rest):
                 return await self._pdb(request, rest)
+            case ("sealed",) if not request.client.address:  # of the master itself, at the Unix socket
+                return await self._work("queries", request, lambda endpoints: endpoints.sealed.respond(request))
             case ("status" | "metrics" as name, *rest):
                 response = await self._service(request, name, rest)
                 if response is not None:
@@ -137,23 +141,20 @@ class StoreApplication(HttpApplication):
                     return await self.commands.respond(request)
                 if segments == ["cmd", "v1", "batch"] and not request.secure:  # of the master itself; PuppetDB has no such thing
                     return await self.commands.respond_to_batch(request)
-        if self.endpoints is None:
-            return text_response(503, DOWN)
-        if not lane:
+        if not lane and self.endpoints is not None:
             return self._plain(request, segments)
+        return await self._work(lane, request, lambda endpoints: _respond(endpoints, request, segments))
+
+    async def _work(self, lane: str, request: HttpRequest, respond: Callable[[StoreEndpoints], Awaitable[Response]]) -> Response:
+        """Return the response of one of the endpoints that need the database."""
+        endpoints = self.endpoints
+        if endpoints is None:
+            return text_response(503, DOWN)
         async with self._admission.slot(request.client.name, lane):
             try:
-                return await self._work(self.endpoints, request, segments)
+                return await respond(endpoints)
             except DatabaseUnavailable as err:
                 raise Unavailable("The database cannot be reached", hint=str(err)) from err
-
-    async def _work(self, endpoints: StoreEndpoints, request: HttpRequest, segments: Sequence[str]) -> Response:
-        match segments:
-            case ["query", *rest]:
-                return await endpoints.queries.respond(request, rest)
-            case ["admin", *rest]:
-                return await endpoints.admin.respond(request, rest) or dashboard_redirect()
-        return dashboard_redirect()
 
     def _plain(self, request: HttpRequest, segments: Sequence[str]) -> Response:
         match segments:
@@ -178,6 +179,15 @@ class StoreApplication(HttpApplication):
         if endpoints is None:
             return StoreCondition("starting" if self.state == "running" else self.state)
         return StoreCondition(self.state, endpoints.queue_depth(), await endpoints.database_is_up())
+
+
+async def _respond(endpoints: StoreEndpoints, request: HttpRequest, segments: Sequence[str]) -> Response:
+    match segments:
+        case ["query", *rest]:
+            return await endpoints.queries.respond(request, rest)
+        case ["admin", *rest]:
+            return await endpoints.admin.respond(request, rest) or dashboard_redirect()
+    return dashboard_redirect()
 
 
 def _endpoint_name(segments: Sequence[str]) -> str:

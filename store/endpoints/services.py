@@ -40,6 +40,14 @@ class CommandIntake(Protocol):
         ...
 
 
+class SealedLookup(Protocol):
+    """Who has the sealed parameters of resources."""
+
+    async def find(self, hashes: Sequence[str]) -> Mapping[str, Json]:
+        """Return those of the resources with these hashes; nothing for a resource without any; raise DatabaseUnavailable."""
+        ...
+
+
 class Administration(Protocol):
     """Who does what administrators ask for."""
 

@@ -22,7 +22,9 @@ from ..endpoints.commands import CommandEndpoint
 from ..endpoints.jolokia import MetricsEndpoint
 from ..endpoints.metrics import StoreMetrics
 from ..endpoints.queries.endpoint import QueryEndpoint
+from ..endpoints.sealed import SealedEndpoint
 from ..queries.questions import QueryLimits
+from ..queries.sealed import SealedParameters
 from ..queries.service import QueryService
 from ..queue.processor import CommandProcessor, ProcessorLimits
 from ..queue.spool import Spool, SpoolLimits
@@ -96,6 +98,7 @@ class Rooms:
                 QueryEndpoint(queries, settings.store_max_query),
                 AdminEndpoint(administration, settings.max_request_body, settings.store_max_archive),
                 MetricsEndpoint(metrics),
+                SealedEndpoint(SealedParameters(database), settings.store_max_query),
                 lambda: spool.depth,
                 DatabaseCheck(database).is_up,
             )

@@ -103,7 +103,7 @@ class CatalogChange:
         known = {resource.hash: resource.parameter_set_id for resource in stored.values()}
         shared.parameter_ids.update(known)
         for resource in self.command.resources:
-            digest = resource_hash(resource.type, resource.title, resource.parameters)
+            digest = resource_hash(resource.type, resource.title, resource.parameters, resource.sealed)
             before = stored.pop((resource.type, resource.title), None)
             if (
                 before is None
@@ -118,7 +118,7 @@ class CatalogChange:
             else:
                 continue
             if digest not in known:
-                shared.parameters[digest] = resource.parameters
+                shared.parameters[digest] = resource
         self.removed = [resource.id for resource in stored.values()]
 
     def row(self, shared: SharedRows) -> dict[str, object]:

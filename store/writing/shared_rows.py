@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Column, Connection, Table
 
-from ..commands.commands import Json
+from ..commands.commands import ResourceEntry
 from ..database.bulk import BulkInsert, BulkLookup
 from ..database.columns import JsonText
 from ..database.tables import environments, fact_paths, packages, parameter_sets, producers
@@ -68,8 +68,8 @@ class SharedRows:
     names: NameIds
     environments: dict[str, int] = field(default_factory=dict)
     producers: dict[str, int] = field(default_factory=dict)
-    parameters: dict[str, Mapping[str, Json]] = field(default_factory=dict)
-    """The parameters of resources, by the resource's hash."""
+    parameters: dict[str, ResourceEntry] = field(default_factory=dict)
+    """The resources whose parameters are needed, by their hashes."""
     packages: set[Package] = field(default_factory=set)
     leaves: set[Leaf] = field(default_factory=set)
     parameter_ids: dict[str, int] = field(default_factory=dict)
@@ -87,7 +87,9 @@ class SharedRows:
         for table, ids in ((_ENVIRONMENTS, self.environments), (_PRODUCERS, self.producers)):
             found = _resolve(connection, table, {(name,): {"name": name} for name, id in ids.items() if not id})
             ids.update({name: id for (name,), id in found.items()})
-        sets: dict[_Key, Mapping[str, object]] = {(key,): {"hash": key, "parameters": value} for key, value in self.parameters.items()}
+        sets: dict[_Key, Mapping[str, object]] = {
+            (key,): {"hash": key, "parameters": entry.parameters, "sealed": entry.sealed} for key, entry in self.parameters.items()
+        }
         self.parameter_ids.update({key: id for (key,), id in _resolve(connection, _PARAMETER_SETS, sets).items()})
         rows: dict[_Key, Mapping[str, object]] = {key: {"name": key[0], "version": key[1], "provider": key[2]} for key in self.packages}
         self.package_ids.update(_resolve(connection, _PACKAGES, rows))

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import gzip
 import json
 import os
+import shutil
 import signal
 from pathlib import Path
 
 import pytest
 
+from bunraku.commands.preview import main as preview
 from bunraku.stores.access import StoreClient, StoreServers
 from httpd.tls.trust import TrustFiles
 from store.jsontext import Json, dump_json
@@ -35,6 +39,22 @@ node default {
 """
 
 
+SECRETS = """
+define acct($pw) { file { "ROOT/${title}": content => $pw } }
+node 'web1.test' {
+  @@acct { 'secret': pw => Sensitive('canary') }
+  @@acct { 'call': pw => Deferred('sprintf', ['%s', 'made']), tag => 'call' }
+  @@file { 'ROOT/plain': content => Sensitive('canary'), mode => '0600' }
+}
+node 'col3.test' { Acct <<| tag == 'call' |>> }
+node default {
+  Acct <<| tag != 'call' |>>
+  File <<| |>>
+  file { 'ROOT/seen': content => "${puppetdb_query('resources[parameters] { exported = true }')}" }
+}
+"""
+
+
 async def run(pair: Pair, name: str) -> Ran:
     root = pair.root / name
     folders = {"confdir": str(root), "vardir": str(root / "var"), "logdir": str(root / "log"), "rundir": str(root / "run")}
@@ -44,8 +64,8 @@ async def run(pair: Pair, name: str) -> Ran:
 class Site:
     """A master with a store on SQLite, whose socket has a short name."""
 
-    def __init__(self, root: Path) -> None:
-        self.pair = Pair(root, manifest=MANIFEST.replace("ROOT", str(root / "stage")))
+    def __init__(self, root: Path, manifest: str = MANIFEST) -> None:
+        self.pair = Pair(root, manifest=manifest.replace("ROOT", str(root / "stage")))
         self.pair.stage.mkdir()
         self.socket = root / "s"
 
@@ -57,6 +77,15 @@ class Site:
             async with client.request("POST", "/pdb/query/v4", body=dump_json({"query": query}), headers=headers) as answer:
                 rows: list[dict[str, Json]] = json.loads(await client.read(answer))
                 return rows
+
+    async def archive(self) -> bytes:
+        """Return what `puppet db export` gets, unpacked."""
+        ssl = self.pair.root / "unused"
+        async with (
+            StoreClient(StoreServers([f"unix:{self.socket}"], TrustFiles(ssl, ssl, ssl, ssl))) as client,
+            client.request("GET", "/pdb/admin/v1/archive") as answer,
+        ):
+            return gzip.decompress(await client.read(answer))
 
     async def wait_for(self, query: Json, count: int) -> list[dict[str, Json]]:
         """Ask until there are so many rows: a command is acknowledged before it is stored."""
@@ -99,6 +128,62 @@ async def test_PDB_08_nothing_sensitive_is_in_any_answer_of_the_store(tmp_path: 
     assert [name for name, rows in answers.items() if "canary" in json.dumps(rows)] == []
     assert {"events", "resources", "catalogs", "factsets"} <= {name for name, rows in answers.items() if rows}
     assert any("own" in json.dumps(event) for event in report["resource_events"]["data"])
+
+
+def files_with(text: bytes, *folders: Path) -> list[str]:
+    """Return the files below folders that have a text in them, packed or not."""
+    found = []
+    for path in (each for folder in folders for each in folder.rglob("*") if each.is_file() and not each.is_symlink()):
+        data = path.read_bytes()
+        if text in data or (data[:2] == b"\x1f\x8b" and text in gzip.decompress(data)):
+            found.append(str(path))
+    return found
+
+
+async def test_PDB_12_an_exported_secret_reaches_who_collects_it_and_nobody_else(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    site = Site(tmp_path, SECRETS)
+    master, feature = tmp_path / "master", tmp_path / "master/code/environments/feature"
+    async with site.pair.mastered(store="sqlite", store_socket=str(site.socket)):
+        await run(site.pair, "web1.test")
+        await site.wait_for("reports {}", 1)
+        second = await run(site.pair, "col1.test")
+        await site.wait_for("reports {}", 2)
+        called = await run(site.pair, "col3.test")
+        answers = {name: await site.ask(f"{name} {{}}") for name in ENTITIES}
+        archive = await site.archive()
+
+        shutil.copytree(feature.parent / "production", feature)
+        (feature / "manifests/site.pp").write_text(site.pair.manifest.replace("content => $pw", "content => $pw, mode => '0600'"))
+        folders = [f"--confdir={master}", f"--codedir={master}/code", f"--vardir={master}/var", f"--rundir={master}/run"]
+        sides = ["--from", "production", "--to", "feature", "--json", "--workers", "1", "--certname", "localhost", "--nodes", "col1.test"]
+        capsys.readouterr()
+        await asyncio.to_thread(preview, [*sides, *folders, f"--logdir={master}/log", f"--store_socket={site.socket}"])
+        previewed = capsys.readouterr().out
+
+        key = master / "ssl/private_keys/exported.key"
+        key.write_text(base64.b64encode(b"another key".ljust(64)).decode())
+        third = await run(site.pair, "col2.test")
+
+    assert (second.code, called.code) == (2, 1)
+    assert any("Deferred values cannot be resolved by this agent" in line for line in caplog.messages)  # it is none that has functions
+    stage = tmp_path / "stage"
+    assert {path.name: path.read_text() for path in stage.iterdir() if path.name != "seen"} == {
+        "secret": "canary",
+        "plain": "canary",
+    }
+    assert (stage / "plain").stat().st_mode & 0o777 == 0o600
+    assert "Sensitive [value redacted]" in (stage / "seen").read_text() and "canary" not in (stage / "seen").read_text()
+    assert [name for name, rows in answers.items() if "canary" in json.dumps(rows)] == []
+    assert b"web1.test" in archive and b"canary" not in archive and b"value redacted" in archive
+    assert files_with(b"canary", master / "var/store", master / "var/yaml", master / "log", tmp_path / "web1.test/var") == []
+    result = json.loads(previewed)
+    assert (result["nodes"], result["errors"]) == ({"col1.test": "changed"}, []) and "canary" not in previewed
+    assert third.code == 1
+    assert any("['pw'] of web1.test is sealed with the key" in line and f"which is not in {key}" in line for line in caplog.messages), (
+        caplog.messages
+    )
 
 
 async def test_a_run_waits_for_a_store_that_was_killed(tmp_path: Path) -> None:

@@ -40,12 +40,15 @@ node /^web/ {
   file { 'ROOT/app': content => Sensitive('canary'), alias => 'application' }
   -> notify { "on ${facts['clientcert']}": require => File['application'] }
 }
+node 'vault1.test' { @@vaulted { 'x': pw => Sensitive('canary') } }
+node 'taker1.test' { Vaulted <<| |>> }
 node default {
   Sshkey <<| tag == 'keys' and key != 'AAAAweb9' |>> { type => 'ssh-rsa' }
   Keyed <<| size == 3 or title == 'x' |>>
   $active = puppetdb_query('nodes[certname] { certname ~ "^web" order by certname }')
   notify { "active: ${active.map |$node| { $node['certname'] }.join(' ')}": }
 }
+define vaulted ($pw) { }
 define keyed (Integer $size) { file { "ROOT/keyed-${title}": content => "${size}\\n" } }
 """
 
@@ -149,6 +152,21 @@ async def test_what_nodes_export_is_stored_and_collected(site: Site) -> None:
     assert (site.pair.stage / "keyed-web1.test").read_text() == "3\n"
     titles = {each["title"]: each["exported"] for each in collected["resources"]["data"]}
     assert titles["web1.test"] is False and titles["active: web1.test web2.test"] is False
+
+
+async def test_an_exported_secret_is_missed_by_name(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    async with site.serving():
+        exporting = await site.run("vault1.test")
+        assert exporting.code == 0 and exporting.report is not None
+        catalog = await site.stored("catalogs/vault1.test", exporting.report.transaction_uuid)
+        warnings = [
+            line for line in caplog.messages if "is exported with a Sensitive or Deferred value, which PuppetDB cannot keep" in line
+        ]
+        taking = await site.run("taker1.test")
+    assert "canary" not in json.dumps(catalog)
+    assert len(warnings) == 1 and "Vaulted[x]['pw']" in warnings[0]
+    assert taking.code == 1
+    assert any("The exported Vaulted[x]['pw'] of vault1.test is Sensitive or Deferred" in line for line in caplog.messages)
 
 
 async def test_a_node_that_is_deactivated_exports_nothing_any_more(site: Site, capsys: pytest.CaptureFixture[str]) -> None:

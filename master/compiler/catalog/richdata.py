@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from shared.data.richdata import of_bytes
+from shared.data.richdata import PTYPE, PVALUE, of_bytes, with_bytes
 from shared.errors import EvaluationError, Unsupported
 from shared.regexps import Regexp
 
 from ..types.kinds.objects import ObjectType
 from ..types.kinds.references import ClassType, ResourceEntryType, reference_text
-from ..values.core import DEFAULT, Binary, Deferred, ForeignObject, Instance, Iterator, Sensitive, Value, entries
+from ..values.core import DEFAULT, Binary, Deferred, ForeignObject, Instance, Iterator, Sensitive, Value, entries, key_of
 from ..values.labels import ruby_class, with_article
 from ..values.puppet_type import PuppetType
 from ..values.text import inspect, to_s
@@ -26,6 +26,11 @@ from .pcore import encode_type
 
 Warn = Callable[[str], None]
 _TEXTUAL = {Timestamp: "Timestamp", Timespan: "Timespan", SemVer: "SemVer", SemVerRange: "SemVerRange", URI: "URI", Binary: "Binary"}
+_READERS: dict[str, Callable[[str], Value]] = {
+    **{kind.__name__: kind.parse for kind in (Timestamp, Timespan, SemVer, SemVerRange, URI)},
+    "Binary": Binary.from_base64,
+    "Regexp": Regexp,
+}
 
 
 def encode(value: Value, warn: Warn, place: str, *, rich: bool = True, as_text: bool = True) -> Any:
@@ -52,6 +57,34 @@ def encode(value: Value, warn: Warn, place: str, *, rich: bool = True, as_text: 
     if isinstance(value, ForeignObject):
         return _text_of_object(value, warn, place)
     return _rich(value, warn, place) if rich else _poor(value, warn, place)
+
+
+def decode(data: Any) -> Value:
+    """Return the value that `encode` has made plain data of, with rich data; references are text. Unsupported for types and objects."""
+    if isinstance(data, list):
+        return [decode(item) for item in data]
+    if not isinstance(data, dict):
+        value: Value = data
+        return value
+    if PTYPE not in data:
+        return {key: decode(item) for key, item in data.items()}
+    kind: str = data[PTYPE]
+    inner: Any = data.get(PVALUE)
+    match kind:
+        case "Binary" if next(iter(data)) == PVALUE:  # see `of_bytes`
+            return str(with_bytes(data)[0])
+        case "Sensitive":
+            return Sensitive(decode(inner))
+        case "Deferred":
+            return Deferred(data["name"], [decode(item) for item in data["arguments"]] if "arguments" in data else None)
+        case "Default":
+            return DEFAULT
+        case "Hash":
+            parts = [decode(part) for part in inner]
+            return {key_of(key): item for key, item in zip(parts[::2], parts[1::2], strict=True)}
+    if kind not in _READERS:
+        raise Unsupported(f"A value of the kind {kind} cannot be collected")
+    return _READERS[kind](inner)
 
 
 def _text_of_object(value: ForeignObject, warn: Warn, place: str) -> str:

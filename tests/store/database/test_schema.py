@@ -70,6 +70,7 @@ async def test_a_start_brings_older_tables_up_to_date(empty_database_url: str) -
         await database.migrate()
         newest = await database.write(described)
         await database.write(lambda connection: connection.execute(text("DROP INDEX ix_reports_end_time")))
+        await database.write(lambda connection: connection.execute(text("ALTER TABLE parameter_sets DROP COLUMN sealed")))
         await database.write(lambda connection: set_schema_version(connection, "001"))
         assert await database.write(described) != newest
         await database.migrate()

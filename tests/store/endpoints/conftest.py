@@ -23,6 +23,7 @@ from store.endpoints.commands import CommandEndpoint
 from store.endpoints.jolokia import MetricsEndpoint
 from store.endpoints.metrics import StoreMetrics
 from store.endpoints.queries.endpoint import QueryEndpoint
+from store.endpoints.sealed import SealedEndpoint
 from store.jsontext import Json
 from store.queries.questions import QueryRefused, Question
 from store.retention.retention import CleaningInProgress, Step
@@ -143,6 +144,10 @@ class FakeStore:
     is_open: bool = True
     is_up: bool = True
     max_body: int = 10_000
+    sealed: dict[str, Json] = field(default_factory=dict)
+
+    async def find(self, hashes: Sequence[str]) -> dict[str, Json]:
+        return {digest: self.sealed[digest] for digest in hashes if digest in self.sealed}
 
     async def _population(self) -> dict[str, float]:
         return {"num-nodes": 7, "num-resources": 40}
@@ -162,6 +167,7 @@ class FakeStore:
                 QueryEndpoint(self.queries, self.max_body),
                 AdminEndpoint(self.administration, self.max_body, self.max_body),
                 MetricsEndpoint(metrics, lambda: NOW / 1e6),
+                SealedEndpoint(self, self.max_body),
                 lambda: 0,
                 self._is_up,
             )
