@@ -63,7 +63,7 @@ def read_modules(path: Path) -> None:
 def compile_classes(path: Path) -> None:
     text = path.read_text()
     names = re.findall(r"^class (\w+)", text, re.M)
-    assert len(compiled(f"{text}\ninclude {', '.join(names)}", facts={"name": "web1"}).refs) > len(names)
+    assert len(compiled(f"{text}\ninclude {', '.join(names)}", facts={"name": "web1"}).refs) >= len(names) > 0
 
 
 READERS = {

@@ -99,13 +99,18 @@ class Exchange:
         )
         return CompileWorker(settings, CodeCache(), memo=1 << 22, ask_puppetdb=self.answers)
 
+    def log(self, entry: LogEntry) -> None:
+        """Keep what is logged of exports."""
+        if "has no return_type" not in entry.message:
+            self.logs.append(entry)
+
     def answers(self, questions: Sequence[Any]) -> list[bytes]:
         """Answer each collector with the exported resources of its type."""
         return [json.dumps([row for row in self.rows if row["type"] == question["query"][1][2]]).encode() for question in questions]
 
     def compile(self, certname: str) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the agent's catalog and the stored one."""
-        compiled = self.worker.answer(catalog_job(certname, {}, is_stored=True), self.logs.append)
+        compiled = self.worker.answer(catalog_job(certname, {}, is_stored=True), self.log)
         return json.loads(compiled.body), stored_data(compiled.stored)
 
     def export(self) -> dict[str, Any]:

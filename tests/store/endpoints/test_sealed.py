@@ -72,14 +72,14 @@ async def test_PDB_12_only_the_unix_socket_has_what_is_sealed(tmp_path: Path, st
     store.sealed = {"1": {"pw": "key:one"}}
     ca = CaFolder(tmp_path / "ca")
     ca.issue("puppet")
-    listener = PlainListener(Dispatcher(store.application(), None, ServerOptions()).handle, ServerLimits(), 8)
+    listener = PlainListener(Dispatcher(store.application(), None, ServerOptions()).handle, ServerLimits(), 8, ["puppet"])
     place = await listener.start(("127.0.0.1", 0))
     plain = RawClient(*await asyncio.open_connection("127.0.0.1", int(place.split()[-1])))
     application = store.application(AccessRules("puppet", frozenset({"puppet"})))
     async with running(HttpServer(application, ServerOptions(ca.trust("puppet")), Supervisor(HTTP_TASKS)), ca) as server:
         for asking in (plain, await server.client("puppet")):
             for path in (SEALED_PATH, f"/pdb{SEALED_PATH}", f"/pdb/query/v4/..{SEALED_PATH}"):
-                answer = await asking.ask("POST", path, b'["1"]')
+                answer = await asking.ask("POST", path, b'["1"]', Content_Type="application/json")
                 assert answer.status in (302, 400, 404) and "key:one" not in answer.text
     await plain.close()
     await listener.stop(0)
