@@ -96,6 +96,36 @@ def test_an_archive_that_holds_another_module_is_refused(
     assert list(modules.iterdir()) == []
 
 
+def test_a_module_with_a_face_that_is_called_as_a_command_is_refused(
+    run: Run, forge: LocalForge, modules: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forge.publish("made-faces", "1.0.0", files={"lib/puppet/face/cert.py": "", "lib/puppet/face/lamps.py": ""})
+    forge.publish("made-ruby", "1.0.0", files={"lib/puppet/face/cert.rb": "", "lib/puppet/face/lamps.py": ""})
+    assert run("install", "made-faces") == 1
+    assert "made-faces has a face cert, but puppet cert is built in" in capsys.readouterr().err
+    assert list(modules.iterdir()) == []
+    assert run("install", "made-ruby") == 0
+
+
+def test_an_archive_that_is_not_there_is_not_looked_for_at_the_forge(
+    run: Run, forge: LocalForge, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("install", "./nosuch.tar.gz") == 1
+    assert "The file ./nosuch.tar.gz does not exist" in capsys.readouterr().err
+    assert forge.asked == []
+
+
+@pytest.mark.parametrize("requirements", [[{"name": "openvox", "version_requirement": ">= 8.19.0 < 9.0.0"}], []], ids=["openvox", "none"])
+def test_a_module_that_requires_another_puppet_is_installed_all_the_same(
+    run: Run, forge: LocalForge, modules: Path, requirements: list[dict[str, str]]
+) -> None:
+    """Puppet's own `puppet module install` does not read `requirements` either: they are the Forge's and other tools' business."""
+    forge.publish("made-new", "1.0.0", archive=packed(module_files(metadata_of("made-new", "1.0.0", requirements=requirements))))
+    assert run("install", "made-new") == 0
+    assert run("list", "--tree") == 0
+    assert (modules / "new").is_dir()
+
+
 def test_a_release_of_another_module_than_was_asked_for_is_never_taken(run: Run, forge: LocalForge, modules: Path) -> None:
     listed = {"metadata": metadata_of("evil-base", "9.0.0"), "file_uri": "/v3/files/x", "file_sha256": "0" * 64}
     forge.answers["/v3/releases"] = (200, json.dumps({"pagination": {"next": None}, "results": [listed]}).encode())

@@ -74,6 +74,8 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "a FIFO": (archive_of(member("f", tarfile.FIFOTYPE)), "a FIFO"),
     "a sparse file": (archive_of(member("s", tarfile.GNUTYPE_SPARSE), form=tarfile.GNU_FORMAT), "plain file"),
     "a kind of its own": (archive_of(member("k", b"Z")), "plain file"),
+    "a Git repository": (archive_of(member(f"{TOP}/.git/hooks/post-checkout", mode=0o755)), "belongs to a Git repository"),
+    "a Git repository below, otherwise written": (archive_of(member(f"{TOP}/files/.GIT/config")), "belongs to a Git repository"),
     "a file twice": (archive_of(member("a/x"), member("a/x")), "twice"),
     "a file twice, otherwise written": (archive_of(member("a/x"), member("./a//x")), "twice"),
     "a file as a folder": (archive_of(member("a"), member("a/x")), "both a file and a folder"),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from shared.errors import PuppetError
+from shared.errors import NotFound, PuppetError
 from shared.filesystem.files import make_directory
 
 from .. import errors
@@ -88,6 +88,8 @@ class ModuleInstaller:
             ModuleToolError: Puppet's own refusals. PuppetError: others.
         """
         archive = Path(name) if await asyncio.to_thread(Path(name).exists) else None
+        if archive is None and name.startswith((".", "/", "~")):
+            raise NotFound(f"The file {name} does not exist")
         local = await asyncio.to_thread(self._local, archive, folder) if archive is not None else None
         name = local.name if local is not None else dashed(name)
         version = str(local.version) if local is not None else version

@@ -14,6 +14,7 @@ from pathlib import Path
 from shared.errors import BadData, PuppetError
 from shared.filesystem.files import owner_in, sync_directory
 
+from ...puppet import COMMANDS
 from ..releases.archives import ModuleArchiveLimits, unpack
 from ..releases.metadata import folder_of, name_and_version, read_metadata
 from ..releases.versions import Version
@@ -69,7 +70,14 @@ class ModulePlacement:
         return root, *name_and_version(read_metadata(root))
 
     def place(self, module: Path, name: str, folder: Path) -> Path:
-        """Have the unpacked module `author-name` put into a folder by `commit`; return where it will be."""
+        """
+        Have the unpacked module `author-name` put into a folder by `commit`; return where it will be.
+
+        Raises:
+            BadData: It brings a face with the name of a command, which would never be used.
+        """
+        if taken := sorted(face.stem for face in module.glob("lib/puppet/face/*.py") if face.stem in COMMANDS):
+            raise BadData(f"{name} has a face {taken[0]}, but puppet {taken[0]} is built in", hint="The module is not installed.")
         place = folder / folder_of(name)
         self._placements.append(_Placement(module, place, self.room(folder) / secrets.token_hex(8)))
         return place

@@ -208,6 +208,8 @@ class _Unpacking:
             parts = parts_of(member.name)
         except BadName:
             raise self._refused(member, "would be outside of the module") from None
+        if ".git" in map(str.casefold, parts):
+            raise self._refused(member, "belongs to a Git repository, whose hooks are programs")
         if len(parts) > MAX_DEPTH:
             raise self._refused(member, f"is in more than {MAX_DEPTH} folders")
         return parts
