@@ -145,6 +145,25 @@ def test_a_result_is_rendered_as_yaml_and_in_a_form_of_the_action(lamps: Path, c
     assert called("lamps", "show", "a", "b", "--render-as", "count").out.endswith("\n2 lamps\n")
 
 
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("import os\nos._exit(7)\n", "SystemExit: it calls os._exit(7)"),
+        ("import sys\nsys.exit(7)\n", "SystemExit: 7"),
+        ("import signal\nwhile True: signal.pause()\n", "TimeoutError: it takes longer than 0.01 seconds"),
+    ],
+    ids=["os._exit", "sys.exit", "hang"],
+)
+def test_a_face_that_ends_or_holds_the_command_while_it_is_loaded_is_an_error(
+    tmp_path: Path, called: Puppet, monkeypatch: pytest.MonkeyPatch, text: str, reason: str
+) -> None:
+    monkeypatch.setattr("bunraku.modulefaces.loading.LOADING_TIME", 0.01)
+    file = add_face(tmp_path, "lights", "lamps", text)
+    said = called("lamps", "show")
+    assert (said.code, said.out) == (1, "")
+    assert f"Could not load the face lamps: {reason}" in said.err and str(file) in said.err
+
+
 def test_settings_are_options_of_a_face(lamps: Path, called: Puppet, tmp_path: Path) -> None:
     said = called("lamps", "where", "--server", "m.example.com")
     assert said.out.endswith(f"server  m.example.com\nvardir  {tmp_path}/vardir\n")
