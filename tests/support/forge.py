@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import json
@@ -35,7 +36,10 @@ def module_files(metadata: Mapping[str, Any], files: Mapping[str, str] | None = 
 def packed(files: Mapping[str, bytes], top: str = "module", members: Sequence[tarfile.TarInfo] = ()) -> bytes:
     """Return a gzipped tar archive of files below a folder `top`, and of `members` that have no content."""
     buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz", format=tarfile.GNU_FORMAT) as tar:
+    with (
+        gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0) as compressed,
+        tarfile.open(fileobj=compressed, mode="w", format=tarfile.GNU_FORMAT) as tar,
+    ):
         folders = {top, *(f"{top}/{name.rpartition('/')[0]}" for name in files if "/" in name)}
         for name in sorted({"/".join(folder.split("/")[: depth + 1]) for folder in folders for depth in range(folder.count("/") + 1)}):
             entry = tarfile.TarInfo(name)
