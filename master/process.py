@@ -24,6 +24,7 @@ from shared.process.systemd import Notifier
 from shared.process.threads import PacedThreads
 from shared.settings import MasterSettings
 
+from .compiler.codegen.codecache import renew
 from .environments.first import prepare_environments
 from .observability.longtasks import COLLECT_GARBAGE, MEASURE_LOOP, NOTIFY_SYSTEMD, RELOAD, master_supervisor
 from .pools.compile_pool import processors
@@ -84,9 +85,12 @@ def serve(settings: MasterSettings, reread: Reread) -> int:
 
 def take_service_account(settings: MasterSettings) -> None:
     """Give up root for the account in the settings, which gets the folders; ConfigError, OSError when that cannot be done."""
-    if os.geteuid() != 0 or settings.user == "root":
+    if os.geteuid() != 0:
         return
-    uid, gid = daemon.account(settings.user, settings.group)
+    uid, gid = (0, 0) if settings.user == "root" else daemon.account(settings.user, settings.group)
+    renew(settings.code_cache, uid, gid)
+    if uid == 0:
+        return
     daemon.own(written_folders(settings), uid, gid)
     if settings.auditlog.startswith("/") and Path(settings.auditlog).parent.is_dir():
         os.close(open_for_appending(Path(settings.auditlog), owner=(uid, gid)))

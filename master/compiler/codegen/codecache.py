@@ -11,6 +11,8 @@ from __future__ import annotations
 import hashlib
 import os
 import pwd
+import re
+import shutil
 import stat
 import sys
 import tempfile
@@ -25,6 +27,7 @@ MAGIC = b"bunraku code 2\n"
 MAX_IN_MEMORY = 20_000
 MAX_ON_DISK = 50_000
 """Files; each change of a manifest leaves one that is not used any more."""
+_FOLDER = re.compile(r"[0-9a-f]{2}")
 
 
 class CodeCache:
@@ -146,6 +149,24 @@ def _prune(directory: Path, limit: int) -> None:
     files.sort()
     for _, path in files[: len(files) - limit // 2]:
         path.unlink(missing_ok=True)
+
+
+def renew(directory: Path, uid: int, gid: int) -> None:
+    """Empty a cache that root's earlier start made for another account, whose code must not be run; give it to this one. Blocks."""
+    try:
+        fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return  # there is none, or `_make_private` says what is wrong with it
+    try:
+        if os.fstat(fd).st_uid == uid:
+            return
+        for name in filter(_FOLDER.fullmatch, os.listdir(fd)):  # noqa: PTH208 -- in an open folder
+            shutil.rmtree(name, dir_fd=fd)
+        if not os.listdir(fd):  # noqa: PTH208
+            os.fchown(fd, uid, gid)
+            os.fchmod(fd, 0o700)
+    finally:
+        os.close(fd)
 
 
 def _make_private(directory: Path) -> None:

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from master.compiler.codegen.codecache import CodeCache
+from master.compiler.codegen.codecache import CodeCache, renew
 from master.compiler.codegen.units import with_filename
 from shared.errors import CompileError, ConfigError
 from tests.support.compiling import compiled
+from tests.support.needs import needs_root
 
 MANIFEST = "class c { notify { 'x': message => [1, 2].map |$i| { $i + 1 } } }\ninclude c\n"
 
@@ -141,3 +142,30 @@ def test_the_disk_does_not_fill_up_with_what_is_not_used_any_more(tmp_path: Path
     fresh = CodeCache(directory, disk_limit=6)
     assert len(_files(directory)) == 3
     assert fresh.get(fresh.key("notice(7)", "None|warning|False")) is not None
+
+
+@needs_root
+def test_a_cache_of_an_earlier_start_with_another_account_is_begun_anew(tmp_path: Path) -> None:
+    directory = tmp_path / "cache"
+    compiled(MANIFEST, cache=CodeCache(directory))
+    for path in (directory, *directory.rglob("*")):
+        os.chown(path, 4711, 4711)
+    assert "is not private: it belongs to uid 4711" in CodeCache.at(directory)[1]
+    renew(directory, 0, 0)
+    assert list(directory.iterdir()) == []
+    assert CodeCache.at(directory)[1] == ""
+    compiled(MANIFEST, cache=CodeCache(directory))
+    renew(directory, 0, 0)
+    assert len(_files(directory)) == 1
+    renew(directory, 4711, 4711)
+    assert (directory.stat().st_uid, _files(directory)) == (4711, [])
+
+
+@needs_root
+@pytest.mark.parametrize("is_link", [False, True], ids=["other files", "link"])
+def test_a_folder_that_is_no_cache_stays_as_it_is(tmp_path: Path, is_link: bool) -> None:
+    folder, directory = tmp_path / "folder", tmp_path / "cache"
+    (folder / ("ab" if is_link else "letters")).mkdir(parents=True)
+    directory.symlink_to(folder) if is_link else folder.rename(directory)
+    renew(directory, 4711, 4711)
+    assert len(list(directory.iterdir())) == 1 and directory.stat().st_uid == 0
