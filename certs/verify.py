@@ -223,7 +223,7 @@ def host_names(certificate: x509.Certificate) -> tuple[str, ...]:
 
 def verify_host(certificate: x509.Certificate, host: str) -> None:
     """Raise NotVerified unless the certificate is valid for `host` by RFC 6125 (a wildcard is one complete leftmost label)."""
-    expected = host_names(certificate)
+    expected = tuple(dict.fromkeys(host_names(certificate)))
     lower_host = host.rstrip(".").lower()
     if not any(_matches(name, lower_host) for name in expected):
         listed = f"one of {', '.join(expected)}" if len(expected) > 1 else "".join(expected)

@@ -386,8 +386,10 @@ class Bootstrap:
         text = one_line(answer)
         exists_already = "already has a " in text
         failed = f"Failed to submit the CSR, HTTP response was {answer.status}: {text}"
-        if (answer.status in (400, 500) and exists_already) or (answer.status == 400 and not state.legacy):  # 500: Ruby masters of 4 and 5
-            log.info("The CA has a request for %s already, or does not take this one: %s", self.layout.certname, text)
+        if answer.status in (400, 500) and exists_already:  # 500: Ruby masters of 4 and 5
+            log.debug("The CA has a request for %s already: %s", self.layout.certname, text)
+        elif answer.status == 400 and not state.legacy:
+            log.info("The CA does not take this request for %s: %s", self.layout.certname, text)
         elif answer.status >= 500 and state.waitforcert > 0 and not state.legacy:
             log.error("%s", failed)
             return replace(state, submitted=True, asked=False)  # it is sent again after the next wait

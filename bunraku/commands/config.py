@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,9 @@ from shared.settings import (
     load,
     setting_text,
 )
+from shared.settings.base import ENVIRONMENTS_OWN
 from shared.settings.store import SERVING_DEFAULTS
+from shared.suggestions import did_you_mean
 
 from ..faces import FaceOptions, face_command
 
@@ -95,6 +97,8 @@ def of_environment(settings: MasterSettings) -> dict[str, str]:
 def print_settings(names: Sequence[str], section: str, flags: dict[str, Any], *, as_json: bool) -> int:
     """Print the bare value of one name, or `name = value` for several or all. An unknown name has an empty value, as in Puppet."""
     values = in_force(section, flags)
+    for name in names if tuple(names) != ("all",) else ():
+        _warn_of_misspelled(name, values)
     chosen = values if tuple(names) in ((), ("all",)) else {name: values.get(canonical(name), "") for name in names}
     if as_json:
         sys.stdout.buffer.write(dumps_pretty(chosen))
@@ -103,6 +107,12 @@ def print_settings(names: Sequence[str], section: str, flags: dict[str, Any], *,
     else:
         print("\n".join(f"{name} = {value}" for name, value in sorted(chosen.items())))
     return 0
+
+
+def _warn_of_misspelled(name: str, known: Collection[str]) -> None:
+    """Warn of a name that no setting has but one is close to; others may be settings of Puppet's that nothing here reads."""
+    if canonical(name) not in known and (hint := did_you_mean(canonical(name), known)):
+        print(f"Warning: Unknown setting {name}. {hint}", file=sys.stderr)
 
 
 def _file(section: str, flags: dict[str, Any]) -> Path:
@@ -117,6 +127,7 @@ def set_setting(section: str, name: str, value: str, flags: dict[str, Any]) -> i
             load(cls, section=section, flags={**flags, setting: value})
     if setting in IGNORED_SETTINGS:  # what is in [main] is the master's too
         load(MasterSettings, section="master" if section == "main" else section, flags={**flags, setting: value})
+    _warn_of_misspelled(setting, {*AgentSettings.model_fields, *MasterSettings.model_fields, *IGNORED_SETTINGS, *ENVIRONMENTS_OWN})
     path = _file(section, flags)
     text = path.read_text("utf-8") if path.exists() else ""
     make_directory(path.parent)

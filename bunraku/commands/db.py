@@ -23,7 +23,7 @@ export  writes everything that a store or a PuppetDB holds to FILE, a .tgz as Pu
         PuppetDB's own export does not (that of Debian 12 leaves out the data). FILE must not exist; `-` is standard output.
 import  submits all that is in such a FILE (`-` is standard input). What is there already changes nothing, and what is newer stays: an
         import that was interrupted can be repeated.
-status  prints whether the server runs, its version, and how many commands wait.
+status  prints whether the server runs, with which PuppetDB it is compatible, and how many commands wait.
 move    copies all that a store keeps from one database to another, compares them, and says which setting to change. DATABASE is sqlite,
         for the file in store_dir, sqlite:///PATH or postgresql://USER@HOST/DATABASE. No store may run on either of them. A move that was
         interrupted goes on when it is called again; --restart empties a target that an earlier one has begun to fill.

@@ -196,7 +196,7 @@ def print_status(options: StoreFaceOptions, servers: StoreServers) -> int:
         lines = {
             "server": server,
             "state": status.get("state"),
-            "version": status.get("service_version"),
+            "compatible with": f"PuppetDB {status.get('service_version')}",
             "commands that wait": detail.get("queue_depth"),
             "database is writable": is_writable,
         }

@@ -36,8 +36,8 @@ class PreviewProgress:
         seconds = max(self.clock() - self.began, 1e-9)
         counted = ", ".join(f"{count} {state}" for state, count in sorted(self.states.items()))
         if not self.total:  # only who makes the preview knows
-            return f"{done} nodes, {done / seconds:.0f} a second ({counted})"
+            return f"{done} {'node' if done == 1 else 'nodes'}, {done / seconds:.1f} a second ({counted})"
         share = done / self.total
         bar = "#" * int(share * _WIDTH)
         left = (self.total - done) * seconds / done if done else 0.0
-        return f"[{bar:<{_WIDTH}}] {done}/{self.total} nodes, {done / seconds:.0f} a second, {left:.0f} s left ({counted})"
+        return f"[{bar:<{_WIDTH}}] {done}/{self.total} nodes, {done / seconds:.1f} a second, {left:.0f} s left ({counted})"

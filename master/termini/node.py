@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from shared.data import plainyaml
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from ..pools.parse_pool import ParsePool
 
 log = logging.getLogger("puppet.node")
+
+_STORED = ("trusted",)
 
 
 class Plain(Terminus[Node]):
@@ -85,7 +87,8 @@ class WithFacts(Terminus[Node]):
         node = await self.inner.find(request)
         if node is None:
             return None
-        return _with(node, await self.facts.find(request.key, environment=request.environment), request)
+        # The master's own store has `trusted` among the facts that it was sent: no agent has forged what is stored there.
+        return _with(node, await self.facts.find(request.key, environment=request.environment), request, expected=_STORED)
 
     async def find_with(self, request: Request[Node], facts: Facts | None) -> Node | None:
         """Return the node with other facts than those that are stored."""
@@ -152,9 +155,9 @@ def with_facts_in_hand(nodes: Binding[Node], facts: Facts | None) -> Binding[Nod
     return Binding(nodes.indirection, terminus, cache=nodes.cache, ttl=nodes.ttl, now=nodes.now)
 
 
-def _with(node: Node, facts: Facts | None, request: Request[Node]) -> Node:
+def _with(node: Node, facts: Facts | None, request: Request[Node], *, expected: Collection[str] = ()) -> Node:
     forged = facts.reserved if isinstance(facts, PackedFacts) else RESERVED_FACTS & set(facts.values if facts else ())
-    _warn(forged, request)
+    _warn(forged - frozenset(expected), request)
     if facts is not None and not forged and not isinstance(facts, PackedFacts):
         return node.with_facts(facts, request.environment)
     return node.merged(permitted_facts(facts), request.environment)

@@ -45,7 +45,7 @@ _SHOWN = {
     EMERG: "Emergency",
     CRIT: "Critical",
 }
-_COLOURS = {DEBUG: "0;36", INFO: "0;32", NOTICE: "", WARNING: "1;31", ERR: "1;31", ALERT: "1;31", EMERG: "1;31", CRIT: "1;31"}
+_COLOURS = {DEBUG: "0;36", INFO: "0;32", NOTICE: "", WARNING: "1;33", ERR: "1;31", ALERT: "1;31", EMERG: "1;31", CRIT: "1;31"}
 _SYSLOG = {DEBUG: "debug", INFO: "info", NOTICE: "notice", WARNING: "warning", ERR: "err", ALERT: "alert", EMERG: "emerg", CRIT: "crit"}
 _PRIORITIES = logging.handlers.SysLogHandler.priority_names
 MAX_MESSAGE = 64 * 1024  # characters of one message

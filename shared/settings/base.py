@@ -175,7 +175,7 @@ class Layers:
         return {name for layer in self.layers for name in layer}
 
 
-_ENVIRONMENTS_OWN = ("config_version", "manifest", "modulepath")
+ENVIRONMENTS_OWN = ("config_version", "manifest", "modulepath")
 
 
 def _defaults(cls: type[Settings]) -> dict[str, Any]:
@@ -285,7 +285,7 @@ def _refuse_environments_own(conf: Conf) -> None:
     """Puppet starts with none of them in the file either: they would count for all environments, or for none."""
     for section, entries in conf.sections.items():
         for name, entry in entries.items():
-            if canonical(name) in _ENVIRONMENTS_OWN:
+            if canonical(name) in ENVIRONMENTS_OWN:
                 raise ConfigError(
                     f"Cannot set {name} settings in puppet.conf: it is in [{section}] (file: {conf.path}, line: {entry.line})",
                     hint="Set it in the environment.conf of each environment, or as an option of one command.",

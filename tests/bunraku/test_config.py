@@ -51,6 +51,12 @@ def test_print_shows_what_is_in_force(words: list[str], printed: str | None, pup
         assert (said.code, said.out, said.err) == (0, printed, "")
 
 
+@pytest.mark.parametrize("words", [["print", "sever"], ["set", "sever", "x"]], ids=" ".join)
+def test_a_name_that_is_nearly_that_of_a_setting_is_a_warning(words: list[str], puppet: Puppet, conf: Path) -> None:
+    said = puppet("config", *words)
+    assert (said.code, said.err) == (0, "Warning: Unknown setting sever. Did you mean server?\n")
+
+
 @pytest.mark.parametrize("words", [["print"], ["print", "all"], []])
 def test_print_shows_all_settings_sorted(words: list[str], puppet: Puppet, conf: Path) -> None:
     lines = puppet("config", *words).out.splitlines()

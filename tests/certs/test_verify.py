@@ -156,6 +156,12 @@ def test_host_names_come_from_the_alternative_names(ca) -> None:
     )
 
 
+def test_a_name_that_a_certificate_has_twice_is_shown_once(ca) -> None:
+    leaf = ca.leaf("localhost", alternative_names=["localhost", "127.0.0.1", "IP:127.0.0.1"])
+    with pytest.raises(NotVerified, match=r"expected one of [\w.]+, [\w.]+$"):
+        verify.verify_host(leaf, "other")
+
+
 def test_a_bundle_without_a_root_or_with_a_leaf_is_refused(ca, now) -> None:
     verify.verify_bundle([ca.certificate])
     for bundle in ([ca.leaf("web1")], [intermediate(ca, now)[1]]):

@@ -130,7 +130,7 @@ def test_a_huge_message_is_cut() -> None:
     assert escape_controls("x" * (MAX_MESSAGE + 10)) == "x" * MAX_MESSAGE + "…"
 
 
-@pytest.mark.parametrize(("level", "code"), [("err", "1;31"), ("info", "0;32"), ("debug", "0;36")])
+@pytest.mark.parametrize(("level", "code"), [("err", "1;31"), ("warning", "1;33"), ("info", "0;32"), ("debug", "0;36")])
 def test_a_terminal_gets_colour(level: str, code: str) -> None:
     terminal = Terminal()
     ConsoleHandler(out=terminal, err=terminal).emit(record("x", LEVELS[level]))

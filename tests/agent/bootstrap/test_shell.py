@@ -307,7 +307,10 @@ async def test_a_refused_request_is_an_error_on_3x_and_waiting_later(tmp_path: P
 
 
 @pytest.mark.parametrize("status", [400, 500])
-async def test_a_ca_that_has_our_request_already_is_asked_for_the_certificate(tmp_path: Path, status: int) -> None:
+async def test_a_ca_that_has_our_request_already_is_asked_for_the_certificate(
+    tmp_path: Path, status: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
     world = World(tmp_path, version="5.5.22", waitforcert=0)
     world.ca.autosign = False
     with pytest.raises(NoCertificate):
@@ -318,6 +321,7 @@ async def test_a_ca_that_has_our_request_already_is_asked_for_the_certificate(tm
     world.ca.sign(NAME)
     await world.run()
     assert world.layout.certificate() is not None
+    assert "already has" not in caplog.text
 
 
 async def test_a_ca_that_fails_is_asked_again_by_who_waits(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -14,7 +14,7 @@ from master.catalogs.compiler_terminus import CompilerTerminus, decode_twice
 from master.pools.compiled_catalog import CompiledCatalog
 from master.pools.jobs import CompileJob
 from master.termini.facts import StoredFacts
-from master.termini.node import Classifier, Plain, WithFacts, parse_node
+from master.termini.node import Classifier, Plain, WithFacts, parse_node, with_facts_in_hand
 from shared.data import plainjson, plainyaml
 from shared.errors import BadData, BadRequest, CompileError, NotFound, PuppetError, UnsupportedMediaType
 from shared.indirector import Binding, Client, Request
@@ -85,6 +85,16 @@ async def test_ACL_03_facts_cannot_set_what_only_the_master_says() -> None:
     assert node is not None
     assert node.parameters == {"hostname": "kept"}
     assert node.environment == "production"
+
+
+async def test_the_trusted_data_that_a_store_has_among_facts_are_no_forgery(caplog: pytest.LogCaptureFixture) -> None:
+    stored = Facts(name="n", values={"trusted": {"certname": "n"}, "settings": 1})
+    nodes = WithFacts(Plain(), Binding(FACTS, Shelf(stored)))
+    await Binding(NODE, nodes).find("n")
+    assert [line.getMessage() for line in caplog.records] == ["Ignoring the fact settings of n: only the master sets it"]
+    caplog.clear()
+    await with_facts_in_hand(Binding(NODE, nodes), stored).find("n")
+    assert "Ignoring the fact trusted of n" in caplog.text, "an agent sent this one"
 
 
 async def test_facts_that_are_nested_too_deeply_to_be_stored_are_the_nodes_mistake(tmp_path: Path) -> None:
