@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 import stat
 from collections.abc import Mapping, Sequence
@@ -51,11 +52,13 @@ def parse_map(data: Any) -> dict[str, Any]:
 
 
 def parse_output(text: str) -> dict[str, Any]:
-    """Return the facts that a program printed: a YAML or JSON map when it is one, else lines `key=value`."""
+    """Return the facts that a program printed: a YAML or JSON map when it is one, else lines `key=value`; BadData when it is neither."""
     try:
         data = plainyaml.loads(text)
     except BadData:
-        return parse_text(text)
+        if facts := parse_text(text):
+            return facts
+        raise
     return parse_map(data) if isinstance(data, dict) else parse_text(text)
 
 
@@ -73,9 +76,13 @@ def reason_to_distrust(info: os.stat_result, euid: int) -> str:
 def files_of(directory: Path) -> list[Path]:
     """Return the files of one directory in the order in which they count: reverse alphabetical, hidden ones left out."""
     try:
-        return sorted((path for path in directory.iterdir() if not path.name.startswith(".") and path.is_file()), reverse=True)
+        paths = sorted((path for path in directory.iterdir() if not path.name.startswith(".")), reverse=True)
     except OSError:
         return []
+    for path in paths:
+        if not path.is_file():
+            log.log(logging.DEBUG if path.is_dir() else logging.WARNING, "%s is no file and has no facts", path)
+    return [path for path in paths if path.is_file()]
 
 
 async def external_facts(
@@ -93,10 +100,20 @@ async def external_facts(
     files = [file for directory in directories for file in await asyncio.to_thread(files_of, directory) if file.name not in blocked]
     results = await asyncio.gather(*(_facts_of(file, environ, limits or ExternalFactLimits()) for file in files))
     merged: dict[str, Any] = {}
-    for facts in results:
+    for file, facts in zip(files, results, strict=True):
         for name, value in facts.items():
-            merged.setdefault(name.lower(), value)
+            if _is_finite(value):
+                merged.setdefault(name.lower(), value)
+            else:
+                log.error("The fact %s of %s is dropped: it has a number that is not finite", quoted_for_log(name), file)
     return merged
+
+
+def _is_finite(value: Any) -> bool:
+    """Return whether all numbers in a value are finite: JSON, in which facts are sent, has no others."""
+    if isinstance(value, dict | list):
+        return all(map(_is_finite, value.values() if isinstance(value, dict) else value))
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 async def _facts_of(path: Path, environ: Mapping[str, str], limits: ExternalFactLimits) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,30 @@ def resolver(values: dict[str, Any]) -> Any:
         return values
 
     return resolve
+
+
+DROPPED = {
+    "a.yaml": ("x: .inf\ny: 1\n", "The fact 'x' of"),
+    "b.yaml": ("z: {deep: [1, .nan]}\n", "The fact 'z' of"),
+    "c.json": ('{"j": 1e999}', "is out of range"),
+    "d.json": (f'{{"j": {"9" * 450}}}', "A number is too long"),
+    "e.sh": (f"#!/bin/sh\necho 'big: {'9' * 450}'\n", "A number is too long"),
+    "f.sh": ("#!/bin/sh\necho 'inf: .inf'\n", "The fact 'inf' of"),
+    "g.sh": ("#!/bin/sh\necho 'a: [1'\n", "as external facts"),
+}
+
+
+async def test_AG_24_each_external_fact_that_is_dropped_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for name, (text, _) in DROPPED.items():
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    os.mkfifo(tmp_path / "pipe.txt")
+    (tmp_path / "folder.yaml").mkdir()
+    assert await external_facts([tmp_path], environ=ENVIRON) == {"y": 1}
+    lines = [record.message for record in caplog.records if record.levelno >= logging.WARNING]
+    for name, (_, reason) in DROPPED.items():
+        assert [str(tmp_path / name) in line and reason in line for line in lines].count(True) == 1, (name, lines)
+    assert f"{tmp_path / 'pipe.txt'} is no file and has no facts" in lines and len(lines) == len(DROPPED) + 1
 
 
 async def test_environment_beats_external_beats_core(tmp_path: Path) -> None:
