@@ -60,6 +60,13 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
+def _pairs_of_octets(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = _pairs(pairs)
+    if len({key.encode("utf-8", "replace") for key in members}) != len(members):
+        raise BadData("Two keys of one object differ only in octets that are not UTF-8")
+    return members
+
+
 def _float(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
@@ -79,7 +86,12 @@ def _constant(text: str) -> Any:
 
 _UNTHREADED = 2047  # bytes that are hashed without a chance for other threads, for which to get it back takes longer than all of it
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")  # of a surrogate pair; the other half may stand beside it
-_DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_float=_float, parse_int=_int, parse_constant=_constant)
+_NUMBERS: dict[str, Any] = {"parse_float": _float, "parse_int": _int, "parse_constant": _constant}
+_DECODER = json.JSONDecoder(object_pairs_hook=_pairs, **_NUMBERS)
+_OCTETS_DECODER = json.JSONDecoder(
+    object_pairs_hook=_pairs_of_octets, **_NUMBERS
+)  # such octets become question marks where JSON is written
+_OCTET = re.compile("[\ud800-\udfff]")
 
 
 def loads(body: bytes) -> Any:
@@ -133,8 +145,10 @@ def _read_canonical(body: bytes) -> Any:
 
 def _loaded(text: str, errors: str) -> Any:
     try:
-        data = _DECODER.decode(text)
-        if _HALF.search(text):
+        halves = _HALF.search(text)
+        has_octets = halves or (not text.isascii() and _OCTET.search(text))
+        data = (_OCTETS_DECODER if has_octets else _DECODER).decode(text)
+        if halves:
             json.dumps(data, ensure_ascii=False).encode("utf-8", errors)
         return data
     except UnicodeEncodeError as err:

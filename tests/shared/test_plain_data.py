@@ -36,6 +36,13 @@ def test_pson_keeps_bytes_that_are_not_utf8() -> None:
     assert plainjson.dumps(data) == b'{"a":"?\xc3\xa4"}'
 
 
+@pytest.mark.parametrize("body", [b'{"k\xff":1,"k\xfe":2}', b'[{"k\\udcff":1,"k\\udcfe":2}]', b'{"k\xff":1,"k?":2}'])
+def test_PRS_15_keys_that_would_be_written_alike_are_refused(body: bytes) -> None:
+    with pytest.raises(BadData, match="differ only in octets"):
+        plainjson.loads_pson(body)
+    assert plainjson.loads_pson(b'[{"k\xff":1},{"k\xfe":2}]') == [{"k\udcff": 1}, {"k\udcfe": 2}]
+
+
 def test_integers_may_be_of_any_size() -> None:
     assert plainjson.loads(plainjson.dumps([2**70, -(2**70)])) == [2**70, -(2**70)]
 
