@@ -38,7 +38,7 @@ their answers; the commands that it has acknowledged wait on the disk. HUP has i
 {SERVER_OPTIONS_HELP}
 
 Exit codes: 0; 1 when the server cannot be reached or refuses, or the file cannot be read or written; status: 1 unless it runs;
-import: 2 when some of the commands were refused, which are listed; a store: 0 ended as asked, 1 could not start, 39 could not change to
+import: 1 when files of the archive were refused, which are all listed; a store: 0 ended as asked, 1 could not start, 39 could not change to
 the user, 70 a part that it cannot do without failed again and again."""
 
 

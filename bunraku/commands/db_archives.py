@@ -7,7 +7,7 @@ import gzip
 import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
@@ -28,7 +28,6 @@ from ..stores.options import StoreFaceOptions
 
 _CHUNK = 2**18
 _AT_ONCE = 8  # commands that are under way at the same time
-_SHOWN = 10  # refused commands that are printed
 _FINAL = (400, 413)  # what a server answers to a command that it will never take
 _BUSY = (429, 500, 502, 503, 504, 507)
 _PATIENCE = 8  # times that a command is sent again to a server that is busy
@@ -110,36 +109,40 @@ def import_file(options: StoreFaceOptions, servers: StoreServers) -> int:
 
 
 async def submit_archive(servers: StoreServers, file: BinaryIO) -> int:
-    """Submit what is in an archive; return the exit code, after the commands that were refused are printed."""
-    reader = ArchiveReader()
+    """Submit what is in an archive; return the exit code. Each file that is not taken is printed."""
     async with StoreClient(servers) as client:
         importer = Importer(client)
+        reader = ArchiveReader(lambda name, reason: importer.refuse(f"{name}: {reason}"))
         while chunk := await asyncio.to_thread(file.read, _CHUNK):
             await importer.submit_all(reader.feed(chunk))
     reader.finish()
-    print(f"Submitted {importer.submitted} commands", file=sys.stderr)
-    if reader.passed_over:
-        print(f"{reader.passed_over} files of the archive hold no command and were passed over", file=sys.stderr)
-    return importer.print_refusals()
+    refused = f", and refused {importer.refused}" if importer.refused else ""
+    print(f"Submitted {importer.submitted} commands{refused}", file=sys.stderr)
+    return 1 if importer.refused else 0
 
 
 @dataclass(slots=True)
 class Importer:
-    """Submits commands, some at a time, and remembers which of them were refused."""
+    """Submits commands, some at a time, and prints which of them were refused."""
 
     _client: StoreClient
     _sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     submitted: int = 0
-    refusals: list[str] = field(default_factory=list)
+    refused: int = 0
 
     async def submit_all(self, submissions: Iterator[Submission]) -> None:
         """Submit commands; return when the server has put them into its queue. Raise PuppetError when it cannot be reached any more."""
         while batch := list(islice(submissions, _AT_ONCE)):
             for refusal in await asyncio.gather(*(self._submit(submission) for submission in batch)):
                 if refusal:
-                    self.refusals.append(refusal)
+                    self.refuse(refusal)
                 else:
                     self.submitted += 1
+
+    def refuse(self, refusal: str) -> None:
+        """Print what is not taken, and why."""
+        self.refused += 1
+        print(f"Error: Refused: {escape_controls(refusal)}", file=sys.stderr)
 
     async def _submit(self, submission: Submission) -> str:
         """Return why a command was refused, empty where it was not."""
@@ -165,14 +168,6 @@ class Importer:
             await self._sleep(wait)
             wait = min(2 * wait, _LONGEST_WAIT)
         raise AssertionError("the last attempt returns or raises")
-
-    def print_refusals(self) -> int:
-        """Print the first commands that were refused; return the exit code."""
-        for refusal in self.refusals[:_SHOWN]:
-            print(f"Error: Refused: {escape_controls(refusal)}", file=sys.stderr)
-        if len(self.refusals) > _SHOWN:
-            print(f"       and {len(self.refusals) - _SHOWN} more", file=sys.stderr)
-        return 2 if self.refusals else 0
 
 
 # --- status

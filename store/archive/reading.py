@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from shared.errors import BadData, TooLarge
 from shared.wire.inflate import Inflater
 
+from ..commands.commands import PayloadRejected
+from ..commands.payloads import parse_payload
 from ..commands.submission import Submission
 from ..jsontext import load_json
 from .layout import METADATA, place_of
@@ -26,21 +29,21 @@ class ArchiveReader:
     """
     Reads one archive.
 
-    Attributes:
-        passed_over: The number of files that are no payload of a command that is known.
+    Args:
+        on_refused: Is told of each file that is not taken: its name and why.
     """
 
-    def __init__(self, limits: ArchiveLimits | None = None) -> None:
+    def __init__(self, on_refused: Callable[[str, str], None], limits: ArchiveLimits | None = None) -> None:
+        self._on_refused = on_refused
         self._limits = limits or ArchiveLimits()
         self._inflater = Inflater("gzip", ignore_rest=True)
         self._tar = TarReader(self._limits.entry)
         self._size = 0
         self._versions: Mapping[str, int] | None = None
-        self.passed_over = 0
 
     def feed(self, data: bytes) -> Iterator[Submission]:
         """
-        Yield the commands that end within `data`; their payloads have not been looked into. Read all of them before the next call.
+        Yield the commands that end within `data`, whose payloads are sound. Read all of them before the next call.
 
         Raises:
             BadData: This is no archive of a PuppetDB. TooLarge: It is over a limit.
@@ -60,11 +63,13 @@ class ArchiveReader:
 
     def _submission(self, entry: TarEntry) -> Submission | None:
         if entry.name == METADATA:
+            if self._versions is not None:
+                raise BadData(f"The archive has {METADATA} twice")
             self._versions = _command_versions(entry.content)
             return None
         place = place_of(entry.name)
         if place is None:
-            self.passed_over += 1
+            self._on_refused(entry.name, "it is not the name of a command's file")
             return None
         if self._versions is None:
             raise BadData(f"The archive does not begin with {METADATA}, which says in which versions the commands are")
@@ -72,6 +77,13 @@ class ArchiveReader:
         version = self._versions.get(folder.command)
         if version is None:
             raise BadData(f"{METADATA} does not say in which version '{folder.command}' is")
+        try:
+            command = parse_payload(folder.command, version, entry.content, 0)
+            if command is not None and command.certname != certname:
+                raise PayloadRejected(f"its name says that it is of {certname}, and its content that it is of {command.certname}")
+        except PayloadRejected as err:
+            self._on_refused(entry.name, str(err))
+            return None
         return Submission(folder.command, version, certname, None, None, entry.content, "identity")
 
 
@@ -87,10 +99,11 @@ def _command_versions(content: bytes) -> Mapping[str, int]:
     return {name.replace("_", " "): version for name, version in versions.items() if isinstance(version, int)}
 
 
-async def read_archive(chunks: AsyncIterator[bytes], limits: ArchiveLimits | None = None) -> AsyncIterator[Submission]:
-    """Yield the commands of an archive; raise as ArchiveReader."""
-    reader = ArchiveReader(limits)
+async def read_archive(chunks: AsyncIterator[bytes], on_refused: Callable[[str, str], None]) -> AsyncIterator[Submission]:
+    """Yield the commands of an archive, which are read in a thread; raise as ArchiveReader."""
+    reader = ArchiveReader(on_refused)
     async for chunk in chunks:
-        for submission in reader.feed(chunk):
+        submissions = reader.feed(chunk)
+        while (submission := await asyncio.to_thread(next, submissions, None)) is not None:
             yield submission
     reader.finish()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from sqlalchemy import func, select
 
 from shared.clock import utc_now
 from shared.errors import Unavailable
+from shared.names import quoted_for_log
+from shared.process.log import escape_controls
 
 from ..archive.payloads import Row
 from ..archive.reading import read_archive
@@ -22,6 +25,8 @@ from ..endpoints.services import CommandIntake
 from ..jsontext import Json
 from ..queries.questions import Paging, Question
 from ..retention.retention import Retention, Step
+
+log = logging.getLogger("puppet.store")
 
 _BUSY_PAUSE = 0.5  # seconds before a command of an archive is tried again for which the queue has no room
 
@@ -65,11 +70,16 @@ class StoreAdministration:
                         yield row
 
     async def load(self, archive: AsyncIterator[bytes]) -> None:
-        """Submit the commands of an archive; raise BadData or TooLarge for what is none. A full queue is waited for."""
-        async for submission in read_archive(archive):
+        """Submit the commands of an archive; raise BadData or TooLarge for what is none. A full queue is waited for. The log names
+        each file that is not taken."""
+        async for submission in read_archive(archive, _log_refused):
             while True:
                 try:
                     await self.intake.submit(submission)
                     break
                 except Unavailable:
                     await asyncio.sleep(_BUSY_PAUSE)
+
+
+def _log_refused(name: str, reason: str) -> None:
+    log.warning("Did not import %s: %s", quoted_for_log(name), escape_controls(reason))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import io
 import json
+import tarfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from urllib.parse import parse_qs
@@ -68,7 +70,7 @@ async def exported(puppet: Puppet, path: Path) -> Path:
 
 async def test_an_export_is_an_archive_that_only_its_owner_reads(puppet: Puppet, tmp_path: Path) -> None:
     path = await exported(puppet, tmp_path / "all.tgz")
-    (submission,) = ArchiveReader().feed(path.read_bytes())
+    (submission,) = ArchiveReader(lambda name, reason: None).feed(path.read_bytes())
     assert (submission.command, submission.certname) == ("replace facts", "web1.example.com")
     assert b"9007199254740993" in submission.payload
     assert path.stat().st_mode & 0o777 == 0o600
@@ -101,7 +103,23 @@ async def test_commands_that_are_refused_are_listed(puppet: Puppet, tmp_path: Pa
     database = PuppetDb()
     database.refusals = [Reply(400, b'{"error": "Version 3 is retired."}')]
     said = await run(puppet, database, "import", str(await exported(puppet, tmp_path / "all.tgz")))
-    assert said.code == 2 and "replace facts of web1.example.com" in said.err and "retired" in said.err
+    assert said.code == 1 and "replace facts of web1.example.com" in said.err and "retired" in said.err
+
+
+async def test_PDB_10_each_file_that_is_not_imported_is_printed_and_the_exit_code_is_1(puppet: Puppet, tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "all.tgz", "w:gz") as tar:
+        metadata = b'{"command_versions": {"replace facts": 5}}'
+        files = {"export-metadata.json": metadata, **{f"facts/n{number}.json": b"" for number in range(30)}}
+        for name, content in files.items():
+            info = tarfile.TarInfo(f"puppetdb-bak/{name}")
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+    database = PuppetDb()
+    said = await run(puppet, database, "import", str(tmp_path / "all.tgz"))
+    assert said.code == 1 and database.commands() == []
+    *lines, last = said.err.splitlines()
+    assert [line.partition(".json: ")[0] for line in lines] == [f"Error: Refused: puppetdb-bak/facts/n{number}" for number in range(30)]
+    assert last == "Submitted 0 commands, and refused 30"
 
 
 async def submit(refusals: list[Reply], sleep: Callable[[float], Awaitable[None]]) -> Importer:

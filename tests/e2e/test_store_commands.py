@@ -81,7 +81,7 @@ async def submit_dataset(folder: Path) -> None:
             await importer.submit_all(
                 iter([Submission(case["command"], case["version"], case["certname"], None, None, payload, "identity")])
             )
-    assert (importer.submitted, importer.refusals) == (len(DATASET), [])
+    assert (importer.submitted, importer.refused) == (len(DATASET), 0)
 
 
 def test_a_store_is_asked_and_moved_by_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

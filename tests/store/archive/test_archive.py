@@ -68,10 +68,18 @@ async def archive_of(rows: dict[str, list[Row]]) -> bytes:
 
 
 def submissions(archive: bytes, step: int = 1 << 20, limits: ArchiveLimits | None = None) -> list[Submission]:
-    reader = ArchiveReader(limits)
+    reader = ArchiveReader(refuse_none, limits)
     read = [submission for start in range(0, len(archive), step) for submission in reader.feed(archive[start : start + step])]
     reader.finish()
     return read
+
+
+def refuse_none(name: str, reason: str) -> None:
+    raise AssertionError(f"{name}: {reason}")
+
+
+def facts_of(certname: str) -> bytes:
+    return json.dumps({"certname": certname, "environment": None, "producer_timestamp": "2026-01-01T00:00:00Z", "values": {}}).encode()
 
 
 def command_of(submission: Submission) -> Command:
@@ -127,7 +135,7 @@ async def test_an_archive_is_read_however_its_bytes_are_cut() -> None:
             yield archive[start : start + 97]
 
     assert submissions(archive, 1) == whole
-    assert [submission async for submission in read_archive(chunks())] == whole
+    assert [submission async for submission in read_archive(chunks(), refuse_none)] == whole
 
 
 async def test_an_archive_is_a_tar_file_to_others_too() -> None:
@@ -165,16 +173,39 @@ def tgz(*files: tuple[str, bytes], change: Callable[[tarfile.TarInfo], None] | N
 @pytest.mark.parametrize("kind", [tarfile.PAX_FORMAT, tarfile.GNU_FORMAT], ids=["pax", "gnu"])
 def test_long_names_are_read_in_both_forms_in_which_tar_writes_them(kind: int) -> None:
     certname = "a" * 180 + ".example.com"
-    (found,) = submissions(tgz(METADATA, (f"puppetdb-bak/facts/{certname}.json", b"{}"), kind=kind))
-    assert (found.command, found.version, found.certname, found.payload) == ("replace facts", 4, certname, b"{}")
+    (found,) = submissions(tgz(METADATA, (f"puppetdb-bak/facts/{certname}.json", facts_of(certname)), kind=kind))
+    assert (found.command, found.version, found.certname, found.payload) == ("replace facts", 4, certname, facts_of(certname))
 
 
-def test_PDB_10_files_that_are_no_commands_are_passed_over() -> None:
-    reader = ArchiveReader()
-    others = [("puppetdb-bak/nodes/a.json", b"{}"), ("../../etc/passwd", b"x"), ("puppetdb-bak/reports/undated.json", b"{}")]
-    assert list(reader.feed(tgz(METADATA, *others))) == []
-    reader.finish()
-    assert reader.passed_over == 3
+REFUSED: dict[str, tuple[tuple[str, bytes], str]] = {
+    "a folder of no command": (("puppetdb-bak/nodes/a.json", b"{}"), "not the name of a command's file"),
+    "a path that leads out": (("../../etc/passwd", b"x"), "not the name of a command's file"),
+    "a report without a time": (("puppetdb-bak/reports/undated.json", b"{}"), "not the name of a command's file"),
+    "no JSON": (("puppetdb-bak/facts/a.json", b"{"), "not JSON"),
+    "nothing": (("puppetdb-bak/facts/a.json", b""), "not JSON"),
+    "UTF-16": (("puppetdb-bak/facts/a.json", facts_of("a").decode().encode("utf-16")), "not JSON"),
+    "another node's facts": (
+        ("puppetdb-bak/facts/a.json", facts_of("b")),
+        "its name says that it is of a, and its content that it is of b",
+    ),
+    "facts without values": (("puppetdb-bak/facts/a.json", b'{"certname": "a"}'), "lacks the keys"),
+    "a version of later times": ((f"puppetdb-bak/catalogs/a-{'0' * 40}.json", b"{}"), "Unsupported command replace catalog version 99"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+async def test_PDB_10_a_file_that_is_no_command_is_named_and_the_others_are_taken(what: str) -> None:
+    metadata = (METADATA[0], b'{"command_versions": {"replace facts": 4, "store_report": 8, "replace_catalog": 99}}')
+    file, reason = REFUSED[what]
+    refused: list[tuple[str, str]] = []
+
+    async def chunks() -> AsyncIterator[bytes]:
+        yield tgz(metadata, ("puppetdb-bak/facts/x.json", facts_of("x")), file, ("puppetdb-bak/facts/y.json", facts_of("y")))
+
+    read = read_archive(chunks(), lambda name, why: refused.append((name, why)))
+    assert [submission.certname async for submission in read] == ["x", "y"]
+    ((name, why),) = refused
+    assert name == file[0] and reason in why
 
 
 def link(info: tarfile.TarInfo) -> None:
@@ -201,13 +232,14 @@ HOSTILE: dict[str, tuple[bytes, type[Exception], str]] = {
     "no versions": (tgz(("puppetdb-bak/facts/a.json", b"{}")), BadData, "does not begin with"),
     "versions that are no object": (tgz((METADATA[0], b"[]")), BadData, "no command_versions"),
     "versions that are no JSON": (tgz((METADATA[0], b"{")), BadData, "not JSON"),
+    "versions twice": (tgz(METADATA, METADATA), BadData, "export-metadata.json twice"),
     "a command without a version": (tgz(METADATA, (f"puppetdb-bak/catalogs/a-{'0' * 40}.json", b"{}")), BadData, "does not say"),
     "a file that claims to be huge": (archive_with_header(size=2**40), TooLarge, "more than"),
     "a file of a negative size": (archive_with_header(size=-1), BadData, "negative"),
     "a name that claims to be huge": (archive_with_header(type=tarfile.XHDTYPE, size=2**33), TooLarge, "describes itself"),
     "a damaged name": (gzip.compress(damaged_name()), BadData, "damaged"),
     "more than the limit": (
-        tgz(METADATA, *[(f"puppetdb-bak/facts/{number}.json", b" " * 2**19) for number in range(9)]),
+        tgz(METADATA, *[(f"puppetdb-bak/facts/{number}.json", facts_of(f"{number}") + b" " * 2**19) for number in range(9)]),
         TooLarge,
         "holds more",
     ),
@@ -222,7 +254,7 @@ def test_PDB_10_what_is_no_archive_is_refused(archive: bytes, error: type[Except
 
 async def test_an_archive_that_is_cut_off_is_refused_after_what_is_whole() -> None:
     archive = await archive_of(recorded_rows())
-    reader = ArchiveReader()
+    reader = ArchiveReader(refuse_none)
     assert list(reader.feed(archive[:-200]))
     with pytest.raises(BadData, match="cut off"):
         reader.finish()

@@ -56,9 +56,11 @@ async def test_a_store_that_imports_an_archive_exports_the_same(database: Databa
     stored = archive_contents(archive)
     assert len(stored) == 36  # as of PuppetDB
 
-    reader = ArchiveReader()
+    refused: list[str] = []
+    reader = ArchiveReader(lambda name, reason: refused.append(f"{name}: {reason}"))
     submissions = list(reader.feed(archive))
     reader.finish()
+    assert refused == []
     other = Database.open(f"sqlite:///{tmp_path / 'other.sqlite'}")
     try:
         await other.migrate()
