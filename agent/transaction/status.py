@@ -8,6 +8,7 @@ from typing import Any
 
 from shared.models import report
 from shared.ral import Type
+from shared.ral.attributes import text_of
 from shared.ral.references import type_label
 
 
@@ -51,7 +52,7 @@ def plain_data(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain_data(item) for item in value]
     if isinstance(value, dict):
-        return {str(key): plain_data(item) for key, item in value.items()}
+        return {text_of(key): plain_data(item) for key, item in value.items()}
     if isinstance(value, datetime):
         return report.iso_time(value)
     if isinstance(value, bytes):

@@ -44,12 +44,28 @@ class ParamOptions(TypedDict, total=False):
 
 
 def text_of(value: Any) -> str:
-    """Return a value as Puppet's `to_s` gives it: `true`, `5`, `text`; None is ''; arrays and hashes as Ruby shows them."""
+    """
+    Return a value as Puppet's `to_s` gives it: `true`, `5`, `text`; None is ''; arrays and hashes as Ruby shows them.
+
+    Of a Binary it is the text that it holds; bytes that are not UTF-8 become surrogate escapes, as in other texts.
+    """
     if value is None:
         return ""
     if value is True or value is False:
         return "true" if value else "false"
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogateescape")
     return _ruby_inspect(value) if isinstance(value, list | tuple | Mapping) else str(value)
+
+
+def ruby_class(value: Any) -> str:
+    """Return the name of a value's class in Ruby, by which Puppet's messages call it."""
+    if isinstance(value, bool):
+        return "TrueClass" if value else "FalseClass"
+    if isinstance(value, Mapping):
+        return "Hash"
+    names = {int: "Integer", float: "Float", str: "String", bytes: "String", list: "Array", tuple: "Array", type(None): "NilClass"}
+    return names.get(type(value), type(value).__name__)
 
 
 def as_list(raw: Any) -> list[Any]:
@@ -350,7 +366,8 @@ def convert(kind: type[Any], value: Any) -> Any:
 
 def _ruby_inspect(value: Any) -> str:
     """Return a value as error texts quote it."""
-    if isinstance(value, str):
+    if isinstance(value, str | bytes):
+        value = text_of(value)
         escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
         return f'"{escaped}"'
     if isinstance(value, list | tuple):

@@ -35,7 +35,7 @@ def _pretty(value: Any, depth: int) -> str:
         pad = "  " * (depth + 1)
         inner = ",\n".join(f"{pad}{_pretty(k, depth + 1)} => {_pretty(v, depth + 1)}" for k, v in value.items())
         return "{\n" + inner + "\n" + "  " * depth + "}"
-    return _quote(str(value))
+    return _quote(value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value))
 
 
 def _array(items: Sequence[Any], depth: int) -> str:

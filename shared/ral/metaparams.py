@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..errors import BadData
-from .attributes import Param, as_list
+from .attributes import Param, as_list, text_of
 from .references import Ref
 
 LOGLEVELS = ("debug", "info", "notice", "warning", "err", "alert", "emerg", "crit", "verbose")
@@ -24,7 +24,7 @@ def _references(value: Any) -> Iterator[Ref]:
         except BadData as err:
             raise ValueError(err.message) from err
     else:
-        raise ValueError(f"not a resource reference: {value!r}")
+        raise ValueError(f"not a resource reference: {text_of(value)}")
 
 
 class RelationshipParam(Param[list[Ref]]):

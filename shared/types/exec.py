@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..ral import ABSENT, Param, Property, Ref, State, Type
-from ..ral.attributes import as_list, text_of
+from ..ral.attributes import as_list, ruby_class, text_of
 from .lists import FolderList
 
 Words = str | list[str]  # a command: a line, or program and arguments
@@ -55,7 +55,7 @@ class ExecCommand(Param[Any]):
             return raw
         if isinstance(raw, list | tuple):
             return [text_of(value) for value in raw]
-        raise ValueError(f"Command must be a String or Array<String>, got value of class {type(raw).__name__}")
+        raise ValueError(f"Command must be a String or Array<String>, got value of class {ruby_class(raw)}")
 
 
 class ExecCheck(Param[Any]):

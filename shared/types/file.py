@@ -13,7 +13,7 @@ from ..filesystem import checksums, modes
 from ..filesystem.checksums import Algorithm, Checksum
 from ..models.file_metadata import FileMetadata
 from ..ral import ABSENT, Ensure, Origin, Param, Property, Ref, State, Type, Value
-from ..ral.attributes import as_list, text_of
+from ..ral.attributes import as_list, ruby_class, text_of
 from ..ral.core import CompleteCatalog
 
 _ONLY_WITH_SOURCE = ("none", "ctime", "mtime")
@@ -71,8 +71,8 @@ class FileContentProperty(Property[str]):
 
     def munge(self, resource: Type, value: Any) -> Any:
         if not isinstance(value, str | bytes):
-            kinds = {int: "Integer", float: "Float", bool: "Boolean", dict: "Hash"}
-            raise TypeError(f"no implicit conversion of {kinds.get(type(value), type(value).__name__)} into String")
+            kind = text_of(value) if isinstance(value, bool) else ruby_class(value)
+            raise TypeError(f"no implicit conversion of {kind} into String")
         return value
 
     def insync(self, resource: Type, state: State, desired: list[Any]) -> bool:
@@ -150,8 +150,7 @@ class FileMode(Property[str]):
 
     def validate(self, resource: Type, value: Any) -> None:
         if not isinstance(value, str):
-            kind = {int: "Integer", float: "Float", bool: "Boolean", dict: "Hash"}.get(type(value), type(value).__name__)
-            raise ValueError(f"The file mode specification must be a string, not '{kind}'")
+            raise ValueError(f"The file mode specification must be a string, not '{ruby_class(value)}'")
         if not modes.is_mode(value):
             raise ValueError(f'The file mode specification is invalid: "{value}"')
 
@@ -210,7 +209,7 @@ def _backup(value: Any) -> str | None:
     if text in ("true", ".puppet-bak"):
         return ".puppet-bak"
     if not text or not isinstance(value, str | list):
-        raise ValueError(f"Invalid backup type {value!r}")
+        raise ValueError(f"Invalid backup type {text_of(value)}")
     return text
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import ResourceError
 from ..ral import ABSENT, Ensure, Param, Property, Ref, State, TitlePatterns, Type, Value
-from ..ral.attributes import as_list, text_of
+from ..ral.attributes import as_list, ruby_class, text_of
 from . import arguments
 
 PURGED = "purged"
@@ -83,7 +83,7 @@ class PackageEnsure(Ensure):
 
 def _name(value: Any) -> None:
     if not isinstance(value, str):
-        raise ValueError(f"Name must be a String not {type(value).__name__}")
+        raise ValueError(f"Name must be a String not {ruby_class(value)}")
     arguments.check_name(value)
 
 

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from ..ral import Param, Type
+from ..ral.attributes import text_of
 
 _RANGE = re.compile(r"\d+(:\d+){0,2}\s*-\s*\d+(:\d+){0,2}")
 _DAY = re.compile(r"(Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(day)?", re.IGNORECASE)
@@ -23,7 +24,7 @@ def _time_of_day(hour: int, minute: int = 0, second: int = 0) -> TimeOfDay:
 
 def _span(value: Any) -> Span:
     if not isinstance(value, str) or not _RANGE.search(value):
-        raise ValueError(f"Invalid range value '{value}'")
+        raise ValueError(f"Invalid range value '{text_of(value)}'")
     parts = [[int(number) for number in part.split(":")] for part in re.split(r"\s*-\s*", value)]
     if len(parts) != 2:
         raise ValueError(f"Invalid range {value}")
@@ -39,12 +40,12 @@ def _span(value: Any) -> Span:
 
 
 def _weekday(value: Any) -> int:
-    text = str(value)
+    text = text_of(value)
     if re.fullmatch(r"[0-6]", text):
         return int(text)
     if isinstance(value, str) and _DAY.fullmatch(text):
         return _DAYS.index(text[:3].lower())
-    raise ValueError(f"{value} is not a valid day of the week")
+    raise ValueError(f"{text_of(value)} is not a valid day of the week")
 
 
 class ScheduleRepeat(Param[int]):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..ral import ABSENT, Param, Property, Ref, State, Type, Value, ensurable
-from ..ral.attributes import as_list, text_of
+from ..ral.attributes import as_list, ruby_class, text_of
 from . import arguments
 from .lists import KeyValueList, NameList
 
@@ -90,7 +90,7 @@ class UserPurgeKeys(Param[Any]):
             return ["%h/.ssh/authorized_keys"] if text_of(raw) == "true" else []
         for entry in as_list(raw):
             if not isinstance(entry, str):
-                raise ValueError(f"Each entry for purge_ssh_keys must be a string, not a {type(entry).__name__}")
+                raise ValueError(f"Each entry for purge_ssh_keys must be a string, not a {ruby_class(entry)}")
             arguments.check_plain(entry)
             if not re.match(r"/|~/|%h/", entry):
                 raise ValueError(f"Paths to keyfiles must be absolute, not {entry}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,10 @@ import pytest
 
 from shared.errors import Location, ResourceError
 from shared.ral import ABSENT, Ensure, Origin, Param, Property, Ref, Type, Value, displayed, ensurable
+from shared.ral.attributes import text_of
+from shared.types.exec import Exec
+from shared.types.file import File
+from shared.types.schedule import Schedule
 
 
 class Zone(Type, name="zone_", features={"keys": "Can hold keys."}):
@@ -202,6 +207,8 @@ def test_a_change_reads_as_puppet_prints_it(name: str, current: Any, wanted: Any
         (None, ""),
         ([None, "a"], "[undef, 'a']"),
         (["a", "b"], "['a', 'b']"),
+        (b"vm\n", '"vm\\n"'),
+        ({"b": [b"hi"]}, "{\n  'b' => ['hi']\n}"),
         (["a", ["b"], 3, 4], "['a',\n  ['b'],\n  3, 4]"),
         ([{"a": 1}, {}], "[\n  {\n    'a' => 1\n  },\n  {\n\n  }]"),
         ([], "[]"),
@@ -210,6 +217,43 @@ def test_a_change_reads_as_puppet_prints_it(name: str, current: Any, wanted: Any
 )
 def test_values_are_displayed_as_puppet_prints_them(value: Any, text: str) -> None:
     assert displayed(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (b"vm\n", "vm\n"),
+        (b"\xff", "\udcff"),
+        ([b"hi", None, True], '["hi", nil, true]'),
+        ({"b": [b"hi", 1.5]}, '{"b"=>["hi", 1.5]}'),
+        (False, "false"),
+        (None, ""),
+    ],
+)
+def test_values_become_text_as_in_ruby(value: Any, text: str) -> None:
+    assert text_of(value) == text
+
+
+WRONG = {  # as Puppet 7.23 and 8.10 refuse them
+    "no implicit conversion of Hash into String": lambda: File("/a", {"content": {"a": 1}}),
+    "no implicit conversion of true into String": lambda: File("/a", {"content": True}),
+    "no implicit conversion of Array into String": lambda: File("/a", {"content": [[True]]}),
+    "The file mode specification must be a string, not 'TrueClass'": lambda: File("/a", {"mode": True}),
+    "The file mode specification must be a string, not 'Hash'": lambda: File("/a", {"mode": {"a": 1}}),
+    "Command must be a String or Array<String>, got value of class Hash": lambda: Exec("/bin/true", {"command": {"a": 1}}),
+    "Command must be a String or Array<String>, got value of class FalseClass": lambda: Exec("/bin/true", {"command": False}),
+    "Command must be a String or Array<String>, got value of class Integer": lambda: Exec("/bin/true", {"command": 1}),
+    "Invalid range value 'true'": lambda: Schedule("x", {"range": True}),
+    "true is not a valid day of the week": lambda: Schedule("x", {"weekday": True}),
+    'Invalid backup type {"a"=>nil}': lambda: File("/a", {"backup": {"a": None}}),
+    "not a resource reference: true": lambda: File("/a", {"require": True}),
+}
+
+
+@pytest.mark.parametrize("message", WRONG)
+def test_no_refusal_shows_a_value_or_a_class_as_python_does(message: str) -> None:
+    with pytest.raises(ResourceError, match=re.escape(message)):
+        WRONG[message]()
 
 
 def test_events_are_named_after_type_attribute_or_value() -> None:
