@@ -184,6 +184,9 @@ def format_value(spec: Directive, value: Value) -> str:
         return _integer(spec, to_integer(value))
     if letter in "xXobB":
         return _radix(spec, to_integer(value))
+    if letter == "f" and value.__class__ is int:  # exact, as Ruby writes it, at any size
+        places = 6 if spec.precision is None else spec.precision
+        return _signed(spec, value < 0, "", f"{abs(value)}.{'0' * places}" if places else str(abs(value)))
     if letter in "fFeEgGaA":
         return _float(spec, to_float(value))
     raise EvaluationError(f"malformed format string - %{letter}")
