@@ -17,6 +17,7 @@ from store.database.tables import environments, facts, factsets, nodes
 from tests.bench import store_data
 from tests.support.raw_master import RawClient
 from tests.support.store_process import StoreAt
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -107,6 +108,11 @@ async def count(client: RawClient, entity: str) -> int:
     return int(json.loads(answer.body)[0]["count"])
 
 
+async def queue_depth(client: RawClient) -> int:
+    status = json.loads((await client.ask("GET", "/status/v1/services")).body)["puppetdb-status"]["status"]
+    return int(status["queue_depth"])
+
+
 @pytest.mark.usefixtures("many_files")
 async def test_a_thousand_nodes_that_report_at_once_are_all_stored(tmp_path: Path) -> None:
     store = StoreAt(tmp_path)
@@ -118,8 +124,8 @@ async def test_a_thousand_nodes_that_report_at_once_are_all_stored(tmp_path: Pat
         await asyncio.gather(*(send_run(store, number) for number in range(CROWD)))
         while [await count(client, entity) for entity in ("factsets", "reports")] != [CROWD + 1] * 2:  # noqa: ASYNC110
             await asyncio.sleep(0.2)
-        status = json.loads((await client.ask("GET", "/status/v1/services")).body)["puppetdb-status"]["status"]
-        assert status["queue_depth"] == 0
+        while await queue_depth(client):  # noqa: ASYNC110  # a command whose acknowledgement was lost is there twice
+            await asyncio.sleep(0.2)
         assert not (store.settings.store_dir / "queue" / "discarded").exists()
-        assert len(list(descriptors.iterdir())) <= before + 2
+        await until(lambda: len(list(descriptors.iterdir())) <= before + 2)
         await client.close()
