@@ -9,9 +9,10 @@ from contextlib import aclosing
 from httpd.connections.connection import HttpRequest
 from httpd.messages.bodies import read_body
 from httpd.messages.responses import Response
-from shared.errors import BadRequest
+from shared.data import plainjson
+from shared.errors import BadData, BadRequest
 
-from ...jsontext import Json, load_json
+from ...jsontext import Json
 from ...queries.questions import Question
 from ..answers import array_response, compact_response, dashboard_redirect, error_response, json_response, text_response
 from ..negotiation import require_body_of, require_json_accepted, url_parameters
@@ -65,9 +66,9 @@ class QueryEndpoint:
             body = await read_body(request, self._max_body)
             if body.strip():
                 try:
-                    value = load_json(body) if len(body) < _LARGE else await asyncio.to_thread(load_json, body)
-                except ValueError as err:
-                    raise BadRequest(f"Malformed JSON for query: {err}") from err
+                    value = plainjson.loads(body) if len(body) < _LARGE else await asyncio.to_thread(plainjson.loads, body)
+                except BadData as err:
+                    raise BadRequest(f"Malformed JSON for query: {err.message}") from err
                 if not isinstance(value, dict):
                     raise BadRequest("Malformed JSON for query: the body must be an object with the key 'query'")
                 parameters |= value

@@ -55,6 +55,12 @@ async def test_long_answers_are_streamed_and_compressed(store: FakeStore, client
     assert gzip.decompress(packed.body) == plain.body
 
 
+async def test_a_question_that_says_something_twice_is_refused(store: FakeStore, client: RawClient) -> None:
+    answer = await client.ask("POST", f"{V4}/nodes", b'{"query": ["=", "certname", "a"], "query": ["=", "certname", "b"]}')
+    assert (answer.status, answer.text) == (400, "Malformed JSON for query: The key 'query' stands twice in one object")
+    assert store.queries.questions == []
+
+
 async def test_PDB_13_an_answer_that_breaks_off_is_cut_and_the_log_says_why(
     store: FakeStore, client: RawClient, caplog: pytest.LogCaptureFixture
 ) -> None:
