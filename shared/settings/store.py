@@ -40,7 +40,7 @@ class StoreSettings(CommonSettings):
     store_dir: Path = setting("$vardir/store", doc="Where the store keeps its SQLite database and the commands that wait.")
     store_socket: Path = setting("$rundir/store.sock", doc="The Unix socket of the store, for its own user only.")
     store_pidfile: Path = setting("$rundir/store.pid", doc="The process number of a store that runs by itself.")
-    store_bindaddress: str = setting("0.0.0.0", doc="The address that the store listens on over TLS.")  # noqa: S104  # for other masters
+    store_bindaddress: str = setting("$bindaddress", doc="The address that the store listens on over TLS.")
     store_port: int = setting(
         0, ge=0, le=65535, doc="The port of the store over TLS, 8081 by custom; 0: none, but 8081 for a store that runs by itself."
     )

@@ -107,6 +107,12 @@ def test_a_setting_knows_whether_somebody_has_set_it(tmp_path: Path) -> None:
     assert settings.given("environment") is None and settings.given("ca_port") is None
 
 
+@pytest.mark.parametrize("flags", [{}, {"bindaddress": "127.0.0.1"}, {"bindaddress": "127.0.0.1", "store_bindaddress": "::"}])
+def test_a_store_listens_where_its_master_does_unless_it_has_an_address_of_its_own(flags: dict[str, str]) -> None:
+    settings = load(MasterSettings, section="master", flags=flags, conf=Conf())
+    assert settings.store_bindaddress == flags.get("store_bindaddress", flags.get("bindaddress", "0.0.0.0"))
+
+
 @pytest.mark.parametrize(
     ("flags", "storeconfigs", "reports"),
     [
