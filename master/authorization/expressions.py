@@ -25,7 +25,10 @@ class Expression:
     @classmethod
     def of(cls, source: str) -> Expression:
         """Compile an expression in Python's syntax; raise Invalid."""
-        return cls(source, regex.compile(source))
+        try:
+            return cls(source, regex.compile(source))
+        except RecursionError as err:
+            raise Invalid("it is nested too deeply") from err
 
     @property
     def groups(self) -> int:

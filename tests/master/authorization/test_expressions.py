@@ -26,6 +26,11 @@ def test_no_pattern_holds_up_the_loop(source: str, text: str) -> None:
         assert "takes too long" in err.message and source in (err.hint or "")
 
 
+def test_a_pattern_that_is_nested_too_deeply_is_named() -> None:
+    with pytest.raises(ConfigError, match="nested too deeply"):
+        ruby_regex("(" * 3000 + ")" * 3000, HERE)
+
+
 def test_what_may_run_away_decides_where_it_does_not() -> None:
     rule = Rule("~", PathRegex(ruby_regex(r"^/file/((a+)+)$", HERE)), (AclEntry(True, "captured", "$1.test"),), line=1)
     client = Client("aaaa.test", "127.0.0.1", True)
