@@ -28,7 +28,8 @@ ROWS = {  # how many there are of each group
     "TTY": 2,
     # The store: 1 texts in statements, 2 nested queries, 3 huge queries and numbers, 4 regular expressions that run away, 5 slow queries
     # and readers, 6 nodes that submit for others, 7 ways past the rules, 8 sensitive values in answers, 9 bombs, 10 archives, 11 poison,
-    # 12 web pages at a port without TLS, 13 patterns that the databases read differently.
+    # 12 web pages at a port without TLS, 13 patterns that the databases read differently,
+    # 14 queries that are an error of the program.
     "PDB": 11,
 }
 CLOSED = ("CA", "TLS", "HTTP", "ACL", "FB", "RPT", "PRS", "PDB")  # groups in which nothing is left open

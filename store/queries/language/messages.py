@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import orjson
+import json
 
 from ...jsontext import Json
 
@@ -15,7 +15,10 @@ def show_value(value: Json) -> str:
         return "{" + ", ".join(f":{key} {show_value(member)}" for key, member in value.items()) + "}"
     if value is None:
         return "nil"
-    return orjson.dumps(value).decode() if isinstance(value, str | bool) else repr(value)
+    # A half of a surrogate pair, which no text in UTF-8 has, is shown as its escape.
+    return (
+        json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace").decode() if isinstance(value, str | bool) else repr(value)
+    )
 
 
 def list_names(names: list[str]) -> str:
