@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+NO_SUBQUERIES = "X-No-Subqueries"
+"""The header by which a master has its store refuse subqueries of a client."""
+
 
 @dataclass(frozen=True, slots=True)
 class Client:

@@ -16,7 +16,7 @@ from shared.indirector.paths import decode_path, parameters, single
 from shared.names import quoted_for_log, valid_environment
 
 from ..authorization.auth_conf import Rules
-from ..authorization.rules import AccessRequest, decide
+from ..authorization.rules import AccessDecision, AccessRequest, decide
 from ..observability.health import SERVICES, Health, State, worst
 from ..observability.metrics import MIME
 from .handlers import EnvironmentLookup
@@ -69,13 +69,18 @@ class RequestTarget:
         return _VERBS.get(self.method, "save")
 
 
-def denial_for(target: RequestTarget, client: Client, rules: Rules, *paths: str, verb: str = "") -> Response | None:
-    """Return the denial, or None when the rules allow access; `paths` go before the URL's own, `verb` replaces the method's."""
+def decision_for(target: RequestTarget, client: Client, rules: Rules, *paths: str, verb: str = "") -> AccessDecision:
+    """Return what the rules decide; `paths` go before the URL's own, `verb` replaces the method's."""
     url = _MODERN.get(target.path, target.path)
     request = AccessRequest(
         (*paths, target.path), verb or target.verb, None, client, url, target.method.lower(), parameters(target.raw_query)
     )
-    decision = decide(rules.modern, request)
+    return decide(rules.modern, request)
+
+
+def denial_for(target: RequestTarget, client: Client, rules: Rules, *paths: str, verb: str = "") -> Response | None:
+    """Return the denial, or None when the rules allow access; see `decision_for`."""
+    decision = decision_for(target, client, rules, *paths, verb=verb)
     if decision.allowed:
         return None
     rule = decision.rule.name if decision.rule else "none"

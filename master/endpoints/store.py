@@ -1,9 +1,15 @@
-"""The store's API below /pdb under the master's own port: requests are passed on to its Unix socket and never looked into."""
+"""
+The store's API below /pdb under the master's own port: requests are passed on to its Unix socket.
+
+A client that may not ask /pdb/query/v4 itself, which reaches
+everything that is stored, may not reach it by subqueries either.
+"""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
@@ -13,16 +19,17 @@ from yarl import URL
 from httpd.connections.connection import HttpRequest
 from httpd.messages.bodies import packed_chunks
 from httpd.messages.responses import Response
-from shared.client import Client
+from shared.client import NO_SUBQUERIES, Client
 from shared.errors import BadName, PuppetError, Unavailable
 from shared.indirector.paths import decode_path
 
 from ..authorization.auth_conf import Rules
-from .service import RequestTarget, denial_for
+from .service import RequestTarget, decision_for, denial_for
 
 PREFIX = "/pdb/"
 _REQUEST_HEADERS = ("Accept", "Accept-Encoding", "Content-Type", "Content-Encoding", "X-Uncompressed-Length", "User-Agent")
 _RESPONSE_HEADERS = ("Content-Encoding", "Content-Disposition", "Location", "Retry-After", "Vary", "X-Records", "X-Deprecation")
+_EVERYTHING = "/pdb/query/v4"
 _CHUNK = 64 * 1024
 _DOWN = "The store cannot be reached"
 
@@ -74,11 +81,14 @@ class StoreProxy:
 
     async def respond(self, request: HttpRequest, client: Client, rules: Rules) -> Response:
         """Return the store's response, if a rule lets the client have it; raise Unavailable when the store does not answer."""
-        if denied := denial_for(store_target(request), client, rules):
+        target = store_target(request)
+        if denied := denial_for(target, client, rules):
             return denied
         assert self._session is not None
         headers = {name: value for name in _REQUEST_HEADERS if (value := request.headers.get(name)) is not None}
         body = packed_chunks(request, self._max_body) if request.body_exists else None
+        if not decision_for(replace(target, path=_EVERYTHING), client, rules).allowed:
+            headers[NO_SUBQUERIES] = "true"
         url = URL(f"http://store{request.raw_path}", encoded=True)
         async with AsyncExitStack() as stack:
             try:

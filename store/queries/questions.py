@@ -35,13 +35,15 @@ class Question:
 
     `entity` is the one of an endpoint; None stands for the root, where the query names it itself (`["from", "nodes", ...]`). `query` is
     the AST, a text in PQL, or None for no restriction. `parameters` are those that only some entities have: `distinct_resources`,
-    `distinct_start_time`, `distinct_end_time`, `summarize_by`, `count_by`, `counts_filter`, `include_facts_expiration`.
+    `distinct_start_time`, `distinct_end_time`, `summarize_by`, `count_by`, `counts_filter`, `include_facts_expiration`. Where
+    `is_alone` it may have no subqueries: whoever asks may see this entity only.
     """
 
     entity: str | None
     query: Json = None
     paging: Paging = field(default_factory=Paging)
     parameters: Mapping[str, Json] = field(default_factory=dict)
+    is_alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,8 @@ class QueryLimits:
     """Seconds that the database may take for an answer."""
     rows: int = 0
     """Rows of an answer; 0 for any number."""
+    subqueries: bool = True
+    """Whether a query may ask other entities as well."""
     depth: int = 100
     """How deeply the lists of a query may be nested."""
     terms: int = 1000

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -51,7 +52,7 @@ class QueryService:
     def ast(self, question: Question) -> Json:
         """Return the query as AST, checked for its entity, without asking the database. QueryRefused says what is wrong with it."""
         query = _parsed(question)
-        read_query(_entity_of(question), query, self._limits)
+        read_query(_entity_of(question), query, self._limits_of(question))
         return query
 
     async def answer(self, question: Question) -> QueryAnswer:
@@ -98,7 +99,7 @@ class QueryService:
         if question.entity in _COUNTS:
             return self._counts(selects, question, query)
         entity = _entity_of(question)
-        selection = read_query(entity, query, self._limits)
+        selection = read_query(entity, query, self._limits_of(question))
         paging = question.paging
         selection = with_paging(selection, paging.limit, paging.offset, paging.order_by)
         distinct = read_distinct(question.parameters) if selection.entity.name == "events" else None
@@ -111,6 +112,9 @@ class QueryService:
             return [self._part(statement.page, statement.total, lambda row: row[0], batch)]
         return [self._part(statement.page, statement.total, partial(shown_row, columns), batch)]
 
+    def _limits_of(self, question: Question) -> QueryLimits:
+        return replace(self._limits, subqueries=False) if question.is_alone else self._limits
+
     def _part(self, page: Select[Any], total: Select[Any], show: Callable[[Any], Json], batch: int) -> StatementPart:
         limit = page._limit  # the limit that the query has
         if self._limits.rows and (limit is None or limit > self._limits.rows):
@@ -121,7 +125,7 @@ class QueryService:
         is_aggregate = question.entity == "aggregate_event_counts"
         counting = read_counting(question.parameters, is_aggregate=is_aggregate)
         distinct = read_distinct(question.parameters)
-        selection = read_query(ENTITIES["events"], query, self._limits)
+        selection = read_query(ENTITIES["events"], query, self._limits_of(question))
         parts = []
         for subject in counting.subjects:
             rows = count_events(selects, self._sql, selection, counting, distinct, subject)

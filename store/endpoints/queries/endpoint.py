@@ -9,6 +9,7 @@ from contextlib import aclosing
 from httpd.connections.connection import HttpRequest
 from httpd.messages.bodies import read_body
 from httpd.messages.responses import Response
+from shared.client import NO_SUBQUERIES
 from shared.data import plainjson
 from shared.errors import BadData, BadRequest
 
@@ -56,7 +57,7 @@ class QueryEndpoint:
         check_names(parameters, target.parameters)
         if (value := parameters.get("explain")) not in (None, "analyze"):
             raise BadRequest(f"Illegal value '{value}' for :explain; expected `analyze`.")
-        return await self._answer(target, parameters)
+        return await self._answer(target, parameters, is_alone=NO_SUBQUERIES in request.headers)
 
     async def _parameters(self, request: HttpRequest) -> dict[str, Json]:
         """Return the parameters of the target, and of the body where there is one; those of the body win."""
@@ -74,14 +75,14 @@ class QueryEndpoint:
                 parameters |= value
         return parameters
 
-    async def _answer(self, target: QueryTarget, parameters: dict[str, Json]) -> Response:
+    async def _answer(self, target: QueryTarget, parameters: dict[str, Json], *, is_alone: bool) -> Response:
         if target.entity is None:
             query = _root_query(parameters)
         else:
             value = parameters.get("query")
             query = restrict(read_query(value) if isinstance(value, str) else value, target.conditions)
         options = {name: value for name, value in parameters.items() if name in _OPTIONS}
-        question = Question(target.entity, query, paging_of(parameters), options)
+        question = Question(target.entity, query, paging_of(parameters), options, is_alone)
         if flag_of(parameters.get("ast_only")):
             return json_response(self._queries.ast(question))
         if target.subject is not None and not target.is_single and not await self._exists(target.subject):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import cast
 
+from shared.errors import Denied
+
 from ...jsontext import Json
 from ...timestamps import parse_timestamp
 from ..questions import QueryLimits, QueryRefused
@@ -76,6 +78,7 @@ class CriteriaReader:
                     raise QueryRefused(f"{operator} requires exactly two arguments")
                 return self._binary(entity, operator, arguments[0], arguments[1])
             case "subquery":
+                self._require_subqueries()
                 return self._related(entity, arguments)
         raise QueryRefused(f"{show_value(value)} is not well-formed: query operator {_quoted(operator)} is unknown")
 
@@ -135,6 +138,8 @@ class CriteriaReader:
             case _:
                 places = [_column_of(entity, name)]
                 is_row = False
+        if isinstance(value, list) and value[:1] != ["array"]:
+            self._require_subqueries()
         match value:
             case ["array", *arguments]:
                 if len(arguments) != 1 or not isinstance(arguments[0], list):
@@ -176,6 +181,10 @@ class CriteriaReader:
         elif place.kind in (Kind.LIST, Kind.TAG, Kind.DOCUMENT, Kind.LATEST_REPORT):
             raise QueryRefused(f"Query operator in is not allowed on field {place.name}")
         return InValues(place, tuple(_scalar_value(place, value) for value in values))
+
+    def _require_subqueries(self) -> None:
+        if not self._limits.subqueries:
+            raise Denied("Permission denied: a client without a rule for /pdb/query/v4 may ask no subqueries, which reach everything there")
 
     def _count_values(self, number: int) -> None:
         self._values += number

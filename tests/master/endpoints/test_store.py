@@ -17,13 +17,18 @@ from httpd.messages.bodies import packed_chunks
 from httpd.messages.responses import Response, text_response
 from httpd.options import ServerOptions
 from master.endpoints.store import StoreProxy
+from shared.client import NO_SUBQUERIES
 from tests.support.raw_master import RunningMaster
 
 Serve = Callable[..., AbstractAsyncContextManager[RunningMaster]]
 RULES = """
 authorization: {
   version: 1
-  rules: [ { name: "queries", match-request: { path: "/pdb/query", type: path }, allow: "admin", sort-order: 1 } ]
+  rules: [
+    { name: "own rows", match-request: { path: "^/pdb/query/v4/(?:nodes|factsets)/([^/]+)", type: regex },
+      allow: ["$1", "admin"], sort-order: 1 }
+    { name: "queries", match-request: { path: "/pdb/query", type: path }, allow: "admin", sort-order: 1 }
+  ]
 }
 """
 
@@ -37,7 +42,7 @@ class FakeStore(HttpApplication):
             return Response(200, b"", "application/json", {"X-Records": "7"}, chunks=_pieces, compress_chunks=True)
         if request.sent_path.endswith("/moved"):
             return Response(302, headers={"Location": "/elsewhere"})
-        names = ["Accept", "Content-Type", "Content-Encoding", "X-Client-Verify", "Cookie"]
+        names = ["Accept", "Content-Type", "Content-Encoding", "X-Client-Verify", "Cookie", NO_SUBQUERIES]
         sent = " ".join(f"{name}={request.headers[name]}" for name in names if name in request.headers)
         return text_response(200, f"{request.method} {request.raw_path} {sent} {body!r}")
 
@@ -108,3 +113,12 @@ async def test_without_a_store_there_is_no_such_path(serve: Serve) -> None:
     async with serve() as master:
         agent = await master.client("agent1")
         assert (await agent.ask("GET", "/pdb/query/v4/nodes")).status in (403, 404)
+
+
+async def test_PDB_13_who_may_not_ask_for_everything_asks_without_subqueries(master: RunningMaster) -> None:
+    agent, admin = await master.client("agent1"), await master.client("admin")
+    for path in ("/pdb/query/v4/nodes/agent1/facts", "/pdb/query/v4/factsets/agent1?query=%5B%22x%22%5D", "/pdb/query/v4/nodes/%61gent1"):
+        assert f" {NO_SUBQUERIES}=true " in (await agent.ask("GET", path, X_No_Subqueries="")).text
+        assert f" {NO_SUBQUERIES}=true " in (await agent.ask("POST", path, b"{}")).text
+        assert NO_SUBQUERIES not in (await admin.ask("GET", path)).text
+    assert (await agent.ask("GET", "/pdb/query/v4/nodes/agent2/facts")).status == 403

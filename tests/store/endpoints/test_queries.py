@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
+from shared.client import NO_SUBQUERIES
 from shared.errors import BadRequest
 from store.endpoints.queries.querytext import read_query
 from store.jsontext import Json
@@ -117,6 +118,14 @@ async def test_a_request_becomes_a_question(
 ) -> None:
     assert (await client.ask(method, path, json.dumps(body).encode() if body else b"")).status == 200
     assert store.queries.questions == [question]
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_PDB_13_a_master_may_have_subqueries_refused(store: FakeStore, client: RawClient, method: str) -> None:
+    body = b'{"query": ["=", "certname", "a"]}' if method == "POST" else b""
+    await client.ask(method, "/pdb/query/v4/facts", body)
+    await client.ask(method, "/pdb/query/v4/facts", body, **{NO_SUBQUERIES: "true"})
+    assert [question.is_alone for question in store.queries.questions] == [False, True]
 
 
 async def test_one_thing_is_an_object_or_not_known(store: FakeStore, client: RawClient) -> None:
