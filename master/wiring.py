@@ -217,7 +217,8 @@ async def _serving(
         v4 = await asyncio.to_thread(v4_catalogs, settings, environments, compile_pool, indirector)
         limits = MasterLimits.of(settings)
         server = ServerEndpoints(environments, compile_pool.listing, v4, limits, code_commands(settings), parsers)
-        proxy = StoreProxy(settings.store_socket, settings.store_max_archive, settings.store_query_timeout + 30) if store else None
+        sizes = settings.store_max_archive, settings.store_max_command
+        proxy = StoreProxy(settings.store_socket, *sizes, settings.store_query_timeout + 30) if store else None
         hook = await _deploy_hook(settings, supervisor, ends)
         served = MasterAppOptions(
             indirector,

@@ -1,29 +1,33 @@
 """
 The store's API below /pdb under the master's own port: requests are passed on to its Unix socket.
 
-A client that may not ask /pdb/query/v4 itself, which reaches
+Of a command, auth.conf is asked about the payload's certname and producer. A client that may not ask /pdb/query/v4 itself, which reaches
 everything that is stored, may not reach it by subqueries either.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
+from urllib.parse import urlencode
 
 import aiohttp
 from yarl import URL
 
 from httpd.connections.connection import HttpRequest
-from httpd.messages.bodies import packed_chunks
+from httpd.messages.bodies import packed_chunks, read_body
 from httpd.messages.responses import Response
 from shared.client import NO_SUBQUERIES, Client
-from shared.errors import BadName, PuppetError, Unavailable
-from shared.indirector.paths import decode_path
+from shared.data import plainjson
+from shared.errors import BadName, BadRequest, PuppetError, Unavailable
+from shared.indirector.paths import decode_path, parameters, single
 
 from ..authorization.auth_conf import Rules
+from .schemes import not_routed
 from .service import RequestTarget, decision_for, denial_for
 
 PREFIX = "/pdb/"
@@ -53,12 +57,14 @@ class StoreProxy:
 
     Args:
         max_body: Bytes of a request's body, as it is sent.
+        max_command: Bytes of a command, unpacked.
         silence: Seconds in which the store has to begin its answer, and to go on with it.
     """
 
-    def __init__(self, socket: Path, max_body: int, silence: float) -> None:
+    def __init__(self, socket: Path, max_body: int, max_command: int, silence: float) -> None:
         self._socket = socket
         self._max_body = max_body
+        self._max_command = max_command
         self._silence = silence
         self._session: aiohttp.ClientSession | None = None
 
@@ -86,8 +92,15 @@ class StoreProxy:
             return denied
         assert self._session is not None
         headers = {name: value for name in _REQUEST_HEADERS if (value := request.headers.get(name)) is not None}
-        body = packed_chunks(request, self._max_body) if request.body_exists else None
-        if not decision_for(replace(target, path=_EVERYTHING), client, rules).allowed:
+        body: AsyncIterator[bytes] | bytes | None = packed_chunks(request, self._max_body) if request.body_exists else None
+        if target.segments[:2] == ("pdb", "cmd") and request.method == "POST":
+            if target.segments[2:] != ("v1",):  # of the master itself
+                return not_routed(target.path, request.headers.get("Accept", ""))
+            body = await read_body(request, self._max_command)
+            headers.pop("Content-Encoding", None)
+            if denied := denial_for(await asyncio.to_thread(_command_target, target, body), client, rules):
+                return denied
+        elif not decision_for(replace(target, path=_EVERYTHING), client, rules).allowed:
             headers[NO_SUBQUERIES] = "true"
         url = URL(f"http://store{request.raw_path}", encoded=True)
         async with AsyncExitStack() as stack:
@@ -105,6 +118,19 @@ class StoreProxy:
                 return Response(answer.status, b"", content_type, passed_on)
             kept = stack.pop_all()
         return Response(answer.status, b"", content_type, passed_on, chunks=lambda: _chunks(answer, kept), size=size)
+
+
+def _command_target(target: RequestTarget, body: bytes) -> RequestTarget:
+    """Return the target with the parameters that a command's body stands for. BadRequest: it can be read in more than one way, or not."""
+    sent = parameters(target.raw_query)
+    single("certname", sent.get("certname"))
+    command, payload = single("command", sent.get("command")), plainjson.loads(body)
+    if command is None and isinstance(payload, dict):  # an old client's
+        command, payload = payload.get("command"), payload.get("payload")
+    if not isinstance(command, str) or not isinstance(payload, dict) or not isinstance(payload.get("certname"), str):
+        raise BadRequest("The body is no command whose payload has a certname")
+    named = {"certname": payload["certname"], "command": command.replace(" ", "_"), "producer": payload.get("producer") or ""}
+    return replace(target, raw_query=urlencode(sent | named, doseq=True, errors="replace"))
 
 
 async def _chunks(answer: aiohttp.ClientResponse, stack: AsyncExitStack) -> AsyncIterator[bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -27,6 +28,10 @@ authorization: {
   rules: [
     { name: "own rows", match-request: { path: "^/pdb/query/v4/(?:nodes|factsets)/([^/]+)", type: regex },
       allow: ["$1", "admin"], sort-order: 1 }
+    { name: "own commands", allow: "agent1", sort-order: 1,
+      match-request: { path: "/pdb/cmd/v1", type: path, query-params: { certname: ["agent1"], command: ["replace_facts"] } } }
+    { name: "commands of m2", allow: "m2", sort-order: 2,
+      match-request: { path: "/pdb/cmd", type: path, query-params: { producer: ["m2"] } } }
     { name: "queries", match-request: { path: "/pdb/query", type: path }, allow: "admin", sort-order: 1 }
   ]
 }
@@ -57,7 +62,7 @@ async def store_at(path: Path) -> AsyncIterator[StoreProxy]:
     listener = PlainListener(Dispatcher(FakeStore(), None, ServerOptions()).handle, ServerLimits(), 8)
     await listener.start(path)
     try:
-        async with StoreProxy(path, 5000, 5) as proxy:
+        async with StoreProxy(path, 5000, 4000, 5) as proxy:
             yield proxy
     finally:
         await listener.stop(0)
@@ -103,7 +108,7 @@ async def test_PDB_07_only_whom_a_rule_names_reaches_the_store(master: RunningMa
 async def test_a_store_that_is_away_is_said(serve: Serve, tmp_path: Path) -> None:
     rules = tmp_path / "auth.conf"
     rules.write_text(RULES)
-    async with StoreProxy(tmp_path / "s", 5000, 5) as proxy, serve(store=proxy, auth_conf=rules) as master:
+    async with StoreProxy(tmp_path / "s", 5000, 4000, 5) as proxy, serve(store=proxy, auth_conf=rules) as master:
         admin = await master.client("admin")
         answer = await admin.ask("GET", "/pdb/query/v4/nodes")
         assert answer.status == 503 and answer.headers["retry-after"] == "5"
@@ -122,3 +127,58 @@ async def test_PDB_13_who_may_not_ask_for_everything_asks_without_subqueries(mas
         assert f" {NO_SUBQUERIES}=true " in (await agent.ask("POST", path, b"{}")).text
         assert NO_SUBQUERIES not in (await admin.ask("GET", path)).text
     assert (await agent.ask("GET", "/pdb/query/v4/nodes/agent2/facts")).status == 403
+
+
+FACTS = "/pdb/cmd/v1?command=replace_facts&version=5&certname=agent1"
+OWN = b'{"certname": "agent1", "values": {}}'
+OTHER = b'{"certname": "agent2", "values": {}}'
+OLD = b'{"command": "replace facts", "version": 5, "payload": {"certname": "agent1"}}'
+
+
+@pytest.mark.parametrize(
+    ("target", "body", "status"),
+    [
+        (FACTS, OWN, 200),
+        (FACTS, OTHER, 403),
+        (FACTS.replace("agent1", "agent2"), OWN, 403),
+        (f"{FACTS}&certname=agent1", OWN, 400),
+        (f"{FACTS}&certname=agent2", OWN, 400),
+        (f"{FACTS}&command=deactivate_node", OWN, 400),
+        (f"{FACTS}&command=replace_facts", OWN, 400),
+        (FACTS.replace("replace_facts", "deactivate_node"), OWN, 403),
+        (FACTS.replace("replace_facts", "replace%20facts"), OWN, 403),
+        (FACTS, b'{"certname": "agent2", "certname": "agent1"}', 400),
+        (FACTS, b'{"certname": "agent1", "certname": "agent2"}', 400),
+        (FACTS, b'{"certname": ["agent1"]}', 400),
+        (FACTS, b'{"certname": "agent1\\u0000"}', 403),
+        (FACTS, b"{}", 400),
+        (FACTS, b"", 400),
+        (FACTS, b"[]", 400),
+        (FACTS, b"{" * 5000, 413),
+        ("/pdb/cmd/v1?certname=agent1&version=5", OLD, 403),
+        ("/pdb/cmd/v1/batch?certname=agent1&command=replace_facts", OWN, 404),
+        ("/pdb/%63md/v1/batch?certname=agent1&command=replace_facts", OWN, 404),
+        ("/pdb/%63md/v1?command=replace_facts&certname=agent1", OTHER, 403),
+    ],
+)
+@pytest.mark.parametrize("coding", ["identity", "gzip"])
+async def test_PDB_14_a_rule_about_a_certname_is_about_that_of_the_payload(
+    master: RunningMaster, target: str, body: bytes, status: int, coding: str
+) -> None:
+    agent = await master.client("agent1")
+    sent = gzip.compress(body * (20 if status == 413 else 1)) if coding == "gzip" else body
+    answer = await agent.ask("POST", target, sent, Content_Type="application/json", Content_Encoding=coding)
+    assert answer.status == status
+    if status == 200:
+        assert answer.text == f"POST {target} Accept=*/* Content-Type=application/json {body!r}"
+
+
+async def test_PDB_14_a_rule_may_be_about_the_producer_of_the_payload(master: RunningMaster) -> None:
+    client = await master.client("m2")
+    target = "/pdb/cmd/v1?command=replace_facts&version=5&certname=n&producer=m2"
+    assert (await client.ask("POST", target, b'{"certname": "n", "producer": "m2"}')).status == 200
+    assert (await client.ask("POST", target, b'{"certname": "n", "producer": "m1"}')).status == 403
+    assert (await client.ask("POST", target, b'{"certname": "n"}')).status == 403
+    old = b'{"command": "replace facts", "version": 5, "payload": {"certname": "n", "producer": "%b"}}'
+    assert (await client.ask("POST", "/pdb/cmd/v1?producer=m2", old % b"m2")).status == 200
+    assert (await client.ask("POST", "/pdb/cmd/v1?producer=m2", old % b"m1")).status == 403
