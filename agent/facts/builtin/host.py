@@ -48,11 +48,16 @@ class Host:
         return os.uname()
 
     def run(self, argv: Sequence[str], *, timeout: float = 10.0) -> str:
-        """Return the stdout of a program, '' when it is not there, fails or takes more than `timeout` seconds; its group is then killed."""
+        """
+        Return the stdout of a program, '' when it is not there, fails or takes more than `timeout` seconds; its group is then killed.
+
+        Of the agent's environment it gets the PATH only: other variables may make it load code (RUBYOPT) or hold secrets.
+        """
         program = shutil.which(argv[0], path=self.environ.get("PATH"))
         if program is None:
             return ""
         command = " ".join((program, *argv[1:]))
+        path = {"PATH": self.environ["PATH"]} if "PATH" in self.environ else {}
         started = log_start(command)
         try:
             process = subprocess.Popen(
@@ -61,7 +66,7 @@ class Host:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
-                env={**self.environ, "LC_ALL": "C", "LANG": "C"},
+                env={**path, "LC_ALL": "C", "LANG": "C"},
             )
         except OSError:
             return ""

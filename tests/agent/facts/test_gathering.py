@@ -219,3 +219,9 @@ def test_a_file_of_facts_that_ends_the_program_is_an_error_with_its_line(tmp_pat
 
 def test_a_missing_directory_declares_nothing(tmp_path: Path) -> None:
     assert load_all([tmp_path / "none"]) == []
+
+
+def test_programs_of_facts_get_nothing_of_the_agents_environment_but_the_path() -> None:
+    host = Host(environ={**ENVIRON, "RUBYOPT": "-r/tmp/x.rb", "LD_PRELOAD": "", "http_proxy": "http://user:secret@proxy", "HOME": "/root"})
+    names = {line.partition("=")[0] for line in host.run(["env"]).splitlines()}
+    assert {"LANG", "LC_ALL"} <= names <= {"LANG", "LC_ALL", "PATH"}
