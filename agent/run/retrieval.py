@@ -46,6 +46,10 @@ class NoCatalog(PuppetError):
     """The error that there is no catalog to apply; the run has failed, and the log says why."""
 
 
+class UnknownEnvironment(NoCatalog):
+    """The error that the master does not have the environment of the run, for which it takes no report either."""
+
+
 class NotStable(PuppetError):
     """The error that the master names another environment each time."""
 
@@ -305,7 +309,7 @@ class Retrieval:
             log.error("%s", err)
             return False
         if self.settings.strict_environment_mode:
-            raise NoCatalog(f"Environment '{self.wiring.environment}' not found on server, aborting run.")
+            raise UnknownEnvironment(f"Environment '{self.wiring.environment}' not found on server, aborting run.")
         log.log(NOTICE, "Environment '%s' not found on server, skipping initial pluginsync.", self.wiring.environment)
         return False
 

@@ -25,7 +25,7 @@ from shared.wire.dialects import LEGACY, MODERN, Dialect
 from ..state.runlog import RunLog
 from ..state.statefiles import TransactionStore, write_classes, write_resources, write_summary
 from .admincommands import CommandFailed, run_command
-from .retrieval import NoCatalog, Retrieval, RetrievedCatalog
+from .retrieval import NoCatalog, Retrieval, RetrievedCatalog, UnknownEnvironment
 from .steps import Steps
 from .wiring import Wiring
 
@@ -115,6 +115,7 @@ class Run:
         applied: ApplyResult | None = None
         retrieved: RetrievedCatalog | None = None
         completed = False
+        takes_report = True
         try:
             async with asyncio.timeout(settings.runtimeout or None):
                 try:
@@ -122,6 +123,7 @@ class Run:
                     applied = await self._apply(retrieved)
                     completed = applied.completed
                 except NoCatalog as err:
+                    takes_report = not isinstance(err, UnknownEnvironment)
                     log.error("%s", err)
                 except PuppetError as err:
                     log.error("Failed to apply catalog: %s", text_with_hint(err))
@@ -139,7 +141,7 @@ class Run:
             )
             completed = False
         self._cleanup.close()
-        report = await self._report(retrieved, applied, completed)
+        report = await self._report(retrieved, applied, completed, send=takes_report)
         return Outcome(completed, max(report.exit_bits, 0) if completed else 0, report, self._summary)
 
     # --- applying
@@ -296,8 +298,8 @@ class Run:
             all_resources=not self.settings.exclude_unchanged_resources,
         )
 
-    async def _report(self, retrieved: RetrievedCatalog | None, applied: ApplyResult | None, completed: bool) -> Report:
-        """Make the report, write it here and send it to the master; when either fails, the result of the run stays the same."""
+    async def _report(self, retrieved: RetrievedCatalog | None, applied: ApplyResult | None, completed: bool, *, send: bool) -> Report:
+        """Make the report, write it here and `send` it to the master; when either fails, the result of the run stays the same."""
         from ..transaction.summary import report_of
 
         settings = self.settings
@@ -310,7 +312,7 @@ class Run:
         await write_summary(settings.lastrunfile, self._summary, self.log)
         failpoint("agent.summary-written")
         binding = self.wiring.indirector["report"]
-        if settings.report:
+        if settings.report and send:
             with self.steps.step("report") as step:
                 try:
                     async with asyncio.timeout(settings.report_timeout):

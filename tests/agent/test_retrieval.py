@@ -130,7 +130,14 @@ async def test_an_environment_that_is_not_there_does_not_empty_the_plugins(tmp_p
     assert await site.run() == 0
     assert "Environment 'production' not found on server, skipping initial pluginsync." in caplog.text
     assert (lib / "kept.rb").exists()
+
+
+async def test_a_run_in_an_environment_that_is_not_there_sends_no_report_to_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    site = Scripted(tmp_path, {"/file_metadatas/": Reply(404, b"gone"), "/report/": Reply(404, b"gone")})
     assert await site.run(strict_environment_mode=True) == 1
+    errors = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
+    assert errors == ["Environment 'production' not found on server, aborting run."]
+    assert not any("/report/" in line for line in site.asked())
 
 
 BROKEN_PLUGIN = root_entry(relative_path="a.rb", type="file", mode=420, checksum={"type": "sha256", "value": "{sha256}" + "0" * 64})
