@@ -125,6 +125,7 @@ GIVES: list[tuple[str, str]] = [
     ("bool2httpd(false)", "Off"),
     ("bool2httpd('x')", "x"),
     ("loadjson('/env/data/a.json')", "{a => 1}"),
+    ("loadjson('https://example.com/x', {a => 2})", "{a => 2}"),
     ("loadyaml('/env/data/a.yaml')", "{a => [1, 2]}"),
     ("loadyaml('/env/data/bad.yaml','d')", "d"),
     ("loadyaml('/env/data/aliases.yaml')", "{a => [1], b => [1]}"),

@@ -134,6 +134,9 @@ def _load_file(context: CatalogContext, name: str, arguments: tuple[Value, ...],
             return default
         raise EvaluationError(f"{name}(): the path must be a String, got {ruby_class(path)}")
     if path.startswith(("http://", "https://")):
+        if len(arguments) > 1:
+            context.log("warning", f"{name}() does not fetch from the network; {path} is taken for missing, and the default is used")
+            return default
         raise Unsupported(
             f"{name}() does not fetch from the network: a catalog must not wait for another server",
             hint="Put the file on the compiling host, or let Hiera serve the data.",
