@@ -37,6 +37,7 @@ def main() -> int:
     for path in files:
         passed, total, failed, seconds = (applying.run if path.resolve().parent == applying.FOLDER else run)(path)
         print(f"{path.stem}: {passed}/{total} in {seconds:.1f} s")
+        ids = {case["id"] for case in yaml.safe_load(path.read_text())}
         for name, why in failed.items():
             reason = listed.get(f"{path.stem}:{name}")
             unknown += reason is None
@@ -44,7 +45,7 @@ def main() -> int:
             print(f"  {shown} ({reason})" if reason is not None else f"  {shown}")
         for name in listed:
             file, _, case = name.partition(":")
-            if file == path.stem and case not in failed:
+            if file == path.stem and case in ids and case not in failed:
                 print(f"  {case} is answered as recorded now: take it out of deviations.yaml")
     return min(unknown, 1)
 
