@@ -64,6 +64,19 @@ async def test_PRS_01_yaml_that_says_what_it_is_not_is_400_for_facts_and_reports
     assert not (wired.settings.yamldir / "facts").exists()
 
 
+@pytest.mark.parametrize("value", ["[]", "{}", '""'])
+async def test_PRS_13_a_report_of_millions_of_values_is_400_with_the_limit(wired: WiredSite, value: str) -> None:
+    client = await wired.client("agent1")
+    body = gzip.compress(f'{{"host": "agent1", "logs": [{",".join([value] * 1_000_000)}]}}'.encode())
+    for _ in range(2):
+        answer = await client.ask(
+            "PUT", "/puppet/v3/report/agent1?environment=production", body, Content_Type="application/json", Content_Encoding="gzip"
+        )
+        assert answer.status == 400 and "may have" in answer.text and "one more for each 16 bytes" in answer.text, answer
+    good = json.dumps({"host": "agent1", "report_format": 12, "status": "unchanged"}).encode()
+    assert (await client.ask("PUT", "/puppet/v3/report/agent1?environment=production", good, Content_Type="application/json")).status == 200
+
+
 @pytest.mark.parametrize("kind", TEXTS)
 async def test_PRS_01_numbers_of_yaml_1_1_are_texts_that_cost_what_their_length_says(wired: WiredSite, kind: str) -> None:
     client = await wired.client("agent1")
