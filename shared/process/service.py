@@ -2,7 +2,7 @@
 Whose the directories of a master are: its account's, whichever of root's commands makes them.
 
 A command of root's makes what is missing for that account before it writes (`make_room`), and new files in a directory belong to
-whom the directory belongs to (`files.owner_in`). `puppet master`, also with --compile, becomes that account.
+whom the directory belongs to (`files.owner_in`). `puppet master`, also with --compile, and `puppet deploy` become that account.
 """
 
 from __future__ import annotations
