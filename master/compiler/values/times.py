@@ -374,6 +374,8 @@ def _number(parts: _Parts, letter: str, number: int) -> None:
 
 def _strftime(nanoseconds: int, format_: str, offset: int | None) -> str:
     """Return the result of Ruby's strftime; an `offset` of None is UTC, by that name."""
+    if re.search(r"(?<!%)(?:%%)*%[-0^#_]*\d*:{0,3}\Z", format_):
+        raise EvaluationError(f"invalid format: {format_}")
     seconds, fraction = divmod(nanoseconds, SECOND)
     zone = timezone(timedelta(seconds=offset)) if offset is not None else UTC
     try:
@@ -397,7 +399,7 @@ def _strftime(nanoseconds: int, format_: str, offset: int | None) -> str:
     return re.sub(_DIRECTIVE, replaced, format_)
 
 
-_DIRECTIVE = re.compile(r"%([-0^#_]*)(\d*)(:{0,3})([a-zA-Z%+])")
+_DIRECTIVE = re.compile(r"%([-0^#_]*)(\d*)(:{0,3})(?:E(?=[CXYcxy])|O(?=[HIMSUVWdeklmuwy]))?([a-zA-Z%+])")
 
 
 def _padded(text: str, flags: str, width: str, pad: str, size: int) -> str:
