@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 from shared.errors import EvaluationError
@@ -121,7 +122,26 @@ def _literal(node: n.SyntaxNode) -> tuple[str, object] | None:
         return "undef", ""
     if isinstance(node, n.DefaultLiteral):
         return "default", "default"
+    if isinstance(node, n.ArrayLiteral):
+        return _collection("array", "[]", [_inspected(value) for value in node.values])
+    if isinstance(node, n.HashLiteral):
+        texts = [(_inspected(entry.key), _inspected(entry.value)) for entry in node.entries]
+        return _collection("hash", "{}", [None if key is None or value is None else f"{key}=>{value}" for key, value in texts])
     return None
+
+
+def _collection(kind: str, brackets: str, parts: list[str | None]) -> tuple[str, str] | None:
+    known = [part for part in parts if part is not None]
+    return (kind, f"{brackets[0]}{', '.join(known)}{brackets[1]}") if len(known) == len(parts) else None
+
+
+def _inspected(node: n.SyntaxNode) -> str | None:
+    """Return a literal inside another one as Ruby shows it; None for other expressions."""
+    literal = _literal(node)
+    if literal is None:
+        return None
+    kind, value = literal
+    return {"string": json.dumps(value, ensure_ascii=False), "undef": "nil", "default": ":default"}.get(kind, str(value))
 
 
 def _heredoc(node: n.HeredocExpression, context: NodeContext, report: CheckReport) -> None:
