@@ -10,6 +10,7 @@ from shared.errors import EvaluationError
 from ...catalog.definitions import ParameterSpec
 from ...codegen import READ
 from ...errors.issues import UnsetParameter
+from ...errors.locations import FINAL
 from ...values.core import MISSING, Value
 from .scope import Scope
 
@@ -48,6 +49,10 @@ def _evaluate_default(scope: Scope, parameter: ParameterSpec, parameters: Sequen
     except UnsetParameter as error:
         # The error is placed at the declaration, not at the default expression.
         raise EvaluationError(error.message) from None
+    except EvaluationError as error:
+        if error.where is FINAL and scope.source is not None:  # a look-up that found nothing
+            error.where = scope.source.place
+        raise
     finally:
         scope.pending = None
 
