@@ -62,7 +62,9 @@ class ScopeDataContext:
             return value
         strict = self.compilation.reporter.strict
         if strict is not Strictness.OFF:
-            message = f"Undefined variable '{name}'; {_reason_unset(self.compilation, self.scope, name)}"
+            reason = _reason_unset(self.compilation, self.scope, name)
+            name = name.removeprefix("::") if reason else name  # as the reference names it
+            message = f"Undefined variable '{name}'; {reason}"
             if strict is Strictness.ERROR:
                 raise EvaluationError(message)
             self.compilation.log.warn_once("undefined_variables", f"Variable: {name}", message)
