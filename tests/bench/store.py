@@ -165,9 +165,8 @@ async def submit(client: RawClient, command: SizedCommand) -> None:
         "secondsToWaitForCompletion": int(TIMEOUT),
     }
     body = gzip.compress(orjson.dumps(command.payload), 1)
-    answer = await client.ask(
-        "POST", f"/pdb/cmd/v1?{urlencode(parameters)}", body, Content_Type="application/json", Content_Encoding="gzip"
-    )
+    headers = {"Host": "127.0.0.1", "Content_Type": "application/json", "Content_Encoding": "gzip"}
+    answer = await client.ask("POST", f"/pdb/cmd/v1?{urlencode(parameters)}", body, **headers)
     if answer.status != 200 or not json.loads(answer.body).get("processed"):
         raise RuntimeError(f"{command.name} was answered {answer.status}: {answer.body[:300]!r}")
 
@@ -280,7 +279,7 @@ async def measure_query(side: Side, query: Query, number: int) -> dict[str, floa
         before, times = side.spent(), []
         for _ in range(warming):
             began = time.perf_counter()
-            answer = await client.ask("GET", query.target, Accept="application/json")
+            answer = await client.ask("GET", query.target, Host="127.0.0.1", Accept="application/json")
             times.append(time.perf_counter() - began)
             if answer.status != 200:
                 raise RuntimeError(f"{query.target} was answered {answer.status}: {answer.body[:300]!r}")
