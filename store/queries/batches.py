@@ -19,6 +19,12 @@ from .questions import QueryLimits, QueryRefused
 _log = logging.getLogger(__name__)
 
 _INVALID_REGEX = "2201B"
+_LIMITS_OF_SQLITE = {
+    "parser stack overflow": "is nested too deeply",  # its parser holds a hundred levels of brackets and operators
+    "Expression tree is too large": "has too many alternatives",
+    "too many SQL variables": "has too many values",
+}
+"""What exceeds a limit of SQLite's, by the beginning of its error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +135,7 @@ def refusals(limits: QueryLimits) -> Iterator[None]:
             raise QueryRefused(f"ERROR: {text}") from err
         if text == "user-defined function raised exception":  # of SQLite's functions only regexp has a reason to
             raise QueryRefused("A regular expression of the query takes too long") from err
-        if text == "parser stack overflow":  # SQLite's parser holds a hundred levels of brackets and operators
-            raise QueryRefused("The query is nested too deeply for SQLite") from err
+        if reason := next((reason for begin, reason in _LIMITS_OF_SQLITE.items() if text.startswith(begin)), ""):
+            raise QueryRefused(f"The query {reason} for SQLite") from err
         _log.warning("the database refused a query: %s", text)
         raise QueryRefused("The database cannot answer this query") from err

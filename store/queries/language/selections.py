@@ -269,6 +269,8 @@ def _orders(value: Json) -> tuple[Order, ...]:
 def with_order(selection: Selection, orders: tuple[Order, ...]) -> Selection:
     """Return the selection with its rows sorted; QueryRefused names the fields by which they may be."""
     entity = selection.entity
+    if len(orders) > _MAX_COLUMNS:
+        raise QueryRefused(f"Rows are sorted by at most {_MAX_COLUMNS} fields")
     for order in orders:
         if selection.is_grouped:
             names = [column.name for column in (*(selection.columns or ()), *(selection.groups or ()))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sqlalchemy import Text, and_, exists, false, func, literal, not_, or_, select, true, tuple_, type_coerce
+from sqlalchemy import BigInteger, Integer, Text, and_, exists, false, func, literal, not_, or_, select, true, tuple_, type_coerce
 from sqlalchemy.sql.selectable import Select
 
 from ...database.columns import JsonColumn, json_text
@@ -126,7 +126,8 @@ class Conditions:
             return or_(false(), *(column == value for value in values))
         if kind is Kind.BOOLEAN:
             return or_(false(), *(self._sql.is_true(column) if value else not_(column) for value in dict.fromkeys(values)))
-        return column.in_([value if isinstance(value, float) or abs(value) < 2**63 else float(value) for value in values])
+        limit = 2**31 if isinstance(column.type, Integer) and not isinstance(column.type, BigInteger) else 2**63
+        return column.in_([int(value) for value in values if abs(value) < limit and value == int(value)])  # no row has any other
 
     def _field_matches(self, column: Expression, kind: Kind, pattern: str) -> Expression:
         """Return whether a field matches. What has no value does not, but for JSON: of its null nobody knows."""

@@ -33,6 +33,7 @@ from .dialects import Expression
 COMPARE = {"=": operators.eq, "<": operators.lt, ">": operators.gt, "<=": operators.le, ">=": operators.ge}
 
 _LARGEST = 2**63
+_EXACT = 2**53  # a float of SQLite's has each integer up to this one
 _ODD_KEY = re.compile(r'["\\\x00-\x1f]|^\d+$')
 
 
@@ -63,7 +64,7 @@ class SqliteSql:
         )
 
     def is_equal(self, leaf: Expression, value: Json) -> Expression:
-        if isinstance(value, list | dict):
+        if isinstance(value, list | dict) or (isinstance(value, int | float) and abs(value) > _EXACT):
             return self._key(leaf) == literal(sort_key_of(value), LargeBinary)
         if isinstance(value, int | float) and not isinstance(value, bool):
             number = func.json_extract(leaf, "$") == self.number_parameter(value)
@@ -72,8 +73,9 @@ class SqliteSql:
 
     def is_one_of(self, leaf: Expression, values: Sequence[Json]) -> Expression:
         texts = [json_text(value) for value in values if isinstance(value, str | bool | None)]
-        others = [self.is_equal(leaf, value) for value in values if not isinstance(value, str | bool | None)]
-        return or_(self.text_in(type_coerce(leaf, Text), texts), *others)
+        keys = [sort_key_of(value).hex().upper() for value in values if not isinstance(value, str | bool | None)]
+        is_other = [self.text_in(func.hex(self._key(leaf)), keys)] if keys else []
+        return or_(self.text_in(type_coerce(leaf, Text), texts), *is_other)
 
     def contains(self, leaf: Expression, value: Json) -> Expression:
         if isinstance(value, list | dict):

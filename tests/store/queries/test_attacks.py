@@ -259,6 +259,37 @@ async def test_what_is_no_query_is_refused(service: QueryService, query: Any) ->
     assert isinstance(await outcome(service, Question("nodes", query)), str)
 
 
+@pytest.mark.parametrize("entity", ["facts", "resources", "reports"])
+async def test_PDB_03_long_lists_of_values_are_answered_soon(service: QueryService, entity: str) -> None:
+    field = {"facts": "value", "resources": "line", "reports": "noop"}[entity]
+    values: list[Any] = [True, False] if field == "noop" else [*range(1, 20_000), 2**70]
+    async with asyncio.timeout(30):
+        answer = await outcome(service, Question(entity, ["extract", [["function", "count"]], ["in", field, ["array", values]]]))
+    assert isinstance(answer, list), answer
+
+
+async def test_PDB_03_rows_are_sorted_by_a_bounded_number_of_fields(service: QueryService) -> None:
+    question = Question("facts", None, Paging(order_by=(("certname", False),) * 10_000))
+    assert await outcome(service, question) == "Rows are sorted by at most 200 fields"
+
+
+async def test_numbers_beyond_a_float_are_equal_only_to_themselves(database: Database) -> None:
+    facts = {"certname": "a", "environment": "e", "producer": "m", "producer_timestamp": "2026-01-01T00:00:00Z"}
+    values = {"big": 10**400, "odd": 2**53 + 1, "float": 1e308, "one": 1}
+    command = parse_payload("replace facts", 5, json.dumps({**facts, "values": values}).encode(), 1_767_225_600_000_000)
+    assert command is not None
+    await DatabaseWriter(database).write([ReceivedCommand(command, 1_767_225_600_000_000)])
+    service = QueryService(database)
+
+    async def names(*condition: Any) -> list[Any]:
+        return sorted(row["name"] for row in await outcome(service, Question("facts", list(condition))))
+
+    for number, name in ((10**400, "big"), (2**53 + 1, "odd"), (10**308, "float"), (1.0, "one")):
+        assert await names("=", "value", number) == await names("in", "value", ["array", [number]]) == [name]
+    for number in (10**399, 2**53, -(10**400)):
+        assert await names("=", "value", number) == await names("in", "value", ["array", [number]]) == []
+
+
 async def test_an_answer_has_no_more_rows_than_the_limit(recorded: Database) -> None:
     service = QueryService(recorded, QueryLimits(rows=5, batch=2))
     assert await outcome(service, Question("nodes")) == "The answer has more than 5 rows; ask for fewer with limit and offset"
