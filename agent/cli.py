@@ -153,7 +153,7 @@ def run(argv: list[str], deferring: ResolverFactory | None = None) -> int:
         if settings.onetime:
             raise _NothingToDo("onetime is specified but there is no client")
         raise Unsupported("Without its client an agent has nothing to do here", hint="Leave --no-client out.")
-    from .process.agent import state_directories
+    from .process.agent import os_error_text, state_directories
 
     created, checked = state_directories(settings)
     process_environment.secure_directories([*created, *checked], process_environment.public_directory_modes(settings))
@@ -166,8 +166,8 @@ def run(argv: list[str], deferring: ResolverFactory | None = None) -> int:
         return run_once(settings, run_options)
     try:
         return _serve(settings, flags, run_options, argv)
-    except (PuppetError, OSError) as err:
-        log.error("Could not run: %s", err)  # a process in the background has no standard error
+    except (PuppetError, OSError) as err:  # a process in the background has no standard error
+        log.error("Could not run: %s", os_error_text(err) if isinstance(err, OSError) else err)
         return 1
 
 

@@ -106,7 +106,7 @@ class Agent:
         except PuppetError as err:
             self._refuse(err)
         except OSError as err:
-            log.error("Could not run: %s", err)
+            log.error("Could not run: %s", os_error_text(err))
         except Exception:
             log.exception("Could not run: the agent met an error that was not foreseen")
         return 1
@@ -225,6 +225,12 @@ class Agent:
         if not outcome.completed:
             return 1
         return outcome.bits if settings.detailed_exitcodes else 0
+
+
+def os_error_text(err: OSError) -> str:
+    """Return what the system says of a file, and what to do about a lack of rights."""
+    text = f"{err.strerror}: {err.filename}" if err.filename else str(err)
+    return f"{text}. Run it as root (sudo)." if isinstance(err, PermissionError) else text
 
 
 def bootstrap_options(settings: AgentSettings, waitforcert: int | None = None) -> BootstrapOptions:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from certs.verify import Revocation, TrustStore
 
 HANDSHAKE_HINTS = {
-    "CERTIFICATE_REVOKED": "The master says that our certificate is revoked.",
+    "CERTIFICATE_REVOKED": "The master says that our certificate is revoked. For a new one: 'puppet cert clean NAME' on the CA,"
+    " 'puppet ssl clean' here, and the agent again.",
     "CERTIFICATE_EXPIRED": "The master says that our certificate has expired.",
     "UNKNOWN_CA": "The master does not know the CA that issued our certificate.",
     "CERTIFICATE_UNKNOWN": "The master does not accept our certificate.",

@@ -15,7 +15,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from cryptography import x509
+
+from certs import certificates
 from shared.errors import ConfigError
+from shared.names import quoted_for_log
 from shared.process.supervision import Supervisor
 from shared.process.threads import PacedThreads
 
@@ -211,7 +215,7 @@ class Listener:
                 self.refused[reason] += 1
                 self._log_seldom(_PEER_GAVE_UP, address, reason, self.options.handshake_hint)
             else:
-                self._report_refusal(address, reason)
+                self._report_refusal(address, reason, handshake.refused_certificate)
         except TimeoutError:
             self._report_refusal(address, TOO_SLOW)
         except OSError:
@@ -221,9 +225,13 @@ class Listener:
             raise
         peer.close()
 
-    def _report_refusal(self, address: str, reason: str) -> None:
+    def _report_refusal(self, address: str, reason: str, certificate: x509.Certificate | None = None) -> None:
         self.refused[reason] += 1
-        self._log_seldom("Refused a TLS handshake of %s: %s", address, reason)
+        if certificate is None:
+            self._log_seldom("Refused a TLS handshake of %s: %s", address, reason)
+            return
+        name, serial = quoted_for_log(certificates.name_of(certificate)), certificate.serial_number
+        self._log_seldom("Refused a TLS handshake of %s: %s (its certificate is of %s, serial 0x%04X)", address, reason, name, serial)
 
     def _report_lost_handshake(self, address: str, handshake: Handshake) -> None:
         """Count and log a handshake that the peer left: an agent that does not trust us needs help, a port scan does not."""

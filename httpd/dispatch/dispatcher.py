@@ -117,8 +117,8 @@ class Dispatcher:
         response = self._application.error(request, error)
         client, hint = request.client, f" ({one_line(error.hint)})" if error.hint else ""
         level = self._application.log_level(request, error, response.status)
-        name = client.name if client.authenticated else "-"
-        log.log(level, "%s %s: %s%s", client.address, name, one_line(str(error))[:MAX_REPORTED], hint)
+        who = f"{client.address} {client.name if client.authenticated else '-'}: " if client.address else ""  # a Unix socket has neither
+        log.log(level, "%s%s%s", who, one_line(str(error))[:MAX_REPORTED], hint)
         return response
 
     def _unforeseen(self, request: HttpRequest, err: Exception) -> Response:

@@ -8,6 +8,7 @@ transport of the loop.
 
 from __future__ import annotations
 
+import _ssl
 import asyncio
 import contextlib
 import socket
@@ -17,6 +18,9 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextvars import ContextVar
 
+from cryptography import x509
+
+_HANDSHAKE, _CERTIFICATE = 22, 11  # in the numbers of TLS
 _RECEIVE_SIZE = 16 * 1024  # bytes read at once; a peer's part of a handshake is a few thousand
 _LEAST_HELLO = 64  # bytes; no ClientHello is shorter
 _BYTES_RECEIVED_OFFSET = 128  # the offset of tcpi_bytes_received in the kernel's tcp_info
@@ -77,7 +81,14 @@ session_for_transport: ContextVar[Session | None] = ContextVar("session for tran
 
 
 class ServedContext(ssl.SSLContext):
-    """An SSLContext that gives transports the session in `session_for_transport`; without one it begins a handshake as usual."""
+    """
+    An SSLContext that gives transports the session in `session_for_transport`; without one it begins a handshake as usual.
+
+    OpenSSL forgets the certificate of a peer that it refuses, and TLS 1.3 encrypts it: only this callback ever sees it.
+    """
+
+    def __init__(self, protocol: int) -> None:
+        _ssl._SSLContext._msg_callback.__set__(self, _remember_certificate)  # type: ignore[attr-defined]  # typeshed lacks it
 
     def wrap_bio(
         self,
@@ -92,6 +103,22 @@ class ServedContext(ssl.SSLContext):
             return super().wrap_bio(incoming, outgoing, server_side, server_hostname, session)
         handed_over.incoming, handed_over.outgoing = incoming, outgoing
         return handed_over  # type: ignore[return-value]  # it has the methods that transports use
+
+
+def _remember_certificate(tls: ssl.SSLObject, direction: str, _version: int, content: int, message: int, data: bytes) -> None:
+    """Keep the peer's message with its certificates at the session; OpenSSL calls this for each message of a handshake."""
+    if direction == "read" and message == _CERTIFICATE and content == _HANDSHAKE:
+        tls.__dict__["certificate_message"] = data
+
+
+def _first_certificate(message: bytes) -> x509.Certificate | None:
+    """Return the first certificate in a message of TLS 1.2 or 1.3; None when there is none."""
+    # RFC 5246 7.4.2: type, length, length of the list. RFC 8446 4.4.2 has the length of a context, 0 for a client, before the last.
+    start = 7 if int.from_bytes(message[4:7]) == len(message) - 7 else 8
+    try:
+        return x509.load_der_x509_certificate(message[start + 3 : start + 3 + int.from_bytes(message[start : start + 3])])
+    except ValueError:
+        return None
 
 
 class Handshake:
@@ -111,6 +138,7 @@ class Handshake:
         self._since: int | None = turn()  # when we began to wait for the peer; None: it waits for us
         self.has_received = False  # any byte of the peer
         self.has_answered = False  # we did, with our certificate as a rule
+        self.refused_certificate: x509.Certificate | None = None  # of a peer that was refused; nobody has verified it
 
     @property
     def turns_waited(self) -> int:
@@ -145,10 +173,12 @@ class Handshake:
             except ssl.SSLWantReadError:
                 received.write(await self._exchange(sent.read()))
             except ssl.SSLError:
+                self.refused_certificate = _first_certificate(tls.__dict__.get("certificate_message", b""))
                 with contextlib.suppress(OSError):  # a peer that has left, or reads nothing, is not told
                     self.peer.send(sent.read())
                 raise
             else:
+                tls.__dict__.pop("certificate_message", None)
                 return Session(tls, received, sent)
 
     @contextlib.contextmanager

@@ -15,9 +15,9 @@ from shared.settings import MasterSettings
 from ..ca.authority import CertificateAuthority
 from ..ca.configured import ca_options, trust_files
 from ..ca.setup.bootstrap import check_own_key
-from ..ca.storage.store import CaFiles, CaStore
+from ..ca.storage.store import CaFiles, CaStore, is_name
 from ..service.crl_refresh import overdue_since
-from ..service.expiry import Ending, agent_endings, expiry_warnings, server_endings
+from ..service.expiry import MAX_NAMES, Ending, agent_endings, expiry_warnings, server_endings
 from .findings import Finding, run_check
 
 AREA: Final = "certificates"
@@ -64,6 +64,12 @@ def _authority(settings: MasterSettings, store: CaStore, now: datetime) -> Itera
     if written != free:
         message = f"The serial file {store.files.serial} says {written:04X}, which was used already; the next certificate gets {free:04X}"
         yield Finding(AREA, "warning", message, "Is it from a back-up? Restore the rest of the CA's directory, too (docs/operation.md).")
+    listed = store.inventory().serials
+    signed = ((name, authority.signed_certificate(name)) for name in store.signed_names() if is_name(name))
+    unlisted = [name for name, own in signed if own is not None and own.serial_number not in listed and authority.has_issued(own)]
+    if unlisted:
+        message = f"{store.files.cert_inventory} lacks certificates of signed/: {', '.join(unlisted[:MAX_NAMES])}"
+        yield Finding(AREA, "warning", message, "Is it from a back-up? Run 'puppet cert reinventory'.")
     authority.crl()
     verify.verify_bundle(authority.bundle)
     yield from _ending(agent_endings(authority), now)

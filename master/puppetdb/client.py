@@ -17,7 +17,6 @@ from urllib.parse import urlsplit
 
 from shared.data import plainjson
 from shared.errors import BadData, NotFound, PuppetError, TooLarge
-from shared.process.log import LEVELS
 
 from .commands import PuppetDbCommand
 from .configuration import PuppetDbConfiguration
@@ -225,23 +224,23 @@ class PuppetDbClient:
             async with asyncio.timeout(self.configuration.server_url_timeout):
                 answer = await self._ask(server, exchange)
         except TimeoutError:
-            log.warning(
-                "Request to %s at route %s timed out after %g seconds. %s",
-                _host_on_port(server),
-                route,
-                self.configuration.server_url_timeout,
-                FAIL_OVER,
-            )
+            self._warn_of_timeout(server, route)
             self._count_timeout(server)
             return None
         except (aiohttp.ClientError, ssl.SSLError, OSError) as err:
             reason = f"{err or type(err).__name__}"
-            log.warning(
-                "Error connecting to %s at route %s, error message received was '%s'. %s", _host_on_port(server), route, reason, FAIL_OVER
-            )
+            self._warn_of_connection(server, route, reason)
             return None
         self._timed_out.discard(server)
         return answer
+
+    def _warn_of_timeout(self, server: str, route: str) -> None:
+        seconds = self.configuration.server_url_timeout
+        log.warning("Request to %s at route %s timed out after %g seconds. %s", _host_on_port(server), route, seconds, FAIL_OVER)
+
+    def _warn_of_connection(self, server: str, route: str, reason: str) -> None:
+        host = _host_on_port(server)
+        log.warning("Error connecting to %s at route %s, error message received was '%s'. %s", host, route, reason, FAIL_OVER)
 
     async def _ask(self, server: str, exchange: PuppetDbRequest) -> PuppetDbAnswer:
         import aiohttp
@@ -283,17 +282,16 @@ class PuppetDbClient:
         """Return whether an answer means that the next server is to be asked, which is logged."""
         if answer.status < 500 and answer.status != 404:
             return False
-        is_normal = _says_not_found(answer)
-        log.log(
-            LEVELS["debug" if is_normal else "warning"],
-            "%s to %s at route %s, error message received was '%s'. %s",
-            "HTTP 404 (probably normal) when connecting" if is_normal else "Error connecting",
-            _host_on_port(answer.url),
-            f"{answer.url}{exchange.target}",
-            answer.reason,
-            FAIL_OVER,
-        )
+        route = f"{answer.url}{exchange.target}"
+        if _says_not_found(answer):
+            normal = "HTTP 404 (probably normal) when connecting to %s at route %s, error message received was '%s'. %s"
+            log.debug(normal, _host_on_port(answer.url), route, answer.reason, FAIL_OVER)
+        else:
+            self._warn_of_answer(answer, route)
         return True
+
+    def _warn_of_answer(self, answer: PuppetDbAnswer, route: str) -> None:
+        self._warn_of_connection(answer.url, route, answer.reason)
 
 
 def _wire_form(command: PuppetDbCommand) -> tuple[str, int, bytes]:
@@ -309,7 +307,7 @@ def _says_not_found(answer: PuppetDbAnswer) -> bool:
 
 def _host_on_port(server: str) -> str:
     parts = urlsplit(server)
-    return f"{parts.hostname} on {parts.port or 443}" if parts.scheme == "https" else f"the {parts.hostname}"
+    return f"{parts.hostname} on {parts.port or 443}"
 
 
 def rows_of(answer: PuppetDbAnswer) -> Iterator[Any]:

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from shared.data import plainjson
-from shared.errors import BadData, PuppetError
+from shared.errors import BadData, NotFound, PuppetError
 
 from ..files.export_keys import REDACTED, is_redacted
-from .client import MAX_COMMAND_ANSWER, PuppetDbClient, PuppetDbRequest
+from .client import MAX_COMMAND_ANSWER, PuppetDbAnswer, PuppetDbClient, PuppetDbRequest
 from .commands import PATH, PuppetDbCommand, utc_wire_time
 from .configuration import PuppetDbConfiguration
 from .sessions import Sessions
@@ -69,7 +69,7 @@ class OwnStoreClient(PuppetDbClient):
         """Return an answer with resources in which those with sealed parameters also have these, as `sealed`."""
         if not any(mark in resources for mark in _MARKS):
             return resources
-        rows = await asyncio.to_thread(plainjson.loads, resources)
+        rows = await asyncio.to_thread(plainjson.loads_trusted, resources)
         hashes = plainjson.dumps([row["resource"] for row in rows if is_redacted(row["parameters"])])
         headers = {"Accept": "application/json", "Content-Type": "application/json"}
         answer, _ = await self._fail_over(
@@ -77,8 +77,22 @@ class OwnStoreClient(PuppetDbClient):
         )
         if not answer.is_success:
             raise PuppetError(answer.problem)
-        sealed = (await asyncio.to_thread(plainjson.loads, answer.body))["sealed"]
+        sealed = (await asyncio.to_thread(plainjson.loads_trusted, answer.body))["sealed"]
         return await asyncio.to_thread(plainjson.dumps, [row | {"sealed": sealed.get(row["resource"], {})} for row in rows])
+
+    def _warn_of_timeout(self, server: str, route: str) -> None:
+        log.warning("The master's own store gave no answer within %g seconds", self.configuration.server_url_timeout)
+
+    def _warn_of_connection(self, server: str, route: str, reason: str) -> None:
+        log.warning("The master's own store cannot be asked: %s", reason)
+
+    def _warn_of_answer(self, answer: PuppetDbAnswer, route: str) -> None:
+        log.warning("The master's own store refuses a request: %s", answer.problem)
+
+    def _failure(self, exchange: PuppetDbRequest, is_found: bool) -> PuppetError:
+        if not is_found:
+            return NotFound(f"The master's own store has no '{exchange.target}'")
+        return PuppetError("The master's own store could not answer", hint="The master's log says why.")
 
     async def deliver(self, make: Callable[[], PuppetDbCommand]) -> None:
         """Have a command taken to the store after all that were delivered before; return when there is room for it among them."""

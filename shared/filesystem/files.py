@@ -144,6 +144,16 @@ def _walk(root: Path, relative: str, *, follow_last: bool, flags: int) -> int:
             os.close(fd)
 
 
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Name `path` in an OSError of a descriptor, such as that of a full disk, which names no file."""
+    try:
+        yield
+    except OSError as err:
+        err.filename = str(path)
+        raise
+
+
 def write_atomic(
     path: Path, data: bytes, *, mode: int = 0o644, owner: tuple[int, int] | None = None, at: int | None = None, durable: bool = True
 ) -> None:
@@ -163,7 +173,8 @@ def write_atomic(
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY, dir_fd=at)
     temporary = f".{path.name[:120]}.{os.urandom(8).hex()}.tmp"
     try:
-        _write_temporary(temporary, data, folder, mode=mode, owner=owner, durable=durable)
+        with naming(path):
+            _write_temporary(temporary, data, folder, mode=mode, owner=owner, durable=durable)
         try:
             failpoint(f"unrenamed:{path.name}")
             os.rename(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
@@ -270,8 +281,9 @@ def append_synced(path: Path, data: bytes, *, mode: int = 0o644) -> None:
         size = os.fstat(fd).st_size
         if size and os.pread(fd, 1, size - 1) != b"\n":
             data = b"\n" + data
-        write_all(fd, data)
-        os.fsync(fd)
+        with naming(path):
+            write_all(fd, data)
+            os.fsync(fd)
     finally:
         os.close(fd)
 
@@ -332,7 +344,8 @@ def sync_directory(path: Path) -> None:
     """Have the names in a directory on the disk."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        os.fsync(fd)
+        with naming(path):
+            os.fsync(fd)
     finally:
         os.close(fd)
 

@@ -199,7 +199,7 @@ class Spool:
         space = os.fstatvfs(self._folder_fd)
         size = sum(len(addition.submission.payload) for addition in additions)
         if space.f_bavail * space.f_frsize < size + self.limits.reserve:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.folder))
+            raise OSError(errno.ENOSPC, f"less than {self.limits.reserve >> 20} MiB are free", str(self.folder))
         return write_segment(self.folder, self._folder_fd, sequence, additions)
 
     def _refuse(self, group: list[tuple[Addition, asyncio.Future[None]]], error: Exception) -> None:
@@ -210,7 +210,8 @@ class Spool:
                 continue
             if isinstance(error, OSError) and error.errno in _FULL:
                 full = OutOfSpace(
-                    f"The file system of {self.folder} is full", hint="Make room; commands are taken again without a restart."
+                    f"The file system of {self.folder} is full: {error.strerror}",
+                    hint="Make room; commands are taken again without a restart.",
                 )
                 full.__cause__ = error
                 written.set_exception(full)

@@ -232,3 +232,21 @@ async def test_many_port_scans_do_not_hide_an_agent_that_mistrusts_us(serve: Ser
     messages = [record.getMessage() for record in caplog.records if record.name == "puppet.tls"]
     assert any("without a word of TLS" in message for message in messages)
     assert sum("after our answer" in message for message in messages) == 1
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+async def test_the_certificate_of_a_refused_peer_is_named(serve: Serve, caplog: pytest.LogCaptureFixture, version: ssl.TLSVersion) -> None:
+    async with serve() as master:
+        certificate = master.ca.issue("gone.example.com")
+        master.ca.revoke(certificate)
+        await master.server.tls.reload()
+        context = master.ca.context("gone.example.com")
+        context.minimum_version = context.maximum_version = version
+        with contextlib.suppress(OSError):
+            reader, _ = await asyncio.open_connection("127.0.0.1", master.port, ssl=context, server_hostname="puppet")
+            await reader.read()
+        await until(lambda: "Refused a TLS handshake" in caplog.text)
+        assert (
+            "Refused a TLS handshake of 127.0.0.1: certificate revoked (its certificate is of 'gone.example.com', "
+            f"serial 0x{certificate.serial_number:04X})"
+        ) in caplog.text

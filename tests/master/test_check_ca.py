@@ -9,7 +9,7 @@ import pytest
 from master.checks import certificates, configuration
 from master.checks.findings import Finding
 from shared.settings import MasterSettings, load
-from tests.support.ca_site import Site, empty_site
+from tests.support.ca_site import Site, empty_site, key
 
 __all__ = ["empty_site"]
 
@@ -58,11 +58,42 @@ def test_settings_of_puppetservers_ca_that_are_not_read_are_named(tmp_path: Path
     assert found[0].hint == f"Set allow_auto_renewal in {tmp_path}/confdir/puppet.conf; here it is True."
 
 
+def settings_of(site: Site, tmp_path: Path) -> MasterSettings:
+    places = {name: str(tmp_path / name) for name in ("confdir", "vardir", "rundir", "logdir")}
+    flags = {**places, "ssldir": str(site.ssldir.root), "certname": site.ssldir.certname, "store": "none"}
+    return load(MasterSettings, section="master", flags=flags)
+
+
+def test_an_inventory_from_an_old_back_up_is_named(empty_site: Site, tmp_path: Path) -> None:
+    authority = empty_site.bootstrap()
+    old = empty_site.files.cert_inventory.read_bytes()
+    for name in ("web1", "web2"):
+        authority.issue(name, key().public_key(), by="t")
+    settings = settings_of(empty_site, tmp_path)
+    message = f"{empty_site.files.cert_inventory} lacks certificates of signed/: web1, web2"
+    assert message not in [finding.message for finding in certificates.check(settings, empty_site.clock())]
+    empty_site.files.cert_inventory.write_bytes(old)
+    (found,) = [finding for finding in certificates.check(settings, empty_site.clock()) if finding.message == message]
+    assert "puppet cert reinventory" in found.hint
+    empty_site.registry().reinventory(by="t")
+    assert message not in [finding.message for finding in certificates.check(settings, empty_site.clock())]
+
+
+def test_an_older_revocation_list_is_an_error(empty_site: Site, tmp_path: Path) -> None:
+    authority = empty_site.bootstrap()
+    old = empty_site.files.cacrl.read_bytes()
+    authority.issue("web1", key().public_key(), by="t")
+    authority.revoke("web1", by="t")
+    empty_site.files.cacrl.write_bytes(old)
+    (found,) = [
+        finding for finding in certificates.check(settings_of(empty_site, tmp_path), empty_site.clock()) if finding.severity == "error"
+    ]
+    assert "is older than one that was in use" in found.message and f">> {empty_site.files.cacrl}" in found.hint
+
+
 def test_a_certificate_of_this_host_without_its_key_is_an_error(empty_site: Site, tmp_path: Path) -> None:
     empty_site.bootstrap()
-    places = {name: str(tmp_path / name) for name in ("confdir", "vardir", "rundir", "logdir")}
-    flags = {**places, "ssldir": str(empty_site.ssldir.root), "certname": empty_site.ssldir.certname, "store": "none"}
-    settings = load(MasterSettings, section="master", flags=flags)
+    settings = settings_of(empty_site, tmp_path)
     for path in (settings.hostcert, settings.hostprivkey):  # as after 'puppet cert adopt'
         path.unlink()
     (found,) = [finding for finding in certificates.check(settings, empty_site.clock()) if finding.severity == "error"]

@@ -85,10 +85,13 @@ def test_a_failed_atomic_write_leaves_the_old_file_and_no_litter(tmp_path: Path,
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space"):
-        write_atomic(path, b"new")
-    assert path.read_bytes() == b"old"
-    assert list(tmp_path.iterdir()) == [path]
+    for write in (write_atomic, append_synced):
+        path.write_bytes(b"old")
+        with pytest.raises(OSError, match="No space") as error:
+            write(path, b"new")
+        assert error.value.filename == str(path), "whoever makes room has to know where"
+        assert write is append_synced or path.read_bytes() == b"old"
+        assert list(tmp_path.iterdir()) == [path]
 
 
 def test_appending_ends_a_torn_line_first(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 import sys
@@ -127,7 +128,7 @@ def cert(argv: Sequence[str], site: CaSite, *, out: TextIO | None = None, err: T
         console.error(f"Could not initialize the CA: {error}", error.hint)
         return NO_CA
     except OSError as error:
-        console.error(f"Could not initialize the CA: {error.strerror}: {error.filename}", WHOSE_CA)
+        _show_os_error(console, "Could not initialize the CA: ", error)
         return NO_CA
     return _report_errors(console, lambda: CertCommands(site, authority, console).run(options))
 
@@ -139,8 +140,15 @@ def _report_errors(console: Console, work: Callable[[], int]) -> int:
     except PuppetError as error:
         console.error(error.legacy or str(error), error.hint)
     except OSError as error:
-        console.error(f"{error.strerror}: {error.filename}", WHOSE_CA)
+        _show_os_error(console, "", error)
     return FAILED
+
+
+def _show_os_error(console: Console, prefix: str, error: OSError) -> None:
+    hint = WHOSE_CA if isinstance(error, PermissionError) else ""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        hint = "Make room on its file system, and run the command again."
+    console.error(f"{prefix}{error.strerror}: {error.filename}" if error.filename else f"{prefix}{error.strerror or error}", hint)
 
 
 def ca(argv: Sequence[str], site: CaSite, *, out: TextIO | None = None, err: TextIO | None = None) -> int:

@@ -1,4 +1,6 @@
+import errno
 import io
+import os
 
 import pytest
 
@@ -204,3 +206,19 @@ def test_the_masters_own_certificate_is_made_anew_after_a_clean(cert, empty_site
     second = site.ssldir.certificate()
     assert second.serial_number == first.serial_number + 1
     assert site.open().revoked() == {first.serial_number}
+
+
+@pytest.mark.parametrize(
+    ("number", "cure"), [(errno.ENOSPC, "Make room on its file system"), (errno.EACCES, "as root (sudo)"), (errno.EIO, "")]
+)
+def test_a_fault_of_the_disk_names_the_file_and_a_cure_that_fits(
+    cert, site, monkeypatch: pytest.MonkeyPatch, number: int, cure: str
+) -> None:
+    def fail(fd: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", fail)
+    code, _, err = cert("generate", "web1")
+    assert code == 24
+    assert err[0].startswith(f"Error: {os.strerror(number)}: {site.ssldir.root}")
+    assert [cure in line for line in err[1:]] == ([True] if cure else [])

@@ -116,7 +116,11 @@ async def test_commands_that_the_store_does_not_take_are_an_error_in_the_log(
 
     monkeypatch.setattr(store.intake, "submit", full)
     assert await own.submit(command("a")) is None
-    assert "Failed to execute '/pdb/cmd/v1/batch' on at least 1" in caplog.text
+    assert (
+        "The master's own store refuses a request: [503 Service Unavailable] " in caplog.text and "queue of commands is full" in caplog.text
+    )
+    assert "The master's own store could not answer" in caplog.text
+    assert "server_url" not in caplog.text and "PuppetDB" not in caplog.text
 
 
 @pytest.mark.slow

@@ -113,7 +113,7 @@ async def test_a_full_disk_refuses_leaves_nothing_behind_and_passes(tmp_path: Pa
 
 async def test_the_queue_leaves_the_database_some_space(tmp_path: Path) -> None:
     async with Spool(tmp_path, SpoolLimits(reserve=2**62)) as spool:
-        with pytest.raises(OutOfSpace):
+        with pytest.raises(OutOfSpace, match=f"The file system of {tmp_path} is full: less than {2**42} MiB are free"):
             await spool.add(submission())
 
 
