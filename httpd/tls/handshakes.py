@@ -8,7 +8,6 @@ transport of the loop.
 
 from __future__ import annotations
 
-import _ssl
 import asyncio
 import contextlib
 import socket
@@ -88,7 +87,7 @@ class ServedContext(ssl.SSLContext):
     """
 
     def __init__(self, protocol: int) -> None:
-        _ssl._SSLContext._msg_callback.__set__(self, _remember_certificate)  # type: ignore[attr-defined]  # typeshed lacks it
+        self._msg_callback = _remember_certificate  # a property of ssl.SSLContext, which typeshed lacks
 
     def wrap_bio(
         self,
