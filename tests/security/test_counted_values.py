@@ -63,6 +63,7 @@ TRUSTED = {  # who reads what was counted before it was stored or passed on, or 
     "master/pools/parse_worker.py": "what a process of ours wrote",
     "master/preview/pool.py": "what a process of ours wrote",
     "master/puppetdb/client.py": "rows of the store that the master has",
+    "master/puppetdb/own_store.py": "rows of the store that the master has",
     "master/wiring.py": "a catalog of ours",
     "shared/data/plainjson.py": "is called by those that count",
     "shared/wire/packed.py": "what a process of ours wrote",
