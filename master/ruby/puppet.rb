@@ -380,7 +380,9 @@ module Puppet
         erb.filename = file || '(erb)'
         found = Class.new(self)
         begin
-          erb.def_method(found, 'result', erb.filename) # as Puppet's, for __method__
+          erb.def_method(self, 'result', erb.filename) # as Puppet's, for __method__; a method that it defines is one of all templates
+          found.define_method(:result, instance_method(:result))
+          remove_method(:result)
         rescue SyntaxError # such as a class in it, which a method cannot have; if it is not that, rendering says so
           found.define_method(:result) { erb.result(binding) }
         end

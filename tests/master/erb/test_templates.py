@@ -171,6 +171,14 @@ def test_templates_share_it_also_when_one_of_them_runs_in_ruby(ruby_part: str) -
 
 
 @needs_ruby
+@pytest.mark.parametrize("also", ["", "<% class InATemplate; end %>"])
+def test_a_template_calls_the_methods_that_another_one_has_defined(also: str) -> None:
+    outer = "<% scope.function_template(['m/inner.erb']) -%>\n<%= twice(@text) %> <%= __method__ %>"
+    inner = f"<% def twice(text, left = 1) = text + (left.zero? ? '' : twice(text, left - 1)) %>{also}"
+    assert compile_with("$text = 'ab'\nnotice(template('m/outer.erb'))", in_module(outer=outer, inner=inner)).notices == ["abab result"]
+
+
+@needs_ruby
 def test_a_template_outside_of_the_subset_goes_to_ruby_as_a_whole() -> None:
     text = "<%= @a %> <%= 5.digits.inspect %> <%= [1, 2].each_slice(2).to_a.inspect %>"
     assert compile_with("$a = 1\nnotice(template('m/t.erb'))", in_module(t=text)).notices == ["1 [5] [[1, 2]]"]
