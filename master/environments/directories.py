@@ -21,7 +21,6 @@ from shared.data.durations import ttl
 from shared.errors import BadName, ConfigError, NotFound
 
 from ..files.code_files import CodeFiles, DiskFiles
-from ..files.export_keys import FILE
 
 if TYPE_CHECKING:
     # A worker reads environments, too, and must not import settings: they load pydantic.
@@ -97,7 +96,7 @@ class EnvironmentSettings:
             data_provider=settings.environment_data_provider,
             pattern_timeout=settings.pattern_timeout,
             revisions=not settings.code_id_command,
-            export_keys=str(settings.privatekeydir / FILE) if settings.runs_store else "",
+            export_keys=settings.export_keys,
             variables={name: str(getattr(settings, name)) for name in ("codedir", "confdir", "vardir")},
             **more,
         )

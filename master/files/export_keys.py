@@ -17,8 +17,6 @@ from shared.filesystem.files import make_directory, owner_in, write_new
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESSIV  # a worker that seals nothing does without it
 
-FILE = "exported.key"
-"""Its name in the folder of private keys, which manifests cannot read."""
 REDACTED = "#<Sensitive [value redacted]>"
 """What everybody reads instead of something Sensitive. No interpolation gives this text."""
 REDACTED_TAG = "redacted:"

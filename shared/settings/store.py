@@ -87,6 +87,11 @@ class StoreSettings(CommonSettings):
         """Whether a master with these settings runs a store of its own."""
         return self.store not in ("none", "puppetdb")
 
+    @property
+    def export_keys(self) -> str:
+        """The file of the keys that seal exported secrets, in a folder that manifests cannot read; '' without a store of its own."""
+        return str(self.privatekeydir / "exported.key") if self.runs_store else ""
+
     @classmethod
     def complete(cls, values: dict[str, Any]) -> dict[str, Any]:
         """Return the texts, with the store that `auto` stands for."""

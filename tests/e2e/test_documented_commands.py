@@ -199,7 +199,7 @@ def adopt(scene: Scene, body: str) -> None:
 
 def rollover(scene: Scene, body: str) -> None:
     shell = scene.host().shell("shell")
-    shell.type(f"puppet cert generate {NODES[0]}")
+    shell.type(f"puppet cert generate {NODES[0]} --ca_ttl 4y")  # the new one ends later, also in the same second
     before = (scene.folder / "conf/ssl/ca/ca_crt.pem").read_bytes()
     type_lines(shell, body)
     assert (scene.folder / "conf/ssl/ca/ca_crt.pem").read_bytes() != before

@@ -61,7 +61,7 @@ def test_commands_on_the_host_of_a_master_use_its_store(master: Started) -> None
     assert (found.code, json.loads(found.text)["values"]) == (0, {"a": 1})
     status = puppet("node", "status", "old1", "nope")
     assert status.code == 1 and "old1\nCurrently active\nNo catalog received\nLast facts: " in status
-    assert "Could not retrieve status for nope: Failed to find '/pdb/query/v4/nodes/nope'" in status
+    assert "Could not retrieve status for nope: The master's own store has no '/pdb/query/v4/nodes/nope'" in status
     deactivated = puppet("node", "deactivate", "old1", "--render-as", "json")
     assert deactivated.code == 0 and list(json.loads(deactivated.text)) == ["old1"]
     wait_until(lambda: "Deactivated at " in puppet("node", "status", "old1"))

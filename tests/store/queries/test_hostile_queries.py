@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from httpd.dispatch.dispatcher import Dispatcher
 from httpd.limits import ServerLimits
 from httpd.options import ServerOptions
 from store.database.engine import Database
-from store.endpoints.application import AccessRules, StoreApplication, StoreEndpoints
+from store.endpoints.application import AccessRules, StoreApplication
 from store.endpoints.queries.endpoint import QueryEndpoint
 from store.queries.questions import QueryLimits
 from store.queries.schema.entities import ENTITIES
@@ -41,7 +42,7 @@ class Asker:
         application.state = "running"
         endpoints = fake.application().endpoints
         assert endpoints is not None
-        application.endpoints = StoreEndpoints(QueryEndpoint(queries, 1 << 24), endpoints.admin, endpoints.metrics, lambda: 0, fake._is_up)
+        application.endpoints = replace(endpoints, queries=QueryEndpoint(queries, 1 << 24))
         self._path = self._runner.run(self._start(application, path))
 
     async def _start(self, application: StoreApplication, path: Path) -> str:
