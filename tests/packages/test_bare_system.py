@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 from tests.gate import caches
+from tests.support.documentation import blocks
 
 PROJECT = Path(__file__).parents[2]
 RELEASES = {"bookworm": "12", "trixie": "13"}
@@ -61,12 +62,6 @@ def readme_packages() -> list[str]:
     match = re.search(r"On a fresh Debian (\d+) or (\d+) they need the packages ([^.]*), and no root", README)
     assert match is not None and [match[1], match[2]] == list(RELEASES.values())
     return re.findall(r"`([^`]+)`", match[3])
-
-
-def readme_blocks() -> Iterator[str]:
-    """Yield the blocks of commands of README, from the first."""
-    for match in re.finditer(r"^```\n(.*?)^```$", README, re.MULTILINE | re.DOTALL):
-        yield match[1]
 
 
 def bare_image(release: str) -> Path:
@@ -150,7 +145,7 @@ def system(release: str, tmp_path: Path) -> Iterator[BareSystem]:
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_the_first_commands_of_readme_succeed_on_a_bare_debian(system: BareSystem) -> None:
-    first, then, *_ = readme_blocks()
+    first, then, *_ = (each.body for each in blocks("README.md", "sh"))
     demo, tests = (line.partition("#")[0].strip() for line in first.splitlines())
     assert (demo, tests) == ("make demo", "make test")
 
