@@ -20,6 +20,7 @@ from contextvars import ContextVar
 from cryptography import x509
 
 _HANDSHAKE, _CERTIFICATE = 22, 11  # in the numbers of TLS
+_NO_COMPRESSED_CERTIFICATES = 1 << 33  # SSL_OP_NO_RX_CERTIFICATE_COMPRESSION of OpenSSL 3.2, which Python's ssl has no name for
 _RECEIVE_SIZE = 16 * 1024  # bytes read at once; a peer's part of a handshake is a few thousand
 _LEAST_HELLO = 64  # bytes; no ClientHello is shorter
 _BYTES_RECEIVED_OFFSET = 128  # the offset of tcpi_bytes_received in the kernel's tcp_info
@@ -88,6 +89,8 @@ class ServedContext(ssl.SSLContext):
 
     def __init__(self, protocol: int) -> None:
         self._msg_callback = _remember_certificate  # a property of ssl.SSLContext, which typeshed lacks
+        if ssl.OPENSSL_VERSION_INFO >= (3, 2):
+            self.options |= _NO_COMPRESSED_CERTIFICATES  # the callback could not read them
 
     def wrap_bio(
         self,
