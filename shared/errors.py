@@ -28,6 +28,7 @@ The error tree. Every error says what, where and what to try.
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -160,6 +161,10 @@ class Unavailable(PuppetError):
     def __init__(self, message: str, *, retry_after: int = 30, hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.retry_after = retry_after
+
+
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+"""The numbers of the system's errors when a disk is full, or somebody's share of it."""
 
 
 class OutOfSpace(PuppetError):

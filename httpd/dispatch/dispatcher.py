@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import itertools
 import logging
 import secrets
@@ -13,7 +12,7 @@ from dataclasses import dataclass, replace
 from aiohttp import web_response
 
 from shared.client import Client
-from shared.errors import Denied, OutOfSpace, PuppetError
+from shared.errors import NO_SPACE, Denied, OutOfSpace, PuppetError
 from shared.names import quoted_for_log
 from shared.process.log import ORIGIN, RequestOrigin
 
@@ -123,7 +122,7 @@ class Dispatcher:
 
     def _unforeseen(self, request: HttpRequest, err: Exception) -> Response:
         """Return the response to an error that nobody foresaw; called while it is handled."""
-        if isinstance(err, OSError) and err.errno in (errno.ENOSPC, errno.EDQUOT):
+        if isinstance(err, OSError) and err.errno in NO_SPACE:
             return self._error(request, OutOfSpace("The master's disk is full", hint=f"Make room for {err.filename or 'what it stores'}."))
         number = request_number()
         log.exception("Incident %s while answering %s", number, quoted_for_log(f"{request.method} {request.sent_path}", 200))

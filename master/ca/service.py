@@ -17,7 +17,7 @@ from cryptography import x509
 from certs import certificates
 from certs.files import bundles
 from shared.client import Client
-from shared.errors import BadRequest, NotFound, OutOfSpace, PuppetError, Unavailable
+from shared.errors import NO_SPACE, BadRequest, NotFound, OutOfSpace, PuppetError, Unavailable
 from shared.filesystem.files import FileLock
 from shared.models.certificate_status import CertificateStatus
 from shared.names import quoted_for_log, valid_certname
@@ -363,6 +363,6 @@ def _bulk(names: Iterable[str]) -> list[str]:
 def _storage_error(err: OSError) -> PuppetError:
     """Return the system's word on a file as an error for the caller; the path is for the log only."""
     log.error("The CA could not write: %s", err)
-    if err.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+    if err.errno in (*NO_SPACE, errno.EFBIG):
         return OutOfSpace("The CA's disk is full; nothing was changed", hint="Make room; the CA goes on without a restart.")
     return Unavailable("The CA cannot write its files now", hint="Its log says why.")

@@ -8,7 +8,6 @@ with its report because the disk is full. Source: protocol reference 3.13.
 from __future__ import annotations
 
 import asyncio
-import errno
 import logging
 import os
 import shutil
@@ -22,7 +21,7 @@ from typing import Protocol
 
 from shared import webtrust
 from shared.clock import utc_now
-from shared.errors import ConfigError, OutOfSpace, Unavailable
+from shared.errors import NO_SPACE, ConfigError, OutOfSpace, Unavailable
 from shared.failpoints import failpoint
 from shared.filesystem.files import make_directory, owner_in, write_new
 from shared.indirector import Request, Terminus
@@ -74,7 +73,7 @@ class Store:
         try:
             await self.writers.run(lambda: self._write(host, report))
         except OSError as err:
-            if err.errno in (errno.ENOSPC, errno.EDQUOT):
+            if err.errno in NO_SPACE:
                 raise OutOfSpace("The file system of the reports is full") from err
             raise
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
 
-from ..errors import BadRequest, Conflict, NotFound, OutOfSpace, TooLarge
+from ..errors import NO_SPACE, BadRequest, Conflict, NotFound, OutOfSpace, TooLarge
 from ..failpoints import failpoint
 from ..names import quoted_for_log
 from . import checksums
@@ -396,6 +396,6 @@ def _same(first: int, second: int) -> bool:
 
 
 def _bucket_error(err: OSError) -> OSError | OutOfSpace:
-    if err.errno in (errno.ENOSPC, errno.EDQUOT):
+    if err.errno in NO_SPACE:
         return OutOfSpace("The filebucket's file system is full")
     return err

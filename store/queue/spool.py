@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import BinaryIO, Self
 from uuid import uuid4
 
-from shared.errors import OutOfSpace, Unavailable
+from shared.errors import NO_SPACE, OutOfSpace, Unavailable
 from shared.failpoints import failpoint
 from shared.filesystem.files import FileLock, make_directory, sync_directory
 
@@ -29,7 +29,6 @@ from .segments import SUFFIX, Addition, QueuedCommand, SegmentDamaged, read_payl
 log = logging.getLogger("puppet.store")
 
 _SUFFIXES: Mapping[Coding, str] = {"identity": ".json", "gzip": ".json.gz", "packed": ".packed"}
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def microseconds_now() -> int:
@@ -208,7 +207,7 @@ class Spool:
             self._size -= len(addition.submission.payload)
             if written.done():
                 continue
-            if isinstance(error, OSError) and error.errno in _FULL:
+            if isinstance(error, OSError) and error.errno in NO_SPACE:
                 full = OutOfSpace(
                     f"The file system of {self.folder} is full: {error.strerror}",
                     hint="Make room; commands are taken again without a restart.",

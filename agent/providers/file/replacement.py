@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 
-from shared.errors import ResourceError
+from shared.errors import NO_SPACE, ResourceError
 from shared.failpoints import failpoint
 from shared.filesystem import checksums
 from shared.filesystem.checksums import Algorithm
@@ -178,7 +178,7 @@ def make_link(path: str, target: str, uid: int, gid: int) -> None:
 
 def full_disk_error(err: OSError, replacement: Replacement) -> ResourceError | None:
     """Return the error for a content that does not fit on the disk; None when that is not what happened."""
-    if err.errno not in (errno.ENOSPC, errno.EDQUOT):
+    if err.errno not in NO_SPACE:
         return None
     folder = replacement.temporary.rpartition("/")[0] or "/"
     written = f"{replacement.size} bytes of the new content of {replacement.path}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import re
 import sys
@@ -16,7 +15,7 @@ from certs import certificates, csr, fingerprints
 from certs import text as certificate_text
 from certs.files import bundles
 from certs.files.ssldir import SslDir
-from shared.errors import BadData, ConfigError, PuppetError
+from shared.errors import NO_SPACE, BadData, ConfigError, PuppetError
 from shared.names import quoted_for_log, valid_certname
 from shared.process.cli import CommandOptions, flag, maybe_flag, parse_options, text, texts
 from shared.suggestions import did_you_mean
@@ -146,7 +145,7 @@ def _report_errors(console: Console, work: Callable[[], int]) -> int:
 
 def _show_os_error(console: Console, prefix: str, error: OSError) -> None:
     hint = WHOSE_CA if isinstance(error, PermissionError) else ""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if error.errno in NO_SPACE:
         hint = "Make room on its file system, and run the command again."
     console.error(f"{prefix}{error.strerror}: {error.filename}" if error.filename else f"{prefix}{error.strerror or error}", hint)
 
