@@ -126,11 +126,10 @@ def accept_newer(
     accepted = []
     for new in received:
         name = new.issuer.rfc4514_string()
-        issuers = [authority for authority in authorities if authority.subject == new.issuer]
-        if not issuers:
+        if all(authority.subject != new.issuer for authority in authorities):
             log.info("The CRL issued by '%s' is left out: it is not from a CA that this host knows", name)
             continue
-        if not any(crl_is_genuine(new, issuer) for issuer in issuers):
+        if not any(crl_is_genuine(new, authority) for authority in authorities):
             raise PeerNotTrusted(f"Invalid signature for CRL issued by '{name}'")
         newer = newer_known([new], known)
         if newer is not None:

@@ -26,7 +26,13 @@ def issued(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
 
 
 def crl_is_genuine(crl: x509.CertificateRevocationList, issuer: x509.Certificate) -> bool:
-    """Return whether `issuer`'s key signed a CRL. SHA-1 counts: CRLs of Puppet 3 to 5 have it, and only the CA chooses what is on it."""
+    """
+    Return whether `issuer` issued a CRL, by name and signature.
+
+    SHA-1 counts: CRLs of Puppet 3 to 5 have it, and only the CA chooses what is on it.
+    """
+    if crl.issuer != issuer.subject:
+        return False
     with suppress(TypeError, ValueError, UnsupportedAlgorithm):
         if crl.is_signature_valid(issuer.public_key()):  # type: ignore[arg-type]  # DH keys raise TypeError
             return True

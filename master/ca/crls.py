@@ -122,7 +122,4 @@ def _parsed(path: Path, pem: bytes) -> CrlFile:
 
 
 def _lists_of(signer: Signer, lists: Iterable[x509.CertificateRevocationList]) -> list[x509.CertificateRevocationList]:
-    subject = signer.certificate.subject
-    return [
-        signed_list for signed_list in lists if signed_list.issuer == subject and signatures.crl_is_genuine(signed_list, signer.certificate)
-    ]
+    return [signed_list for signed_list in lists if signatures.crl_is_genuine(signed_list, signer.certificate)]

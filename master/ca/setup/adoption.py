@@ -278,10 +278,9 @@ class _Reading:
         with self._as_problem("ca_crl.pem"):
             for each in bundles.revocation_lists(pem, max_bytes=MAX_CA_FILE):
                 name = each.issuer.rfc4514_string()
-                issuers = [c for c in bundle if c.subject == each.issuer]
-                if not issuers:
+                if all(c.subject != each.issuer for c in bundle):
                     self.odd.append(f"ca_crl.pem has a CRL of '{name}', which is no authority of this CA; it has no effect")
-                elif not any(signatures.crl_is_genuine(each, c) for c in issuers):
+                elif not any(signatures.crl_is_genuine(each, c) for c in bundle):
                     self.problems.append(f"the CRL of '{name}' is not signed by its certificate")
                 else:
                     genuine.append(each)

@@ -184,10 +184,7 @@ class Rollover:
         old, new = signers.pair(store.files)
         if not _same_key(old, new):
             lists = bundles.revocation_lists(authority.crl_pem())
-            if not any(
-                signatures.crl_is_genuine(revocation_list, new.certificate) and revocation_list.issuer == new.certificate.subject
-                for revocation_list in lists
-            ):
+            if not any(signatures.crl_is_genuine(revocation_list, new.certificate) for revocation_list in lists):
                 # All that is revoked is on it from its first day: serials are counted on, so none of them is anybody else's.
                 lifetime = timedelta(seconds=authority.rules.crl_ttl)
                 first = crl.sign(new.certificate, new.key, number=0, now=authority.now(), entries=list(authority.crl()), lifetime=lifetime)
