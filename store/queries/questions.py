@@ -35,15 +35,15 @@ class Question:
 
     `entity` is the one of an endpoint; None stands for the root, where the query names it itself (`["from", "nodes", ...]`). `query` is
     the AST, a text in PQL, or None for no restriction. `parameters` are those that only some entities have: `distinct_resources`,
-    `distinct_start_time`, `distinct_end_time`, `summarize_by`, `count_by`, `counts_filter`, `include_facts_expiration`. Where
-    `is_alone` it may have no subqueries: whoever asks may see this entity only.
+    `distinct_start_time`, `distinct_end_time`, `summarize_by`, `count_by`, `counts_filter`, `include_facts_expiration`. Without
+    `subqueries` it may have none: whoever asks may see this entity only.
     """
 
     entity: str | None
     query: Json = None
     paging: Paging = field(default_factory=Paging)
     parameters: Mapping[str, Json] = field(default_factory=dict)
-    is_alone: bool = False
+    subqueries: bool = True
 
 
 @dataclass(frozen=True, slots=True)

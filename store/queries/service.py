@@ -113,7 +113,7 @@ class QueryService:
         return [self._part(statement.page, statement.total, partial(shown_row, columns), batch)]
 
     def _limits_of(self, question: Question) -> QueryLimits:
-        return replace(self._limits, subqueries=False) if question.is_alone else self._limits
+        return self._limits if question.subqueries else replace(self._limits, subqueries=False)
 
     def _part(self, page: Select[Any], total: Select[Any], show: Callable[[Any], Json], batch: int) -> StatementPart:
         limit = page._limit  # the limit that the query has

@@ -57,7 +57,7 @@ class QueryEndpoint:
         check_names(parameters, target.parameters)
         if (value := parameters.get("explain")) not in (None, "analyze"):
             raise BadRequest(f"Illegal value '{value}' for :explain; expected `analyze`.")
-        return await self._answer(target, parameters, is_alone=NO_SUBQUERIES in request.headers)
+        return await self._answer(target, parameters, subqueries=NO_SUBQUERIES not in request.headers)
 
     async def _parameters(self, request: HttpRequest) -> dict[str, Json]:
         """Return the parameters of the target, and of the body where there is one; those of the body win."""
@@ -75,14 +75,14 @@ class QueryEndpoint:
                 parameters |= value
         return parameters
 
-    async def _answer(self, target: QueryTarget, parameters: dict[str, Json], *, is_alone: bool) -> Response:
+    async def _answer(self, target: QueryTarget, parameters: dict[str, Json], *, subqueries: bool) -> Response:
         if target.entity is None:
             query = _root_query(parameters)
         else:
             value = parameters.get("query")
             query = restrict(read_query(value) if isinstance(value, str) else value, target.conditions)
         options = {name: value for name, value in parameters.items() if name in _OPTIONS}
-        question = Question(target.entity, query, paging_of(parameters), options, is_alone)
+        question = Question(target.entity, query, paging_of(parameters), options, subqueries)
         if flag_of(parameters.get("ast_only")):
             return json_response(self._queries.ast(question))
         if target.subject is not None and not target.is_single and not await self._exists(target.subject):

@@ -125,7 +125,7 @@ async def test_PDB_13_a_master_may_have_subqueries_refused(store: FakeStore, cli
     body = b'{"query": ["=", "certname", "a"]}' if method == "POST" else b""
     await client.ask(method, "/pdb/query/v4/facts", body)
     await client.ask(method, "/pdb/query/v4/facts", body, **{NO_SUBQUERIES: "true"})
-    assert [question.is_alone for question in store.queries.questions] == [False, True]
+    assert [question.subqueries for question in store.queries.questions] == [True, False]
 
 
 async def test_one_thing_is_an_object_or_not_known(store: FakeStore, client: RawClient) -> None:

@@ -29,11 +29,11 @@ SUBQUERIES: list[Json] = [
 @pytest.mark.parametrize("query", SUBQUERIES, ids=str)
 async def test_PDB_13_no_subquery_leaves_the_entity(recorded: Database, entity: str, query: Json) -> None:
     with pytest.raises(Denied, match="Permission denied: a client without a rule for /pdb/query/v4 may ask no subqueries"):
-        QueryService(recorded).ast(Question(entity, query, is_alone=True))
+        QueryService(recorded).ast(Question(entity, query, subqueries=False))
 
 
 async def test_PDB_13_all_else_may_be_asked(recorded: Database) -> None:
     query: Json = ["and", ["in", "certname", ["array", ["web1.example.com"]]], ["~", ["fact", "kernel"], "."], ["=", "node_state", "any"]]
-    answer = await QueryService(recorded).answer(Question("nodes", query, is_alone=True))
+    answer = await QueryService(recorded).answer(Question("nodes", query, subqueries=False))
     async with aclosing(answer.batches) as batches:
         assert len([row async for batch in batches for row in batch]) == 1
