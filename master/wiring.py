@@ -195,7 +195,7 @@ async def _serving(
 ) -> AsyncIterator[Master]:
     environments = Environments(environment_settings(settings))
     if settings.runs_store:
-        await asyncio.to_thread(ExportKeys(Path(environments.settings.export_keys)).create)
+        await asyncio.to_thread(ExportKeys(Path(settings.export_keys)).create)
     health = Health()
     async with AsyncExitStack() as ends:  # in the reverse order
         store = StoreProcess(settings) if settings.runs_store else None

@@ -79,10 +79,13 @@ def files_of(directory: Path) -> list[Path]:
         paths = sorted((path for path in directory.iterdir() if not path.name.startswith(".")), reverse=True)
     except OSError:
         return []
+    files = []
     for path in paths:
-        if not path.is_file():
+        if path.is_file():
+            files.append(path)
+        else:
             log.log(logging.DEBUG if path.is_dir() else logging.WARNING, "%s is no file and has no facts", path)
-    return [path for path in paths if path.is_file()]
+    return files
 
 
 async def external_facts(

@@ -141,12 +141,13 @@ class HostSsl:
         self._downloaded()
 
     async def _renew(self) -> None:
-        await self._enrolment(0, await self._located()).renew()
+        await (await asyncio.to_thread(self._enrolment, 0, await self._located())).renew()
 
     async def _bootstrap(self, waitforcert: int | None) -> None:
-        await self._enrolment(waitforcert, self._ca).run()
+        await (await asyncio.to_thread(self._enrolment, waitforcert, self._ca)).run()
 
     def _enrolment(self, waitforcert: int | None, ca: Site) -> Bootstrap:
+        """Return the steps to a certificate of that CA. Reads files: blocks."""
         settings = self.settings
         return Bootstrap(
             self.layout,

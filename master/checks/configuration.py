@@ -79,14 +79,15 @@ def _rules(settings: MasterSettings) -> Iterator[Finding]:
 
 def _foreign_ca_settings(settings: MasterSettings) -> Iterator[Finding]:
     """Name puppetserver's settings of the CA, which this master does not read, unless puppet.conf has them."""
+    if not settings.ca:
+        return
     conf = read(settings.config)
     own = {name for entries in conf.sections.values() for name in entries}
     beside = settings.confdir.parent / "puppetserver" / "conf.d"
     for folder in (settings.confdir, settings.confdir / "conf.d", settings.confdir / "puppetserver" / "conf.d", beside):
         path = folder / "ca.conf"
-        if not settings.ca or not path.is_file():
-            continue
-        for name in sorted({match.replace("-", "_") for match in _CA_SETTING.findall(path.read_text("utf-8", "replace"))} - own):
+        text = path.read_text("utf-8", "replace") if path.is_file() else ""
+        for name in sorted({match.replace("-", "_") for match in _CA_SETTING.findall(text)} - own):
             hint = f"Set {name} in {settings.config}; here it is {getattr(settings, name)}."
             yield Finding(AREA, "warning", f"The CA's setting {name.replace('_', '-')} in {path} is not read", hint)
 

@@ -21,7 +21,8 @@ REDACTED = "#<Sensitive [value redacted]>"
 """What everybody reads instead of something Sensitive. No interpolation gives this text."""
 REDACTED_TAG = "redacted:"
 """Begins a tag that names a parameter whose value PuppetDB did not get."""
-_DEFERRED = "Deferred({'name' => '"  # what everybody reads instead of a Deferred begins with this
+DEFERRED = "Deferred({'name' => '"
+"""What everybody reads instead of a Deferred begins with this."""
 _KEY_BYTES = 64  # of AES-256 in SIV mode
 _HINT = "Copy the key file of the master that sealed it, or run the agent of {} again, so that this master seals it anew."
 
@@ -105,7 +106,7 @@ class ExportKeys:
 def is_redacted(value: Any) -> bool:
     """Return whether a stored parameter has, somewhere in it, a text that only stands for its value."""
     if isinstance(value, str):
-        return value == REDACTED or value.startswith(_DEFERRED)
+        return value == REDACTED or value.startswith(DEFERRED)
     if isinstance(value, dict):
         return any(map(is_redacted, value.values()))
     return isinstance(value, list) and any(map(is_redacted, value))

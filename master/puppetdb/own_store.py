@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from shared.data import plainjson
 from shared.errors import BadData, NotFound, PuppetError
 
-from ..files.export_keys import REDACTED, is_redacted
+from ..files.export_keys import DEFERRED, REDACTED, is_redacted
 from .client import MAX_COMMAND_ANSWER, PuppetDbAnswer, PuppetDbClient, PuppetDbRequest
 from .commands import PATH, PuppetDbCommand, utc_wire_time
 from .configuration import PuppetDbConfiguration
@@ -26,7 +26,7 @@ BATCH_COMMANDS = 200
 BATCH_BYTES = 8 << 20  # of a batch's payloads, unless a single one is longer
 GATHERING = 0.2  # seconds for further commands to come, unless somebody waits for the answer: a batch costs little more than one command
 MAX_NAMES = 5  # in a line of the log
-_MARKS = (REDACTED.encode(), b"Deferred({")  # in an answer with parameters that may be sealed
+_MARKS = (REDACTED.encode(), DEFERRED.encode())  # in an answer with parameters that may be sealed
 _HEADERS = {"Accept": "application/json", "Content-Type": "application/octet-stream"}
 
 # The name stands for the Unix socket of the master's own store. A store that ends in the middle of a request is asked once more, when it

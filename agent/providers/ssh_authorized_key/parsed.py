@@ -40,6 +40,7 @@ class AuthorizedKeysFormat(LineFormat):
 
     def values_of(self, line: str) -> dict[str, Any] | None:
         types = [] if line.lstrip().startswith("#") else [match.start() for match in _TYPE.finditer(line)]
+        # One blank before the type are no options, and no beginning of a line either: Puppet takes such a line for none of a key.
         match = _KEY.fullmatch(line, types[-1]) if types and types[-1] != 1 else None
         if match is None:
             return None
