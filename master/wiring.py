@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from certs.files.cadir import CaFiles
 from certs.files.ssldir import SslDir
 from certs.oids import OidNames
 from httpd.options import ServerOptions
@@ -27,10 +28,9 @@ from .bindings import bind, code_commands, v4_catalogs
 from .ca import audit
 from .ca.audit import Audit
 from .ca.autosign import Autosign
-from .ca.configured import audit_of, ca_options, key_kind, trust_files
+from .ca.configured import audit_of, ca_options, key_kind
 from .ca.service import CaService
 from .ca.setup.bootstrap import bootstrap, ensure_own_certificate
-from .ca.storage.store import CaFiles
 from .dependencies.recorder import CatalogRecorder
 from .endpoints.app import HANDSHAKE_HINT, LISTEN_HINT, MasterApp, MasterAppOptions
 from .endpoints.ca import CaEndpoints
@@ -74,6 +74,7 @@ from .service.folders import remove_leftovers
 from .service.origins_file import OriginsFile
 from .service.refusals import Refusals, queued_refusals
 from .service.store_process import StoreProcess
+from .trust import trust_files
 
 log = logging.getLogger("puppet.master")
 

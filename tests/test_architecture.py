@@ -54,10 +54,9 @@ LAYERS = {
         "crl",
     ),
     "master": (
-        "authorization compiler files reports",
-        "hiera module_types observability ruby",
-        "ca",
-        "environments puppetdb",
+        "authorization compiler ca files reports trust",
+        "hiera module_types observability puppetdb ruby",
+        "environments",
         "dependencies listings",
         "pools",
         "service termini",

@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from certs.files.cadir import CaFiles
 from certs.files.ssldir import SslDir
 from master.ca.commands import lifecycle, puppet_cert
 from master.ca.commands.site import CaSite, Console
 from master.ca.configured import audit_of, ca_options, key_kind
-from master.ca.storage.store import CaFiles
 from shared.errors import ConfigError, NotFound
 from shared.process import daemon
 from shared.process.cli import CommandOptions, declare_options

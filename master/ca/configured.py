@@ -5,14 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from certs.keys import KeyKind
-from httpd.tls.trust import TrustFiles
 from shared.errors import ConfigError
 from shared.settings import MasterSettings
 
 from .audit import Audit, Trail
 from .authority import CaOptions
 from .policy import SigningPolicy
-from .storage.store import CaFiles
 
 
 def ca_options(settings: MasterSettings) -> CaOptions:
@@ -50,11 +48,3 @@ def audit_of(settings: MasterSettings, *, check: bool = True) -> Audit:
 def key_kind(settings: MasterSettings) -> KeyKind:
     """Return what kind of private key is made."""
     return KeyKind(settings.key_type, settings.keylength, settings.named_curve)
-
-
-def trust_files(settings: MasterSettings) -> TrustFiles:
-    """Return the files of the server's TLS; on the CA's master those of the CA itself, so that a revocation counts at once."""
-    if settings.ca:
-        files = CaFiles.at(settings.cadir)
-        return TrustFiles(settings.hostcert, settings.hostprivkey, files.cacert, files.cacrl)
-    return TrustFiles(settings.hostcert, settings.hostprivkey, settings.localcacert, settings.hostcrl)

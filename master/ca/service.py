@@ -23,12 +23,12 @@ from shared.models.certificate_status import CertificateStatus
 from shared.names import quoted_for_log, valid_certname
 from shared.process.supervision import Supervisor
 
-from ..observability.longtasks import CHANGE_CA, DECIDE_AGAIN, master_supervisor
 from . import policy
 from .authority import CertificateAuthority
 from .autosign import Autosign
 from .registry import KINDS, STATES, CertificateRegistry, DuplicateRequest
 from .storage.store import CaStore
+from .tasks import CA_TASKS, CHANGE_CA, DECIDE_AGAIN
 
 log = logging.getLogger("puppet.ca")
 
@@ -50,7 +50,7 @@ class CaService:
         self, authority: CertificateAuthority, autosign: Autosign, *, max_queued: int = 1000, supervisor: Supervisor | None = None
     ) -> None:
         self.authority = authority
-        self.supervisor = supervisor or master_supervisor()
+        self.supervisor = supervisor or Supervisor(CA_TASKS)
         self.registry = CertificateRegistry(authority)
         self.autosign = autosign
         self.max_queued = max_queued  # changes that may wait for the writer

@@ -9,11 +9,10 @@ from cryptography import x509
 
 from certs import certificates, keys
 from certs.files import bundles
+from certs.files.cadir import CaFiles
 from certs.keys import PrivateKey
 from shared.errors import ConfigError
 from shared.filesystem.identity import Stamp, stamp_of
-
-from .storage.store import CaFiles
 
 
 @dataclass(frozen=True, slots=True)

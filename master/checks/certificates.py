@@ -8,16 +8,18 @@ from typing import Final
 
 from certs import certificates, verify
 from certs.files import bundles
+from certs.files.cadir import CaFiles
 from certs.files.ssldir import SslDir
 from httpd.tls import trust
 from shared.settings import MasterSettings
 
 from ..ca.authority import CertificateAuthority
-from ..ca.configured import ca_options, trust_files
+from ..ca.configured import ca_options
 from ..ca.setup.bootstrap import check_own_key
-from ..ca.storage.store import CaFiles, CaStore, is_name
+from ..ca.storage.store import CaStore, is_name
 from ..service.crl_refresh import overdue_since
 from ..service.expiry import MAX_NAMES, Ending, agent_endings, expiry_warnings, server_endings
+from ..trust import trust_files
 from .findings import Finding, run_check
 
 AREA: Final = "certificates"

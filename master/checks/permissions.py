@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from certs.files.cadir import CaFiles
 from shared.errors import ConfigError
 from shared.process import daemon
 from shared.settings import MasterSettings
 
-from ..ca.storage.store import CaFiles
 from ..puppetdb.configured import CONFIGURATION
 from ..service.folders import written_folders
 from .findings import Finding

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from certs.files.cadir import CaFiles
 from shared.data.durations import ttl
 from shared.settings import AgentSettings, MasterSettings
 from shared.settings.in_manifests import values_in_manifests
 
-from ..ca.storage.store import CaFiles
 from ..ruby import find_ruby
 from .directories import EnvironmentSettings
 

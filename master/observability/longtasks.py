@@ -1,15 +1,15 @@
-"""The names of all tasks that a master runs beside its requests; a new task gets its name here, or in HTTP_TASKS."""
+"""The names of all tasks that a master runs beside its requests; a new task gets its name here, or in HTTP_TASKS or CA_TASKS."""
 
 from __future__ import annotations
 
 from httpd.tasks import HTTP_TASKS
 from shared.process.supervision import SupervisedTask, Supervisor
 
+from ..ca.tasks import CA_TASKS
+
 WARN_OF_EXPIRIES = "warn of certificates that end"
 REFRESH_CRL = "fetch the CA's revocation list"
 RENEW_CRL = "sign the revocation list again"
-DECIDE_AGAIN = "decide about what a killed master left"
-CHANGE_CA = "change the CA's files"
 WATCH_HEALTH = "look at what services need"
 RETIRE_WORKER = "end a compiling process"
 REMOVE_LEFTOVERS = "remove what killed processes left"
@@ -24,6 +24,7 @@ DEPLOY = "deploy what the web hook asks for"
 
 MASTER_TASKS = (
     *HTTP_TASKS,
+    *CA_TASKS,
     SupervisedTask(WARN_OF_EXPIRIES),
     SupervisedTask(REFRESH_CRL),
     SupervisedTask(RENEW_CRL),
@@ -36,8 +37,6 @@ MASTER_TASKS = (
     SupervisedTask(RECORD_DEPENDENCIES),
     SupervisedTask(DEPLOY),
     SupervisedTask(WATCH_HEALTH),
-    SupervisedTask(CHANGE_CA, ends=True),
-    SupervisedTask(DECIDE_AGAIN, ends=True),
     SupervisedTask(RETIRE_WORKER, ends=True),
     SupervisedTask(REMOVE_LEFTOVERS, ends=True),
 )

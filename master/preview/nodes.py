@@ -12,6 +12,7 @@ from urllib.parse import quote_plus
 from cryptography import x509
 
 from certs import certificates
+from certs.files.cadir import CaFiles
 from certs.oids import OidNames
 from shared.client import Client
 from shared.errors import BadData, BadName, NotFound, PuppetError
@@ -24,7 +25,6 @@ from shared.settings import MasterSettings
 
 from ..authorization.trusted import trusted_data
 from ..bindings import server_facts
-from ..ca.storage.store import CaFiles
 from ..endpoints.preview import STORED
 from ..pools.jobs import CompileJob
 from ..puppetdb.client import QUERY_PATH, PuppetDbClient, rows_of

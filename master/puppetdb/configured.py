@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from shared.errors import ConfigError
 from shared.settings import MasterSettings
 
-from ..ca.configured import trust_files
+from ..trust import trust_files
 from .client import PuppetDbClient
 from .configuration import read_puppetdb_conf
 from .own_store import OwnStoreClient

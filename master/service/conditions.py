@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from certs.certificates import time_text
+from certs.files.cadir import CaFiles
 from httpd.tls.trust import ServerTrust
 from shared.settings import MasterSettings
 
-from ..ca.storage.store import CaFiles
 from ..observability.health import COMPILING, Condition
 from ..pools.compile_pool import CompilePool
 from .store_process import StoreProcess

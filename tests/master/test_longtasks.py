@@ -16,9 +16,8 @@ from typing import Any
 import pytest
 
 from httpd.tasks import ACCEPT, COUNT_TURNS, HANDSHAKE
+from master.ca.tasks import CHANGE_CA, DECIDE_AGAIN
 from master.observability.longtasks import (
-    CHANGE_CA,
-    DECIDE_AGAIN,
     MASTER_TASKS,
     NOTIFY_SYSTEMD,
     REFRESH_CRL,

@@ -20,7 +20,7 @@ from certs import crl, keys
 from certs.files import bundles
 from master.ca.storage import inventory
 from master.ca.storage.store import CaStore
-from master.observability.longtasks import CHANGE_CA
+from master.ca.tasks import CHANGE_CA
 from shared.errors import BadRequest, ConfigError, Conflict, Denied, OutOfSpace, PuppetError, Unavailable
 from tests.support.ca_site import Site
 from tests.support.needs import needs_root

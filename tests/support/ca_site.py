@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 
 from certs import csr
 from certs.files.bundles import dump
+from certs.files.cadir import CaFiles
 from certs.files.ssldir import SslDir
 from certs.keys import KeyKind, PrivateKey
 from master.ca.authority import CaOptions, CertificateAuthority
@@ -26,7 +27,6 @@ from master.ca.registry import CertificateRegistry
 from master.ca.service import CaService
 from master.ca.setup import bootstrap
 from master.ca.setup.rollover import Rollover
-from master.ca.storage.store import CaFiles
 from shared.errors import BadRequest, PuppetError
 
 START = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)

@@ -15,6 +15,7 @@ from typing import Any
 from cryptography import x509
 
 from certs import certificates, keys
+from certs.files.cadir import CaFiles
 from certs.keys import KeyKind
 from httpd.options import ServerOptions
 from httpd.server import HttpServer
@@ -23,7 +24,6 @@ from master.ca.authority import CaOptions
 from master.ca.autosign import Autosign
 from master.ca.service import CaService
 from master.ca.setup import bootstrap
-from master.ca.storage.store import CaFiles
 from master.endpoints.app import HANDSHAKE_HINT, MasterApp, MasterAppOptions
 from master.endpoints.metrics import describe_server
 from master.observability.longtasks import master_supervisor

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TextIO
 
+from certs.files.cadir import CaFiles
 from certs.files.ssldir import SslDir
 from certs.keys import Generator, KeyKind
 from shared.clock import utc_now
 
 from .. import audit
 from ..authority import CaOptions
-from ..storage.store import CaFiles
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from cryptography import x509
 
 from certs import certificates, crl, csr, keys, signatures, verify
 from certs.files import bundles
+from certs.files.cadir import CaFiles
 from certs.files.ssldir import SslDir
 from certs.fingerprints import fingerprint
 from certs.keys import PrivateKey
@@ -28,7 +29,7 @@ from ..authority import WARN_BEFORE
 from ..storage import inventory
 from ..storage.inventory import InventoryEntry
 from ..storage.serials import SMALL_SERIAL
-from ..storage.store import MAX_FILE, NEWEST_CRLS, PRIVATE_MODE, PUBLIC_MODE, CaFiles, is_name
+from ..storage.store import MAX_FILE, NEWEST_CRLS, PRIVATE_MODE, PUBLIC_MODE, is_name
 
 MAX_CA_FILE = 256 * 1024 * 1024  # bytes of an inventory or CRL: a million certificates are 100 MB
 INFRASTRUCTURE = ("infra_inventory.txt", "infra_serials", "infra_crl.pem")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from certs import certificates, crl, keys, oids
 from certs.files import bundles
+from certs.files.cadir import CaFiles
 from certs.files.ssldir import SslDir
 from certs.keys import Generator
 from shared.clock import utc_now
@@ -24,7 +25,7 @@ from ..audit import Audit
 from ..authority import CaOptions, CertificateAuthority
 from ..registry import CertificateRegistry
 from ..storage.inventory import InventoryEntry
-from ..storage.store import PRIVATE_MODE, PUBLIC_MODE, CaFiles, CaStore
+from ..storage.store import PRIVATE_MODE, PUBLIC_MODE, CaStore
 
 log = logging.getLogger("puppet.ca")
 

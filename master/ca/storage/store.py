@@ -8,9 +8,9 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
 from pathlib import Path
 
+from certs.files.cadir import CaFiles
 from shared.errors import BadName, ConfigError, NotFound
 from shared.failpoints import failpoint
 from shared.filesystem.files import (
@@ -35,55 +35,6 @@ PUBLIC_MODE, PRIVATE_MODE = 0o644, 0o640
 MAX_FILE = 1024 * 1024  # bytes of a request or certificate
 NEWEST_CRLS = "newest_crl_*.pem"
 LOCK_TIMEOUT = 30.0  # seconds that a writer waits for another process
-
-
-@dataclass(frozen=True, slots=True)
-class CaFiles:
-    """Where everything of a CA is; each place is a setting of its own in Puppet, so each can be moved."""
-
-    cadir: Path
-    cacert: Path
-    cakey: Path
-    capub: Path
-    cacrl: Path
-    serial: Path
-    cert_inventory: Path
-    csrdir: Path
-    signeddir: Path
-    capass: Path
-
-    @classmethod
-    def at(cls, cadir: Path, **moved: Path) -> CaFiles:
-        """Return the usual places below `cadir`, but for those given by their setting's name."""
-        usual = {
-            "cadir": cadir,
-            "cacert": cadir / "ca_crt.pem",
-            "cakey": cadir / "ca_key.pem",
-            "capub": cadir / "ca_pub.pem",
-            "cacrl": cadir / "ca_crl.pem",
-            "serial": cadir / "serial",
-            "cert_inventory": cadir / "inventory.txt",
-            "csrdir": cadir / "requests",
-            "signeddir": cadir / "signed",
-            "capass": cadir / "private" / "ca.pass",
-        }
-        return cls(**{field.name: moved.get(field.name, usual[field.name]) for field in fields(cls)})
-
-    @property
-    def essential(self) -> dict[str, Path]:
-        """What a CA cannot be without, by what it is called."""
-        return {
-            "key": self.cakey,
-            "certificate": self.cacert,
-            "CRL": self.cacrl,
-            "serial": self.serial,
-            "inventory": self.cert_inventory,
-        }
-
-    @property
-    def staging(self) -> Path:
-        """Where a new CA is put together before it is moved into place."""
-        return self.cadir / ".new"
 
 
 class CaStore:

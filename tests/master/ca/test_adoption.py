@@ -15,12 +15,12 @@ from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 
 from certs import certificates, crl, keys
 from certs.files import bundles
+from certs.files.cadir import CaFiles
 from certs.files.ssldir import SslDir
 from master.ca.commands import puppet_cert
 from master.ca.commands.site import CaSite
 from master.ca.registry import CertificateRegistry
 from master.ca.setup import adoption, bootstrap
-from master.ca.storage.store import CaFiles
 from shared.clock import utc_now
 from shared.errors import ConfigError, Conflict, NotFound
 

@@ -1,0 +1,10 @@
+"""The tasks that a CA runs beside its requests."""
+
+from __future__ import annotations
+
+from shared.process.supervision import SupervisedTask
+
+DECIDE_AGAIN = "decide about what a killed master left"
+CHANGE_CA = "change the CA's files"
+
+CA_TASKS = (SupervisedTask(CHANGE_CA, ends=True), SupervisedTask(DECIDE_AGAIN, ends=True))
