@@ -105,3 +105,24 @@ def test_the_methods_of_the_property_hash_replace_what_was_defined_before(apply:
     said = apply("fine { 'a': size => 'own', weight => 'own' }", "--modulepath", str(module("provider/fine/plain.rb", code)))
     assert (said.code, said.err) == (0, "")
     assert "Fine[a]/size: defined 'size' as 'own'" in said.out and "weight" not in said.out
+
+
+@needs_ruby
+@pytest.mark.parametrize(
+    ("matching", "value", "shown"),
+    [
+        ("", "[]", ""),
+        ("", "['no', 'yes']", ""),
+        ("", "['yes', 'no']", "changed 'old' to true"),
+        (", array_matching: :all", "[]", "changed 'old' to []"),
+        (", array_matching: :all", "['no', 'yes']", "changed 'old' to [false, true]"),
+    ],
+)
+def test_a_property_without_a_value_is_not_compared(
+    matching: str, value: str, shown: str, apply: Apply, module: Callable[[str, str], Path]
+) -> None:
+    munge = "munge { |text| text == 'yes' }\n def insync?(is) = is == should"
+    module("type/flag.rb", f"Puppet::Type.newtype(:flag) do\n newparam(:name)\n newproperty(:up{matching}) do\n {munge}\n end\nend\n")
+    modules = module("provider/flag/kept.rb", "Puppet::Type.type(:flag).provide(:kept) do\n def up = 'old'\n def up=(_value); end\nend\n")
+    said = apply(f"flag {{ 'a': up => {value} }}", "--modulepath", str(modules))
+    assert (said.code, said.err) == (0, "") and ("changed" in said.out) == bool(shown) and shown in said.out

@@ -362,7 +362,8 @@ module Bunraku
 
     def verdict(id, property)
       current = @current.fetch(id)[property.name]
-      insync, error = attempt { property.safe_insync?(current) ? true : false }
+      # Puppet compares only what has a value, and neither [] as one value nor false is one.
+      insync, error = attempt { !property.should || property.safe_insync?(current) ? true : false }
       return { 'insync' => true } if insync
 
       texts, wrong = attempt { texts_of(property, current) }
