@@ -75,7 +75,7 @@ class LineFormat(ABC):
     def write(self, records: Sequence[ParsedRecord], now: datetime) -> str:
         """Return the file that holds these records; ResourceError when one of them would not be read back as it is."""
         body = [record.text if record.text is not None else self.checked_line(record) for record in records]
-        return self.header(now) + "".join(f"{line}\n" for line in body)
+        return self.header(now) + "\n".join(body) + "\n"  # a file without records has an empty line, as Puppet's
 
     def checked_line(self, record: ParsedRecord) -> str:
         """Return the line of one record; ResourceError when a value would begin another line."""
@@ -86,10 +86,8 @@ class LineFormat(ABC):
 
 
 def lines_of(text: str) -> list[str]:
-    """Return the lines without their ends; a last newline does not begin another, and only newlines end lines. ResourceError: too many."""
+    """Return the lines without their ends, which only newlines are; empty lines at the end are dropped, as in Puppet. ResourceError: too many."""
     if text.count("\n") > MAX_LINES:
         raise ResourceError(f"more than {MAX_LINES} lines are not read")
-    lines = text.split("\n")
-    if lines and not lines[-1]:
-        lines.pop()
-    return lines
+    text = text.rstrip("\n")
+    return text.split("\n") if text else []

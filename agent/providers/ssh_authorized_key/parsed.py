@@ -95,6 +95,14 @@ class AuthorizedKeys(ParsedFile[SshAuthorizedKey], type=SshAuthorizedKey, name="
         if self.target_of(resource):
             await super().create(resource, state)
 
+    async def destroy(self, resource: SshAuthorizedKey, state: State | None) -> None:
+        """Remove all keys of that name in the file: each of them lets somebody in."""
+        target, _ = self._bound.get(resource.key, ("", None))
+        await super().destroy(resource, state)
+        if target:
+            records = self.targets[target].records
+            records[:] = [record for record in records if record.text is not None or record.name != resource.key]
+
     async def flush(self, resource: SshAuthorizedKey, now: State | None) -> None:
         user = resource.value_of("user")
         if not user:

@@ -47,6 +47,13 @@ def test_what_is_in_a_file_stays_as_it_is(form, text):
     assert again.count("HEADER") == written.count("HEADER")  # headers of earlier runs do not pile up
 
 
+@pytest.mark.parametrize(("form", "text"), KEPT, ids=lambda each: type(each).__name__)
+def test_empty_lines_at_the_end_of_a_file_are_dropped_and_others_kept(form, text):
+    written = form.write(form.parse(f"\n{text}\n \n\n\n"), local_now())
+    assert written.endswith(f".\n\n{text}\n \n")
+    assert form.parse("\n\n") == [] and form.write([], local_now()).endswith(".\n\n")
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("form", [form for form, _ in KEPT], ids=lambda each: type(each).__name__)
@@ -244,6 +251,15 @@ async def test_AG_05_a_hard_link_to_somebody_elses_file_is_not_read(tmp_path):
     assert any("hard link" in message for message in done.messages)
     assert (home / "keys").stat().st_uid == 0
     assert not (tmp_path / "bucket").exists()
+
+
+@needs_root
+async def test_a_key_that_is_to_be_absent_goes_with_all_keys_of_its_name(tmp_path):
+    target = tmp_path / "keys"
+    target.write_text("ssh-rsa AAA1 me\nssh-rsa AAA2 you\nssh-rsa AAA3 me\nno-pty ssh-ed25519 AAA4 me\n")
+    done = await apply(SshAuthorizedKey("me", {"user": "root", "ensure": "absent", "target": str(target)}))
+    assert [event[1:] for event in done.events] == [("success", "removed")]
+    assert target.read_text().splitlines()[3:] == ["ssh-rsa AAA2 you"]
 
 
 async def test_aliases_of_two_kinds_replace_each_other(tmp_path):
