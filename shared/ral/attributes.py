@@ -38,7 +38,7 @@ class ParamOptions(TypedDict, total=False):
     match: str | Sequence[str]  # regexes that a whole value may match instead
     check: Callable[[Any], None]  # raises ValueError; gets the value before it is converted
     munge: Callable[[Any], Any]  # converts a checked value, in place of the conversion to the attribute's kind
-    requires: Sequence[str]  # features; without them the attribute is dropped with a debug line
+    requires: Sequence[str]  # features; without them the attribute is dropped with a line at the level `unsupported`
     sensitive: bool  # shown as [redacted], always
     meta: bool  # a parameter of every type
 
@@ -85,6 +85,7 @@ class Param(Generic[T]):
 
     name: str = ""
     is_property = False
+    unsupported = "debug"  # the level at which is said that the provider lacks the features for it
 
     @overload
     def __init__(

@@ -240,7 +240,10 @@ def drop_unsupported(resource: Type, provider: Provider[Any]) -> None:
         missing = [feature for feature in attribute.requires if feature not in provider.features]
         if missing and resource.is_given(attribute.name):
             features = ", ".join(missing)
-            resource.log("debug", f"Provider {provider.name} does not support features {features}; not managing attribute {attribute.name}")
+            resource.log(
+                attribute.unsupported,
+                f"Provider {provider.name} does not support features {features}; not managing attribute {attribute.name}",
+            )
         if missing:
             resource.forget(attribute.name)
 

@@ -27,6 +27,8 @@ def _gid(value: Any) -> Any:
 class GroupMembers(Property[list[str]]):
     """Names of users; `auth_membership` says whether they are all members or the least."""
 
+    unsupported = "warning"  # who is in a group may be who has its rights
+
     def should(self, resource: Type, state: State, desired: list[Any]) -> list[str]:
         names = {name for value in desired for name in text_of(value).split(",") if name}
         current = state.get("members", ABSENT)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import grp
 from dataclasses import dataclass, field
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from shared.ral import Platform, Ref
 from shared.types.group import Group
 from shared.types.user import User
 from tests.agent.providers.recorded import Program
+from tests.support.fake_commands import apply
 
 BOB = UserAccount("bob", 1000, 1000, "Bob", "/home/bob", "/bin/sh", ("mail", "games"))
 
@@ -156,6 +158,14 @@ async def test_members_of_a_group_are_managed_with_libuser_only() -> None:
     assert program.calls == ["-m eve -- g", "-M bob -- g"]
     with pytest.raises(ResourceError, match="there is no user eve"):
         await provider.set_members(Group("g", {"members": ["eve"]}), ["eve"], {})
+
+
+@pytest.mark.skipif(bool(which("lgroupmod")) or not which("groupadd"), reason="needs groupadd, and no libuser")
+@pytest.mark.parametrize("authoritative", [True, False])
+async def test_members_that_cannot_be_managed_are_one_warning(authoritative: bool) -> None:
+    done = await apply(Group("root", {"ensure": "present", "members": ["root"], "auth_membership": authoritative}), noop=True)
+    message = "Provider groupadd does not support features manages_members; not managing attribute members"
+    assert done.lines == [("warning", "/Group[root]", message)]
 
 
 async def test_a_group_is_made_and_changed_with_its_number() -> None:
