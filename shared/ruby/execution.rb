@@ -75,7 +75,7 @@ module Puppet
           _, status = Process.wait2(pid)
           file.rewind
           output = file.read.force_encoding(Encoding.default_external)
-          output = output.scrub('?') unless output.valid_encoding?
+          output = output.scrub unless output.valid_encoding?
           [output, status.exitstatus || (128 + status.termsig.to_i)]
         end
       end

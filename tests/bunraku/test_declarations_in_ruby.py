@@ -126,3 +126,16 @@ def test_a_property_without_a_value_is_not_compared(
     modules = module("provider/flag/kept.rb", "Puppet::Type.type(:flag).provide(:kept) do\n def up = 'old'\n def up=(_value); end\nend\n")
     said = apply(f"flag {{ 'a': up => {value} }}", "--modulepath", str(modules))
     assert (said.code, said.err) == (0, "") and ("changed" in said.out) == bool(shown) and shown in said.out
+
+
+@needs_ruby
+@pytest.mark.parametrize("locale", ["C", "C.UTF-8"])
+def test_a_programs_output_that_is_no_text_is_shown_with_replacement_characters(
+    locale: str, apply: Apply, module: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LC_ALL", locale)
+    module("type/flag.rb", "Puppet::Type.newtype(:flag) do\n newparam(:name)\n newproperty(:up)\nend\n")
+    read = "Puppet::Util::Execution.execute(['printf', 'caf\\\\351'])"
+    modules = module("provider/flag/kept.rb", f"Puppet::Type.type(:flag).provide(:kept) do\n def up = {read}\n def up=(_value); end\nend\n")
+    said = apply("flag { 'a': up => 'x' }", "--modulepath", str(modules))
+    assert (said.code, said.err) == (0, "") and "changed 'caf\ufffd' to 'x'" in said.out

@@ -86,7 +86,7 @@ class LineFormat(ABC):
 
 
 def lines_of(text: str) -> list[str]:
-    """Return the lines without their ends, which only newlines are; empty ones at the end are dropped as in Puppet. ResourceError: too many."""
+    """Return the lines without their ends (newlines) and, as Puppet, without the empty ones at the end. ResourceError: too many."""
     if text.count("\n") > MAX_LINES:
         raise ResourceError(f"more than {MAX_LINES} lines are not read")
     text = text.rstrip("\n")
