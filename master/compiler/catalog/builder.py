@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 from shared.errors import EvaluationError
 
-from ..values.core import DEFAULT
+from ..values.core import DEFAULT, Sensitive
 from .resources import DeclaredResource, parts_of_title
+
+NamePart = str | Sensitive | None
 
 
 class CatalogBuilder:
@@ -24,7 +26,7 @@ class CatalogBuilder:
     def __init__(self) -> None:
         self.resources: dict[tuple[str, str], DeclaredResource] = {}
         self.declared: list[DeclaredResource] = []
-        self.aliases: dict[tuple[str | None, ...], DeclaredResource] = {}
+        self.aliases: dict[tuple[NamePart, ...], DeclaredResource] = {}
         self.classes: list[str] = []
         self.tags: dict[str, None] = {}
 
@@ -88,16 +90,15 @@ class CatalogBuilder:
             raise _collision(resource, existing, quoted_alias, f'["{resource.type}", {quoted_alias}]')
         self.aliases[resource.type, alias] = resource
 
-    def _alias_key(self, resource: DeclaredResource, unique: tuple[str | None, ...]) -> None:
+    def _alias_key(self, resource: DeclaredResource, unique: tuple[NamePart, ...]) -> None:
         key = (resource.type, *unique)
         existing = self.aliases.get(key)
-        if existing is None and len(unique) == 1 and unique[0] is not None:
+        if existing is None and len(unique) == 1 and isinstance(unique[0], str):
             existing = self.resources.get((resource.type, unique[0]))
         if existing is not None:
             if existing is resource:
                 return
-            texts = ["nil" if part is None else f'"{part}"' for part in unique]
-            key_text = ", ".join(texts)
+            key_text = ", ".join(map(_part_text, unique))
             raise _collision(resource, existing, f"[{key_text}]", f'["{resource.type}", {key_text}]')
         self.aliases[key] = resource
 
@@ -158,7 +159,7 @@ class CatalogBuilder:
             seen.add(id(resource))
 
 
-def uniqueness_key(resource: DeclaredResource) -> tuple[str | None, ...]:
+def uniqueness_key(resource: DeclaredResource) -> tuple[NamePart, ...]:
     """
     Return the namevars' values, in the order of their names.
 
@@ -172,7 +173,7 @@ def uniqueness_key(resource: DeclaredResource) -> tuple[str | None, ...]:
         title = resource.title
         return (title.rstrip("/") or "/" if native.trim_slashes and title else title,)
     titled = parts_of_title(resource)
-    parts: list[str | None] = []
+    parts: list[NamePart] = []
     for namevar in sorted(namevars):
         value = resource.values.get(namevar)
         if value is None or value is DEFAULT:
@@ -181,8 +182,14 @@ def uniqueness_key(resource: DeclaredResource) -> tuple[str | None, ...]:
                 value = resource.title
         if native.trim_slashes and isinstance(value, str) and len(value) > 1:
             value = value.rstrip("/") or "/"
-        parts.append(value if value is None or isinstance(value, str) else str(value))
+        parts.append(value if value is None or isinstance(value, str | Sensitive) else str(value))
     return tuple(parts)
+
+
+def _part_text(part: NamePart) -> str:
+    if isinstance(part, Sensitive):
+        return f"#<{part}>"
+    return "nil" if part is None else f'"{part}"'
 
 
 def _duplicate(resource: DeclaredResource, existing: DeclaredResource) -> EvaluationError:

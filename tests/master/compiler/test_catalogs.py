@@ -126,6 +126,13 @@ def test_sensitive_values_are_unwrapped_and_named() -> None:
     assert resource["sensitive_parameters"] == ["message"]
 
 
+def test_resources_of_different_sensitive_names_are_different() -> None:
+    manifest = "file { 'a': path => Sensitive('/x') }\nfile { 'b': path => Sensitive('/%s') }"
+    assert compiled(manifest % "y").refs == ["File[a]", "File[b]"]
+    with pytest.raises(CompileError, match=r"Cannot alias File\[b\] to \[#<Sensitive \[value redacted\]>\]"):
+        compiled(manifest % "x")
+
+
 def test_values_that_json_has_not_are_encoded() -> None:
     result = compiled("notify { 'a': message => [/x/, default, { 1 => 2 }, File['/a'], Optional[Integer[1]]] }")
     assert result.parameters("Notify[a]")["message"] == [
