@@ -22,7 +22,7 @@ MAX_PARAMETERS = 60
 """Parameters of a resource that are shown."""
 SECRET = "[sensitive]"  # noqa: S105
 SHORTEST_SECRET = 4
-"""Characters; shorter ones are also parts of words."""
+"""Characters; a shorter one, which may be a part of any word, is replaced where it is a whole word, and lines of a text only from here."""
 _AFTER = {"require": "before", "subscribe": "notify"}
 _RELATIONSHIPS = ("before", "notify", *_AFTER)
 NODE_FACTS = ("fqdn", "hostname", "ipaddress", "clientcert")
@@ -56,7 +56,7 @@ class NodeWords:
 
 
 class SecretTexts:
-    """Replaces in what is shown the texts that were taken out of a Sensitive, whatever was made of them; those of a few characters stay."""
+    """Replaces in what is shown the texts that were taken out of a Sensitive, whatever was made of them."""
 
     def __init__(self) -> None:
         self._texts: set[str] = set()
@@ -70,7 +70,7 @@ class SecretTexts:
         elif isinstance(value, str | int | float) and not isinstance(value, bool):
             lines = [line.strip() for line in str(value).splitlines()]
             texts = {text for line in lines for text in (line, json.dumps(line)[1:-1], json.dumps(line, ensure_ascii=False)[1:-1])}
-            if new := {text for text in texts if len(text) >= SHORTEST_SECRET} - self._texts:
+            if new := {text for text in texts if len(text) >= SHORTEST_SECRET or (text and len(lines) == 1)} - self._texts:
                 self._texts |= new
                 self._pattern = None
 
@@ -91,8 +91,13 @@ class SecretTexts:
         if not isinstance(value, str):
             return value
         if self._pattern is None:
-            self._pattern = re.compile("|".join(map(re.escape, sorted(self._texts, key=lambda text: (-len(text), text)))))
+            self._pattern = re.compile("|".join(map(_pattern_of, sorted(self._texts, key=lambda text: (-len(text), text)))))
         return self._pattern.sub(SECRET, value)
+
+
+def _pattern_of(secret: str) -> str:
+    text = re.escape(secret)
+    return text if len(secret) >= SHORTEST_SECRET else rf"(?<!\w){text}(?!\w)"
 
 
 @dataclass(slots=True)

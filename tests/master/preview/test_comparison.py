@@ -11,7 +11,7 @@ import pytest
 from master.dependencies.sources import ModuleSources
 from master.environments.directory_environment import DirectoryEnvironment
 from master.files.code_files import DiskFiles
-from master.preview.comparison import CatalogComparison, NodeWords
+from master.preview.comparison import CatalogComparison, NodeWords, SecretTexts
 from master.preview.textdiffs import MAX_LINES, diff_of
 
 ROOTS = ("/srv/from", "/srv/to")
@@ -186,3 +186,21 @@ def test_a_source_leads_out_of_no_module(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("hush")
     assert sources(tmp_path).path("m/../../../secret") is None
     assert sources(tmp_path).digest("missing/x") is None
+
+
+@pytest.mark.parametrize(
+    ("secret", "text", "shown"),
+    [
+        ("hush", "hushed pin", "[sensitive]ed pin"),
+        ("pin", "pin=pin2, pin of pinion", "[sensitive]=pin2, [sensitive] of pinion"),
+        (["7", {"a": "x"}], "7 is no 77, x no xx", "[sensitive] is no 77, [sensitive] no xx"),
+        (7, [7, 77, "7"], ["[sensitive]", 77, "[sensitive]"]),
+        ("if\nlonger\n", "if no longer", "if no [sensitive]"),
+        ("", "a text", "a text"),
+        ("$", "$ 1", "[sensitive] 1"),
+    ],
+)
+def test_secrets_are_hidden_short_ones_as_whole_words(secret: Any, text: Any, shown: Any) -> None:
+    secrets = SecretTexts()
+    secrets.add(secret)
+    assert secrets.hide(text) == shown
