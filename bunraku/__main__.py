@@ -5,7 +5,7 @@ import signal
 import sys
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["agent"]:  # before the imports, which take time: HUP must not end a daemon's start
+    if sys.argv[1:2] in (["agent"], ["master"], ["db"]):  # before the imports, which take time: HUP must not end a daemon's start
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
     from .puppet import main
 

@@ -15,6 +15,7 @@ from shared.data.plainjson import dumps_pretty
 from shared.errors import ConfigError, PuppetError, text_with_hint
 from shared.process import log as logs
 from shared.process.cli import DEBUGGING, CommandOptions, flag, parse_options, run_main, text
+from shared.process.daemon import hear_hangups
 from shared.process.service import account_of, make_room
 from shared.settings import AgentSettings, MasterSettings, load, read, unknown_settings
 from shared.settings.master import settings_beside_master
@@ -76,6 +77,8 @@ def run(argv: list[str]) -> int:
         return 0
     if options.arguments:
         raise ConfigError(f"The puppet master command does not take parameters: {options.arguments[0]}", hint="Try 'puppet master --help'.")
+    if options.check or options.compile:
+        hear_hangups()
     if options.check:
         return run_checks(flags, as_json=options.json)
     if options.json:

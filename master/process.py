@@ -16,6 +16,7 @@ from shared.errors import ConfigError, PuppetError, text_with_hint
 from shared.filesystem.files import open_for_appending
 from shared.process import daemon
 from shared.process import log as logs
+from shared.process.daemon import hear_hangups
 from shared.process.log import NOTICE
 from shared.process.logqueue import LogQueues, queued
 from shared.process.memory import collect_garbage_forever, freeze_loaded_objects, use_single_malloc_arena
@@ -156,6 +157,7 @@ async def until_signalled(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop, signal.Signals(number).name)
     loop.add_signal_handler(signal.SIGHUP, lambda: None if stop_requested.is_set() else hup.set())
+    hear_hangups()
     async with running(settings, supervisor) as master:
         log.log(NOTICE, "%s", store_choice(settings))
         status = f"Serving Puppet on {master.host} port {master.port} as {settings.certname}"

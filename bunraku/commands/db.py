@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from shared.errors import ConfigError
 from shared.process.cli import flag, text
+from shared.process.daemon import hear_hangups
 from shared.settings import AgentSettings, MasterSettings
 
 from ..faces import parse_face
@@ -67,6 +68,7 @@ def main(argv: Sequence[str]) -> int:
         from store.cli import main as run_store
 
         return run_store(argv)
+    hear_hangups()
     _check_options(options)
     if options.action == "move":
         from .db_move import move  # with SQLAlchemy, which asks for 15 MB and 0.2 s

@@ -51,11 +51,9 @@ printf 'home = /usr/bin\ninclude-system-site-packages = false\nversion = %s\n' "
 
 cat > "$tree/usr/bin/bunraku-puppet" <<'COMMAND'
 #!/usr/lib/bunraku/bin/python3 -I
-import sys
+import runpy
 
-from bunraku.puppet import main
-
-sys.exit(main())
+runpy.run_module("bunraku", run_name="__main__", alter_sys=True)
 COMMAND
 chmod 755 "$tree/usr/bin/bunraku-puppet"
 

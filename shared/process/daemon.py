@@ -6,6 +6,7 @@ import grp
 import logging
 import os
 import pwd
+import signal
 import sys
 import time
 from collections.abc import Iterable, Mapping
@@ -53,6 +54,11 @@ class PidFile:
                 self.path.unlink()
         except (OSError, BadData):
             return
+
+
+def hear_hangups() -> None:
+    """Let HUP come, one that was sent before, too: `__main__` blocks it, so that it does not end the start of a daemon."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
 
 
 def take_priority(priority: int | Literal[""]) -> None:

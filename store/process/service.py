@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from httpd.dispatch.admission import Admission
 from shared.errors import PuppetError, text_with_hint
+from shared.process.daemon import hear_hangups
 from shared.process.log import NOTICE
 from shared.process.memory import collect_garbage_forever, freeze_loaded_objects
 from shared.process.supervision import Supervisor
@@ -69,6 +70,7 @@ async def serve(settings: CheckedSettings, request: StopRequest, *, on_ready: Ca
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, request.stop, f"Caught {signal.Signals(number).name}")
     loop.add_signal_handler(signal.SIGHUP, hup.set)
+    hear_hangups()
     access = await asyncio.to_thread(read_access, settings)
     rooms = Rooms(settings, supervisor)
     metrics = StoreMetrics(rooms.population, rooms.command_counts)
