@@ -19,7 +19,7 @@ from .external import ExternalFactLimits
 log = logging.getLogger("puppet.facts")
 
 MAX_SOURCE = 1024 * 1024  # bytes of one file
-_NAME = re.compile(r"""(?:Facter\.|^\s*)(?:add|define_fact)\s*\(?\s*(?::["']?|["'])([A-Za-z][\w.-]*)["']?""", re.MULTILINE)
+_NAME = re.compile(r"""(?:Facter\.|^[ \t]*)(?:add|define_fact)\s*(?:\(\s*)?(?::["']?|["'])([A-Za-z][\w.-]*)["']?""", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

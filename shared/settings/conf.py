@@ -10,8 +10,8 @@ from pathlib import Path
 from ..errors import ConfigError, Location
 
 _SECTION = re.compile(r"\s*\[([\w.-]+)\]\s*", re.ASCII)
-_SETTING = re.compile(r"\s*([\w.-]+)\s*=\s*(.*?)\s*", re.ASCII)
-_METADATA = re.compile(r"(.*?)\s*\{[^{}]*(?:owner|group|mode)\s*=[^{}]*\}")
+_SETTING = re.compile(r"\s*([\w.-]+)\s*=\s*(.*\S|)\s*", re.ASCII)
+_METADATA = re.compile(r"(.*\S|)\s*\{[^{}]*(?:owner|group|mode)\s*=[^{}]*\}")
 SECTIONS = frozenset({"main", "server", "master", "agent", "user"})
 
 

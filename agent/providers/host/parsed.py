@@ -12,7 +12,7 @@ from shared.types.host import HostEntry
 from ..parsed.base import ParsedFile
 from ..parsed.records import LineFormat
 
-_LINE = re.compile(r"([0-9a-f:]\S+)\s+([^#\s+]\S+)\s*(.*?)(?:\s*#\s*(.*))?", re.IGNORECASE)
+_LINE = re.compile(r"([0-9a-f:]\S+)\s+([^#\s+]\S+)(.*)", re.IGNORECASE)
 
 
 class HostsFormat(LineFormat):
@@ -22,10 +22,11 @@ class HostsFormat(LineFormat):
         match = _LINE.fullmatch(line)
         if line.startswith("#") or not match:
             return None
-        address, name, aliases, comment = match.groups()
-        values: dict[str, Any] = {"ip": address, "name": name, "comment": comment or ""}
-        if aliases:
-            values["host_aliases"] = aliases.split()
+        address, name, rest = match.groups()
+        names, _, comment = rest.partition("#")
+        values: dict[str, Any] = {"ip": address, "name": name, "comment": comment.lstrip()}
+        if aliases := names.split():
+            values["host_aliases"] = aliases
         return values
 
     def line(self, values: Mapping[str, Any]) -> str:

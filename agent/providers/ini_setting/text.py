@@ -36,7 +36,7 @@ class IniText:
         mark = " " if self.style.separator.isspace() else self.style.separator.strip()
         inside, between = f"[^\\s{re.escape(mark)}]", f"(\\s*{re.escape(mark)}[ \\t]*)"
         self._setting = re.compile(rf"(\s*)([^#;\s]|[^#;\s].*?{inside}){between}(.*)")
-        self._commented = re.compile(rf"(\s*)[#;]+(\s*)(.*?{inside}){between}(.*)")
+        self._commented = re.compile(rf"(\s*)[#;]++(\s*+)(.*?{inside}){between}(.*)")
         header = re.compile(rf"\s*{re.escape(self.style.prefix)}(.*){re.escape(self.style.suffix)}\s*")
         self.sections = [Section("", None)]
         lines = text.split("\n")

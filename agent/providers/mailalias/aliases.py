@@ -11,7 +11,6 @@ from shared.types.mailalias import Mailalias
 from ..parsed.base import ParsedFile
 from ..parsed.records import LineFormat, ParsedRecord
 
-_COMMA = re.compile(r'\s*,\s*(?=(?:[^"]*"[^"]*")*[^"]*$)')
 _PLAIN = re.compile(r"[-+\w@.]+")
 
 
@@ -28,7 +27,7 @@ class AliasesFormat(LineFormat):
         included = re.fullmatch(r":\s*include\s*:\s*(.*)", rest)
         if included:
             return {"name": name.strip(), "file": included[1]}
-        return {"name": name.strip(), "recipient": [_unquote(part) for part in _COMMA.split(rest) if part]}
+        return {"name": name.strip(), "recipient": recipients_of(rest)}
 
     def parse(self, text: str) -> list[ParsedRecord]:
         """Return the records; a line that begins with blanks continues the one above, unless that is a comment."""
@@ -36,7 +35,7 @@ class AliasesFormat(LineFormat):
         for record in super().parse(text):
             above = records[-1] if records else None
             if record.text is not None and record.text[:1].isspace() and record.text.strip() and above and above.text is None:
-                more = [_unquote(part) for part in _COMMA.split(record.text.strip()) if part]
+                more = recipients_of(record.text.strip())
                 above.values["recipient"] = [*above.values.get("recipient", ()), *more]
             else:
                 records.append(record)
@@ -46,6 +45,21 @@ class AliasesFormat(LineFormat):
         if values.get("file") and not values.get("recipient"):
             return f"{values['name']}: :include: {values['file']}"
         return f"{values['name']}: " + ",".join(_quote(recipient) for recipient in values.get("recipient", ()))
+
+
+def recipients_of(text: str) -> list[str]:
+    """Return the recipients in a text; a comma separates them when an even number of quotes follows it."""
+    recipients: list[str] = []
+    pieces: list[str] = []
+    is_quoted = text.count('"') % 2 == 1
+    for piece in text.split(","):
+        pieces.append(piece)
+        is_quoted ^= piece.count('"') % 2 == 1
+        if not is_quoted:
+            if recipient := ",".join(pieces).strip():
+                recipients.append(_unquote(recipient))
+            pieces = []
+    return recipients
 
 
 def _unquote(text: str) -> str:

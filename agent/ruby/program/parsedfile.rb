@@ -52,7 +52,7 @@ module Puppet
           return to_line(record) if respond_to?(:to_line)
 
           line = join(record)
-          trailing = @options[:rts] == true ? /\s+$/ : @options[:rts]
+          trailing = @options[:rts] == true ? /(?<!\s)\s+$/ : @options[:rts]
           trailing ? line.sub(trailing, '') : line
         end
 
