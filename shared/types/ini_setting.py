@@ -30,7 +30,8 @@ class IniSettingValue(Property[str]):
         return self.should_text(resource, value)
 
     def insync(self, resource: Type, state: State, desired: list[Any]) -> bool:
-        return resource.value_of("refreshonly") is True or super().insync(resource, state, desired)
+        """Return whether the setting has the first value: of several, the others are no alternatives, as in the module inifile."""
+        return resource.value_of("refreshonly") is True or super().insync(resource, state, desired[:1])
 
 
 class IniSettingEnsure(Ensure):

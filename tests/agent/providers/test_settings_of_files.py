@@ -20,6 +20,7 @@ from agent.providers.yumrepo.inifile import Inifile
 from shared.errors import ResourceError
 from shared.types.augeas import Augeas
 from shared.types.file_line import FileLine
+from shared.types.ini_setting import IniSetting
 from shared.types.k5login import K5login
 from shared.types.selboolean import Selboolean
 from shared.types.yumrepo import Yumrepo
@@ -45,6 +46,24 @@ def test_a_setting_is_changed_and_nothing_else(section, setting, value, old, new
     text.set(section, setting, value)
     assert str(text) == INI.replace(old, new)
     assert IniText(str(text)).get(section, setting) == value
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({}, "b"),
+        ({"value": ["a", "b"]}, "a"),
+        ({"value": "b"}, "b"),
+        ({"value": []}, "b"),
+        ({"value": ["b", "a"]}, "b"),
+        ({"value": ""}, ""),
+    ],
+)
+async def test_a_setting_has_its_first_value_or_whatever_it_has(tmp_path, given, text):
+    path = tmp_path / "x.ini"
+    path.write_text("[s]\nx = b\n")
+    await apply(IniSetting("x", {"ensure": "present", "path": str(path), "section": "s", "setting": "x", **given}))
+    assert path.read_text() == f"[s]\nx = {text}\n"
 
 
 def test_a_section_is_made_and_goes_with_its_last_setting():
