@@ -176,12 +176,19 @@ class CommandWriter(Protocol):
 
         What is stale or already there changes nothing and is no error. DatabaseUnavailable says that it is worth trying again
         later; any other error is a fault of one of the commands, and the caller finds out which by trying them one by one.
+
+        Unfinished says that one of the commands is too large for one transaction. Given alone, again and again, it is carried out in parts,
+        of which nobody sees anything before the last one. Commands of other nodes may be given in between.
         """
         ...
 
 
 class DatabaseUnavailable(Exception):
     """The database cannot be reached, has no space left, is locked or ended the transaction: the same commands may be tried again."""
+
+
+class Unfinished(Exception):
+    """A command is too large for one transaction; a part of it has been written, or it is to be given alone."""
 
 
 MAX_KEY = 16_384

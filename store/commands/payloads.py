@@ -50,6 +50,15 @@ MAXIMUM_VERSIONS: Mapping[str, int] = {
 }
 """The newest version of each command."""
 
+MAX_FACTS = 20_000
+"""Facts of a node, at the top level."""
+
+MAX_PACKAGES = 50_000
+"""Packages of a node."""
+
+MAX_FACTS_BYTES = 32 * 2**20
+"""Bytes of the payload that brings the facts of a node."""
+
 _GZIP = 16 + zlib.MAX_WBITS
 
 _FACTS_4 = frozenset({"certname", "environment", "producer_timestamp", "values"})
@@ -95,6 +104,8 @@ def parse_payload(
     """
     if not MINIMUM_VERSIONS.get(command, 1) <= version <= MAXIMUM_VERSIONS.get(command, 0):
         raise PayloadRejected(f"Unsupported command {command} version {version}")
+    if command == "replace facts" and len(payload) > MAX_FACTS_BYTES:
+        raise PayloadRejected(f"the factset has {len(payload)} bytes; at most {MAX_FACTS_BYTES} are allowed")
     try:
         if command == "replace catalog" and checked_catalogs is not None:
             return read_catalog(payload, version, checked_catalogs)
@@ -134,12 +145,16 @@ def _parse_facts(value: Json, version: int, _: int) -> ReplaceFacts:
         if facts.has("package_inventory")
         else ()
     )
+    values = facts.object("values")
+    for what, count, most in (("facts", len(values), MAX_FACTS), ("packages", len(packages), MAX_PACKAGES)):
+        if count > most:
+            raise PayloadRejected(f"the factset has {count} {what}; at most {most} are allowed")
     return ReplaceFacts(
         certname=facts.certname(),
         environment=facts.optional_text("environment"),
         producer=facts.optional_text("producer"),
         producer_timestamp=facts.time("producer_timestamp"),
-        values=facts.object("values"),
+        values=values,
         packages=tuple(sorted(packages)),
     )
 

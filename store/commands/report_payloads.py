@@ -37,6 +37,10 @@ _ALWAYS_OPTIONAL = frozenset({"producer_timestamp"})
 _OPTIONAL_IN_8 = _ALWAYS_OPTIONAL | {"job_id", "type"}
 
 
+MAX_EVENTS = 50_000
+"""Events of a report, which SQLite stores in one transaction; each skipped resource is one."""
+
+
 def parse_report(value: Json, version: int, received: int) -> StoreReport:
     """Return the report of a payload; PayloadRejected says what is wrong with it. `received` stands in for a missing time."""
     fields = Fields(value, "the report")
@@ -126,6 +130,8 @@ def _distinct(events: Iterator[ReportEvent]) -> list[ReportEvent]:
     distinct: dict[tuple[str | int | bytes | None, ...], ReportEvent] = {}
     for event in events:
         distinct.setdefault(_identity(event), event)
+        if len(distinct) > MAX_EVENTS:
+            raise PayloadRejected(f"the report has more than {MAX_EVENTS} events")
     return list(distinct.values())
 
 

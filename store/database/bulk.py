@@ -50,14 +50,18 @@ class BulkInsert:
         if not rows:
             return
         values = [_values(column, rows) for column in self._columns]
-        for column, texts, is_key in zip(self._columns, values, self._is_key, strict=True):
-            if is_key and (length := max(len(str(text)) for text in texts)) > MAX_KEY:
-                message = f"{self._table.name} have a {column.name} of {length} characters; at most {MAX_KEY} are allowed"
-                raise PayloadRejected(message.replace("_", " "))
+        self.check_keys({column.name: texts for column, texts, is_key in zip(self._columns, values, self._is_key, strict=True) if is_key})
         if connection.dialect.name == "sqlite":
             connection.exec_driver_sql(self._for_each, list(zip(*values, strict=True)))
         else:
             connection.execute(self._with_arrays, {column.name: array for column, array in zip(self._columns, values, strict=True)})
+
+    def check_keys(self, texts_by_column: Mapping[str, Sequence[object]]) -> None:
+        """Raise PayloadRejected where a text of one of these columns, all of them keys, is longer than MAX_KEY."""
+        for column, texts in texts_by_column.items():
+            if (length := max((len(str(text)) for text in texts), default=0)) > MAX_KEY:
+                message = f"{self._table.name} have a {column} of {length} characters; at most {MAX_KEY} are allowed"
+                raise PayloadRejected(message.replace("_", " "))
 
 
 class BulkUpdate:

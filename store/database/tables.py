@@ -67,6 +67,9 @@ nodes = Table(
     Column("latest_report_time", Microseconds),
 )
 
+NO_CERTNAME = ""
+"""The certname of a node that no query shows: it has the resources of a large catalog that is being written, or that was replaced."""
+
 factsets = Table(
     "factsets",
     metadata,

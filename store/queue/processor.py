@@ -18,6 +18,7 @@ from ..commands.commands import (
     ReceivedCommand,
     ReplaceCatalog,
     ReplaceFacts,
+    Unfinished,
 )
 from ..commands.payloads import decode_payload, parse_packed, parse_payload
 from ..commands.submission import Submission
@@ -95,6 +96,7 @@ class _Task:
         error: Why it is to be discarded.
         failed_pass: The number of the pass in which it was last tried alone and not stored; 0 where it was not.
         failures: How many of these failures are likely its own fault.
+        is_unfinished: Whether a part of it has been written, or waits for another command of which this is so.
     """
 
     queued: QueuedCommand
@@ -103,6 +105,7 @@ class _Task:
     error: str | None = None
     failed_pass: int = 0
     failures: int = 0
+    is_unfinished: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +172,9 @@ class CommandProcessor:
             await self._attempt()
             if len(self._tasks) < before:
                 delay = 0.0
-            if self._tasks or not has_read:
+            if any(task.is_unfinished for task in self._tasks):
+                delay = 0.0
+            elif self._tasks or not has_read:
                 delay = min(max(delay * 2, self.limits.shortest_delay), self.limits.longest_delay)
                 await asyncio.sleep(delay)
 
@@ -182,9 +187,9 @@ class CommandProcessor:
             self.statistics.add_seconds("queue-time", sum(max(0, now - queued.received) for queued in self._unread) / 1e6)
         # Those that fail alone do not keep out others, which show whether the database is there.
         fresh_size = sum(task.size for task in self._tasks if not task.failed_pass)
-        room = min(
-            self.limits.batch_bytes - fresh_size, _BATCHES_IN_MEMORY * self.limits.batch_bytes - sum(task.size for task in self._tasks)
-        )
+        large = max((task.size for task in self._tasks if task.is_unfinished), default=0)  # it keeps out nobody
+        size = sum(task.size for task in self._tasks) - large
+        room = min(self.limits.batch_bytes - fresh_size, _BATCHES_IN_MEMORY * self.limits.batch_bytes - size)
         if not self._unread or room <= 0:
             return True
         try:
@@ -263,7 +268,7 @@ class CommandProcessor:
         Write each command in a transaction of its own.
 
         A command that fails while others are stored is faulty. When all of them fail, the database may be the cause, and they wait. The
-        later commands of a node wait for an earlier one. The nodes whose command failed last come last.
+        later commands of a node wait for an earlier one. The nodes whose command failed last, or is unfinished, come last.
         """
         self._passes += 1
         tasks_by_certname: dict[str, list[_Task]] = {}
@@ -274,6 +279,10 @@ class CommandProcessor:
         for tasks_of_node in sorted(tasks_by_certname.values(), key=lambda tasks_of_node: tasks_of_node[0].failed_pass):
             for task in tasks_of_node:
                 error = await self._write([task])
+                task.is_unfinished = isinstance(error, Unfinished)
+                if task.is_unfinished:
+                    task.failed_pass = self._passes
+                    break
                 if error is not None:
                     failed.append(_Failure(task, error, has_stored))
                     probes -= isinstance(error, DatabaseUnavailable)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from sqlalchemy import Connection, Text, bindparam, cast, delete, insert, select, type_coerce
+from sqlalchemy import Connection, Text, bindparam, cast, delete, insert, select, true, type_coerce
 
 from ..commands.commands import ReplaceCatalog, ResourceEntry, ResourceName
 from ..commands.hashes import catalog_hash, resource_hash
@@ -18,7 +18,7 @@ from ..jsontext import dump_json, load_stored
 from .nodes import NodeState
 from .shared_rows import SharedRows
 
-_NUMBERS = {name: number for number, name in enumerate(RELATIONSHIPS)}
+RELATIONSHIP_NUMBERS = {name: number for number, name in enumerate(RELATIONSHIPS)}
 
 _STORED = {
     dialect: select(
@@ -39,9 +39,9 @@ _STORED = {
 
 _IDS = select(resources.c.id, resources.c.type, resources.c.title).where(resources.c.node_id == bindparam("node"))
 
-_NEW_RESOURCES = BulkInsert(resources)
+NEW_RESOURCES = BulkInsert(resources)
 
-_NEW_EDGES = BulkInsert(edges)
+NEW_EDGES = BulkInsert(edges)
 
 _CHANGED_RESOURCES = BulkUpdate(
     [resources.c.id], [column for column in resources.c if column.name not in ("id", "node_id", "type", "title")]
@@ -55,6 +55,21 @@ _STORED_EDGES = (
     select(edges.c.source_id, edges.c.target_id, edges.c.relationship)
     .join(resources, resources.c.id == edges.c.source_id)
     .where(resources.c.node_id == bindparam("node"))
+)
+
+MAX_ROWS = 10_000
+"""Resources, and edges, of a catalog that SQLite compares and changes in one transaction."""
+
+MAX_CHANGES = 5_000
+"""Resources, and edges, that SQLite adds, changes and removes in one transaction."""
+
+_MANY_ROWS = (
+    select(true()).where(resources.c.node_id == bindparam("node")).offset(MAX_ROWS).limit(1),
+    select(true())
+    .select_from(resources.join(edges, edges.c.source_id == resources.c.id))
+    .where(resources.c.node_id == bindparam("node"))
+    .offset(MAX_ROWS)
+    .limit(1),
 )
 
 _REMOVE_EDGE = delete(edges).where(
@@ -76,16 +91,28 @@ class _StoredResource(NamedTuple):
     line: int | None
 
 
-class CatalogChange:
-    """The difference between the catalog that a command brings and the one that is stored."""
+class CatalogTooLarge(Exception):
+    """A catalog is too large to be written in one transaction."""
 
-    def __init__(self, connection: Connection, node: NodeState, shared: SharedRows) -> None:
+
+class CatalogChange:
+    """
+    The difference between the catalog that a command brings and the one that is stored.
+
+    Args:
+        written_edges: The `edges_hash` of the new one, where its resources and edges are stored already.
+    Raises:
+        CatalogTooLarge: SQLite, on which all others wait for a transaction, would write too many rows in this one.
+    """
+
+    def __init__(self, connection: Connection, node: NodeState, shared: SharedRows, written_edges: str | None = None) -> None:
         assert node.catalog is not None
         self.node = node
         self.command, self.received = node.catalog
         command = self.command
         self.hash = command.hash or catalog_hash(command)
         self.edges_hash = node.edges_hash
+        self.is_written = written_edges is not None
         self.changed: list[tuple[ResourceEntry, str, _StoredResource | None]] = []
         """Resources to be written, with their hashes and what is stored of them."""
         self.changed_parameters: list[tuple[int, str]] = []
@@ -94,8 +121,12 @@ class CatalogChange:
         self.removed: list[int] = []
         shared.need_names(command.environment, command.producer)
         if self.hash != node.catalog_hash:
-            self.edges_hash = _edges_hash(command)
-            self._compare_resources(connection, shared)
+            self.edges_hash = written_edges or edges_hash(command)
+            if written_edges is None:
+                if connection.dialect.name == "sqlite" and _is_large(connection, node.id, command):
+                    raise CatalogTooLarge
+                self._compare_resources(connection, shared)
+                _check_changes(connection, len(self.changed) + len(self.changed_parameters) + len(self.removed))
 
     def _compare_resources(self, connection: Connection, shared: SharedRows) -> None:
         stored = {} if self.node.catalog_hash is None else _stored_resources(connection, self.node.id)
@@ -145,10 +176,7 @@ class CatalogChange:
         for resource, digest, before in self.changed:
             values = {
                 "parameter_set_id": shared.parameter_ids[digest],
-                "tags": _tags_text(resource.tags),
-                "exported": resource.exported,
-                "file": resource.file,
-                "line": resource.line,
+                **resource_values(resource),
             }
             if before is None:
                 added.append({"node_id": self.node.id, "type": resource.type, "title": resource.title, **values})
@@ -158,21 +186,34 @@ class CatalogChange:
 
     def write_edges(self, connection: Connection) -> None:
         """Write the edges that differ, between resources that have been written."""
-        if self.edges_hash == self.node.edges_hash:
+        if self.is_written or self.edges_hash == self.node.edges_hash:
             return
         if any(before is None for _, _, before in self.changed):
             self.ids = {(type, title): id for id, type, title in connection.execute(_IDS, {"node": self.node.id}).all()}
         ids = self.ids
-        wanted = {(ids[edge.source], ids[edge.target], _NUMBERS[edge.relationship]) for edge in self.command.edges}
+        wanted = {(ids[edge.source], ids[edge.target], RELATIONSHIP_NUMBERS[edge.relationship]) for edge in self.command.edges}
         stored: set[tuple[int, int, int]] = set()
         if self.node.edges_hash is not None:
             rows = connection.execute(_STORED_EDGES, {"node": self.node.id}).all()
             stored = {(source, target, kind) for source, target, kind in rows}
         removed = [{"source": source, "target": target, "relationship_number": kind} for source, target, kind in sorted(stored - wanted)]
+        added = [{"source_id": source, "target_id": target, "relationship": kind} for source, target, kind in sorted(wanted - stored)]
+        _check_changes(connection, len(removed) + len(added))
         if removed:
             connection.execute(_REMOVE_EDGE, removed)
-        added = [{"source_id": source, "target_id": target, "relationship": kind} for source, target, kind in sorted(wanted - stored)]
-        _NEW_EDGES.insert(connection, added)
+        NEW_EDGES.insert(connection, added)
+
+
+def _is_large(connection: Connection, node: int, command: ReplaceCatalog) -> bool:
+    """Whether a catalog, or the one that it replaces, has more than MAX_ROWS resources or edges."""
+    if max(len(command.resources), len(command.edges)) > MAX_ROWS:
+        return True
+    return any(connection.scalar(statement, {"node": node}) for statement in _MANY_ROWS)
+
+
+def _check_changes(connection: Connection, changes: int) -> None:
+    if connection.dialect.name == "sqlite" and changes > MAX_CHANGES:
+        raise CatalogTooLarge
 
 
 def write_catalogs(connection: Connection, changes: Sequence[CatalogChange], shared: SharedRows) -> None:
@@ -188,8 +229,13 @@ def write_catalogs(connection: Connection, changes: Sequence[CatalogChange], sha
         _CHANGED_RESOURCES.update(connection, changed)
         ids = shared.parameter_ids
         _CHANGED_PARAMETERS.update(connection, [{"id": id, "parameter_set_id": ids[digest]} for id, digest in change.changed_parameters])
-        _NEW_RESOURCES.insert(connection, added)
+        NEW_RESOURCES.insert(connection, added)
         change.write_edges(connection)
+
+
+def resource_values(resource: ResourceEntry) -> dict[str, object]:
+    """Return the columns of a resource besides its name and parameters."""
+    return {"tags": _tags_text(resource.tags), "exported": resource.exported, "file": resource.file, "line": resource.line}
 
 
 @lru_cache(4096)
@@ -209,6 +255,6 @@ def _stored_resources(connection: Connection, node: int) -> dict[ResourceName, _
     }
 
 
-def _edges_hash(catalog: ReplaceCatalog) -> str:
+def edges_hash(catalog: ReplaceCatalog) -> str:
     names = sorted((*edge.source, *edge.target, edge.relationship) for edge in catalog.edges)
     return hashlib.sha1(dump_json(names), usedforsecurity=False).hexdigest()

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ..commands.commands import Json, PayloadRejected
 
-MAX_PATHS = 2**23
+MAX_PATHS = 2**22
 """Characters of all paths to the leaves of a node's facts; each counts 100 more. A long key is part of every path below it."""
 
 _TYPES = {str: "string", int: "integer", float: "float", bool: "boolean", type(None): "null"}

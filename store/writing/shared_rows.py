@@ -7,7 +7,7 @@ run at the same time one may wait for rows of the other, but never both. The row
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlalchemy import Column, Connection, Table
@@ -20,6 +20,9 @@ from .leaves import Leaf
 from .nodes import StartAgain
 
 _MAX_NAMES = 10_000
+
+MAX_NEW = 5_000
+"""Shared rows of a kind that SQLite inserts in one transaction. Until something refers to them nobody minds them."""
 
 Package = tuple[str, str, str]
 
@@ -83,7 +86,7 @@ class SharedRows:
             self.producers[producer] = self.names.producers.get(producer, 0)
 
     def resolve(self, connection: Connection) -> None:
-        """Look up the ids of all that is needed, and insert what is missing."""
+        """Look up the ids of all that is needed, and insert what is missing; Unresolved."""
         for table, ids in ((_ENVIRONMENTS, self.environments), (_PRODUCERS, self.producers)):
             found = _resolve(connection, table, {(name,): {"name": name} for name, id in ids.items() if not id})
             ids.update({name: id for (name,), id in found.items()})
@@ -104,6 +107,20 @@ class SharedRows:
         return None if name is None else self.producers[name]
 
 
+class Unresolved(Exception):
+    """Many shared rows are missing: too many for one transaction of SQLite."""
+
+    def __init__(self, table: _SharedTable, rows: Sequence[Mapping[str, object]]) -> None:
+        self._table = table
+        self._rows = rows
+
+    def write_in_slices(self) -> Generator[None, Connection, None]:
+        """Insert the rows; each connection that is sent is one transaction."""
+        for start in range(0, len(self._rows), MAX_NEW):
+            connection = yield
+            self._table.new.insert(connection, self._rows[start : start + MAX_NEW])
+
+
 def _path_row(leaf: Leaf) -> dict[str, object]:
     return {
         "path": JsonText(leaf.path),
@@ -120,6 +137,8 @@ def _resolve(connection: Connection, table: _SharedTable, rows: Mapping[_Key, Ma
     keys = sorted(rows)
     ids = table.lookup.find(connection, keys)
     missing = [key for key in keys if key not in ids]
+    if connection.dialect.name == "sqlite" and len(missing) > MAX_NEW:
+        raise Unresolved(table, [rows[key] for key in missing])
     if missing:
         table.new.insert(connection, [rows[key] for key in missing])
         ids.update(table.lookup.find(connection, missing))

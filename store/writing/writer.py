@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
-from ..commands.commands import DatabaseUnavailable, ReceivedCommand
+from ..commands.commands import DatabaseUnavailable, ReceivedCommand, ReplaceCatalog, Unfinished
 from ..database.engine import Database, StatementTimeout
-from .catalogs import CatalogChange, write_catalogs
+from .catalogs import CatalogChange, CatalogTooLarge, edges_hash, write_catalogs
 from .facts import FactsChange, write_facts
+from .large_catalogs import check_names, take_place, write_in_slices
 from .nodes import StartAgain, lock_nodes, write_inputs, write_nodes
 from .reports import NewReports
-from .shared_rows import NameIds, SharedRows
+from .shared_rows import NameIds, SharedRows, Unresolved
 
 _ATTEMPTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class _LargeCommand:
+    """A command that is written in slices, which a generator does; each connection that is sent to it is one transaction."""
+
+    received: ReceivedCommand
+    slices: Generator[None, Connection, None]
+    is_whole: bool = True
+    """Whether the command is carried out with the last slice; else it begins anew, without what it lacked."""
 
 
 class DatabaseWriter:
@@ -30,16 +43,28 @@ class DatabaseWriter:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._names = NameIds()
+        self._large: _LargeCommand | None = None
 
     async def write(self, commands: Sequence[ReceivedCommand]) -> None:
         """Carry out the commands in their order, all of them or none; see CommandWriter."""
         if not commands:
+            return
+        if self._large is not None and list(commands) == [self._large.received]:
+            await self._continue(self._large)
             return
         for _ in range(_ATTEMPTS):
             try:
                 shared = await self._database.write(lambda connection: self._carry_out(connection, commands))
             except StartAgain:
                 continue
+            except (CatalogTooLarge, Unresolved) as err:
+                if self._large is None and len(commands) == 1:
+                    if isinstance(err, Unresolved):
+                        self._large = _LargeCommand(commands[0], err.write_in_slices(), is_whole=False)
+                    else:
+                        self._large = await asyncio.to_thread(self._begin, commands[0])
+                    next(self._large.slices)
+                raise Unfinished from None
             except StatementTimeout as err:
                 # Seldom the fault of a command: a disk or a server that is slow for a while.
                 raise DatabaseUnavailable(f"writing took too long: {err}") from err
@@ -52,11 +77,47 @@ class DatabaseWriter:
                 return
         raise DatabaseUnavailable("others kept changing the same rows")
 
-    def _carry_out(self, connection: Connection, commands: Sequence[ReceivedCommand]) -> SharedRows:
+    def _begin(self, received: ReceivedCommand) -> _LargeCommand:
+        """Return a command of which nothing has been written."""
+        command = received.command
+        assert isinstance(command, ReplaceCatalog)
+        check_names(command)
+        digest = edges_hash(command)
+
+        def replace(connection: Connection, hidden: int) -> None:
+            (state,) = lock_nodes(connection, [received])
+            if state.catalog is not None:
+                take_place(connection, state.id, state.certname, hidden)
+            self._carry_out(connection, [received], digest)
+
+        slices = write_in_slices(command, self._names, replace)
+        return _LargeCommand(received, slices)
+
+    async def _continue(self, large: _LargeCommand) -> None:
+        """Write the next slice of a large command; Unfinished says that there are more."""
+
+        def write_slice(connection: Connection) -> bool:
+            try:
+                large.slices.send(connection)
+            except StopIteration:
+                return False
+            return True
+
+        self._large = None  # after an error it begins anew
+        try:
+            has_more = await self._database.write(write_slice)
+        except StatementTimeout as err:
+            raise DatabaseUnavailable(f"writing took too long: {err}") from err
+        if has_more:
+            self._large = large
+        if has_more or not large.is_whole:
+            raise Unfinished
+
+    def _carry_out(self, connection: Connection, commands: Sequence[ReceivedCommand], written_edges: str | None = None) -> SharedRows:
         shared = SharedRows(self._names)
         states = lock_nodes(connection, commands)
         facts = [FactsChange(connection, node, shared) for node in states if node.facts]
-        catalogs = [CatalogChange(connection, node, shared) for node in states if node.catalog]
+        catalogs = [CatalogChange(connection, node, shared, written_edges) for node in states if node.catalog]
         reports = NewReports(connection, states, shared)
         shared.resolve(connection)
         write_facts(connection, facts, shared)

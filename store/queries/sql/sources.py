@@ -11,6 +11,7 @@ from sqlalchemy.sql.selectable import NamedFromClause
 
 from ...database.columns import JsonColumn
 from ...database.tables import (
+    NO_CERTNAME,
     RELATIONSHIPS,
     catalog_inputs,
     catalogs,
@@ -82,6 +83,11 @@ def _alias(table: Table) -> NamedFromClause:
     return table.alias()
 
 
+def _visible_nodes() -> NamedFromClause:
+    """Return the nodes without the hidden one, which has nothing but resources."""
+    return select(nodes).where(nodes.c.certname != NO_CERTNAME).subquery()
+
+
 def _optional(tables: FromClause, table: Table, key: Expression) -> tuple[FromClause, NamedRow]:
     """Return the tables with one more, whose row is found by its key, or is missing; and that row."""
     other = table.alias()
@@ -89,7 +95,7 @@ def _optional(tables: FromClause, table: Table, key: Expression) -> tuple[FromCl
 
 
 def _nodes(sql: Sql) -> EntitySource:
-    node, catalog, factset, report = _alias(nodes), _alias(catalogs), _alias(factsets), _alias(reports)
+    node, catalog, factset, report = _visible_nodes(), _alias(catalogs), _alias(factsets), _alias(reports)
     tables: FromClause = (
         node.outerjoin(catalog, catalog.c.node_id == node.c.id)
         .outerjoin(factset, factset.c.node_id == node.c.id)
@@ -259,7 +265,7 @@ def _catalog_input_contents(sql: Sql) -> EntitySource:
 
 
 def _resources(sql: Sql) -> EntitySource:
-    resource, node, parameters, catalog = _alias(resources), _alias(nodes), _alias(parameter_sets), _alias(catalogs)
+    resource, node, parameters, catalog = _alias(resources), _visible_nodes(), _alias(parameter_sets), _alias(catalogs)
     tables: FromClause = (
         resource.join(node, node.c.id == resource.c.node_id)
         .outerjoin(parameters, parameters.c.id == resource.c.parameter_set_id)
@@ -278,7 +284,7 @@ def _resources(sql: Sql) -> EntitySource:
 
 
 def _edges(sql: Sql) -> EntitySource:
-    edge, source, target, node = _alias(edges), _alias(resources), _alias(resources), _alias(nodes)
+    edge, source, target, node = _alias(edges), _alias(resources), _alias(resources), _visible_nodes()
     tables: FromClause = (
         edge.join(source, source.c.id == edge.c.source_id)
         .join(target, target.c.id == edge.c.target_id)

@@ -249,6 +249,33 @@ def test_a_rejection_says_what_is_wrong(command: str, version: int, payload: dic
         parse(command, version, payload)
 
 
+TOO_LARGE = [
+    ("replace facts", 4, {**FACTS, "values": dict.fromkeys(map(str, range(20_001)))}, "has 20001 facts; at most 20000 are allowed"),
+    (
+        "replace facts",
+        5,
+        {**FACTS, "producer": None, "package_inventory": [[str(number), "1", "apt"] for number in range(50_001)]},
+        "has 50001 packages; at most 50000 are allowed",
+    ),
+    ("replace facts", 4, {**FACTS, "values": {"a": "x" * 2**25}}, r"has \d+ bytes; at most 33554432 are allowed"),
+    (
+        "store report",
+        8,
+        {**REPORT, "resources": [{**REPORT["resources"][0], "skipped": True, "resource_title": str(number)} for number in range(50_001)]},
+        "more than 50000 events",
+    ),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command, version, payload, reason", TOO_LARGE, ids=[case[3] for case in TOO_LARGE])
+def test_PDB_12_a_payload_of_more_rows_than_are_written_at_once_is_refused_with_the_limit(
+    command: str, version: int, payload: dict, reason: str
+) -> None:
+    with pytest.raises(PayloadRejected, match=reason):
+        parse(command, version, payload)
+
+
 def facts_of(text: bytes) -> object:
     payload = b'{"certname":"a","environment":null,"producer_timestamp":"2025-01-01T00:00:00Z","values":{"v":%s}}' % text
     command = parse_payload("replace facts", 4, payload, RECEIVED)

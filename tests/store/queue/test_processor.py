@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from shared.errors import Unavailable
-from store.commands.commands import PayloadRejected, ReceivedCommand, ReplaceFacts
+from store.commands.commands import PayloadRejected, ReceivedCommand, ReplaceFacts, Unfinished
 from store.commands.submission import Submission
 from store.queue.processor import CommandProcessor, ProcessorLimits, Receipt
 from store.queue.spool import Spool, SpoolLimits
@@ -251,3 +251,51 @@ async def test_what_was_under_way_at_the_end_is_carried_out_after_the_next_start
     async with Spool(tmp_path) as spool, running(CommandProcessor(spool, writer, QUICK)):
         await writer.until_stored(5)
     assert [number for _, number in writer.stored] == [0, 1, 2, 3, 4]
+
+
+class PartialWriter(FakeWriter):
+    """A writer for which the commands of the nodes in `parts` are large: each takes so many calls, alone."""
+
+    def __init__(self, **parts: int) -> None:
+        super().__init__()
+        self.parts = parts
+
+    async def write(self, commands: Sequence[ReceivedCommand]) -> None:
+        large = [received.command.certname for received in commands if self.parts.get(received.command.certname)]
+        if large:
+            if len(commands) == 1:
+                self.parts[large[0]] -= 1
+            await asyncio.sleep(0)
+            raise Unfinished
+        await super().write(commands)
+
+
+async def test_PDB_12_commands_of_other_nodes_are_stored_while_a_large_one_is_written_in_parts(tmp_path: Path) -> None:
+    writer = PartialWriter(large=10**9)
+    async with Spool(tmp_path) as spool, running(CommandProcessor(spool, writer, replace(QUICK, longest_delay=1e6))) as processor:
+        await processor.submit(submission("large", 0))
+        await processor.submit(submission("large", 1))
+        for number in range(300):
+            await processor.submit(submission(f"web{number % 20}", number))
+            if number % 100 == 99:
+                await writer.until_stored(number + 1)
+        assert 0 < writer.parts["large"] < 10**9
+        writer.parts["large"] = 3
+        assert "large" not in {name for name, _ in writer.stored}
+        await writer.until_stored(302)
+        await until(lambda: spool.depth == 0)
+        assert writer.stored[-2:] == [("large", 0), ("large", 1)]
+        assert discarded(spool) == []
+        assert processor.statistics.counts()["processed"] == 302
+
+
+async def test_PDB_12_a_large_command_in_parts_does_not_keep_others_from_being_read(tmp_path: Path) -> None:
+    writer = PartialWriter(large=10**9)
+    limits = replace(QUICK, batch_bytes=100)
+    async with Spool(tmp_path) as spool, running(CommandProcessor(spool, writer, limits)) as processor:
+        padding = b'{"certname":"large","producer_timestamp":"2025-11-01T00:00:00Z"}' + b" " * 1000
+        await processor.submit(submission("large", payload=padding))
+        await until(lambda: writer.parts["large"] < 10**9)
+        for number in range(20):
+            await processor.submit(submission(f"web{number}", number))
+        await writer.until_stored(20)
