@@ -36,7 +36,7 @@ from shared.wire.packed import LayeredValues, PackedValues
 
 from ..observability.metrics import Metrics
 from . import frames
-from .parse_worker import NO_MEMORY, TOO_MUCH
+from .parse_worker import FREE_TIME, NO_MEMORY, TIME_A_MIB, TOO_MUCH, seconds_for
 
 log = logging.getLogger("puppet.parser")
 
@@ -309,7 +309,7 @@ class ParsePool:
         try:
             message, data = process.ask(question, body)
         except _Ended as err:
-            raise self._failure(process) from err
+            raise self._failure(process, seconds_for(question, len(body), self.seconds)) from err
         except BaseException:
             self._drop(process, "died")
             raise
@@ -337,7 +337,7 @@ class ParsePool:
         self.ended[reason] += 1
         return process.end()
 
-    def _failure(self, process: ParserProcess) -> PuppetError:
+    def _failure(self, process: ParserProcess, seconds: float) -> PuppetError:
         with self._lock:
             self._busy.discard(process)
         code = process.end()
@@ -345,9 +345,8 @@ class ParsePool:
             return Unavailable("The master is stopping")
         if code in (-signal.SIGPROF, -signal.SIGKILL):
             self.ended["time"] += 1
-            return BadData(
-                f"The message takes more than {self.seconds:g} seconds to be parsed", hint="The limit is the setting parse_time."
-            )
+            limit = "the setting parse_time" if seconds == self.seconds else f"{FREE_TIME:g} seconds and {TIME_A_MIB:g} for each MiB"
+            return BadData(f"The message takes more than {seconds:.3g} seconds to be parsed", hint=f"The limit is {limit}.")
         if code in (NO_MEMORY, -signal.SIGABRT, -signal.SIGSEGV):  # what libraries in Rust do without memory
             self.ended["memory"] += 1
             return BadData(TOO_MUCH)

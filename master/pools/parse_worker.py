@@ -37,10 +37,22 @@ LARGEST = 256 * 2**20  # bytes of memory after which this process ends; another 
 MAX_WANTED = 64 * 1024  # bytes of a request for a catalog without its facts
 FREE_MEMORY = 64 * 2**20  # bytes of memory that any message of a peer may take
 MEMORY_A_BYTE = 20  # and bytes for each of its own
+FREE_TIME = 2.0  # seconds of processor time that any message of a peer may take
+TIME_A_MIB = 0.5  # and for each of its MiB, more than twice what large reports take
 NO_MEMORY = 3  # the exit code when no memory is left, not even for an error
 TOO_MUCH = f"The message needs more memory than parse_memory allows, or than {FREE_MEMORY // 2**20} MiB and {MEMORY_A_BYTE} times its size"
 _DIALECTS: Mapping[str, Dialect] = {LEGACY.name: LEGACY, MODERN.name: MODERN}
 _INDIRECTIONS: Mapping[str, Indirection[Any]] = {each.name: each for each in (FACTS, NODE)}  # whose large instances are written here
+
+
+def seconds_for(question: Mapping[str, Any], size: int, most: float) -> float:
+    """Return the processor time that a message of so many bytes may take: of what a peer sent no more than its size explains."""
+    return min(most, FREE_TIME + TIME_A_MIB * size / 2**20) if _is_of_peer(question) else most
+
+
+def _is_of_peer(question: Mapping[str, Any]) -> bool:
+    """Whether a question is about what a peer sent, and not about what is stored here."""
+    return "load" in question or "catalog_wanted" in question
 
 
 def answer(question: Mapping[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
@@ -183,9 +195,9 @@ def main() -> int:
         out.flush()
         while (frame := frames.read_with_body(sys.stdin.buffer)) is not None:
             question, body = frame
-            if "load" in question or "catalog_wanted" in question:  # what a peer sent, and not what is stored here
+            if _is_of_peer(question):
                 resource.setrlimit(resource.RLIMIT_AS, (min(most, _memory(0) + FREE_MEMORY + MEMORY_A_BYTE * len(body)), hard))
-            signal.setitimer(signal.ITIMER_PROF, seconds)
+            signal.setitimer(signal.ITIMER_PROF, seconds_for(question, len(body), seconds))
             reply = _answer_frame(question, body)
             signal.setitimer(signal.ITIMER_PROF, 0)
             resource.setrlimit(resource.RLIMIT_AS, (most, hard))

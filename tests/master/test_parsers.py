@@ -16,6 +16,7 @@ import pytest
 
 from master.catalogs.v4_request import parse_large_catalog_request
 from master.pools.parse_pool import IN_PLACE, REPORT_IN_PLACE, ParsePool
+from master.pools.parse_worker import seconds_for
 from master.reports.processors import of_its_age
 from master.termini.node import NodeFiles
 from shared.data import plainyaml
@@ -183,6 +184,21 @@ async def test_PRS_05_a_parse_over_its_budget_of_processor_time_is_ended_and_oth
         await parsers.load(FACTS, body_of(VALUES, "yaml"), LEGACY, LEGACY.formats["yaml"])
 
 
+@pytest.mark.parametrize(
+    ("question", "size", "seconds"),
+    [
+        ({"load": "facts"}, 1000, 2.0),
+        ({"catalog_wanted": True}, 2**20, 2.5),
+        ({"load": "report"}, 16 * 2**20, 10.0),
+        ({"load": "report"}, 64 * 2**20, 20.0),
+        ({"stored": "yaml", "of": "facts"}, 1000, 20.0),
+        ({"dump": "facts"}, 1000, 20.0),
+    ],
+)
+def test_PRS_05_a_message_of_a_peer_has_two_seconds_and_more_for_its_size(question: dict[str, Any], size: int, seconds: float) -> None:
+    assert seconds_for(question, size, 20.0) == pytest.approx(seconds, abs=0.01)
+
+
 async def test_PRS_05_a_parse_over_its_memory_is_refused() -> None:
     async with pool(memory=2**24) as parsers:
         with pytest.raises(BadData, match="parse_memory"):
@@ -198,7 +214,7 @@ async def test_PRS_13_a_message_of_a_peer_takes_memory_by_its_size_in_any_format
             (LEGACY, "pson", b'{"name": "n", "values": {"x": [' + b"[]," * 900_000 + b"1]}}"),
             (MODERN, "json", b'{"name": "n", "values": {"x": [' + b"1," * 900_000 + b"1]}}"),
         ):
-            with pytest.raises(BadData, match=r"20 times its size|one more for each 16 bytes"):
+            with pytest.raises(BadData, match=r"20 times its size|one more for each 16 bytes|seconds to be parsed"):
                 await parsers.load(FACTS, body, dialect, dialect.formats[form])
         await parsers.load(FACTS, body_of(VALUES, "yaml"), LEGACY, LEGACY.formats["yaml"])
 
@@ -220,7 +236,7 @@ async def test_too_many_messages_are_put_off() -> None:
         await asyncio.sleep(0)
         with pytest.raises(Unavailable):
             await parsers.load(FACTS, body_of(VALUES, "yaml"), LEGACY, LEGACY.formats["yaml"])
-        await first
+        await asyncio.gather(first, return_exceptions=True)
 
 
 async def test_PRS_06_an_end_waits_for_no_parse() -> None:
