@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import zlib
+from decimal import Decimal
 from typing import Any
 
 from sqlalchemy import BigInteger, Integer, LargeBinary, Text
@@ -19,6 +21,8 @@ Microseconds = BigInteger
 
 _LEVEL = 1
 
+_INTEGER_FLOAT = 1e16  # from here on a float is written with an exponent and has no fraction
+
 
 class JsonText(str):
     """A JSON value as the text that `json_text` returns, which a JsonColumn takes for the value."""
@@ -26,9 +30,27 @@ class JsonText(str):
     __slots__ = ()
 
 
+_NUMBERS_OF_JSONB = re.compile(r"(?:^|[:,\[])-?(?:\d[\d.]*e|0\.0)")  # such a number is rare; that a string looks like one does no harm
+
+
 def json_text(value: object) -> JsonText:
-    """Return JSON as a compact text with sorted keys: equal values are equal texts (but for 7 and 7.0)."""
-    return value if type(value) is JsonText else JsonText(dump_json(value).decode())
+    """
+    Return JSON as a compact text with sorted keys: equal values are equal texts (but for 7 and 7.0).
+
+    Numbers are those that PostgreSQL makes of them: 1e22 is an integer, and -0.0 is 0.0.
+    """
+    if type(value) is JsonText:
+        return value
+    text = dump_json(value).decode()
+    return JsonText(dump_json(_as_jsonb(value)).decode() if _NUMBERS_OF_JSONB.search(text) else text)
+
+
+def _as_jsonb(value: object) -> object:
+    if isinstance(value, float):
+        return int(Decimal(repr(value))) if abs(value) >= _INTEGER_FLOAT else value + 0.0  # of which -0.0 becomes 0.0
+    if isinstance(value, list | tuple):
+        return [_as_jsonb(member) for member in value]
+    return {key: _as_jsonb(member) for key, member in value.items()} if isinstance(value, dict) else value
 
 
 class JsonColumn(TypeDecorator[Any]):

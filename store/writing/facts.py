@@ -71,7 +71,7 @@ class FactsChange:
             before = stored.get(name)
             if before == text:
                 continue
-            self.changed[name] = JsonText(text)
+            self.changed[name] = json_text(value)
             found = set(leaves(name, value, room))
             if before is None:
                 self.added.add(name)

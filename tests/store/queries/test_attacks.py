@@ -290,6 +290,19 @@ async def test_numbers_beyond_a_float_are_equal_only_to_themselves(database: Dat
         assert await names("=", "value", number) == await names("in", "value", ["array", [number]]) == []
 
 
+async def test_numbers_are_answered_as_jsonb_keeps_them(database: Database) -> None:
+    facts = {"certname": "a", "environment": "e", "producer": "m", "producer_timestamp": "2026-01-01T00:00:00Z"}
+    values = {"zero": -0.0, "large": 1e308, "list": [1e16, {"a": -1.5e22}, -0.0, 0.5, -7.0], "small": 5e-324, "text": "1e16,-0.0"}
+    command = parse_payload("replace facts", 5, json.dumps({**facts, "values": values}).encode(), 1_767_225_600_000_000)
+    assert command is not None
+    for received in range(2):
+        await DatabaseWriter(database).write([ReceivedCommand(command, received)])
+    rows = await outcome(QueryService(database), Question("facts"))
+    assert repr({row["name"]: row["value"] for row in rows}) == repr(
+        {"large": 10**308, "list": [10**16, {"a": -15 * 10**21}, 0.0, 0.5, -7.0], "small": 5e-324, "text": "1e16,-0.0", "zero": 0.0}
+    )
+
+
 async def test_an_answer_has_no_more_rows_than_the_limit(recorded: Database) -> None:
     service = QueryService(recorded, QueryLimits(rows=5, batch=2))
     assert await outcome(service, Question("nodes")) == "The answer has more than 5 rows; ask for fewer with limit and offset"
