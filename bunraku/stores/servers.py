@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -51,8 +52,12 @@ def _master_servers(configuration: Path, flags: Mapping[str, Any]) -> list[str]:
     """Return the servers that a master of this host uses: its own store, where it has one and no puppetdb.conf."""
     if not configuration.exists():
         socket = load(MasterSettings, section="master", flags=flags).store_socket
-        if socket.exists():
-            return [f"unix:{socket}"]
+        if not os.access(socket, os.W_OK):
+            raise ConfigError(
+                f"There is no store at {socket} that this account may use, and neither puppetdb.conf nor --url names a server",
+                hint="Run the command as root or as the master's account, start the master or 'puppet db', or name a server with --url.",
+            )
+        return [f"unix:{socket}"]
     return list(read_puppetdb_conf(configuration).server_urls)
 
 

@@ -21,8 +21,13 @@ def _escaped(text: str) -> str:
 
 
 def log_request(*, address: str, name: str, method: str, target: str, status: int, size: int, seconds: float) -> None:
-    """Log a request; destinations that take objects get its parts by name."""
-    if not log.isEnabledFor(logging.INFO):
+    """
+    Log a request; destinations that take objects get its parts by name.
+
+    A request without an address came through a Unix socket, mostly from a master to its own store: it is logged for debugging only.
+    """
+    level = logging.INFO if address else logging.DEBUG
+    if not log.isEnabledFor(level):
         return
     text = format_line(address=address, name=name, method=method, target=target, status=status, size=size, seconds=seconds)
     fields = {
@@ -34,4 +39,4 @@ def log_request(*, address: str, name: str, method: str, target: str, status: in
         "bytes": size,
         "seconds": round(seconds, 4),
     }
-    log.info("%s", text, extra={"fields": fields})
+    log.log(level, "%s", text, extra={"fields": fields})

@@ -76,7 +76,8 @@ class ExportKeys:
         if key_id not in ciphers:
             raise EvaluationError(f"The exported {parameter} is sealed with the key {key_id}, which is not in {self.path}", hint=hint)
         try:
-            return plainjson.loads(ciphers[key_id].decrypt(base64.b64decode(sealed, validate=True), _bound_to(parameter)))
+            opened = ciphers[key_id].decrypt(base64.b64decode(sealed, validate=True), _bound_to(parameter))
+            return plainjson.loads_trusted(opened)
         except (InvalidTag, binascii.Error, ValueError) as err:
             raise EvaluationError(
                 f"The exported {parameter} was not sealed as this parameter with a key of {self.path}", hint=hint

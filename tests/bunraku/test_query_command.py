@@ -128,6 +128,7 @@ WRONG = {
     "no URL": (["--url", "ftp://x", "nodes{}"], "is no URL of a server"),
     "a path in a URL": (["--url", "https://x/pdb", "nodes{}"], "is no URL of a server"),
     "nobody there": (["--url", "http://127.0.0.1:1", "nodes{}"], "Could not connect to http://127.0.0.1:1"),
+    "no store and no rights": (["nodes{}"], "store.sock that this account may use, and neither puppetdb.conf nor --url names a server"),
     "no socket": (["--url", "unix:/nonexistent", "nodes{}"], "Could not connect to unix:/nonexistent"),
 }
 

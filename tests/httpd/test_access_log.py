@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
-from httpd.dispatch.access_log import format_line
+from httpd.dispatch.access_log import format_line, log_request
 
 
 def written(target: str, method: str = "GET", name: str = "web1") -> str:
@@ -26,3 +28,10 @@ def test_a_line_stays_one_line_of_printable_ascii(target: str) -> None:
 
 def test_a_line_is_cut() -> None:
     assert len(written("/" + "x" * 10_000)) < 300
+
+
+@pytest.mark.parametrize(("address", "level"), [("10.1.2.3", logging.INFO), ("", logging.DEBUG)])
+def test_requests_through_a_unix_socket_are_logged_for_debugging_only(address: str, level: int, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    log_request(address=address, name="", method="POST", target="/pdb/cmd/v1/batch", status=200, size=2, seconds=0.1)
+    assert [record.levelno for record in caplog.records] == [level]
