@@ -71,6 +71,12 @@ class PuppetError(Exception):
         return f"{self.message} {place}" if place else self.message
 
 
+def octet_place(error: UnicodeDecodeError) -> str:
+    """Return what is wrong with a text in UTF-8, and where: the column counts octets."""
+    before = error.object[: error.start].split(b"\n")
+    return f"an octet is not UTF-8 at line {len(before)} column {len(before[-1]) + 1}"
+
+
 def text_with_hint(error: BaseException) -> str:
     """Return an error's text, and its hint on a line of its own: one error is one record of a log."""
     hint = getattr(error, "hint", "")

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
-from ..errors import BadData
+from ..errors import BadData, octet_place
 
 MAX_DEPTH: Final = 100  # levels of nesting, and of references to references
 MAX_SIZE: Final = 200_000  # values after all references are followed
@@ -79,7 +79,7 @@ def loads(text: str | bytes) -> Any:
     try:
         parser = _Parser(text if isinstance(text, str) else text.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise BadData(f"The HOCON text has an octet that is not UTF-8, octet {error.start}") from error
+        raise BadData(f"The HOCON text cannot be read: {octet_place(error)}") from error
     try:
         tree = parser.document()
         return _Resolver(tree, parser).resolved(tree, (), 0)

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from ..errors import BadData
+from ..errors import BadData, octet_place
 from .yamlscalars import MAX_DEPTH, MAX_NODES, ScalarError, Scalars, YamlError
 
 MAX_REPEATED = 64 * 2**20  # characters of the texts that aliases repeat
@@ -27,7 +27,7 @@ def read(body: bytes | str, aliases: bool, first: bool, scalars: Scalars) -> Any
     try:
         text = body.decode("utf-8") if isinstance(body, bytes) else body
     except UnicodeDecodeError as err:
-        raise BadData(f"Not YAML: byte {err.start} is not UTF-8") from err
+        raise BadData(f"Not YAML: {octet_place(err)}") from err
     for number, _ in enumerate(_TAG_DIRECTIVE.finditer(text)):
         if number >= MAX_TAG_DIRECTIVES:
             raise BadData(f"YAML with more than {MAX_TAG_DIRECTIVES} %TAG directives")

@@ -109,6 +109,22 @@ async def test_the_same_process_goes_on(root: Path, what: str) -> None:
         assert {worker.process.pid for worker in workers._all} == before
 
 
+@pytest.mark.parametrize(
+    ("manifest", "hint"),
+    [
+        ("class app::config {} include app::confg", "Did you mean app::config?"),
+        ("include m::nothing", "Its module has no such class; puppet config print modulepath shows these folders."),
+        ("include ::nosuch::x", "No folder of the modulepath has a module nosuch; puppet config print modulepath shows these folders."),
+    ],
+)
+async def test_a_missing_class_is_an_error_with_a_hint(root: Path, manifest: str, hint: str) -> None:
+    write(root, "manifests/site.pp", manifest)
+    async with pool(root) as workers:
+        with pytest.raises(PuppetError, match="Could not find class") as caught:
+            await workers(JOB)
+    assert caught.value.hint == hint
+
+
 async def test_a_file_that_goes_while_the_environment_is_in_use_is_missed_and_then_found_again(root: Path) -> None:
     path = write(root, "modules/m/manifests/here.pp", "class m::here { notify { 'here': } }")
     write(root, "manifests/site.pp", "include m::here")

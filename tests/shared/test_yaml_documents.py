@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from shared.data import plainyaml
+from shared.errors import BadData
 
 
 @pytest.mark.parametrize(
@@ -23,3 +24,8 @@ from shared.data import plainyaml
 )
 def test_what_stands_behind_the_first_document_is_left_out(body: bytes, value: Any) -> None:
     assert plainyaml.loads(body, first=True) == value
+
+
+def test_an_octet_that_is_not_utf_8_is_named_with_its_place() -> None:
+    with pytest.raises(BadData, match="an octet is not UTF-8 at line 2 column 4"):
+        plainyaml.loads(b"a: \xc3\xa9\nb: \xffc\n")

@@ -59,7 +59,13 @@ class DefinitionLookup:
         """Return the class of that name; raise EvaluationError, with the node's name in it, when there is none."""
         host_class = self.find_class(name)
         if host_class is None:
-            raise EvaluationError(f"Could not find class {name} for {certname}")
+            plain = name.removeprefix("::").lower()
+            module = plain.partition("::")[0]
+            place = (
+                "Its module has no such class" if self.host.module_root(module) else f"No folder of the modulepath has a module {module}"
+            )
+            hint = did_you_mean(plain, self.loader.classes, otherwise=f"{place}; puppet config print modulepath shows these folders.")
+            raise EvaluationError(f"Could not find class {name} for {certname}", hint=hint)
         return host_class
 
     def find_define(self, name: str) -> Define | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from shared.data import hocon, plainjson, plainyaml
 from shared.data.yamlscalars import STANDARD, Psych, utf8_of
-from shared.errors import BadData, EvaluationError
+from shared.errors import BadData, EvaluationError, octet_place
 
 from ...compiler.types.inference.infer import infer
 from ...compiler.values.core import Strictness, Value
@@ -233,7 +233,7 @@ def parse_json(content: bytes) -> Any:
     try:
         return json.loads(content.decode("utf-8"), parse_constant=_refuse_constant)
     except UnicodeDecodeError as error:
-        raise BadData(f"octet {error.start} is not UTF-8") from error
+        raise BadData(octet_place(error)) from error
     except json.JSONDecodeError as error:
         raise BadData(f"{error.msg} at line {error.lineno} column {error.colno}") from error
     except (RecursionError, ValueError) as error:
