@@ -103,15 +103,19 @@ def modules_of(environment: Environment) -> list[Path]:
     return list(modules.values())
 
 
-async def facts_for(host: Host, sources: FactSources, environment: Environment, *, certname: str, noop: bool) -> dict[str, Any]:
-    """Return this machine's facts; the environment's modules bring theirs, as no plugin sync comes first."""
+def with_module_facts(sources: FactSources, environment: Environment) -> FactSources:
+    """Return the sources with those that the modules of an environment have."""
     modules = modules_of(environment)
-    sources = replace(
+    return replace(
         sources,
         external=[*sources.external, *(folder for module in modules if (folder := module / "facts.d").is_dir())],
         custom=[*sources.custom, *(folder for module in modules if (folder := module / "lib" / "facter").is_dir())],
     )
-    values = await gather(host, sources)
+
+
+async def facts_for(host: Host, sources: FactSources, environment: Environment, *, certname: str, noop: bool) -> dict[str, Any]:
+    """Return this machine's facts; the environment's modules bring theirs, as no plugin sync comes first."""
+    values = await gather(host, with_module_facts(sources, environment))
     return {**values, **own_facts(certname, MODERN.version, noop=noop)}
 
 

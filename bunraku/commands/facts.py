@@ -23,7 +23,7 @@ from shared.indirector.rest import Rest
 from shared.models.facts import FACTS, Facts
 from shared.names import valid_certname
 from shared.process import log as logs
-from shared.process.cli import flag, maybe_text, texts
+from shared.process.cli import flag, maybe_text, text, texts
 from shared.settings import AgentSettings, MasterSettings, load
 from shared.wire.dialects import MODERN
 
@@ -41,6 +41,7 @@ indirection: what a terminus has; save reads JSON or YAML.
 
   --external-dir DIR    external facts from there, and not from the system's folders; may be given several times
   --custom-dir DIR      more custom facts; may be given several times
+  --modulepath FOLDERS  facts of the modules there, too; separated by colons
   --config-file FILE    another facter.conf
   --no-cache            also resolve what facter.conf keeps from run to run
   --no-block            also resolve what facter.conf blocks
@@ -58,6 +59,7 @@ class FactsOptions(IndirectionOptions):
     config_file: str | None = maybe_text()
     external_dir: tuple[str, ...] = texts()
     custom_dir: tuple[str, ...] = texts()
+    modulepath: str = text()
     show_legacy: bool = flag()
     value_only: bool = flag()
     cache: bool = flag(default=True, negatable=True)
@@ -71,7 +73,8 @@ def main(options: FactsOptions, flags: dict[str, Any]) -> int:
     logs.set_up(level=logs.level_of(settings))
     action, names = (options.action, options.names) if options.arguments else ("show", ())
     if action == "upload":
-        return _upload(load(AgentSettings, section="agent", flags=flags))
+        settings = load(AgentSettings, section="agent", flags=flags)
+        return _upload(settings, _sources(settings, options, flags))
     if action in ("search", "save", "destroy", "info") or (action == "find" and (options.terminus == "rest" or options.extra)):
         from ..modulefaces.builtin import run_action
 
@@ -80,18 +83,22 @@ def main(options: FactsOptions, flags: dict[str, Any]) -> int:
         stored = asyncio.run(_stored(flags, options.terminus, names[0] if names else settings.node_name_value))
         print(render(stored, options.as_yaml))
         return 0
+    sources = _sources(settings, options, flags)
     if action == "find":
-        print(render(asyncio.run(_found(settings, names[0] if names else settings.node_name_value)), options.as_yaml))
+        print(render(asyncio.run(_found(settings, sources, names[0] if names else settings.node_name_value)), options.as_yaml))
         return 0
     names = names if action == "show" else options.arguments  # `show` may be left out
-    print(_facts_text(asyncio.run(_values(settings, options)), names, options))
+    print(_facts_text(asyncio.run(_values(sources)), names, options))
     return 0
 
 
-def _sources(settings: AgentSettings, options: FactsOptions | None = None) -> FactSources:
+def _sources(settings: AgentSettings, options: FactsOptions, flags: Mapping[str, Any]) -> FactSources:
     sources = fact_sources(settings)
-    if options is None:
-        return replace(sources, legacy=True)
+    if options.modulepath:
+        from ..catalogs.compilation import environment_of, with_module_facts  # much of the master
+
+        folders = [Path(folder) for folder in options.modulepath.split(":") if folder]
+        sources = with_module_facts(sources, environment_of(load(MasterSettings, section="user", flags=flags), modulepath=folders))
     if options.config_file is not None:
         sources = replace(sources, conf=Path(options.config_file))
     if options.external_dir:
@@ -103,8 +110,8 @@ def _sources(settings: AgentSettings, options: FactsOptions | None = None) -> Fa
     return replace(sources, legacy=True) if options.cache else replace(sources, legacy=True, cache=None)
 
 
-async def _values(settings: AgentSettings, options: FactsOptions) -> dict[str, Any]:
-    return {**await gather(Host(), _sources(settings, options)), **puppet_facts(MODERN.version)}
+async def _values(sources: FactSources) -> dict[str, Any]:
+    return {**await gather(Host(), sources), **puppet_facts(MODERN.version)}
 
 
 def _facts_text(values: Mapping[str, Any], names: Sequence[str], options: FactsOptions) -> str:
@@ -120,8 +127,8 @@ def _facts_text(values: Mapping[str, Any], names: Sequence[str], options: FactsO
     return render({name: value for name, value in values.items() if name not in flat}, yaml)
 
 
-async def _found(settings: AgentSettings, name: str) -> dict[str, Any]:
-    values = await gather(Host(), _sources(settings))
+async def _found(settings: AgentSettings, sources: FactSources, name: str) -> dict[str, Any]:
+    values = await gather(Host(), sources)
     own = own_facts(settings.certname, MODERN.version, noop=settings.noop)
     return {"name": name, "values": {**values, **own}, "timestamp": datetime.now(UTC).astimezone().isoformat()}
 
@@ -141,12 +148,12 @@ async def _stored(flags: Mapping[str, Any], terminus: str, name: str) -> Any:
     return facts.to_data(MODERN)
 
 
-def _upload(settings: AgentSettings) -> int:
+def _upload(settings: AgentSettings, sources: FactSources) -> int:
     """Send the facts to the master, with this host's certificate."""
     from ..peer import open_server  # all that speaks HTTP: as much again as everything else here
 
     async def upload() -> None:
-        data = await _found(settings, settings.node_name_value)
+        data = await _found(settings, sources, settings.node_name_value)
         name = with_node_name(settings, data["values"]).node_name_value
         async with open_server(settings) as server:
             logging.getLogger("puppet.facts").log(logs.NOTICE, "Uploading facts for '%s' to '%s'", name, server.site.host)

@@ -92,6 +92,17 @@ def test_folders_of_facts_and_facters_configuration_can_be_given(
     assert json.loads(capsys.readouterr().out)["from_two"] == ""
 
 
+@pytest.mark.parametrize("action", ["show", "find"])
+def test_modules_of_a_modulepath_have_facts(action: str, tmp_path: Path, options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name / name / "facts.d").mkdir(parents=True)
+        (tmp_path / name / name / "facts.d" / "x.txt").write_text(f"from_{name}={name}\n")
+    assert main([action, f"--modulepath={tmp_path}/one:{tmp_path}/two", *options]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    values = answer if action == "show" else answer["values"]
+    assert (values["from_one"], values["from_two"]) == ("one", "two")
+
+
 def test_a_bare_value_can_be_had_as_json(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", "--value-only", "kernel", "--render-as", "json", *options]) == 0
     assert capsys.readouterr().out == '"Linux"\n'
