@@ -14,7 +14,7 @@ import regex
 
 from .errors import EvaluationError
 from .pattern_timeout import PATTERN_TIMEOUT
-from .regexp_syntax import InvalidRegexp, translate
+from .regexp_syntax.translation import InvalidRegexp, translate
 
 Match = regex.Match[str]
 
@@ -83,8 +83,23 @@ class Regexp:
         return (Regexp, (self.source,))
 
     def __str__(self) -> str:
-        """With delimiters: `/source/`, a slash inside escaped."""
-        return "/" + _escaped_slashes(self.source) + "/"
+        """With delimiters: `/source/`, or `/(?-mix:source)/` when Ruby reads it as Unicode only."""
+        return f"/{self.embedded()}/" if self.is_unicode else self.delimited
+
+    @property
+    def delimited(self) -> str:
+        """The source with delimiters, a slash inside escaped."""
+        return f"/{_escaped_slashes(self.source)}/"
+
+    @property
+    def is_unicode(self) -> bool:
+        """Whether Ruby fixes its encoding: it has characters, or escapes of some, beyond ASCII, or properties."""
+        return not self.source.isascii() or ("\\" in self.source and _UNICODE_ESCAPE.search(self.source) is not None)
+
+    @property
+    def flagged_source(self) -> str:
+        """The source as it stands in catalogs and texts without delimiters."""
+        return f"(?-imx:{self.source})" if self.is_unicode else self.source
 
     def embedded(self) -> str:
         """
@@ -132,6 +147,7 @@ def _overtime(shown: str, text: str) -> EvaluationError:
 
 
 _OPTIONS = regex.compile(r"\(\?([mix]*)(?:-([mix]*))?(.)", regex.DOTALL)
+_UNICODE_ESCAPE = regex.compile(r"(?<!\\)(?:\\\\)*\\(?:[upP]|x[89a-fA-F][0-9a-fA-F])")
 _SHORTEST_GROUP = len("(?:)")
 
 

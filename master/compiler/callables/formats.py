@@ -352,7 +352,7 @@ def _regexp(value: Regexp, format_: ValueFormat) -> str:
     if format_.letter == "p":
         return format_value(format_.with_letter("s"), str(value))
     if format_.letter == "s":
-        return format_value(format_.spec, quoted(value.source) if format_.alt else value.source)
+        return format_value(format_.spec, quoted(value.flagged_source) if format_.alt else value.flagged_source)
     raise _refused("Regexp", format_, "sp")
 
 

@@ -136,7 +136,7 @@ def _rich(value: Value, warn: Warn, place: str) -> Any:
     if value is DEFAULT:
         return {"__ptype": "Default"}
     if isinstance(value, Regexp):
-        return {"__ptype": "Regexp", "__pvalue": value.source}
+        return {"__ptype": "Regexp", "__pvalue": value.flagged_source}
     name = _TEXTUAL.get(value.__class__)
     if name is not None:
         return {"__ptype": name, "__pvalue": to_s(value)}

@@ -148,5 +148,6 @@ _ATTRIBUTES: Final[Mapping[type, Callable[[Any], Value]]] = {
 }
 _LEGACY_ARGUMENTS: Final[Mapping[type, Callable[[Any], Value]]] = {
     **_ATTRIBUTES,
-    **dict.fromkeys((Regexp, SemVer, SemVerRange, Timespan, Timestamp, Binary), str),
+    Regexp: lambda regexp: regexp.delimited,
+    **dict.fromkeys((SemVer, SemVerRange, Timespan, Timestamp, Binary), str),
 }

@@ -54,6 +54,13 @@ MATCHES = [
     (r"[[:xdigit:]]", "٣", False),
     (r"\p{^Upper}", "A", False),
     (r"(?<=a|bc)x", "bcx", True),
+    *((source, "aab", True) for source in ("(?<=a{2})b", "(?<=a{1}{2})b", "(?<=(?:a|bc))b", "(?<=(?:(?:a|bc)))b", "(?<=(a)|b(c))b")),
+    *((source, "aab", True) for source in ("(?<=a{,0})b", "(?<!(?:b))b", r"(?<=\ba|(?<=a)a)b", "(?i)(?<=ss|A)b", r"(?<n>a)(?<=\g<n>)b")),
+    (r"/\*(?~\*/)\*/$", "/* a **/", True),
+    (r"^/\*(?~\*/)\*/$", "/* a */ b */", False),
+    (r"^(?~ab)$", "aab", False),
+    (r"^(?~ab)b$", "aab", True),
+    (r"(?~|b)", "a", False),
     (r"(?<a>x)\g<a>", "xx", True),
     (r"(x)\g<-1>", "xx", True),
     (r"(?<a>\((?:[^()]|\g<a>)*\))$", "(a(b)c)", True),
@@ -92,7 +99,9 @@ def test_plain_groups_do_not_capture_beside_named_ones() -> None:
     assert found.groups() == ("foo",)
 
 
-@pytest.mark.parametrize("source", ["(", "[a", "a)", "*", r"\p{Nonsense}", r"(?~a)", "a\\", "[z-a]", r"\k<b>", r"(a)\2", "a{3,1}", r"\xff"])
+@pytest.mark.parametrize(
+    "source", ["(", "[a", "a)", "*", r"\p{Nonsense}", r"(?~a+b)", "a\\", "[z-a]", r"\k<b>", r"(a)\2", "a{3,1}", r"\xff"]
+)
 def test_what_is_wrong_or_not_supported_is_one_clear_error(source: str) -> None:
     with pytest.raises(EvaluationError, match="/"):
         _ = Regexp(source).pattern
@@ -113,6 +122,11 @@ def test_a_match_has_the_text_place_and_groups_that_ruby_gives(source: str, text
     assert (match[0], match.start(), *match.groups()) == expected
 
 
+LOOK_BEHIND_OF_NO_FIXED_LENGTH = [
+    "(?<=a+)b", "(?<=a{1,2})b", "(?<=a{2}?)b", "(?<=a{,2})b", "(?<!a?)b", "(?<=(?:a*){0})b", "(?<=(?:a|bc)d)b", "(?<=(?:a|bc)|)b",
+    "(?<=(a|bc))b", "(?<=(?i:a|bc))b", "(?<=x(?i)a|bc)b", "(?<!(a))b", "(?<=(?=a))b", "(?<!(?!b)a)b", "(?<=(?>a))b", r"(?<=\R)b",
+    r"(?<=\X)b", r"(a)(?<=\1)b", r"(?<n>a|bc)(?<=\g<n>)b", "(?<=(?~b))b", "(a)(?<=(?(1)a|b))b", "(?=(?<=a+)b)",
+]  # fmt: skip
 WORDS = [
     (r"\p{Foo}", "invalid character property name {Foo}: /\\p{Foo}/"),
     ("[[:foo:]]", "invalid POSIX bracket type: /[[:foo:]]/"),
@@ -120,6 +134,7 @@ WORDS = [
     (r"(?<n>x)(y)\1", "numbered backref/call is not allowed. (use name): /(?<n>x)(y)\\1/"),
     ("(?<1a>x)", "invalid group name <1a>: /(?<1a>x)/"),
     ("[]", "empty char-class: /[]/"),
+    *((source, f"invalid pattern in look-behind: /{source}/") for source in LOOK_BEHIND_OF_NO_FIXED_LENGTH),
     ("(*PRUNE)", "target of repeat operator is not specified: /(*PRUNE)/"),
 ]
 
@@ -159,6 +174,20 @@ def test_an_expression_that_calls_itself_for_ever_is_a_clear_error() -> None:
 def test_delimiters_are_shown_and_escaped() -> None:
     assert str(Regexp("a/b")) == r"/a\/b/"
     assert str(Regexp(r"a\/b")) == r"/a\/b/"
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        ("é", "/(?-mix:é)/"),
+        (r"\p{L}", r"/(?-mix:\p{L})/"),
+        (r"\xc3\xa9/", r"/(?-mix:\xc3\xa9\/)/"),
+        ("(?i:É)", "/(?i-mx:É)/"),
+        (r"\\u", r"/\\u/"),
+    ],
+)
+def test_what_ruby_reads_as_unicode_is_shown_with_its_options(source: str, shown: str) -> None:
+    assert str(Regexp(source)) == shown
 
 
 def test_quoted_text_matches_itself() -> None:

@@ -1,12 +1,14 @@
 """
 Ruby's syntax of regular expressions, rewritten for the module `regex` (V1): only where the two differ.
 
-They agree on sets and `&&`, properties, possessive and lazy quantifiers, atomic groups, look-behind of any length, `\\R`, `\\X`, `\\K`,
-`\\G` and calls of groups. They differ in: `^` behind a final line break, `\\A \\z \\Z \\h`, `\\w \\d \\s` (ASCII in Ruby), `[[:punct:]]`,
-`[[:xdigit:]]`, what `(?m)` and `(?i)` in the middle mean, names of groups, `\\g`, `\\k`, `\\u{}`, blanks of `(?x)`, quantifiers of
-quantifiers, and whatever only `regex` knows (fuzzy matching, set differences, verbs, named lists), which has to stay plain text.
+They agree on sets and `&&`, properties, possessive and lazy quantifiers, atomic groups, `\\R`, `\\X`, `\\K`, `\\G` and calls of groups.
+They differ in: `^` behind a final line break, `\\A \\z \\Z \\h`, `\\w \\d \\s` (ASCII in Ruby), `[[:punct:]]`, `[[:xdigit:]]`, what `(?m)`
+and `(?i)` in the middle mean, names of groups, `\\g`, `\\k`, `\\u{}`, blanks of `(?x)`, quantifiers of quantifiers, look-behind, `(?~…)`,
+and whatever only `regex` knows (fuzzy matching, set differences, verbs, named lists), which has to stay plain text.
 
 Groups are numbered, never named: in Ruby several groups can have one name, and plain groups do not capture beside named ones.
+Ruby's look-behind takes alternatives of any fixed lengths, each without look-ahead, atomic groups and references; for this, and for
+absent operators, the number of characters that an expression matches is counted: None where that is not one number.
 """
 
 from __future__ import annotations
@@ -14,10 +16,12 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 
 import regex
+
+from .groups import Groups, OpenGroup
 
 
 class InvalidRegexp(ValueError):
@@ -34,35 +38,14 @@ class TranslatedRegexp:
 
 def translate(source: str) -> TranslatedRegexp:
     """Return `source`, a regular expression of Ruby's, as one for `regex` with V1 and MULTILINE; raise InvalidRegexp."""
-    first = _Translator(source, _Groups())
+    first = _Translator(source, Groups())
     text = first.run()
     if first.refers_to_groups or first.groups.numbers:  # names and numbers may be used before the group stands there
-        text = _Translator(source, first.groups).run()
+        first = _Translator(source, first.groups)
+        text = first.run()
+    if not first.looks_behind_well:
+        raise InvalidRegexp("invalid pattern in look-behind")
     return TranslatedRegexp(text, {name: tuple(numbers) for name, numbers in first.groups.numbers.items()})
-
-
-@dataclass(slots=True)
-class _Groups:
-    """The groups that capture, and which numbers a name has; beside named groups the plain ones do not count."""
-
-    plain: int = 0
-    named: int = 0
-    numbers: dict[str, list[int]] = field(default_factory=dict)
-    complete: bool = False
-
-    @property
-    def count(self) -> int:
-        return self.named or self.plain
-
-
-@dataclass(slots=True)
-class _OpenGroup:
-    """A group whose closing bracket has not been read: where it begins in the output, and the options inside it."""
-
-    start: int
-    extended: bool
-    unicode: bool
-    option_groups: int = 0  # opened by `(?i)` inside it; they end with it
 
 
 _LINE_START = r"(?:^(?!(?<=\n)\Z))"
@@ -83,6 +66,8 @@ _CONDITION = re.compile(r"\(\?\((?:<([^>]+)>|'([^']+)'|(\d+))\)")
 _REFERENCE = re.compile(r"<([^>]+)>|'([^']+)'")
 _PROPERTY = re.compile(r"\{(\^?)([\w -]*)\}")
 _POSIX_BRACKET = re.compile(r"\[:(\^?)(\w+):\]")
+_LOOK_BEHIND = frozenset(["(?<=", "(?<!"])
+_NOT_BEHIND = frozenset(["(?=", "(?!", "(?>", "(?~", "(?("])
 _LARGEST_REPEAT = 100_000
 
 
@@ -112,14 +97,16 @@ def _is_property(name: str) -> bool:
 class _Translator:
     """One pass over the source; what is not listed here is passed on."""
 
-    def __init__(self, source: str, known: _Groups) -> None:
+    def __init__(self, source: str, known: Groups) -> None:
         self.source = source
         self.known = known
-        self.groups = _Groups()
+        self.groups = Groups()
         self.at = 0
         self.out: list[str] = []
-        self.open = [_OpenGroup(0, extended=False, unicode=False)]
+        self.open = [OpenGroup(0, extended=False, unicode=False)]
         self.atom: int | None = None  # where in `out` begins what a quantifier would repeat
+        self.atom_lengths: tuple[int | None, int | None] = (0, 0)  # before it, and its own
+        self.looks_behind_well = True
         self.quantified = False
         self.refers_to_groups = False
 
@@ -141,19 +128,29 @@ class _Translator:
                 self.skip_blank(char)
             else:
                 self.at += 1
-                self.add({"^": _LINE_START, ".": ".", "$": "$", "|": "|"}.get(char) or _escape(char))
+                self.add({"^": _LINE_START, ".": ".", "$": "$", "|": "|"}.get(char) or _escape(char), 0 if char in "^$|" else 1)
                 if char == "|":
                     self.atom = None
+                    group = self.open[-1]
+                    group.lengths.append(group.length)
+                    group.length = group.prefix
         if len(self.open) > 1:
             raise InvalidRegexp("end pattern with unmatched parenthesis")
         self.groups.complete = True
         return "".join(self.out) + ")" * self.open[0].option_groups
 
-    def add(self, text: str) -> None:
+    def add(self, text: str, length: int | None = 1) -> None:
         """Append what a quantifier can repeat."""
+        self.count(length)
         self.atom = len(self.out)
         self.quantified = False
         self.out.append(text)
+
+    def count(self, length: int | None) -> None:
+        """Note that the group goes on with something of this length."""
+        group = self.open[-1]
+        self.atom_lengths = (group.length, length)
+        group.length = None if group.length is None or length is None else group.length + length
 
     def skip_blank(self, char: str) -> None:
         """White space and comments of `(?x)`."""
@@ -175,8 +172,14 @@ class _Translator:
             if least and most and int(least) > int(most):
                 raise InvalidRegexp("upper is smaller than lower in repeat range")
             self.out.append(interval if least else "{0" + interval[1:])
+            most = most if "," in interval else least
             if lazy and "," not in interval:
                 self.wrap(self.atom)
+        before, length = self.atom_lengths
+        self.open[-1].length = before
+        times = int(least or 0) if interval and not lazy and int(least or 0) == int(most or -1) else None
+        self.count(None if length is None or times is None else length * times)
+        self.atom_lengths = (before, self.atom_lengths[1])
         self.out.append(sign + suffix + lazy)
         self.quantified = True
 
@@ -197,7 +200,7 @@ class _Translator:
             self.refer(char)
         elif char in _ANCHORS or char in _SEQUENCES:
             self.at += 2
-            self.add(_ANCHORS.get(char) or _SEQUENCES[char])
+            self.add(_ANCHORS.get(char) or _SEQUENCES[char], 0 if char in _ANCHORS else None)
         elif (class_ := self.read_class()) is not None:
             self.add(class_)
         else:
@@ -285,7 +288,7 @@ class _Translator:
             if number > self.known.count:
                 raise InvalidRegexp("invalid backref number/name")
         self.at = match.end()
-        self.add(rf"(?:\{number})")
+        self.add(rf"(?:\{number})", None)
         return True
 
     def refer(self, kind: str) -> None:
@@ -297,15 +300,15 @@ class _Translator:
         self.refers_to_groups = True
         name = match[1] or match[2]
         if not self.known.complete:
-            self.add("(?:)")
+            self.add("(?:)", None)
             return
         numbers = self.numbers_of(name)
         if kind == "g":
             if len(numbers) > 1:
                 raise InvalidRegexp(f"multiplex definition name <{name}> call")
-            self.add(f"(?{numbers[0]})" if numbers[0] else "(?R)")
+            self.add(f"(?{numbers[0]})" if numbers[0] else "(?R)", self.known.lengths.get(numbers[0]))
         else:
-            self.add("(?:" + "|".join(rf"\{number}" for number in reversed(numbers)) + ")")
+            self.add("(?:" + "|".join(rf"\{number}" for number in reversed(numbers)) + ")", None)
 
     def numbers_of(self, name: str) -> list[int]:
         """Return the numbers of the groups that a name, a number or a distance such as -1 stands for."""
@@ -338,32 +341,35 @@ class _Translator:
         if (match := _GROUP_OPTIONS.match(source, self.at)) and match[0] != "(?:":
             self.set_options(match)
             return
-        group = _OpenGroup(len(self.out), outer.extended, outer.unicode)
-        for plain in ("(?:", "(?=", "(?!", "(?>", "(?<=", "(?<!"):
+        group = OpenGroup(len(self.out), outer.extended, outer.unicode)
+        for plain in ("(?:", "(?=", "(?!", "(?>", "(?<=", "(?<!", "(?~"):
             if source.startswith(plain, self.at):
-                self.enter(group, plain, self.at + len(plain))
+                self.enter(group, plain, self.at + len(plain), plain)
                 return
         if match := _GROUP_NAME.match(source, self.at):
             self.groups.named += 1
             self.groups.numbers.setdefault(match[1] or match[2], []).append(self.groups.named)
-            self.enter(group, "(", match.end())
+            group.number = self.groups.named
+            self.enter(group, "(", match.end(), "(")
         elif match := _CONDITION.match(source, self.at):
             self.refers_to_groups = True
             numbers = self.numbers_of(match[1] or match[2] or match[3]) if self.known.complete else []
-            self.enter(group, f"(?({numbers[0]})" if numbers else "(?:", match.end())
+            self.enter(group, f"(?({numbers[0]})" if numbers else "(?:", match.end(), "(?(")
         elif source.startswith("(?", self.at):
-            absent = source.startswith("(?~", self.at)
             named = re.compile(r"\(\?[<'](\w*)").match(source, self.at)
-            if absent:
-                raise InvalidRegexp("absent operators, (?~…), are not supported")
             raise InvalidRegexp(f"invalid group name <{named[1]}>" if named else "undefined group option")
         elif self.known.numbers:
-            self.enter(group, "(?:", self.at + 1)
+            self.enter(group, "(?:", self.at + 1, "(?:")
         else:
             self.groups.plain += 1
-            self.enter(group, "(", self.at + 1)
+            group.number = self.groups.plain
+            self.enter(group, "(", self.at + 1, "(")
 
-    def enter(self, group: _OpenGroup, text: str, end: int) -> None:
+    def enter(self, group: OpenGroup, text: str, end: int, opener: str) -> None:
+        around = {outer.opener for outer in self.open}
+        if (opener in _NOT_BEHIND and around & _LOOK_BEHIND) or (opener == "(" and "(?<!" in around):
+            self.looks_behind_well = False
+        group.opener = opener
         self.open.append(group)
         self.out.append(text)
         self.at = end
@@ -374,9 +380,33 @@ class _Translator:
             raise InvalidRegexp("unmatched close parenthesis")
         self.at += 1
         group = self.open.pop()
+        lengths = group.all_lengths
         self.out.append(")" * (group.option_groups + 1))
-        self.atom = group.start
+        length = lengths.pop() if len(lengths) == 1 else None
+        if group.opener in _LOOK_BEHIND and None in group.all_lengths:
+            self.looks_behind_well = False
+        if group.opener == "(?~":
+            self.write_absent(group, length)
+        outer, first = self.open[-1], group.start
+        is_whole = (
+            outer.opener in {"(?:", *_LOOK_BEHIND} and not outer.lengths and outer.length == 0 and self.source.startswith(")", self.at)
+        )
+        self.groups.lengths[group.number] = length
+        self.count(0 if group.opener in {"(?=", "(?!", *_LOOK_BEHIND} else None if group.opener in ("(?~", "(?(") else length)
+        if group.opener == "(?:" and is_whole and outer.optioned is None:
+            outer.lengths, outer.length = list(group.all_lengths), next(iter(group.all_lengths))
+        self.atom = first
         self.quantified = False
+
+    def write_absent(self, group: OpenGroup, length: int | None) -> None:
+        """`(?~ab)` is the longest text, or a shorter one, without `ab` in it: up to where that begins, and all of it but its end."""
+        absent = "".join(self.out[group.start + 1 :])[:-1]
+        if 0 in group.all_lengths:
+            self.out[group.start :] = ["(?!)"]
+        elif length is None:
+            raise InvalidRegexp("absent operators, (?~…), are supported for expressions of one length only")
+        else:
+            self.out[group.start :] = [f"(?:(?:(?!{absent})(?s:.))*(?s:.){{0,{length - 1}}})"]
 
     def set_options(self, match: re.Match[str]) -> None:
         """`(?im-x:…)`, and `(?i)`, which in Ruby takes the rest of the enclosing group along, alternatives too."""
@@ -388,12 +418,15 @@ class _Translator:
         extended = "x" in on or (outer.extended and "x" not in off)
         unicode = "u" in on or (outer.unicode and not set("ad") & set(on))
         if match[3] == ":":
-            self.enter(_OpenGroup(len(self.out), extended, unicode), text, match.end())
+            self.enter(OpenGroup(len(self.out), extended, unicode), text, match.end(), "(?i:")
             return
         self.out.append(text)
         self.at = match.end()
         self.atom = None
         outer.option_groups += 1
+        if outer.optioned is None:
+            outer.optioned, outer.lengths = outer.lengths, []
+        outer.prefix = outer.length
         outer.extended, outer.unicode = extended, unicode
 
     # --- sets
