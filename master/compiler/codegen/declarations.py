@@ -50,10 +50,8 @@ def resource(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     )
 
 
-def _attributes(
-    writer: Writer, attributes: Attributes, values: Sequence[ast.expr], node: n.SyntaxNode, runtime: str = "_attributes"
-) -> ast.expr:
-    """Return a dict of the attributes of one body, or the call of `runtime` that makes one and sees to an attribute that comes twice."""
+def _attributes(writer: Writer, attributes: Attributes, values: Sequence[ast.expr], node: n.SyntaxNode) -> ast.expr:
+    """Return a dict of the attributes of one body, or the call that makes one and sees to an attribute that comes twice."""
     names = [attribute.name for attribute in attributes if isinstance(attribute, n.AttributeOperation)]
     if len(names) == len(attributes) and len(set(names)) == len(names):
         return writer.at(node, ast.Dict([constant_of(name) for name in names], list(values)))
@@ -65,7 +63,7 @@ def _attributes(
             pairs.append(writer.at(attribute, ast.Tuple([constant_of(None), value], ast.Load())))
         else:
             pairs.append(writer.at(attribute, ast.Tuple([constant_of(attribute.name), value], ast.Load())))
-    return writer.at(node, writer.runtime_call(runtime, *pairs))
+    return writer.at(node, writer.runtime_call("_attributes", *pairs))
 
 
 def _lines(writer: Writer, attributes: Attributes) -> ast.expr:
@@ -91,7 +89,7 @@ def defaults(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     operands |= {f"attribute {attribute.name}": attribute for attribute in node.attributes if isinstance(attribute, n.AttributeOperation)}
     writer.mark(node, "a Resource Defaults Expression", **operands)
     values = writer.operands([node.type, *[attribute.value for attribute in node.attributes]])
-    attributes = _attributes(writer, node.attributes, values[1:], node, "_override_attributes")
+    attributes = _attributes(writer, node.attributes, values[1:], node)
     line = constant_of(writer.source.line(node.at))
     lines = _lines(writer, node.attributes)
     return writer.at(node, writer.runtime_call("_set_defaults", writer.scope(), values[0], load("_file"), line, attributes, lines))
@@ -102,7 +100,7 @@ def override(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     operands = {f"attribute {attribute.name}": attribute for attribute in node.attributes if isinstance(attribute, n.AttributeOperation)}
     writer.mark(node, "a Resource Override", **operands)
     values = writer.operands([node.resources, *[attribute.value for attribute in node.attributes]])
-    attributes = _attributes(writer, node.attributes, values[1:], node, "_override_attributes")
+    attributes = _attributes(writer, node.attributes, values[1:], node)
     line = constant_of(writer.source.line(node.at))
     lines, appended = _lines(writer, node.attributes), _appended_names(node.attributes)
     return writer.at(node, writer.runtime_call("_override", writer.scope(), values[0], load("_file"), line, attributes, lines, appended))
@@ -123,7 +121,7 @@ def collector(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     values = writer.operands([attribute.value for attribute in node.attributes])
     attributes: ast.expr = constant_of(None)
     if node.attributes:
-        attributes = _attributes(writer, node.attributes, values, node, "_override_attributes")
+        attributes = _attributes(writer, node.attributes, values, node)
     line = constant_of(writer.source.line(node.at))
     lines, appended = _lines(writer, node.attributes), _appended_names(node.attributes)
     call = writer.runtime_call(

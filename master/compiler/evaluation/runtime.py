@@ -356,7 +356,6 @@ NAMES: Final[dict[str, Any]] = {
     "_Returned": Returned,
     "_MISSING": MISSING,
     "_attributes": resource_expressions.attributes,
-    "_override_attributes": resource_expressions.override_attributes,
     "_call": call,
     "_call_method": call_method,
     "_check_syntax": check_syntax,

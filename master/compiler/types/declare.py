@@ -19,7 +19,7 @@ from ..values.text import program, to_s
 from ..values.versions import SemVer, SemVerRange
 from .descriptions.describe import describe_mismatch
 from .inference.infer import infer, infer_set
-from .kinds.base import ANY, INF, OptionalType
+from .kinds.base import ANY, INF, NotUndefType, OptionalType, VariantType
 from .kinds.containers import HashType, StructElement, StructType
 from .kinds.objects import NO_DEFAULT, ObjectAttribute, ObjectExtension, ObjectType
 from .kinds.references import CallableType
@@ -79,13 +79,16 @@ def _define(type_: ObjectType, definition: Mapping[str, Value]) -> None:
             got = infer_set(parameter_type).name
             raise EvaluationError(f"type_parameter {type_.name}[{name}] has wrong type, expects a Type value, got {got}")
         type_.type_parameters[name] = parameter_type
-    for name, initializer in _hash_entry(definition, "attributes").items():
+    attributes, constants = _hash_entry(definition, "attributes"), _hash_entry(definition, "constants")
+    for name, initializer in attributes.items():
+        if name in constants:
+            raise EvaluationError(f"attribute {type_.name}[{name}] is defined as both a constant and an attribute")
         attribute = _attribute(type_, name, initializer)
         _check_override(type_, attribute)
         (type_.constants if attribute.kind == "constant" else type_.own)[name] = attribute
     for name, initializer in _hash_entry(definition, "functions").items():
         type_.functions[name] = _function(type_, name, initializer)
-    for name, value in _hash_entry(definition, "constants").items():
+    for name, value in constants.items():
         type_.constants[name] = ObjectAttribute(name, infer(value).generalized(), value, "constant")
     equality = definition.get("equality")
     if equality is not None:
@@ -101,8 +104,11 @@ def _hash_entry(definition: Mapping[str, Value], key: str) -> dict[str, Value]:
     part = definition.get(key)
     if part is None:
         return {}
-    if not isinstance(part, dict):
-        raise EvaluationError(f"{_WRONG_INITIALIZER}, entry '{key}' expects a Hash value, got {infer_set(part).name}")
+    expected = _STRUCTURE[key]
+    if not expected.instance(part):
+        wrong = {key: part}
+        raise EvaluationError(describe_mismatch(f"{_WRONG_INITIALIZER},", _struct({key: expected}, {}), infer_set(wrong)))
+    assert isinstance(part, dict)
     return part
 
 
@@ -245,6 +251,15 @@ def _struct(required: Mapping[str, PuppetType], optional: Mapping[str, PuppetTyp
     elements = [StructElement(StringType(None, name), type_) for name, type_ in required.items()]
     return StructType([*elements, *(StructElement(OptionalType(StringType(None, name)), type_) for name, type_ in optional.items())])
 
+
+_MEMBER_NAME: Final = PatternType([Regexp(r"\A[a-z_]\w*\z")])
+_STRUCTURE: Final[Mapping[str, HashType]] = {
+    "type_parameters": HashType(_MEMBER_NAME, NotUndefType()),
+    "attributes": HashType(_MEMBER_NAME, NotUndefType()),
+    "constants": HashType(_MEMBER_NAME, ANY),
+    "functions": HashType(VariantType([_MEMBER_NAME, StringType(None, "[]")]), NotUndefType()),
+}
+"""What the parts of an Object type's initializer are that have names as keys."""
 
 _TYPE_SET_INITIALIZER: Final = _struct(
     {"pcore_version": STRING},

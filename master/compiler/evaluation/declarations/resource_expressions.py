@@ -46,21 +46,10 @@ def splat(value: Value) -> dict[str, Value]:
 
 
 def attributes(*pairs: AttributePair) -> dict[str, Value]:
-    """Return the attributes of one body by name; a pair without a name is a splat. Raise LanguageError when one comes twice."""
-    values: dict[str, Value] = {}
-    for pair in pairs:
-        for attribute, item in pair[1].items() if pair[0] is None else (pair,):
-            if attribute in values:
-                raise LanguageError(f"The attribute '{attribute}' has already been set")
-            values[attribute] = item
-    return values
-
-
-def override_attributes(*pairs: AttributePair) -> dict[str, Value]:
     """
-    Return the attributes of an override, collector or defaults by name.
+    Return attributes by name; a pair without a name is a splat.
 
-    One that comes twice has the value DUPLICATE: it is an error of the resource that would get it.
+    One that comes twice has the value DUPLICATE: it is an error of what is done with it.
     """
     values: dict[str, Value] = {}
     for pair in pairs:
@@ -148,7 +137,12 @@ def declare(
     if form == 2 and not compilation.storeconfigs:
         compilation.log.warn_here("You cannot collect exported resources without storeconfigs being set; the export is ignored")
     seen: set[str] = set()
-    titles = [_titles(title, index, seen) for index, (title, _, _) in enumerate(bodies)]
+    titles: list[list[str]] = []
+    for index, (title, values, _) in enumerate(bodies):
+        titles.append(_titles(title, index, seen))
+        for name, value in values.items():
+            if value is DUPLICATE:
+                raise LanguageError(f"The attribute '{name}' has already been set")
     defaults: dict[str, Value] = {}
     default_lines: Lines = ()
     attributes = [_as_attributes(values) for _, values, _ in bodies]

@@ -9,7 +9,7 @@ from typing import Any, Final
 from shared.errors import EvaluationError
 
 from ...values.core import Value
-from ...values.puppet_type import Guard, PuppetType
+from ...values.puppet_type import Expansion, Guard, PuppetType
 from ...values.text import program
 from ...values.versions import SemVer, SemVerRange
 from ..kinds.objects import ObjectType
@@ -123,6 +123,9 @@ class TypeSetType(PuppetType):
             return member if member in inside or member == short else self._short(member, inside | {short})
 
         return names.sub(member_text, text)
+
+    def notation(self, expansion: Expansion = None) -> str:
+        return _BARE if self.definition is None else super().notation(expansion)
 
     def __str__(self) -> str:
         return self.definition_text()

@@ -250,7 +250,9 @@ def _struct(base: PuppetType, keys: Sequence[Value]) -> PuppetType:
 
 
 def struct_element(key: Value, value: Value) -> StructElement:
-    """Return one entry of a Struct; a plain key is optional when its value may be undef."""
+    """Return one entry of a Struct; a plain key is optional when its value may be undef. An array stands for its type."""
+    if isinstance(value, list):
+        value = infer(value).generalized()
     if not isinstance(value, PuppetType):
         raise EvaluationError(f"Struct element value_type must be a Type. Got {ruby_class(value)}")
     inner = key.type if isinstance(key, OptionalType | NotUndefType) else key
