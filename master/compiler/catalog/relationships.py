@@ -123,7 +123,8 @@ def _validate_resource(catalog: CatalogBuilder, resource: DeclaredResource) -> N
                     error.message = f"The Sensitive value of parameter '{name}' of {resource.ref} is not a valid resource reference"
                 raise
             if catalog.find(type_, title) is None:
-                reference_text = "[redacted]" if name in resource.sensitive else f"{type_}[{title}]"
+                shown = value if isinstance(value, str) else f"{type_}[{title}]"
+                reference_text = "[redacted]" if name in resource.sensitive else shown
                 raise EvaluationError(
                     f"Could not find resource '{reference_text}' in parameter '{name}'", where=Location(origin.file, origin.line)
                 )

@@ -12,7 +12,7 @@ from shared.errors import EvaluationError, Location
 from shared.regexps import Regexp
 
 from ..host import NativeType
-from ..types.attribute_references import as_attribute
+from ..types.attribute_references import AttributeReference, as_attribute
 from ..types.kinds.references import ClassType, ResourceEntryType
 from ..values.core import Sensitive, Value, entries
 from ..values.text import inspect, to_s
@@ -78,13 +78,19 @@ def capitalized_type(name: str) -> str:
 
 
 def flat_tags(value: Value) -> Iterator[str]:
-    """Yield the texts of a `tag` attribute or of the arguments of `tag`, nested arrays flattened; a hash counts as its pairs."""
+    """
+    Yield the texts of a `tag` attribute or of the arguments of `tag`, nested arrays flattened.
+
+    Ruby's splat takes the value apart: a hash counts as its pairs, one reference as nothing.
+    """
+    if isinstance(value, AttributeReference) and value.title is not None:
+        return
     if isinstance(value, dict):
         value = [part for pair in entries(value) for part in pair]
     if isinstance(value, list | tuple):
         for item in value:
-            if isinstance(item, dict):
-                yield inspect(item)
+            if isinstance(item, dict | AttributeReference):
+                yield inspect(item) if isinstance(item, dict) else str(item)
             else:
                 yield from flat_tags(item)
     elif value is not None:

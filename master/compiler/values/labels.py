@@ -36,7 +36,7 @@ _LABELS: Final = {
 def label(value: Value) -> str:
     """Return the kind of a value for a message: `Integer`, `Undef Value`, `Notify['a']-Type`."""
     if isinstance(value, PuppetType):
-        return f"{value}-Type"
+        return value.label
     if value is DEFAULT:
         return "Symbol"
     if isinstance(value, Instance):

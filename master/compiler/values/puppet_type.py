@@ -43,6 +43,11 @@ class PuppetType:
         """The name that the type's class has in Pcore, Puppet's object model; messages and inspection put a `P` in front."""
         return self.__class__.__name__
 
+    @property
+    def label(self) -> str:
+        """The type as messages name it."""
+        return f"{self}-Type"
+
     def instance(self, value: Value) -> bool:
         """Return whether `value` is of this type."""
         raise NotImplementedError

@@ -127,6 +127,10 @@ class ResourceEntryType(CatalogEntryType):
     def pcore_name(self) -> str:
         return "ResourceType"
 
+    @property
+    def label(self) -> str:
+        return super().label if self.title is None else f"{self} Resource-Reference"
+
     def __init__(self, type_name: str | None = None, title: str | None = None) -> None:
         self.type_name = None if type_name is None else capitalized(type_name)
         self.lower = None if type_name is None else type_name.lower()
