@@ -60,7 +60,17 @@ def references(value: Value) -> Iterator[Value]:
 
 
 def materialize(catalog: CatalogBuilder, relationships: list[RelationshipEdge]) -> None:
-    """Write every relationship into its source's `before` or `notify`."""
+    """
+    Write every relationship into its source's `before` or `notify`.
+
+    Resources that got the same array, from one expression or default, share it: what one gets, all get, as in the reference.
+    """
+    arrays: dict[int, list[Value]] = {}
+    for resource in catalog if relationships else ():
+        for attribute in ("before", "notify"):
+            value = resource.values.get(attribute)
+            if isinstance(value, list):
+                resource.values[attribute] = arrays.setdefault(id(value), [*value])
     for relationship in relationships:
         for source in _sources_of(relationship.source):
             for target in _targets_of(relationship.target):
@@ -92,7 +102,7 @@ def _write_relationship(catalog: CatalogBuilder, source: tuple[str, str], target
         raise EvaluationError(f"Could not find resource '{target_text}' for relationship from '{source_text}'")
     value = resource.values.get(attribute)
     if isinstance(value, list):
-        resource.values[attribute] = [*value, target_text]
+        value.append(target_text)
     else:
         resource.values[attribute] = [target_text] if value is None else [value, target_text]
 

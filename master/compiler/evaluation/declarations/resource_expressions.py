@@ -169,7 +169,7 @@ def _as_attributes(values: dict[str, Value]) -> dict[str, Value]:
     attributes: dict[str, Value] = {}
     for name, value in values.items():
         try:
-            attributes[name] = value if value.__class__ is str else as_attribute(value)
+            attributes[name] = value if value.__class__ is str else as_attribute([*value] if value.__class__ is list else value)
         except EvaluationError as error:
             raise OperandError(error.message, operand=f"attribute {name}", label="a '=>' expression") from None
     return attributes

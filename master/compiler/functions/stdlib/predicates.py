@@ -132,9 +132,7 @@ is_hash = _predicate("is_hash", lambda value: isinstance(value, dict), "Return w
 is_float_function = _predicate(
     "is_float", is_float, "Return whether a value is a float, or a string of one.", type_="Float", brackets=False
 )
-is_integer_function = _predicate(
-    "is_integer", is_integer, "Return whether a value is an integer, or a string of one.", brackets=False
-)
+is_integer_function = _predicate("is_integer", is_integer, "Return whether a value is an integer, or a string of one.", brackets=False)
 is_numeric_function = _predicate(
     "is_numeric", is_numeric, "Return whether a value is a number, or a string of one.", type_="Numeric", brackets=False
 )
