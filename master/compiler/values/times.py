@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import MAXYEAR, UTC, datetime, timedelta, timezone
 from functools import lru_cache, total_ordering
 from typing import TypeAlias
 
@@ -21,6 +21,7 @@ from .numbers import parse_integer
 
 SECOND = 1_000_000_000
 _UNITS = {"D": 86400 * SECOND, "H": 3600 * SECOND, "M": 60 * SECOND, "S": SECOND, "L": 1_000_000, "N": 1}
+_OUT_OF_RANGE = f"is out of range: Timestamps are supported from the year 1 to {MAXYEAR}"
 _MODULO = {"H": 24, "M": 60, "S": 60, "L": 1000, "N": SECOND}
 _WIDTHS = {"D": 1, "H": 2, "M": 2, "S": 2, "L": 3, "N": 9}
 
@@ -287,7 +288,8 @@ class _Parts:
             # As Ruby's Time.utc: the 30th of February is the 1st or 2nd of March.
             moment += timedelta(days=(self.yday or self.day or 1) - 1, hours=hour, minutes=self.minute, seconds=self.second)
         except (ValueError, OverflowError) as error:
-            raise EvaluationError("argument out of range") from error
+            reason = "argument out of range" if (self.year or 0) <= MAXYEAR else f"the year {self.year} {_OUT_OF_RANGE}"
+            raise EvaluationError(reason) from error
         if offset is None and self.zone is not None:
             offset = _zone_offset(self.zone)
         days = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(seconds=1)
@@ -382,7 +384,7 @@ def _strftime(nanoseconds: int, format_: str, offset: int | None) -> str:
         moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
         moment = moment.astimezone(zone)
     except OverflowError as error:
-        raise EvaluationError(f"the time {seconds} is out of range") from error
+        raise EvaluationError(f"the time {seconds} {_OUT_OF_RANGE}") from error
 
     def replaced(match: re.Match[str]) -> str:
         flags, width, colons, letter = match[1], match[2], match[3], match[4]

@@ -80,6 +80,13 @@ def test_timestamps_are_written_as_ruby_does(format_: str, text: str) -> None:
     assert moment.format(format_) == text
 
 
+def test_a_time_outside_of_the_supported_years_names_them() -> None:
+    with pytest.raises(EvaluationError, match="the year 10000 is out of range: Timestamps are supported from the year 1 to 9999"):
+        Timestamp.parse("10000-01-01", "%Y-%m-%d")
+    with pytest.raises(EvaluationError, match="the time 253402300800 is out of range: Timestamps are supported from the year 1 to 9999"):
+        Timestamp(253402300800 * SECOND).format("%Y")
+
+
 def test_zones() -> None:
     assert utc_offset("+02:30") == 9000
     assert utc_offset("GMT-3") == -10800
