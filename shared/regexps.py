@@ -179,7 +179,8 @@ def _compile(source: str) -> tuple[regex.Pattern[str], Mapping[str, tuple[int, .
         return regex.compile(translated.text, regex.VERSION1 | regex.MULTILINE, cache_pattern=False), translated.group_numbers
     except (InvalidRegexp, regex.error) as error:
         raise EvaluationError(
-            f"{str(error).split(' at position')[0]}: /{source}/", hint="The regular expression is not valid, or not supported here."
+            f"{str(error).split(' at position')[0]}: /{_escaped_slashes(source)}/",
+            hint="The regular expression is not valid, or not supported here.",
         ) from error
     except RecursionError as error:
         raise EvaluationError(f"too deeply nested: /{source[:80]}/") from error

@@ -127,7 +127,7 @@ CONSTRUCTORS: Final[Mapping[type[PuppetType], Constructor]] = {
         ),
         {
             "PositiveInteger": "Integer[0,default]",
-            "SemVerQualifier": r"Pattern[/\A(?<part>[0-9A-Za-z-]+)(?:\.[0-9A-Za-z-]+)*\Z/]",
+            "SemVerQualifier": r"Pattern[/\A(?<part>[0-9A-Za-z-]+)(?:\.\g<part>)*\Z/]",
             "SemVerPattern": f"Pattern[/{SEMVER}/]",
             "SemVerHash": "Struct[{major => PositiveInteger, minor => PositiveInteger, patch => PositiveInteger, "
             "Optional[prerelease] => SemVerQualifier, Optional[build] => SemVerQualifier}]",

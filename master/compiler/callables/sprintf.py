@@ -45,24 +45,35 @@ class Directive:
 
 
 class _Arguments:
-    """The arguments of a format, taken in order, by number or by name."""
+    """The arguments of a format, taken in order, by number or by name; a format uses one of these ways only."""
 
     def __init__(self, values: Sequence[Value]) -> None:
         self.values = values
         self.next = 0
+        self.way = ""
+
+    def _go(self, way: str, refusal: str, *others: str) -> None:
+        """Note how an argument is taken; raise EvaluationError when one of the `others` was used before."""
+        if self.way in others:
+            shown = f"unnumbered({self.next})" if self.way == "unnumbered" else self.way
+            raise EvaluationError(f"{refusal} {shown}")
+        self.way = way
 
     def take(self) -> Value:
+        self._go("unnumbered", f"unnumbered({self.next + 1}) mixed with", "numbered", "named")
         if self.next >= len(self.values):
             raise EvaluationError("too few arguments")
         self.next += 1
         return self.values[self.next - 1]
 
     def at(self, number: int) -> Value:
+        self._go("numbered", f"numbered({number}) after", "unnumbered", "named")
         if not 1 <= number <= len(self.values):
             raise EvaluationError("too few arguments")
         return self.values[number - 1]
 
     def named(self, name: str, mark: str) -> Value:
+        self._go("named", f"named{mark[0]}{name}{mark[1]} after", "unnumbered", "numbered")
         hash_ = self.values[0] if len(self.values) == 1 else None
         if not isinstance(hash_, dict):
             raise EvaluationError("one hash required")

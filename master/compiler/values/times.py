@@ -396,7 +396,7 @@ def _strftime(nanoseconds: int, format_: str, offset: int | None) -> str:
         if answer is None:
             return match[0]
         text, pad, size = answer
-        return _padded(text, flags, "" if letter in "LN" else width, pad, size)
+        return _padded(text, flags.replace("-", ""), "", pad, size) if letter in "LN" else _padded(text, flags, width, pad, size)
 
     return re.sub(_DIRECTIVE, replaced, format_)
 
