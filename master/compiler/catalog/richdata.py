@@ -13,8 +13,9 @@ from shared.data.richdata import PTYPE, PVALUE, of_bytes, with_bytes
 from shared.errors import EvaluationError, Unsupported
 from shared.regexps import Regexp
 
+from ..types.attribute_references import AttributeClassReference, AttributeReference
 from ..types.kinds.objects import ObjectType
-from ..types.kinds.references import ClassType, ResourceEntryType, reference_text
+from ..types.kinds.references import reference_text
 from ..values.core import DEFAULT, Binary, Deferred, ForeignObject, Instance, Iterator, Sensitive, Value, entries, key_of
 from ..values.labels import ruby_class, with_article
 from ..values.puppet_type import PuppetType
@@ -50,7 +51,7 @@ def encode(value: Value, warn: Warn, place: str, *, rich: bool = True, as_text: 
         return [encode(item, warn, f"{place}[{index}]", rich=rich, as_text=as_text) for index, item in enumerate(value)]
     if value.__class__ is dict:
         return _hash(value, warn, place, rich, as_text)
-    if as_text and isinstance(value, ResourceEntryType | ClassType):
+    if as_text and isinstance(value, AttributeReference | AttributeClassReference):
         text = reference_text(value)
         if text is not None:
             return text
@@ -128,7 +129,7 @@ def _hash(value: dict[Any, Value], warn: Warn, place: str, rich: bool, as_text: 
 def _key(key: Value) -> Value:
     if isinstance(key, ForeignObject):
         return key.text
-    text = reference_text(key) if isinstance(key, ResourceEntryType | ClassType) else None
+    text = reference_text(key) if isinstance(key, AttributeReference | AttributeClassReference) else None
     return key if text is None else text
 
 

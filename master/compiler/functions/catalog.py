@@ -10,7 +10,7 @@ from ..catalog.definitions import class_title
 from ..catalog.relationships import split_reference
 from ..catalog.resources import DeclaredResource, capitalized_type, flat_tags
 from ..errors.locations import current_line
-from ..types.attribute_references import as_legacy_argument
+from ..types.attribute_references import as_attribute, as_legacy_argument
 from ..types.kinds.references import ClassType, ResourceEntryType, TypeType
 from ..values.core import Value, entries, name_of
 from ..values.puppet_type import PuppetType
@@ -89,7 +89,7 @@ def require(context: CatalogContext, *names: Value) -> list[Value]:
     if resource is not None:
         required = resource.values.get("require")
         existing = list(_flatten([required])) if required is not None else []
-        resource.set("require", [*existing, *_references(absolute_names)])
+        resource.set("require", as_attribute([*existing, *_references(absolute_names)]))
     return _references(absolute_names)
 
 
