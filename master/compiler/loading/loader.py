@@ -225,8 +225,7 @@ class Loader:
             if earlier is not None:
                 raise EvaluationError(
                     f"Attempt to redefine entity 'http://puppet.com/2016.1/runtime/{key[0]}/{name.lower()}'. "
-                    f"Originally set at file://{earlier.file}?line={earlier.line}&pos={earlier.column}.",
-                    where=FINAL,
+                    f"Originally set at file://{earlier.file}?line={earlier.line}&pos={earlier.column}."
                 )
             new_places[key] = place
         return new_places
