@@ -445,6 +445,11 @@ class SensitiveType(Wrapper):
     def __init__(self, type_: PuppetType | None = None) -> None:
         super().__init__(type_.generalized() if type_ is not None else ANY)
 
+    def around(self, type_: PuppetType) -> PuppetType:
+        wrapper = self.__class__()
+        wrapper.type = type_
+        return wrapper
+
     def instance(self, value: Value) -> bool:
         assert self.type is not None
         return value.__class__ is Sensitive and self.type.instance(value.unwrap())
