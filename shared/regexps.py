@@ -171,6 +171,15 @@ def _escaped_slashes(source: str) -> str:
     return "".join(out)
 
 
+def _shown_as_wrong(source: str) -> str:
+    """Return a source as Ruby's errors show it: where some character needs an escape, all beyond ASCII get one."""
+    text = _escaped_slashes(source)
+    if text == source and source.isprintable():
+        return source
+    forms = ("\\x{:02X}", "\\u{:04X}", "\\u{{{:X}}}")
+    return regex.sub(r"[^ -~\s]", lambda match: forms[(match[0] > "\x7f") + (match[0] > "\uffff")].format(ord(match[0])), text)
+
+
 @lru_cache(maxsize=4096)
 def _compile(source: str) -> tuple[regex.Pattern[str], Mapping[str, tuple[int, ...]]]:
     """Return the pattern for a regular expression of Ruby's, and its named groups; EvaluationError says what is wrong with it."""
@@ -179,7 +188,7 @@ def _compile(source: str) -> tuple[regex.Pattern[str], Mapping[str, tuple[int, .
         return regex.compile(translated.text, regex.VERSION1 | regex.MULTILINE, cache_pattern=False), translated.group_numbers
     except (InvalidRegexp, regex.error) as error:
         raise EvaluationError(
-            f"{str(error).split(' at position')[0]}: /{_escaped_slashes(source)}/",
+            f"{str(error).split(' at position')[0]}: /{_shown_as_wrong(source)}/",
             hint="The regular expression is not valid, or not supported here.",
         ) from error
     except RecursionError as error:
