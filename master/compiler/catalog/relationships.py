@@ -10,7 +10,7 @@ from shared.errors import EvaluationError, Location
 
 from ..types.kinds.references import ClassType, ResourceEntryType
 from ..values.core import Value
-from ..values.text import to_s
+from ..values.text import inspect, to_s
 from .builder import CatalogBuilder
 from .collectors import ResourceCollector
 from .definitions import class_title
@@ -47,7 +47,7 @@ def split_reference(value: Value) -> tuple[str, str]:
         text = "Class[]"
     else:
         text = to_s(value)
-    raise EvaluationError(f'No title provided and "{text}" is not a valid resource reference')
+    raise EvaluationError(f"No title provided and {inspect(text)} is not a valid resource reference")
 
 
 def references(value: Value) -> Iterator[Value]:
