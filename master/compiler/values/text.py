@@ -15,6 +15,7 @@ from functools import singledispatch
 from shared.regexps import Regexp
 
 from .core import DEFAULT, Binary, Deferred, ForeignObject, Instance, Iterator, Sensitive, Value, entries
+from .puppet_type import PuppetType
 from .times import Timespan, Timestamp
 from .uris import URI
 from .versions import SemVer, SemVerRange
@@ -108,6 +109,8 @@ def program(value: Value) -> str:
         return f"{value.type.name}({program(value.type.init_hash(value))})"
     if value.__class__ is Regexp:
         return str(value)
+    if isinstance(value, PuppetType):
+        return value.notation()
     return inspect(value) if value.__class__ is ForeignObject else to_s(value)
 
 

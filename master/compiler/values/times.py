@@ -300,7 +300,7 @@ _MONTHS = ("january", "february", "march", "april", "may", "june", "july", "augu
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _COMPOSITES = {
     "F": "%Y-%m-%d", "T": "%H:%M:%S", "X": "%H:%M:%S", "D": "%m/%d/%y", "x": "%m/%d/%y", "R": "%H:%M", "r": "%I:%M:%S %p",
-    "c": "%a %b %e %H:%M:%S %Y", "v": "%e-%^b-%Y", "+": "%a %b %e %H:%M:%S %Z %Y",
+    "c": "%a %b %e %H:%M:%S %Y", "v": "%e-%^b-%Y",
 }  # fmt: skip
 _READ = {
     "Y": r"([+-]?\d+)", "m": r"(\d{1,2})", "d": r"\s?(\d{1,2})", "e": r"\s?(\d{1,2})", "H": r"\s?(\d{1,2})", "k": r"\s?(\d{1,2})",
@@ -401,7 +401,7 @@ def _strftime(nanoseconds: int, format_: str, offset: int | None) -> str:
     return re.sub(_DIRECTIVE, replaced, format_)
 
 
-_DIRECTIVE = re.compile(r"%([-0^#_]*)(\d*)(:{0,3})(?:E(?=[CXYcxy])|O(?=[HIMSUVWdeklmuwy]))?([a-zA-Z%+])")
+_DIRECTIVE = re.compile(r"%([-0^#_]*)(\d*)(:{0,3})(?:E(?=[CXYcxy])|O(?=[HIMSUVWdeklmuwy]))?([a-zA-Z%])")
 
 
 def _padded(text: str, flags: str, width: str, pad: str, size: int) -> str:
