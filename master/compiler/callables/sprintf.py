@@ -125,7 +125,7 @@ def _spec(match: re.Match[str], arguments: _Arguments) -> Directive:
     width = match["width"]
     number: int | None = None
     if width == "*":
-        number = to_integer(arguments.take())
+        number = _small(to_integer(arguments.take()))
         if number < 0:
             flags, number = flags + "-", -number
     elif width:
@@ -133,7 +133,7 @@ def _spec(match: re.Match[str], arguments: _Arguments) -> Directive:
     precision = match["precision"]
     places: int | None = None
     if precision is not None:
-        places = to_integer(arguments.take()) if precision == "*" else int(precision or 0)
+        places = _small(to_integer(arguments.take())) if precision == "*" else int(precision or 0)
         places = None if places < 0 else places
     return Directive(flags, number, places, match["letter"])
 
@@ -174,10 +174,15 @@ def character(number: int, refusal: str = "invalid character") -> str:
     return chr(number)
 
 
-def _format_character(number: int) -> str:
+def _small(number: int) -> int:
+    """Return a number; raise EvaluationError when it is none of C's int."""
     if number not in _INT:
         raise EvaluationError(f"integer {number} too {'big' if number > 0 else 'small'} to convert to `int'")
-    return character(number)
+    return number
+
+
+def _format_character(number: int) -> str:
+    return character(_small(number))
 
 
 def format_value(spec: Directive, value: Value) -> str:

@@ -46,7 +46,7 @@ def split_reference(value: Value) -> tuple[str, str]:
     elif isinstance(value, ClassType):
         text = "Class[]"
     else:
-        text = to_s(value)
+        text = inspect(value) if isinstance(value, dict) else to_s(value)
     raise EvaluationError(f"No title provided and {inspect(text)} is not a valid resource reference")
 
 
