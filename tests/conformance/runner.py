@@ -152,7 +152,7 @@ def answer(case: Mapping[str, Any], cache: CodeCache | None = None) -> Answer:
     )
     result = Answer()
     try:
-        catalog = compile_catalog(world, loader, node, version=1, log=log, rich=settings.get("rich_data", True) is not False)
+        catalog = compile_catalog(world, loader, node, version=1, log=log, rich=settings.get("rich_data") not in (False, "false"))
         for resource in catalog["resources"]:
             resource.pop("kind", None)
             resource["tags"] = sorted(resource["tags"])
