@@ -20,6 +20,7 @@ from ..types.kinds.base import ANY, INF, AnyType, OptionalType, Range, UnitType
 from ..types.kinds.containers import ArrayType, TupleType
 from ..types.kinds.references import CallableType
 from ..values.core import LambdaValue, Value
+from ..values.labels import declared_type
 from ..values.puppet_type import PuppetType
 from ..values.variables import RESERVED
 
@@ -52,12 +53,12 @@ class Parameter:
         """Return the parameter of a declaration in the language: `Array[T, 1, 3] *$x` takes one to three values of T."""
         if splat and isinstance(type_, ArrayType):
             low, high = type_.sizes
-            return cls(name, _checked(type_.element), False, True, int(low), None if high == INF else int(high))
-        return cls(name, _checked(type_), default, splat)
+            return cls(name, _checked(name, type_.element), False, True, int(low), None if high == INF else int(high))
+        return cls(name, _checked(name, type_), default, splat)
 
 
-def _checked(type_: PuppetType | None) -> PuppetType | None:
-    return None if type_ is ANY else type_
+def _checked(name: str, type_: PuppetType | None) -> PuppetType | None:
+    return None if type_ is ANY or type_ is None else declared_type(f"Parameter '{name}'" if name else "The result", type_)
 
 
 def _arity_only(block: PuppetType | None) -> Range | None:
@@ -99,7 +100,7 @@ class Signature:
         self.parameters = tuple(parameters)
         self.block = block
         self.block_name = block_name
-        self.returns = _checked(returns)
+        self.returns = _checked("", returns)
         self.low = sum(p.low if p.splat else not p.optional for p in self.parameters)
         last = self.parameters[-1] if self.parameters else None
         self.high: int | None = len(self.parameters)

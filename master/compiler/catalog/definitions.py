@@ -12,6 +12,7 @@ from ..codegen import CONSTANT, NONE, ParameterHeader
 from ..types.kinds.base import ANY
 from ..types.notation.parse import parse_type
 from ..values.core import Value
+from ..values.labels import declared_type
 from ..values.puppet_type import PuppetType
 from ..values.variables import BUILT_IN, RESERVED
 
@@ -57,7 +58,7 @@ class ParameterSpec:
             elif isinstance(declared, str):
                 self._type = parse_type(declared)
             else:
-                self._type = self._code.parameters()[0][self.name](scope)
+                self._type = declared_type(f"Parameter '{self.name}'", self._code.parameters()[0][self.name](scope))
         return self._type
 
     def run_default(self, scope: object) -> Value:

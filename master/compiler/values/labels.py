@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from shared.errors import EvaluationError
 from shared.regexps import Regexp
 
 from .core import DEFAULT, Binary, Deferred, ForeignObject, Instance, Iterator, Sensitive, Value
@@ -42,6 +43,13 @@ def label(value: Value) -> str:
     if isinstance(value, Instance):
         return value.type.name
     return _LABELS.get(value.__class__, "Object")
+
+
+def declared_type(subject: str, type_: object) -> PuppetType:
+    """Return the type that a declaration gives `subject`; raise EvaluationError for several, as `File['/a', '/b']` is."""
+    if not isinstance(type_, PuppetType):
+        raise EvaluationError(f"{subject} is given a type that is not a Puppet Type, got Array")
+    return type_
 
 
 def with_article(noun: str) -> str:
