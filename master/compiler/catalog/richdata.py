@@ -16,6 +16,7 @@ from shared.regexps import Regexp
 from ..types.attribute_references import AttributeClassReference, AttributeReference
 from ..types.kinds.objects import ObjectType
 from ..types.kinds.references import reference_text
+from ..types.named.aliases import AliasType
 from ..values.core import DEFAULT, Binary, Deferred, ForeignObject, Instance, Iterator, Sensitive, Value, entries, key_of
 from ..values.labels import ruby_class, with_article
 from ..values.puppet_type import PuppetType
@@ -170,7 +171,8 @@ def _poor(value: Value, warn: Warn, place: str) -> Any:
 
 def _name(value: Value) -> str:
     if isinstance(value, PuppetType):
-        return "Object-Type" if isinstance(value, ObjectType) else f"{value.name}-Type"
+        kind = "Object" if isinstance(value, ObjectType) else "TypeAlias" if isinstance(value, AliasType) else value.name
+        return f"{kind}-Type"
     return "Iterator" if isinstance(value, Iterator) else ruby_class(value)
 
 

@@ -126,6 +126,8 @@ def inspect(value: Value) -> str:
         return "{" + ", ".join([f"{inspect(key)}=>{inspect(item)}" for key, item in entries(value)]) + "}"
     if value is DEFAULT:
         return ":default"
+    if value.__class__ is Regexp:
+        return value.delimited
     if value.__class__ is Sensitive:
         return "#<Sensitive [value redacted]>"
     if value.__class__ is Timespan or value.__class__ is Timestamp:
