@@ -21,6 +21,9 @@ class DefinitionsView(Protocol):
     def find_class(self, name: str) -> HostClass | None:
         """Return the class of that name; None when there is none."""
 
+    def has_class(self, name: str) -> bool:
+        """Return whether there is a class of that name; its parents need not exist."""
+
     def find_define(self, name: str) -> Define | None:
         """Return the defined type of that lower-case name; None when there is none."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from shared.errors import EvaluationError, Unsupported
@@ -49,9 +50,16 @@ class DefinitionLookup:
 
     def find_class(self, name: str) -> HostClass | None:
         """Return the class of that name, in any case and with or without `::` in front; None when there is none."""
+        return self._class(name, self.loader.find_class)
+
+    def has_class(self, name: str) -> bool:
+        """Return whether there is a class of that name; its parents need not exist."""
+        return self._class(name, self.loader.load_class) is not None
+
+    def _class(self, name: str, find: Callable[[str], HostClass | None]) -> HostClass | None:
         plain = name.removeprefix("::").lower()
         self.names.add(plain)
-        host_class = self.loader.find_class(plain)
+        host_class = find(plain)
         self.check_parameter_types()
         return host_class or (self.settings if plain == self.settings.name else None)
 

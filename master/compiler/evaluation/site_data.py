@@ -121,5 +121,5 @@ def _reason_unset(compilation: Compilation, scope: Scope, name: str) -> str:
         source = class_scope.source
         if class_scope is not scope or source is None or all(parameter.name in class_scope.vars for parameter in source.parameters):
             return ""
-    exists = compilation.definitions.find_class(class_name) is not None
+    exists = compilation.definitions.has_class(class_name)
     return f"class {class_name} {'has not been evaluated' if exists else 'could not be found'}"

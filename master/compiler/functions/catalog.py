@@ -192,7 +192,7 @@ def _is_defined(context: CatalogContext, value: Value) -> bool:
         if ":" not in lower and compilation.host.types.find(lower) is not None:
             return True
         name = lower.removeprefix("::")
-        return compilation.definitions.find_define(name) is not None or compilation.definitions.find_class(name) is not None
+        return compilation.definitions.find_define(name) is not None or compilation.definitions.has_class(name)
     if isinstance(value, TypeType):
         return _is_known(context, value.type)
     if isinstance(value, ClassType):
@@ -218,7 +218,7 @@ def _is_known(context: CatalogContext, value: PuppetType | None) -> bool:
     if isinstance(value, ClassType):
         if value.class_name is None:
             raise EvaluationError("The given class type is a reference to all classes")
-        return compilation.definitions.find_class(value.class_name) is not None
+        return compilation.definitions.has_class(value.class_name)
     return False
 
 

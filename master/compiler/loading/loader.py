@@ -248,12 +248,17 @@ class Loader:
 
     def find_class(self, name: str) -> HostClass | None:
         """Return the class of that (lower-case, absolute) name, autoloaded if need be; with its parents."""
+        host_class = self.load_class(name)
+        if host_class is not None and host_class.parent is None and host_class.parent_name:
+            host_class.parent = self._parent(host_class)
+        return host_class
+
+    def load_class(self, name: str) -> HostClass | None:
+        """Return the class of that (lower-case, absolute) name, autoloaded if need be; its parents may be missing."""
         host_class = self.classes.get(name)
         if host_class is None:
             self._autoload(name)
             host_class = self.classes.get(name)
-        if host_class is not None and host_class.parent is None and host_class.parent_name:
-            host_class.parent = self._parent(host_class)
         return host_class
 
     def _parent(self, child: HostClass) -> HostClass:
