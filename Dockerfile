@@ -14,6 +14,9 @@ COPY shared shared
 COPY certs/*.py certs/py.typed certs/
 COPY certs/files certs/files
 COPY httpd httpd
+COPY language language
+COPY ca ca
+COPY environments environments
 COPY store store
 COPY master master
 COPY agent agent

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from master.compiler.log import LogEntry
+from language.log import LogEntry
 from shared.errors import PuppetError
 from shared.process.log import LEVELS, for_console
 

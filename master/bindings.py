@@ -10,6 +10,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from ca.service import CaService
+from environments.code_commands import CodeCommands
+from environments.directories import Environments
+from environments.runs import RunVersions
 from shared.clock import utc_now
 from shared.data.plainyaml import WrittenItems
 from shared.errors import ConfigError, Location
@@ -42,13 +46,9 @@ from shared.wire.dialects import MODERN
 
 from .authorization.patterns import acl_entry
 from .authorization.rules import Prefix, Rule
-from .ca.service import CaService
 from .catalogs.compiler_terminus import CompilerTerminus
 from .catalogs.static import StaticCatalogs
 from .catalogs.v4 import V4Catalogs
-from .environments.code_commands import CodeCommands
-from .environments.directories import Environments
-from .environments.runs import RunVersions
 from .pools.compile_pool import CompilePool
 from .pools.parse_pool import ParsePool
 from .puppetdb.client import PuppetDbClient

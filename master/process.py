@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from environments.first import prepare_environments
+from language.codegen.codecache import renew
 from shared.data import plainyaml
 from shared.errors import ConfigError, PuppetError, text_with_hint
 from shared.filesystem.files import open_for_appending
@@ -25,8 +27,6 @@ from shared.process.systemd import Notifier
 from shared.process.threads import PacedThreads
 from shared.settings import MasterSettings
 
-from .compiler.codegen.codecache import renew
-from .environments.first import prepare_environments
 from .observability.longtasks import COLLECT_GARBAGE, MEASURE_LOOP, NOTIFY_SYSTEMD, RELOAD, master_supervisor
 from .pools.compile_pool import processors
 from .puppetdb.choice import store_choice

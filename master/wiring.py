@@ -11,9 +11,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ca import audit
+from ca.audit import Audit
+from ca.autosign import Autosign
+from ca.configured import audit_of, ca_options, key_kind
+from ca.service import CaService
+from ca.setup.bootstrap import bootstrap, ensure_own_certificate
 from certs.files.cadir import CaFiles
 from certs.files.ssldir import SslDir
 from certs.oids import OidNames
+from environments.directories import Environments
+from environments.files.export_keys import ExportKeys
+from environments.settings import environment_settings
 from httpd.options import ServerOptions
 from httpd.peers import ProxyRules
 from httpd.server import HttpServer
@@ -25,12 +34,6 @@ from shared.settings import MasterSettings
 from shared.wire.dialects import MODERN
 
 from .bindings import bind, code_commands, v4_catalogs
-from .ca import audit
-from .ca.audit import Audit
-from .ca.autosign import Autosign
-from .ca.configured import audit_of, ca_options, key_kind
-from .ca.service import CaService
-from .ca.setup.bootstrap import bootstrap, ensure_own_certificate
 from .dependencies.recorder import CatalogRecorder
 from .endpoints.app import HANDSHAKE_HINT, LISTEN_HINT, MasterApp, MasterAppOptions
 from .endpoints.ca import CaEndpoints
@@ -40,9 +43,6 @@ from .endpoints.metrics import MetricsListener, describe_server
 from .endpoints.preview import PreviewEndpoint
 from .endpoints.puppetserver import ServerEndpoints
 from .endpoints.store import StoreProxy
-from .environments.directories import Environments
-from .environments.settings import environment_settings
-from .files.export_keys import ExportKeys
 from .observability.health import Health
 from .observability.longtasks import (
     DEPLOY,

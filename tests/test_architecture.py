@@ -17,9 +17,12 @@ MAY_IMPORT = {
     "certs": {"certs", "shared"},
     "httpd": {"httpd", "certs", "shared"},
     "store": {"store", "httpd", "certs", "shared"},
-    "master": {"master", "httpd", "certs", "shared"},
+    "language": {"language", "shared"},
+    "ca": {"ca", "certs", "shared"},
+    "environments": {"environments", "language", "certs", "shared"},
+    "master": {"master", "environments", "language", "ca", "httpd", "certs", "shared"},
     "agent": {"agent", "certs", "shared"},
-    "bunraku": {"bunraku", "master", "store", "agent", "httpd", "certs", "shared"},
+    "bunraku": {"bunraku", "master", "store", "agent", "environments", "language", "ca", "httpd", "certs", "shared"},
 }
 MAX_LINES = 500
 MAX_MODULES = 14
@@ -27,8 +30,8 @@ MAX_MODULES = 14
 LISTS = {
     "agent/providers/package": "a package manager each",
     "bunraku/commands": "a subcommand of `puppet` each",
-    "master/compiler/functions": "a topic of the language's functions each",
-    "master/compiler/functions/stdlib": "a topic of stdlib's functions each",
+    "language/functions": "a topic of the language's functions each",
+    "language/functions/stdlib": "a topic of stdlib's functions each",
     "shared/models": "a model each",
     "shared/types": "a resource type each",
 }
@@ -53,11 +56,26 @@ LAYERS = {
         "certificates text",
         "crl",
     ),
+    "ca": (
+        "audit autosign policy storage tasks",
+        "signers",
+        "crls",
+        "authority",
+        "registry",
+        "configured service",
+        "setup",
+        "commands",
+    ),
+    "environments": (
+        "files revisions",
+        "directories hiera module_types ruby versions",
+        "code_commands config_version first runs settings store_questions",
+        "directory_environment",
+        "listings loaded",
+    ),
     "master": (
-        "authorization compiler ca files reports trust",
-        "hiera module_types observability puppetdb ruby",
-        "environments",
-        "dependencies listings",
+        "authorization observability reports trust",
+        "dependencies puppetdb",
         "pools",
         "service termini",
         "catalogs",
@@ -84,7 +102,7 @@ LAYERS = {
         "run",
         "served",
     ),
-    "master/compiler": (
+    "language": (
         "errors syntax",
         "values",
         "host log types",
@@ -94,7 +112,7 @@ LAYERS = {
         "loading",
         "evaluation",
     ),
-    "master/compiler/types": (
+    "language/types": (
         "kinds",
         "attribute_references named",
         "inference init",
@@ -103,7 +121,7 @@ LAYERS = {
         "builtin",
         "notation",
     ),
-    "master/compiler/evaluation": (
+    "language/evaluation": (
         "dependencies",
         "scopes",
         "declarations definition_lookup templates",
@@ -111,7 +129,7 @@ LAYERS = {
         "compilation",
         "compile expressions",
     ),
-    "master/compiler/erb": (
+    "language/erb": (
         "errors methods nodes",
         "runtime",
         "reading",
@@ -163,7 +181,7 @@ The folders and files of each package, the lowest layer first. A layer imports o
 checkers.
 """
 
-OWNERS = {"master.compiler.evaluation.compilation": "the parts of a compilation refer to the one that they belong to"}
+OWNERS = {"language.evaluation.compilation": "the parts of a compilation refer to the one that they belong to"}
 """What lower layers name for type checkers, and why."""
 
 
@@ -208,10 +226,10 @@ HIDDEN = {
     "agent/transaction/run.py": "few catalogs have schedules",
     "bunraku/": "a command loads what it needs only, and `--help` nothing at all",
     "master/cli.py": "`puppet master --help` and --check answer without the server",
-    "master/compiler/functions/__init__.py": "module authors import the API of functions from here, without the functions themselves",
-    "master/compiler/functions/stdlib/": "the functions of stdlib are loaded when a manifest first calls one",
-    "master/compiler/loading/erb_templates.py": "a process that finds its templates in the cache does not load what translates them",
-    "master/compiler/loading/ruby_functions.py": "the same for functions in Ruby",
+    "language/functions/__init__.py": "module authors import the API of functions from here, without the functions themselves",
+    "language/functions/stdlib/": "the functions of stdlib are loaded when a manifest first calls one",
+    "language/loading/erb_templates.py": "a process that finds its templates in the cache does not load what translates them",
+    "language/loading/ruby_functions.py": "the same for functions in Ruby",
     "master/pools/parse_worker.py": "few sites ask for catalogs of facts in the request",
     "master/process.py": "the account is left and the pid file written before the server is loaded",
     "store/process/listeners.py": "a store without TLS does not load certificates and cryptography, which take 10 MB",
@@ -297,8 +315,8 @@ def test_no_file_is_called_utils_or_helpers() -> None:
 def test_nothing_unpickles_or_evaluates_text() -> None:
     """`pickle`, `shelve` and `eval` do not occur; `marshal` and `exec` only where manifests become code, are cached and run."""
     allowed = {
-        "marshal": {"master/compiler"},
-        "exec": {"master/compiler"},
+        "marshal": {"language"},
+        "exec": {"language"},
     }
     wrong = []
     for package in MAY_IMPORT:
@@ -315,9 +333,9 @@ def test_nothing_unpickles_or_evaluates_text() -> None:
 
 # What the master keeps belongs to whom its folder belongs to, also where a command of root's writes it; who decides otherwise, and why.
 OWN_OWNERS = {
-    "master/ca": "what is in the CA's folder belongs to that folder's owner: CaStore.owner",
+    "ca": "what is in the CA's folder belongs to that folder's owner: CaStore.owner",
     "master/deploy": "refuses to write into a folder of another account's",
-    "master/environments/first.py": "only the master makes it, as its own account",
+    "environments/first.py": "only the master makes it, as its own account",
 }
 
 
@@ -338,8 +356,8 @@ OWN_TASKS = {
     "shared/process/supervision.py": "this is the one that watches",
     "agent/cli.py": "the run itself, awaited in the same function",
     "agent/providers/exec/running.py": "one command, awaited in the same function; its failure after a cancellation is of no use",
-    "master/ca/service.py": "_finish: the caller awaits it, and the supervisor hears of it when the caller has left",
-    "master/environments/code_commands.py": "what a program printed on standard error, wanted only when it failed",
+    "ca/service.py": "_finish: the caller awaits it, and the supervisor hears of it when the caller has left",
+    "environments/code_commands.py": "what a program printed on standard error, wanted only when it failed",
     "shared/programs.py": "the start of one program, awaited in the same function",
     "store/queue/spool.py": "whoever waits for an addition gets its failure",
     "master/puppetdb/own_store.py": "who waits for a command hears of it, and it logs what it meets",
@@ -417,7 +435,7 @@ def test_no_error_of_a_group_is_caught_with_a_star() -> None:
 def test_no_module_of_the_compiler_core_does_io() -> None:
     """Only the loader of files on disk, the cache and the workers may; the core is handed a World."""
     wrong = []
-    for path in sources("master/compiler"):
+    for path in sources("language"):
         if path.name in ("codecache.py", "diskworld.py"):
             continue
         text = path.read_text("utf-8")

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from master.compiler.catalog.resources import METAPARAMETERS
+from language.catalog.resources import METAPARAMETERS
 from shared.ral.metaparams import Metaparams
 from store.queries.pql import parser
 from store.queries.schema.entities import ENTITIES
-from tests.master.ruby.site import PROGRAM
+from tests.environments.ruby.site import PROGRAM
 from tests.support.needs import needs_ruby
 
 ROOT = Path(__file__).parents[1]
@@ -61,7 +61,7 @@ puts JSON.generate(there)
 @pytest.mark.parametrize(
     ("program", "heading"),
     [
-        ("master/ruby/host.rb", "In functions, back ends and templates, on the master:"),
+        ("environments/ruby/host.rb", "In functions, back ends and templates, on the master:"),
         ("agent/ruby/program/program.rb", "In types, providers and facts, on the agent:"),
     ],
 )

@@ -12,22 +12,22 @@ from typing import Any
 from agent.facts.builtin.host import Host
 from agent.facts.facter import FactSources, gather
 from agent.facts.own import own_facts
+from environments.config_version import version_of
+from environments.directories import Environment, Environments, EnvironmentSettings, read_environment
+from environments.directory_environment import DirectoryEnvironment
+from environments.files.code_files import DiskFiles
+from environments.ruby import RubyProgram, RubySettings, find_ruby
+from language.catalog.wire import wire_catalog
+from language.codegen.codecache import CodeCache
+from language.evaluation.compilation import Compilation
+from language.evaluation.compile import raised_recursion_limit
+from language.evaluation.runtime import NAMES
+from language.host import NodeInput
+from language.loading.builtins import all_functions
+from language.loading.loader import Loader
+from language.log import LogEntry
+from language.syntax.checker import Diagnostic
 from master.authorization.trusted import trusted_data
-from master.compiler.catalog.wire import wire_catalog
-from master.compiler.codegen.codecache import CodeCache
-from master.compiler.evaluation.compilation import Compilation
-from master.compiler.evaluation.compile import raised_recursion_limit
-from master.compiler.evaluation.runtime import NAMES
-from master.compiler.host import NodeInput
-from master.compiler.loading.builtins import all_functions
-from master.compiler.loading.loader import Loader
-from master.compiler.log import LogEntry
-from master.compiler.syntax.checker import Diagnostic
-from master.environments.config_version import version_of
-from master.environments.directories import Environment, Environments, EnvironmentSettings, read_environment
-from master.environments.directory_environment import DirectoryEnvironment
-from master.files.code_files import DiskFiles
-from master.ruby import RubyProgram, RubySettings, find_ruby
 from shared.data.richdata import WireDeferred
 from shared.errors import NotFound, PuppetError
 from shared.indirector import Request, Terminus

@@ -12,20 +12,20 @@ from typing import Any
 
 from agent.run.deferred import Resolver
 from agent.state.runlog import RunLog
-from master.compiler.catalog import richdata as wire
-from master.compiler.codegen.codecache import CodeCache
-from master.compiler.evaluation.compilation import Compilation
-from master.compiler.evaluation.runtime import NAMES, call
-from master.compiler.functions import builtin_functions
-from master.compiler.functions.api import Function, collect
-from master.compiler.host import NodeInput
-from master.compiler.loading.loader import Loader
-from master.compiler.log import LogEntry
-from master.compiler.syntax.source import Source
-from master.compiler.types.notation.parse import parse_type
-from master.compiler.values.core import Binary, Sensitive, Value
-from master.environments.directory_environment import DirectoryEnvironment
-from master.files.code_files import DiskFiles
+from environments.directory_environment import DirectoryEnvironment
+from environments.files.code_files import DiskFiles
+from language.catalog import richdata as wire
+from language.codegen.codecache import CodeCache
+from language.evaluation.compilation import Compilation
+from language.evaluation.runtime import NAMES, call
+from language.functions import builtin_functions
+from language.functions.api import Function, collect
+from language.host import NodeInput
+from language.loading.loader import Loader
+from language.log import LogEntry
+from language.syntax.source import Source
+from language.types.notation.parse import parse_type
+from language.values.core import Binary, Sensitive, Value
 from shared.data import richdata
 from shared.errors import CompileError, EvaluationError, PuppetError
 from shared.regexps import Regexp
@@ -47,7 +47,7 @@ class _Synced(DirectoryEnvironment):
 
 def functions_without_catalog() -> Mapping[str, Function]:
     """Return Puppet's own functions that an agent can call: neither what declares resources nor what looks up a master's data."""
-    from master.compiler.functions import files
+    from language.functions import files
 
     return {**builtin_functions(), **collect((files,))}
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from master.environments.directories import Environment
+from environments.directories import Environment
 from shared.data import plainjson, plainyaml
 from shared.errors import BadData, NotFound, PuppetError
 from shared.indirector import Request

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from types import FrameType, TracebackType
 from typing import Any
 
-from master.compiler.errors.locations import UNIT
-from master.compiler.loading.erb_templates import TEMPLATE
+from language.errors.locations import UNIT
+from language.loading.erb_templates import TEMPLATE
 
 SHOWN = 10
 SOURCE = 50  # characters of a line's text that are shown

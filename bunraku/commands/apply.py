@@ -25,8 +25,8 @@ from shared.settings import AgentSettings, MasterSettings, load, read, unknown_s
 
 if TYPE_CHECKING:
     from agent.state.runlog import RunLog
-    from master.compiler.log import LogEntry
-    from master.environments.directories import Environment
+    from environments.directories import Environment
+    from language.log import LogEntry
 
     from ..catalogs.compilation import Manifest
     from ..catalogs.localrun import LocalRun, Prepared

@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ca.commands import lifecycle, puppet_cert
+from ca.commands.site import CaSite, Console
+from ca.configured import audit_of, ca_options, key_kind
 from certs.files.cadir import CaFiles
 from certs.files.ssldir import SslDir
-from master.ca.commands import lifecycle, puppet_cert
-from master.ca.commands.site import CaSite, Console
-from master.ca.configured import audit_of, ca_options, key_kind
 from shared.errors import ConfigError, NotFound
 from shared.process import daemon
 from shared.process.cli import CommandOptions, declare_options
@@ -133,8 +133,8 @@ def _location(words: list[str]) -> tuple[str, list[str]]:
 
 
 def _find(place: CaSite, names: list[str]) -> int:
+    from ca.setup.bootstrap import open_authority
     from certs.files import bundles
-    from master.ca.setup.bootstrap import open_authority
 
     if len(names) != 1:
         raise ConfigError(f"puppet certificate find takes 1 argument, but you gave {len(names)}")

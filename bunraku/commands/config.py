@@ -79,7 +79,7 @@ def in_force(section: str, flags: dict[str, Any]) -> dict[str, str]:
 
 def of_environment(settings: MasterSettings) -> dict[str, str]:
     """What the environment in force has of its own; empty values when it is not there."""
-    from master.environments.directories import Environments, EnvironmentSettings  # what reads them is only needed here
+    from environments.directories import Environments, EnvironmentSettings  # what reads them is only needed here
 
     try:
         environment = Environments(EnvironmentSettings.of(settings)).read(settings.environment)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from master.compiler.functions.stdlib import stdlib_functions
-from master.compiler.loading.builtins import all_functions
+from language.functions.stdlib import stdlib_functions
+from language.loading.builtins import all_functions
 from shared.data.plainjson import dumps_pretty
 from shared.errors import ConfigError, NotFound
 from shared.process.cli import CommandOptions, flag, parse_options, text

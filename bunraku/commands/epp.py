@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from master.compiler.errors.locations import locate_error
-from master.compiler.evaluation.compilation import Compilation
-from master.compiler.evaluation.expressions import evaluate
-from master.compiler.syntax.checker import Diagnostic
-from master.compiler.syntax.dump import as_data, notation_of
-from master.compiler.syntax.parser import parse
-from master.compiler.syntax.source import Source
-from master.compiler.types.inference.infer import infer
-from master.compiler.values.core import Sensitive, Value
-from master.listings.manifests import problems
+from environments.listings.manifests import problems
+from language.errors.locations import locate_error
+from language.evaluation.compilation import Compilation
+from language.evaluation.expressions import evaluate
+from language.syntax.checker import Diagnostic
+from language.syntax.dump import as_data, notation_of
+from language.syntax.parser import parse
+from language.syntax.source import Source
+from language.types.inference.infer import infer
+from language.values.core import Sensitive, Value
 from shared.data import plainyaml
 from shared.errors import BadData, ConfigError, Location, ParseError, PuppetError, Unsupported
 from shared.pattern_timeout import PATTERN_TIMEOUT

@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from master.files.code_files import DiskFiles
-from master.module_types.generated import FOLDER, generated_manifest
-from master.module_types.models import DeclaredAttribute, DeclaredType
-from master.module_types.ruby_types import read_ruby_type
+from environments.files.code_files import DiskFiles
+from environments.module_types.generated import FOLDER, generated_manifest
+from environments.module_types.models import DeclaredAttribute, DeclaredType
+from environments.module_types.ruby_types import read_ruby_type
 from shared.errors import PuppetError, Unsupported
 from shared.filesystem.files import make_directory, write_atomic
 from shared.process.cli import flag, text

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from master.compiler.evaluation.compilation import Compilation
-from master.compiler.host import LookupArguments, NotFoundInData
-from master.compiler.types.notation.parse import parse_type
-from master.compiler.values.core import Value, entries
-from master.compiler.values.puppet_type import PuppetType
-from master.compiler.values.text import to_s
-from master.hiera import Explainer, merge_of
-from master.hiera.merging import STRATEGIES, require_type
+from environments.hiera import Explainer, merge_of
+from environments.hiera.merging import STRATEGIES, require_type
+from language.evaluation.compilation import Compilation
+from language.host import LookupArguments, NotFoundInData
+from language.types.notation.parse import parse_type
+from language.values.core import Value, entries
+from language.values.puppet_type import PuppetType
+from language.values.text import to_s
 from shared.data import plainyaml
 from shared.data.plainjson import dumps_pretty
 from shared.errors import ConfigError, EvaluationError

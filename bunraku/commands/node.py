@@ -8,13 +8,13 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ca.commands import puppet_cert
+from ca.commands.site import CaSite
+from ca.registry import CertificateRegistry
+from ca.setup import bootstrap
+from environments.directories import Environments
+from environments.settings import environment_settings
 from master.bindings import facts_binding, node_factories, report_factories
-from master.ca.commands import puppet_cert
-from master.ca.commands.site import CaSite
-from master.ca.registry import CertificateRegistry
-from master.ca.setup import bootstrap
-from master.environments.directories import Environments
-from master.environments.settings import environment_settings
 from master.puppetdb.client import QUERY_PATH, PuppetDbClient
 from master.puppetdb.configured import puppetdb_client
 from master.puppetdb.termini import PuppetDbNodes

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from master.compiler.syntax.checker import Diagnostic
-from master.compiler.syntax.dump import as_data, notation_of
-from master.compiler.syntax.nodes import Program
-from master.compiler.syntax.parser import parse
-from master.compiler.syntax.source import Source
-from master.listings.manifests import manifests_below, problems, source_of
+from environments.listings.manifests import manifests_below, problems, source_of
+from language.syntax.checker import Diagnostic
+from language.syntax.dump import as_data, notation_of
+from language.syntax.nodes import Program
+from language.syntax.parser import parse
+from language.syntax.source import Source
 from shared.data.plainjson import dumps_pretty
 from shared.errors import Location, ParseError, PuppetError, Unsupported
 from shared.process.cli import flag, maybe_text, text

@@ -149,8 +149,8 @@ class PreviewCommand:
         """Compile, print, and return the exit code."""
         from dataclasses import replace
 
-        from master.environments.directories import Environments
-        from master.environments.settings import environment_settings
+        from environments.directories import Environments
+        from environments.settings import environment_settings
 
         limits = environment_settings(self.settings)
         modules = tuple(str(Path(folder).resolve()) for folder in self.options.modules)

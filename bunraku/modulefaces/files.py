@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from master.environments.directories import Environments, EnvironmentSettings
+from environments.directories import Environments, EnvironmentSettings
 from shared.docstrings import parse_docstring
 from shared.errors import ConfigError, Denied, Location, NotFound, PuppetError
 from shared.filesystem.trust import check_place_of_code

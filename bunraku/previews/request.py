@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from master.environments.directories import Environments
+from environments.directories import Environments
 from master.preview.nodes import PreviewNodes
 from master.preview.pool import Sides
 from master.preview.result import PreviewSide

@@ -14,6 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from environments.code_commands import CodeCommands
+from environments.directories import Environments
+from environments.runs import RunVersions
+from environments.versions import code_id_of_version
 from shared.data import plainjson
 from shared.errors import BadData, CompileError, Denied, Location, PuppetError
 from shared.filesystem.checksums import ALGORITHMS, Algorithm, is_algorithm
@@ -22,10 +26,6 @@ from shared.models.file_metadata import FileMetadata
 from shared.wire.deflated import DeflatedText
 from shared.wire.dialects import MODERN
 
-from ..environments.code_commands import CodeCommands
-from ..environments.directories import Environments
-from ..environments.runs import RunVersions
-from ..environments.versions import code_id_of_version
 from ..termini.files import MetadataServer
 
 log = logging.getLogger("puppet.compiler")

@@ -6,6 +6,10 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
+from ca.authority import CertificateAuthority
+from ca.configured import ca_options
+from ca.setup.bootstrap import check_own_key
+from ca.storage.store import CaStore, is_name
 from certs import certificates, verify
 from certs.files import bundles
 from certs.files.cadir import CaFiles
@@ -13,10 +17,6 @@ from certs.files.ssldir import SslDir
 from httpd.tls import trust
 from shared.settings import MasterSettings
 
-from ..ca.authority import CertificateAuthority
-from ..ca.configured import ca_options
-from ..ca.setup.bootstrap import check_own_key
-from ..ca.storage.store import CaStore, is_name
 from ..service.crl_refresh import overdue_since
 from ..service.expiry import MAX_NAMES, Ending, agent_endings, expiry_warnings, server_endings
 from ..trust import trust_files

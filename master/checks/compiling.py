@@ -7,12 +7,12 @@ import os
 from collections.abc import Iterator
 from typing import Final
 
+from environments.directories import Environments
+from environments.settings import environment_settings
 from shared.errors import ConfigError
 from shared.process import daemon
 from shared.settings import MasterSettings
 
-from ..environments.directories import Environments
-from ..environments.settings import environment_settings
 from ..observability.metrics import Metrics
 from ..pools.configured import compile_pool_for
 from .findings import Finding

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from certs.oids import OidNames
+from environments.directories import Environments
+from environments.settings import environment_settings
 from shared.client import Client
 from shared.process import daemon
 from shared.settings import AgentSettings, MasterSettings, read, unknown_settings
@@ -19,8 +21,6 @@ from shared.settings import AgentSettings, MasterSettings, read, unknown_setting
 from ..authorization.auth_conf import parse_rules
 from ..authorization.rules import AccessRequest, decide
 from ..bindings import bind
-from ..environments.directories import Environments
-from ..environments.settings import environment_settings
 from ..observability.metrics import Metrics
 from ..pools.configured import compile_pool_for
 from .findings import Finding, run_check

@@ -7,16 +7,16 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from environments.directories import Environment, Environments
+from environments.first import is_untouched
+from environments.hiera.data.config_reader import read_config
+from environments.hiera.data.files import parse_json, parse_yaml
+from environments.listings.manifests import manifests_below, problems, source_of
+from environments.settings import environment_settings
 from shared.errors import BadData, PuppetError
 from shared.names import FIRST_SEGMENTS
 from shared.settings import MasterSettings, package_modules
 
-from ..environments.directories import Environment, Environments
-from ..environments.first import is_untouched
-from ..environments.settings import environment_settings
-from ..hiera.data.config_reader import read_config
-from ..hiera.data.files import parse_json, parse_yaml
-from ..listings.manifests import manifests_below, problems, source_of
 from .findings import Finding, run_check
 
 AREA: Final = "environments"

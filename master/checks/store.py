@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from environments.directories import Environments
+from environments.settings import environment_settings
 from httpd.connections.plain import LONGEST_SOCKET_PATH
 from shared.errors import ConfigError, PuppetError
 from shared.process import daemon
 from shared.settings import MasterSettings
 
 from ..bindings import bind
-from ..environments.directories import Environments
-from ..environments.settings import environment_settings
 from ..observability.metrics import Metrics
 from ..pools.configured import compile_pool_for
 from ..puppetdb.choice import store_choice

@@ -7,14 +7,14 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from environments.directories import Environment
+from environments.directory_environment import DirectoryEnvironment
+from environments.files.code_files import CodeFiles, DiskFiles, Signature, TrackedFiles
+from language.host import NativeType
+from language.loading.loader import function_files, manifest_files
+from language.syntax.source import Source
 from shared.errors import PuppetError
 
-from ..compiler.host import NativeType
-from ..compiler.loading.loader import function_files, manifest_files
-from ..compiler.syntax.source import Source
-from ..environments.directories import Environment
-from ..environments.directory_environment import DirectoryEnvironment
-from ..files.code_files import CodeFiles, DiskFiles, Signature, TrackedFiles
 from .inputs import ROOT, Input, absolute, relative
 from .sources import ModuleSources
 

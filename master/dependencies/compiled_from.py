@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..compiler.evaluation.dependencies import NodeDependencies
-from ..compiler.host import NodeInput
-from ..environments.loaded import LoadedEnvironment
+from environments.loaded import LoadedEnvironment
+from language.evaluation.dependencies import NodeDependencies
+from language.host import NodeInput
+
 from .answers import configuration, digest_of_bytes
 from .inputs import Input
 from .recorded_environment import RecordedEnvironment

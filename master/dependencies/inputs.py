@@ -14,9 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from ..compiler.catalog.definitions import Definition
-from ..compiler.evaluation.dependencies import NodeDependencies
-from ..compiler.loading.loader import Loader, function_files, is_loadable, manifest_files
+from language.catalog.definitions import Definition
+from language.evaluation.dependencies import NodeDependencies
+from language.loading.loader import Loader, function_files, is_loadable, manifest_files
+
 from .sources import module_sources
 
 Input = tuple[str, ...]

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from ..compiler.evaluation.dependencies import NodeDependencies
-from ..compiler.host import NativeType, NativeTypeLookup
-from ..compiler.loading.loader import Loader
-from ..compiler.syntax.source import Source
-from ..environments.directory_environment import DirectoryEnvironment
-from ..files.code_files import CodeFiles, Signature, TrackedFiles
+from environments.directory_environment import DirectoryEnvironment
+from environments.files.code_files import CodeFiles, Signature, TrackedFiles
+from language.evaluation.dependencies import NodeDependencies
+from language.host import NativeType, NativeTypeLookup
+from language.loading.loader import Loader
+from language.syntax.source import Source
+
 from .answers import LoadedAnswers
 from .inputs import Input, Inputs
 

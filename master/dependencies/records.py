@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from language.evaluation.dependencies import NodeDependencies
+from language.host import NodeInput
 from shared import __version__
 from shared.data import plainjson
 from shared.errors import BadData, PuppetError
 from shared.filesystem.files import make_directory, owner_in, write_atomic
 from shared.names import valid_file_key
 
-from ..compiler.evaluation.dependencies import NodeDependencies
-from ..compiler.host import NodeInput
 from .answers import SideAnswers
 from .inputs import Input
 

@@ -15,13 +15,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from environments.first import is_as_made
+from environments.revisions import is_code_id
+from environments.versions import deployment_record, versions_folder
 from shared.data import plainjson
 from shared.errors import BadData, Conflict, Denied, NotFound, PuppetError, Unavailable
 from shared.filesystem.files import FileLock, make_directory, sync_directory, write_atomic
-
-from ..environments.first import is_as_made
-from ..environments.revisions import is_code_id
-from ..environments.versions import deployment_record, versions_folder
 
 HISTORY: Final = "history.json"
 ADOPTED: Final = "adopted-"

@@ -10,6 +10,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from environments.directories import Environments, read_environment
+from environments.files.code_files import DiskFiles
+from environments.revisions import DEPLOYMENT
+from environments.settings import environment_settings
+from environments.versions import check_branch, is_named_after
 from shared.data import plainjson
 from shared.errors import ConfigError, NotFound, PuppetError
 from shared.filesystem.files import links_out_of, write_atomic
@@ -19,11 +24,6 @@ from shared.settings import MasterSettings
 
 from ..checks.environments import check_code
 from ..checks.findings import Finding, run_check
-from ..environments.directories import Environments, read_environment
-from ..environments.revisions import DEPLOYMENT
-from ..environments.settings import environment_settings
-from ..environments.versions import check_branch, is_named_after
-from ..files.code_files import DiskFiles
 from .archive import VersionArchive
 from .git import Repository
 from .modules import BringModules, install_modules

@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ca.service import CaService
 from certs.ocsp import MAX_REQUEST_BYTES, REQUEST_MIME, RESPONSE_MIME
 from httpd.connections.connection import HttpRequest
 from httpd.messages import bodies
@@ -29,7 +30,6 @@ from shared.names import valid_certname
 from shared.wire.dialects import MODERN
 
 from ..authorization.auth_conf import Rules
-from ..ca.service import CaService
 from .limits import MasterLimits
 from .schemes import is_internal
 from .service import RequestTarget, denial_for

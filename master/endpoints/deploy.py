@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from environments.versions import check_branch
 from httpd.connections.connection import HttpRequest
 from httpd.messages import bodies
 from httpd.messages.responses import Response
@@ -27,7 +28,6 @@ from shared.data import plainjson
 from shared.errors import BadRequest, ConfigError, Denied, Unavailable, UnsupportedMediaType
 from shared.names import environment_of_branch, quoted_for_log
 
-from ..environments.versions import check_branch
 from .service import RequestTarget, require_method
 
 log = logging.getLogger("puppet.http")

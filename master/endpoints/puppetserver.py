@@ -16,6 +16,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from environments.code_commands import CodeCommands
 from httpd.connections.connection import HttpRequest
 from httpd.messages import bodies
 from httpd.messages.responses import Response
@@ -29,7 +30,6 @@ from shared.names import valid_environment
 
 from ..authorization.auth_conf import Rules
 from ..catalogs.v4_request import CatalogRequest, parse_catalog_request, parse_large_catalog_request
-from ..environments.code_commands import CodeCommands
 from ..pools.parse_pool import IN_PLACE, ParsePool
 from .handlers import EnvironmentLookup, parse_body
 from .limits import MasterLimits

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from ca.tasks import CA_TASKS
 from httpd.tasks import HTTP_TASKS
 from shared.process.supervision import SupervisedTask, Supervisor
-
-from ..ca.tasks import CA_TASKS
 
 WARN_OF_EXPIRIES = "warn of certificates that end"
 REFRESH_CRL = "fetch the CA's revocation list"

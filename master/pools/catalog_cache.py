@@ -15,17 +15,17 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from environments.files.code_files import SeenFiles
+from environments.loaded import LoadedEnvironment
+from environments.store_questions import AskedQuestion
+from language.errors.locations import FINAL
+from language.evaluation.dependencies import NodeDependencies, UncacheableReason
+from language.host import NodeInput
+from language.log import LogEntry
 from shared.data import plainjson
 from shared.wire.packed_catalogs import PackedCatalog
 
-from ..compiler.errors.locations import FINAL
-from ..compiler.evaluation.dependencies import NodeDependencies, UncacheableReason
-from ..compiler.host import NodeInput
-from ..compiler.log import LogEntry
 from ..dependencies.compiled_from import CodeDependencies
-from ..environments.loaded import LoadedEnvironment
-from ..environments.store_questions import AskedQuestion
-from ..files.code_files import SeenFiles
 from ..observability.catalog_origins import MEMORY, NEW
 from .compiled_catalog import CompiledCatalog
 

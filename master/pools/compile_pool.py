@@ -19,13 +19,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from environments.directories import Environments
 from shared.data import plainjson
 from shared.errors import CompileError, PuppetError, Unavailable, Unsupported
 from shared.process.log import LEVELS
 from shared.process.supervision import Supervisor
 from shared.wire.deflated import DeflatedText
 
-from ..environments.directories import Environments
 from ..observability.catalog_origins import MEMORY, CatalogOrigins
 from ..observability.longtasks import RETIRE_WORKER, master_supervisor
 from ..observability.metrics import Metrics

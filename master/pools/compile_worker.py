@@ -22,6 +22,24 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, BinaryIO
 
+from environments.directories import EnvironmentSettings
+from environments.directory_environment import DirectoryEnvironment
+from environments.files.code_files import TrackedFiles
+from environments.files.export_keys import ExportKeys
+from environments.listings.environment import Listings
+from environments.listings.resource_types import ResourceTypes
+from environments.loaded import LoadedEnvironment, LoadedEnvironments
+from environments.revisions import Revisions
+from environments.store_questions import AskPuppetDb, Question
+from language.codegen.codecache import CodeCache
+from language.errors.locations import current_place, place_of
+from language.evaluation.compile import compile_catalog
+from language.evaluation.dependencies import NodeDependencies
+from language.evaluation.runtime import NAMES
+from language.host import NodeInput
+from language.loading.loader import Loader
+from language.log import LogEntry
+from language.syntax.checker import Diagnostic as Finding
 from shared.data import plainjson, plainyaml
 from shared.errors import BadData, BadRequest, CompileError, Location, PuppetError
 from shared.filesystem.files import write_all
@@ -30,27 +48,9 @@ from shared.process.memory import freeze_loaded_objects, keep_memory_of_bodies
 from shared.wire.deflated import DeflatedText
 from shared.wire.packed_catalogs import PackedCatalog
 
-from ..compiler.codegen.codecache import CodeCache
-from ..compiler.errors.locations import current_place, place_of
-from ..compiler.evaluation.compile import compile_catalog
-from ..compiler.evaluation.dependencies import NodeDependencies
-from ..compiler.evaluation.runtime import NAMES
-from ..compiler.host import NodeInput
-from ..compiler.loading.loader import Loader
-from ..compiler.log import LogEntry
-from ..compiler.syntax.checker import Diagnostic as Finding
 from ..dependencies.compiled_from import CompiledFrom
 from ..dependencies.recorded_environment import RecordedEnvironment
 from ..dependencies.recorder import RecordSender
-from ..environments.directories import EnvironmentSettings
-from ..environments.directory_environment import DirectoryEnvironment
-from ..environments.loaded import LoadedEnvironment, LoadedEnvironments
-from ..environments.revisions import Revisions
-from ..environments.store_questions import AskPuppetDb, Question
-from ..files.code_files import TrackedFiles
-from ..files.export_keys import ExportKeys
-from ..listings.environment import Listings
-from ..listings.resource_types import ResourceTypes
 from ..puppetdb.catalog import catalog_for_agent, stored_catalog
 from . import frames
 from .catalog_cache import CatalogCache

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from environments.directories import Environments
 from shared.process.supervision import Supervisor
 from shared.settings import MasterSettings
 
-from ..environments.directories import Environments
 from ..observability.metrics import Metrics
 from .compile_pool import CompilePool, OnQuestion, log_problem, processors, refuse_question
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from environments.directories import Environments
 from shared.data import plainjson
 from shared.errors import PuppetError
 from shared.settings import MasterSettings
 
-from ..environments.directories import Environments
 from ..pools.compile_pool import CompilePool, OnQuestion, processors, refuse_question
 from ..pools.jobs import CompileJob, message_of, packed_facts_of
 from ..pools.worker_process import PYTHON

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from ..environments.versions import version_behind
+from environments.versions import version_behind
 
 FORMAT = 1
 """Of the result as data: raised when a field is renamed or removed."""

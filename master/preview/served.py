@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
+from environments.directories import Environments
 from shared.data import plainjson
 from shared.errors import PuppetError
 from shared.indirector import Indirector
 from shared.settings import MasterSettings
 
 from ..endpoints.preview import PreviewQuestion
-from ..environments.directories import Environments
 from ..pools.compile_pool import OnQuestion
 from ..puppetdb.client import PuppetDbClient
 from .nodes import PreviewNodes

@@ -12,23 +12,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from environments.directories import read_environment
+from environments.directory_environment import DirectoryEnvironment
+from environments.files.code_files import DiskFiles, TrackedFiles
+from environments.loaded import LoadedEnvironment
+from environments.store_questions import AskPuppetDb, Question
+from language.evaluation.compile import compile_catalog
+from language.evaluation.dependencies import NodeDependencies
+from language.log import LogEntry
+from language.syntax.checker import Diagnostic as Finding
+from language.values.core import ON_UNWRAP
 from shared.data import plainjson
 from shared.errors import PuppetError
 from shared.wire.deflated import DeflatedText
 
-from ..compiler.evaluation.compile import compile_catalog
-from ..compiler.evaluation.dependencies import NodeDependencies
-from ..compiler.log import LogEntry
-from ..compiler.syntax.checker import Diagnostic as Finding
-from ..compiler.values.core import ON_UNWRAP
 from ..dependencies.answers import SideAnswers, are_equal, configuration
 from ..dependencies.recorded_environment import RecordedEnvironment
 from ..dependencies.records import CatalogRecord, CatalogRecords, digest_of_value, digest_of_values
-from ..environments.directories import read_environment
-from ..environments.directory_environment import DirectoryEnvironment
-from ..environments.loaded import LoadedEnvironment
-from ..environments.store_questions import AskPuppetDb, Question
-from ..files.code_files import DiskFiles, TrackedFiles
 from ..pools.compile_worker import CompileWorker, Overtime, deadline, node_input
 from ..pools.compiled_catalog import CompiledCatalog
 from .comparison import CatalogComparison, Diff, NodeWords, Place, SecretTexts

@@ -13,11 +13,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from environments.files.export_keys import REDACTED, REDACTED_TAG, ExportedParameter, ExportKeys
+from language.host import NativeType, NativeTypeLookup
 from shared.data.richdata import PTYPE, PVALUE
 from shared.errors import EvaluationError, Location
-
-from ..compiler.host import NativeType, NativeTypeLookup
-from ..files.export_keys import REDACTED, REDACTED_TAG, ExportedParameter, ExportKeys
 
 _UNORDERED = frozenset(("alias", "audit", "before", "check", "notify", "require", "subscribe", "tag"))
 _RELATIONSHIPS = (

@@ -9,10 +9,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from environments.files.export_keys import DEFERRED, REDACTED, is_redacted
 from shared.data import plainjson
 from shared.errors import BadData, NotFound, PuppetError
 
-from ..files.export_keys import DEFERRED, REDACTED, is_redacted
 from .client import MAX_COMMAND_ANSWER, PuppetDbAnswer, PuppetDbClient, PuppetDbRequest
 from .commands import PATH, PuppetDbCommand, utc_wire_time
 from .configuration import PuppetDbConfiguration

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
+from ca.authority import CertificateAuthority
+from ca.storage.store import is_name
 from certs import certificates
 from certs.files import bundles
 from httpd.tls.trust import TrustFiles
 from shared.clock import utc_now
 from shared.errors import PuppetError
 
-from ..ca.authority import CertificateAuthority
-from ..ca.storage.store import is_name
 from ..observability.metrics import Metrics
 
 log = logging.getLogger("puppet.master")

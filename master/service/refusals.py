@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import cast
 
+from ca.audit import Audit
 from shared.process.logqueue import FLUSH, QueuedHandler
-
-from ..ca.audit import Audit
 
 
 class _TrailHandler(logging.Handler):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Generic
 
+from ca.service import CaService
 from shared.errors import BadRequest, Conflict, PuppetError
 from shared.indirector.core import M, Request, Terminus
 from shared.models.certificate import Certificate
@@ -14,8 +15,6 @@ from shared.models.certificate_revocation_list import CertificateRevocationList
 from shared.models.certificate_status import CertificateStatus
 from shared.models.ocsp import Ocsp, request_of
 from shared.wire.dialects import LEGACY
-
-from ..ca.service import CaService
 
 
 class _OfCa(Terminus[M], Generic[M]):

@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from environments.code_commands import CodeCommands, check_code_id, check_path
+from environments.versions import find_version
 from shared.errors import BadRequest, NotFound
 from shared.file_serving.contents import CHUNK, FileBytes, open_content
 from shared.file_serving.metadata import MetadataOptions, metadata_of
@@ -21,8 +23,6 @@ from shared.models.file_metadata import FileMetadata
 from shared.models.static_file_content import StaticFileContent
 from shared.names import quoted_for_log
 
-from ..environments.code_commands import CodeCommands, check_code_id, check_path
-from ..environments.versions import find_version
 from .mounts import MERGED_MOUNTS, FileServer
 
 log = logging.getLogger("puppet.fileserver")

@@ -14,14 +14,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from environments.runs import RunVersions
 from shared.errors import ConfigError, Location
 from shared.file_serving.trees import FileTree
 from shared.filesystem.files import parts_of
 from shared.filesystem.identity import digest_of
 from shared.indirector import Client, Request
 from shared.names import valid_certname
-
-from ..environments.runs import RunVersions
 
 log = logging.getLogger("puppet.fileserver")
 

@@ -7,13 +7,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from environments.directories import Environments
 from shared.errors import ConfigError, text_with_hint
 from shared.indirector import Binding, Indirection, Terminus
 from shared.indirector.plugins import Plugin, PluginContext, find_models, find_plugins, indirection_in, indirection_of, terminus_of
 from shared.indirector.routes import read_routes
 from shared.settings import MasterSettings
-
-from ..environments.directories import Environments
 
 log = logging.getLogger("puppet.indirector")
 

@@ -13,13 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from environments.code_commands import ENVIRON
 from shared.data import plainjson
 from shared.errors import BadData, ConfigError, PuppetError
 from shared.names import quoted_for_log
 from shared.programs import run_bounded
 from shared.settings import MasterSettings
-
-from ..environments.code_commands import ENVIRON
 
 SETTING = "trusted_external_command"
 

@@ -80,11 +80,11 @@ def measured(argv: list[str], catalog: Path) -> Measured:
 
 def compile_again(codedir: Path, facts: dict[str, Any], repeat: int, catalog: Path, *, profile: bool = False) -> dict[str, Any]:
     """Compile a site in this process as a worker of the master does; the last catalog stays in a file."""
-    from master.compiler.codegen.codecache import CodeCache
-    from master.compiler.evaluation.compile import compile_catalog
-    from master.compiler.host import NodeInput
-    from master.environments.directories import EnvironmentSettings
-    from master.environments.loaded import LoadedEnvironments
+    from environments.directories import EnvironmentSettings
+    from environments.loaded import LoadedEnvironments
+    from language.codegen.codecache import CodeCache
+    from language.evaluation.compile import compile_catalog
+    from language.host import NodeInput
     from shared.data import plainjson
     from shared.process.memory import freeze_loaded_objects
 
@@ -116,7 +116,7 @@ def compile_again(codedir: Path, facts: dict[str, Any], repeat: int, catalog: Pa
 
 def unchanged_again(settings: Any, facts: dict[str, Any], server: dict[str, str], trusted: dict[str, Any], repeat: int) -> list[float]:
     """Seconds for the catalog of a node of which only facts have changed that no manifest reads: a worker's whole answer, as JSON."""
-    from master.compiler.codegen.codecache import CodeCache
+    from language.codegen.codecache import CodeCache
     from master.pools.compile_worker import CompileWorker
 
     bench = CompileWorker(settings, CodeCache(), memo=2**26)

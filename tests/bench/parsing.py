@@ -21,10 +21,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
-from master.compiler.codegen import body_code, headers
-from master.compiler.syntax.checker import check
-from master.compiler.syntax.parser import parse
-from master.compiler.syntax.source import Source
+from language.codegen import body_code, headers
+from language.syntax.checker import check
+from language.syntax.parser import parse
+from language.syntax.source import Source
 
 MODULES = Path("/usr/share/puppet/modules")
 MUST, AIM = 3.0, 6.0  # times the reference's speed

@@ -22,10 +22,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from environments.directories import Environments
+from environments.settings import environment_settings
 from master.bindings import bind
 from master.dependencies.recorder import CatalogRecorder
-from master.environments.directories import Environments
-from master.environments.settings import environment_settings
 from master.observability.metrics import Metrics
 from master.pools.configured import compile_pool_for
 from master.preview.nodes import PreviewNodes

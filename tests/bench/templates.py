@@ -20,15 +20,15 @@ from pathlib import Path
 
 import yaml
 
-from master.compiler.codegen.codecache import CodeCache
-from master.compiler.evaluation.compile import compile_catalog
-from master.compiler.evaluation.runtime import NAMES
-from master.compiler.host import NodeInput
-from master.compiler.loading.builtins import all_functions
-from master.compiler.loading.loader import Loader
-from master.environments.directory_environment import DirectoryEnvironment
-from master.files.code_files import DiskFiles
-from master.ruby import RubyProgram, RubySettings, find_ruby
+from environments.directory_environment import DirectoryEnvironment
+from environments.files.code_files import DiskFiles
+from environments.ruby import RubyProgram, RubySettings, find_ruby
+from language.codegen.codecache import CodeCache
+from language.evaluation.compile import compile_catalog
+from language.evaluation.runtime import NAMES
+from language.host import NodeInput
+from language.loading.builtins import all_functions
+from language.loading.loader import Loader
 from tests.support.compiling import compiled
 
 SHORT, LONG = 2, 14

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from master.environments.first import make_first_environment
+from environments.first import make_first_environment
 from tests.support.command_line import Puppet, Said
 from tests.support.control_repository import ControlRepository
 from tests.support.forge import LocalForge, serving

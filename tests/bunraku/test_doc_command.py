@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from master.compiler.functions.stdlib import stdlib_functions
-from master.compiler.loading.builtins import all_functions
+from language.functions.stdlib import stdlib_functions
+from language.loading.builtins import all_functions
 from shared.settings import AgentSettings, MasterSettings
 from shared.types import builtin_types
 from tests.support.command_line import Said

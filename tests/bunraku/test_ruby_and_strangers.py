@@ -12,7 +12,7 @@ import pytest
 from agent.ruby.facts import PROGRAM as FACTS
 from agent.ruby.loading import in_ruby
 from agent.ruby.process import PROGRAM as TYPES
-from master.ruby.host import HOST
+from environments.ruby.host import HOST
 from tests.bunraku.conftest import puppet
 from tests.support.command_line import Puppet
 from tests.support.needs import needs_ruby

@@ -19,16 +19,16 @@ from typing import Any
 
 import yaml
 
-from master.compiler.codegen.codecache import CodeCache
-from master.compiler.evaluation.compile import compile_catalog
-from master.compiler.evaluation.runtime import NAMES
-from master.compiler.host import NodeInput
-from master.compiler.loading.builtins import all_functions
-from master.compiler.loading.loader import Loader
-from master.compiler.log import LogEntry
-from master.environments.directories import EnvironmentSettings, read_environment
-from master.environments.directory_environment import DirectoryEnvironment
-from master.ruby import RubyProgram, RubySettings, find_ruby
+from environments.directories import EnvironmentSettings, read_environment
+from environments.directory_environment import DirectoryEnvironment
+from environments.ruby import RubyProgram, RubySettings, find_ruby
+from language.codegen.codecache import CodeCache
+from language.evaluation.compile import compile_catalog
+from language.evaluation.runtime import NAMES
+from language.host import NodeInput
+from language.loading.builtins import all_functions
+from language.loading.loader import Loader
+from language.log import LogEntry
 from shared.errors import PuppetError
 from tests.support.memory_files import MemoryFiles
 

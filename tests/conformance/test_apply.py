@@ -34,15 +34,15 @@ from agent.state.statefiles import StateFile
 from agent.transaction.context import ApplyContext
 from agent.transaction.run import apply_catalog
 from agent.transaction.summary import ReportHeader, report_of
-from master.compiler.codegen.codecache import CodeCache
-from master.compiler.evaluation.compile import compile_catalog
-from master.compiler.evaluation.runtime import NAMES
-from master.compiler.host import NodeInput
-from master.compiler.loading.builtins import all_functions
-from master.compiler.loading.loader import Loader
-from master.compiler.log import LogEntry
-from master.environments.directory_environment import DirectoryEnvironment
-from master.files.code_files import DiskFiles
+from environments.directory_environment import DirectoryEnvironment
+from environments.files.code_files import DiskFiles
+from language.codegen.codecache import CodeCache
+from language.evaluation.compile import compile_catalog
+from language.evaluation.runtime import NAMES
+from language.host import NodeInput
+from language.loading.builtins import all_functions
+from language.loading.loader import Loader
+from language.log import LogEntry
 from shared.errors import PuppetError
 from shared.models.catalog import Catalog
 from shared.models.report import Report

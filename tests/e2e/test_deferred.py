@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 FUNCTION = """
 from pathlib import Path
-from master.compiler.functions import Context, Sensitive, function
+from language.functions import Context, Sensitive, function
 
 @function("vault::secret", "String path", "Sensitive salt")
 def secret(context: Context, path: str, salt: Sensitive) -> Sensitive:

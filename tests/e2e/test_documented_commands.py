@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from master.environments.first import make_first_environment
+from environments.first import make_first_environment
 from store.database.engine import Database
 from store.writing.writer import DatabaseWriter
 from tests.support.control_repository import ControlRepository

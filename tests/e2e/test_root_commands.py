@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 
 from bunraku.puppet import COMMANDS as ALL
-from master.environments.first import make_first_environment
+from environments.first import make_first_environment
 from tests.support.control_repository import ControlRepository
 from tests.support.needs import needs_git, needs_root
 from tests.support.processes import Done, MasterProcess, clean_environment, run

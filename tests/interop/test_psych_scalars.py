@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from master.hiera.data.files import parse_yaml
+from environments.hiera.data.files import parse_yaml
 from shared.errors import BadData
 
 pytestmark = [pytest.mark.slow, pytest.mark.interop, pytest.mark.skipif(shutil.which("ruby") is None, reason="ruby is not installed")]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from master.environments.directories import Environments, EnvironmentSettings
+from environments.directories import Environments, EnvironmentSettings
 from master.pools.compile_pool import CompilePool
 from master.pools.jobs import CompileJob
 from shared.errors import PuppetError

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from ca.tasks import CHANGE_CA, DECIDE_AGAIN
 from httpd.tasks import ACCEPT, COUNT_TURNS, HANDSHAKE
-from master.ca.tasks import CHANGE_CA, DECIDE_AGAIN
 from master.observability.longtasks import (
     MASTER_TASKS,
     NOTIFY_SYSTEMD,

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from master.compiler.codegen.codecache import CodeCache
-from master.compiler.evaluation.dependencies import MAX_REASONS
-from master.compiler.log import LogEntry
-from master.environments.directories import EnvironmentSettings
+from environments.directories import EnvironmentSettings
+from language.codegen.codecache import CodeCache
+from language.evaluation.dependencies import MAX_REASONS
+from language.log import LogEntry
 from master.pools.compile_worker import CompileWorker
 from shared.errors import CompileError, PuppetError
-from tests.master.ruby.site import PROGRAM
+from tests.environments.ruby.site import PROGRAM
 from tests.support.compile_jobs import catalog_job
 from tests.support.examples import examples
 from tests.support.needs import needs_ruby
@@ -77,7 +77,7 @@ def test_what_a_manifest_does_not_read_may_change(tmp_path: Path, manifest: str)
             "data/common.yaml": "k: v\n",
             "modules/m/templates/t.epp": "<%= $facts['colour'] %>",
             "modules/m/lib/puppet/functions/m/known.py": (
-                "from master.compiler.functions import Context, function\n\n\n"
+                "from language.functions import Context, function\n\n\n"
                 "@function('m::known', 'Integer x', pure=True)\ndef known(context: Context, x: int) -> int:\n    return x + 1\n"
             ),
         },
@@ -258,7 +258,7 @@ def test_what_was_read_and_changed_is_compiled(tmp_path: Path, what: str) -> Non
             'notify { "${m::unknown()}": }',
             {
                 "modules/m/lib/puppet/functions/m/unknown.py": (
-                    "from master.compiler.functions import Context, function\n\n\n"
+                    "from language.functions import Context, function\n\n\n"
                     "@function('m::unknown')\ndef unknown(context: Context) -> int:\n    return 1\n"
                 )
             },
@@ -268,7 +268,7 @@ def test_what_was_read_and_changed_is_compiled(tmp_path: Path, what: str) -> Non
             {
                 "hiera.yaml": "version: 5\nhierarchy: [{name: a, data_hash: m::data}]\n",
                 "modules/m/lib/puppet/functions/m/data.py": (
-                    "from master.compiler.functions import Context, function\n\n\n"
+                    "from language.functions import Context, function\n\n\n"
                     "@function('m::data', 'Hash options', 'Any context')\n"
                     "def data(context: Context, options: object, inner: object) -> dict[str, str]:\n    return {'k': 'v'}\n"
                 ),

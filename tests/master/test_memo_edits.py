@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from master.compiler.codegen.codecache import CodeCache
-from master.environments.directories import EnvironmentSettings
+from environments.directories import EnvironmentSettings
+from language.codegen.codecache import CodeCache
 from master.pools.compile_worker import CompileWorker
-from tests.master.ruby.site import PROGRAM
+from tests.environments.ruby.site import PROGRAM
 from tests.support.compile_jobs import catalog_job
 from tests.support.examples import examples
 from tests.support.needs import needs_ruby

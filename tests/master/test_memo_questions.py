@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from master.compiler.codegen.codecache import CodeCache
-from master.environments.directories import EnvironmentSettings
-from master.environments.store_questions import MAX_ANSWERS, MAX_QUESTIONS, TOGETHER
+from environments.directories import EnvironmentSettings
+from environments.store_questions import MAX_ANSWERS, MAX_QUESTIONS, TOGETHER
+from language.codegen.codecache import CodeCache
 from master.pools.compile_worker import CompileWorker
 from shared.errors import CompileError, PuppetError
 from tests.support.compile_jobs import catalog_job

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from master.compiler.codegen.codecache import CodeCache
-from master.environments.directories import EnvironmentSettings
+from environments.directories import EnvironmentSettings
+from language.codegen.codecache import CodeCache
 from master.pools.compile_worker import CompileWorker
 from shared.errors import PuppetError
 from tests.support.edited_site import BASE, EDITS, NODES, node, write

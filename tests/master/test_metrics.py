@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from master.ca import audit
-from master.ca.audit import ACTIONS
+from ca import audit
+from ca.audit import ACTIONS
 from master.observability.metrics import (
     LAG_EVERY,
     WINDOW,

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from environments.directories import EnvironmentSettings
+from language.codegen.codecache import CodeCache
 from master.catalogs.compiler_terminus import PreparedCatalog
-from master.compiler.codegen.codecache import CodeCache
-from master.environments.directories import EnvironmentSettings
 from master.pools.compile_worker import CompileWorker
 from shared.data import plainjson
 from shared.models.catalog import CATALOG

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from master.compiler.evaluation.dependencies import NodeDependencies
+from language.evaluation.dependencies import NodeDependencies
 from master.dependencies.recorder import MAX_WAITING, CatalogRecorder, RecordSender
 from master.dependencies.records import CatalogRecord, CatalogRecords
 

@@ -6,7 +6,7 @@ import json
 import threading
 from pathlib import Path
 
-from master.ca.audit import Trail
+from ca.audit import Trail
 from master.service.refusals import Refusals, queued_refusals
 from shared.process.log import ORIGIN, RequestOrigin
 

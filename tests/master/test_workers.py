@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from master.environments.directories import Environments, EnvironmentSettings
-from master.environments.store_questions import TOGETHER
+from environments.directories import Environments, EnvironmentSettings
+from environments.store_questions import TOGETHER
 from master.pools import frames
 from master.pools.compile_pool import GRACE, CompilePool
 from master.pools.compile_worker import Overtime, PuppetDbQuestions, deadline
@@ -109,7 +109,7 @@ DEADLY = """
 import os
 import signal
 
-from master.compiler.functions import Context, function
+from language.functions import Context, function
 
 
 @function("m::die", returns="String")

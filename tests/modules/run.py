@@ -30,25 +30,24 @@ from typing import Any
 
 import yaml
 
-from master.compiler.codegen.codecache import CodeCache
-from master.compiler.evaluation.compile import compile_catalog
-from master.compiler.evaluation.runtime import NAMES
-from master.compiler.host import NodeInput
-from master.compiler.loading.builtins import all_functions
-from master.compiler.loading.loader import Loader
-from master.compiler.syntax.checker import check
-from master.compiler.syntax.dump import notation_of
-from master.compiler.syntax.parser import parse
-from master.compiler.syntax.source import Source
-from master.environments.directory_environment import DirectoryEnvironment
-from master.files.code_files import DiskFiles
-from master.module_types.registry import RubyTypeCache
-from master.ruby import RubyProgram, RubySettings
+from environments.directory_environment import DirectoryEnvironment
+from environments.files.code_files import DiskFiles
+from environments.module_types.registry import RubyTypeCache
+from environments.ruby import RubyProgram, RubySettings
+from language.codegen.codecache import CodeCache
+from language.evaluation.compile import compile_catalog
+from language.evaluation.runtime import NAMES
+from language.host import NodeInput
+from language.loading.builtins import all_functions
+from language.loading.loader import Loader
+from language.syntax.checker import check
+from language.syntax.dump import notation_of
+from language.syntax.parser import parse
+from language.syntax.source import Source
 from shared.errors import PuppetError
 from shared.types import builtin_types
+from tests.modules.templates import refused_functions, refused_templates, section
 from tests.twins.use import read_uses
-
-from .templates import refused_functions, refused_templates, section
 
 HERE = Path(__file__).parent
 TWINS = HERE.parent / "twins" / "results.yaml"

@@ -14,10 +14,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from master.compiler.codegen.codecache import CodeCache
-from master.compiler.loading.erb_templates import ErbTemplates, StoredImpurity
-from master.compiler.loading.ruby_functions import translated_function
-from master.compiler.syntax.source import Source
+from language.codegen.codecache import CodeCache
+from language.loading.erb_templates import ErbTemplates, StoredImpurity
+from language.loading.ruby_functions import translated_function
+from language.syntax.source import Source
 
 ROOT = Path(__file__).parent.parent.parent
 MODULES = Path("/usr/share/puppet/modules")

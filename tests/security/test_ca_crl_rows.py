@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
+from ca.authority import CaOptions, CertificateAuthority
+from ca.setup import bootstrap
+from ca.setup.rollover import Rollover
 from certs import crl
 from certs.files import bundles
 from certs.files.cadir import CaFiles
-from master.ca.authority import CaOptions, CertificateAuthority
-from master.ca.setup import bootstrap
-from master.ca.setup.rollover import Rollover
 from shared.errors import ConfigError
 from tests.support.ca_site import Site, key
 from tests.support.wired_site import WiredSite

@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
+from ca.storage import inventory
+from ca.storage.store import CaStore
+from ca.tasks import CHANGE_CA
 from certs import crl, keys
 from certs.files import bundles
-from master.ca.storage import inventory
-from master.ca.storage.store import CaStore
-from master.ca.tasks import CHANGE_CA
 from shared.errors import BadRequest, ConfigError, Conflict, Denied, OutOfSpace, PuppetError, Unavailable
 from tests.support.ca_site import Site
 from tests.support.needs import needs_root

@@ -51,8 +51,8 @@ def test_CA_05_names_are_never_folded_into_another(site, name: str) -> None:
 def test_CA_06_control_characters_are_refused_and_shown_escaped_when_they_are_on_disk(site, name: str) -> None:
     import io
 
-    from master.ca.commands import puppet_cert
-    from master.ca.commands.site import CaSite
+    from ca.commands import puppet_cert
+    from ca.commands.site import CaSite
 
     refused(site, "web", request(name), "does not match")
     (site.files.csrdir / f"{name}.pem").write_bytes(request(name))

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from master.ca.commands import puppet_cert
-from master.ca.commands.site import CaSite
-from master.ca.registry import CertificateRegistry
+from ca.commands import puppet_cert
+from ca.commands.site import CaSite
+from ca.registry import CertificateRegistry
 from shared.errors import Conflict
 from tests.support.ca_site import Site
 

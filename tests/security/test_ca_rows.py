@@ -14,12 +14,12 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
+from ca import autosign
+from ca.autosign import Autosign
+from ca.policy import PolicyViolation, SigningPolicy
 from certs import certificates, crl, csr, keys, oids
 from certs.files import bundles
 from certs.keys import KeyKind
-from master.ca import autosign
-from master.ca.autosign import Autosign
-from master.ca.policy import PolicyViolation, SigningPolicy
 from shared.errors import BadRequest, Conflict, Denied, NotFound, PuppetError, Unavailable
 from tests.support.ca_site import KEY, refused, request
 from tests.support.processes import until_ended

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from master.ca.registry import CertificateRegistry
-from master.ca.storage.serials import LARGEST_SERIAL
+from ca.registry import CertificateRegistry
+from ca.storage.serials import LARGEST_SERIAL
 from shared.errors import Conflict
 from tests.support.ca_site import Site
 from tests.support.wired_site import WiredSite

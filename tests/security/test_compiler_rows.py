@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from master.environments.directory_environment import DirectoryEnvironment
-from master.environments.settings import environment_settings
-from master.files.code_files import DiskFiles
-from master.files.manifest_access import ManifestAccess
+from environments.directory_environment import DirectoryEnvironment
+from environments.files.code_files import DiskFiles
+from environments.files.manifest_access import ManifestAccess
+from environments.settings import environment_settings
 from shared.errors import CompileError, PuppetError
 from shared.settings import Conf, MasterSettings, load
 from tests.support.compiling import compiled
@@ -234,13 +234,13 @@ def test_CMP_03_members_of_values_are_those_of_the_language(member: str) -> None
 
 # What a checked manifest was turned into, and the functions that a module brings in Python.
 RUNS_CODE = {
-    "master/compiler/codegen/__init__.py",
-    "master/compiler/erb/writing/functions.py",
-    "master/compiler/erb/writing/templates.py",
-    "master/compiler/loading/erb_templates.py",
-    "master/compiler/loading/loader.py",
-    "master/compiler/loading/loaded_files.py",
-    "master/compiler/loading/ruby_functions.py",
+    "language/codegen/__init__.py",
+    "language/erb/writing/functions.py",
+    "language/erb/writing/templates.py",
+    "language/loading/erb_templates.py",
+    "language/loading/loader.py",
+    "language/loading/loaded_files.py",
+    "language/loading/ruby_functions.py",
 }
 EVALUATORS = {"eval", "exec", "compile", "__import__"}
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from master.environments.directories import Environments, EnvironmentSettings
+from environments.directories import Environments, EnvironmentSettings
 from master.pools.compile_pool import CompilePool
 from master.pools.compiled_catalog import CompiledCatalog
 from master.pools.jobs import CompileJob

@@ -13,9 +13,9 @@ import pytest
 
 from agent.facts import external
 from agent.providers.concat_file import pieces
-from master.compiler.functions.stdlib.documents import from_json
+from environments.hiera.data.files import parse_json
+from language.functions.stdlib.documents import from_json
 from master.endpoints.preview import PreviewQuestion
-from master.hiera.data.files import parse_json
 from master.pools.catalog_schema import parse_catalog_body
 from shared.data import plainjson
 from shared.errors import PuppetError
@@ -38,10 +38,10 @@ DIRECT = {  # who parses JSON without counting its values, and why it may
     "agent/run/lock.py": "the agent's own file",
     "agent/servers/websources.py": "the agent's own file",
     "master/checks/store.py": "what a process of ours printed",
-    "master/compiler/functions/stdlib/__init__.py": "the metadata of a module",
-    "master/compiler/functions/stdlib/documents.py": "counted one line before",
-    "master/compiler/syntax/checker/syntaxes.py": "a heredoc of a manifest",
-    "master/hiera/data/files.py": "counted two lines before",
+    "language/functions/stdlib/__init__.py": "the metadata of a module",
+    "language/functions/stdlib/documents.py": "counted one line before",
+    "language/syntax/checker/syntaxes.py": "a heredoc of a manifest",
+    "environments/hiera/data/files.py": "counted two lines before",
     "shared/data/hocon.py": "one string",
     "shared/data/plainjson.py": "counts",
     "store/jsontext.py": "counts",
@@ -56,8 +56,8 @@ TRUSTED = {  # who reads what was counted before it was stored or passed on, or 
     "bunraku/stores/access.py": "rows of the store that the command asks",
     "master/catalogs/compiler_terminus.py": "a catalog of ours",
     "master/catalogs/static.py": "a catalog of ours",
-    "master/files/export_keys.py": "what a master of the site has sealed",
-    "master/environments/store_questions.py": "rows of the store that the master has",
+    "environments/files/export_keys.py": "what a master of the site has sealed",
+    "environments/store_questions.py": "rows of the store that the master has",
     "master/pools/compile_worker.py": "what a process of ours wrote",
     "master/pools/frames.py": "what a process of ours wrote",
     "master/pools/parse_pool.py": "what a process of ours wrote",

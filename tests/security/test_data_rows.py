@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from master.files.code_files import DiskFiles
+from environments.files.code_files import DiskFiles
 from tests.support.compiling import compiled
 
 LEVELS = "version: 5\nhierarchy:\n  - {name: role, %s}\n  - {name: all, path: common.yaml}\n"
@@ -66,13 +66,13 @@ def test_CMP_07_a_role_with_a_slash_stays_below_the_data() -> None:
 
 @pytest.mark.parametrize("role", ["../../../etc/passwd", "/etc/shadow", "a\0b", "x" * 300])
 def test_CMP_07_on_a_disk_too_the_level_is_skipped(role: str, tmp_path: Path) -> None:
-    from master.compiler.codegen.codecache import CodeCache
-    from master.compiler.evaluation.compile import compile_catalog
-    from master.compiler.evaluation.runtime import NAMES
-    from master.compiler.host import NodeInput
-    from master.compiler.loading.builtins import all_functions
-    from master.compiler.loading.loader import Loader
-    from master.environments.directory_environment import DirectoryEnvironment
+    from environments.directory_environment import DirectoryEnvironment
+    from language.codegen.codecache import CodeCache
+    from language.evaluation.compile import compile_catalog
+    from language.evaluation.runtime import NAMES
+    from language.host import NodeInput
+    from language.loading.builtins import all_functions
+    from language.loading.loader import Loader
 
     root = tmp_path / "environment"
     (root / "data" / "nodes").mkdir(parents=True)

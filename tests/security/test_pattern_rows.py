@@ -12,8 +12,8 @@ from agent.providers.augeas.commands import compare_values
 from agent.providers.file_line.ruby import is_in_sync
 from agent.providers.service.base import parse_processes
 from bunraku.commands.agent import resolver
-from master.environments.directories import Environments, EnvironmentSettings
-from master.listings.resource_types import ResourceTypes
+from environments.directories import Environments, EnvironmentSettings
+from environments.listings.resource_types import ResourceTypes
 from shared.errors import BadRequest, EvaluationError, PuppetError
 from shared.pattern_timeout import PATTERN_TIMEOUT
 from shared.ral import Param, Type

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from cryptography import x509
 
+from ca.authority import CertificateAuthority
 from certs import crl
-from master.ca.authority import CertificateAuthority
 from tests.support.ca_site import Site
 from tests.support.power import Disk
 

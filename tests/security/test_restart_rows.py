@@ -12,7 +12,7 @@ import pytest
 from cryptography import x509
 
 from agent.process.agent import Agent, RunOptions
-from master.ca.storage import inventory
+from ca.storage import inventory
 from shared.data import plainjson, plainyaml
 from shared.settings import AgentSettings, Conf, load
 from tests.support.processes import MasterProcess, master

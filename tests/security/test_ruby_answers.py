@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.master.ruby.site import in_world, world
+from tests.environments.ruby.site import in_world, world
 from tests.support.command_line import Puppet
 from tests.support.needs import needs_ruby
 from tests.support.ruby_apply import use_few_facts

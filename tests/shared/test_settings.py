@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from master.environments.settings import environment_settings
+from environments.settings import environment_settings
 from shared.data.durations import duration
 from shared.errors import ConfigError
 from shared.settings import (

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from master.hiera.data.files import parse_yaml
+from environments.hiera.data.files import parse_yaml
 from shared.data import plainyaml
 from shared.data.plainyaml import CORE
 from shared.errors import BadData

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from master.ca.storage import inventory
+from ca.storage import inventory
 from shared.data import plainyaml
 from shared.errors import PuppetError
 from tests.support.kept import issued, odd_of_ca, revoked, temporary_files

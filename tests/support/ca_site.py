@@ -16,17 +16,17 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.hashes import SHA256
 
+from ca.authority import CaOptions, CertificateAuthority
+from ca.autosign import Autosign
+from ca.registry import CertificateRegistry
+from ca.service import CaService
+from ca.setup import bootstrap
+from ca.setup.rollover import Rollover
 from certs import csr
 from certs.files.bundles import dump
 from certs.files.cadir import CaFiles
 from certs.files.ssldir import SslDir
 from certs.keys import KeyKind, PrivateKey
-from master.ca.authority import CaOptions, CertificateAuthority
-from master.ca.autosign import Autosign
-from master.ca.registry import CertificateRegistry
-from master.ca.service import CaService
-from master.ca.setup import bootstrap
-from master.ca.setup.rollover import Rollover
 from shared.errors import BadRequest, PuppetError
 
 START = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)

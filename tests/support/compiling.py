@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from master.compiler.codegen.codecache import CodeCache
-from master.compiler.evaluation.compile import compile_catalog
-from master.compiler.evaluation.runtime import NAMES
-from master.compiler.host import NodeInput
-from master.compiler.loading.builtins import all_functions
-from master.compiler.loading.loader import Loader
-from master.compiler.log import LogEntry
-from master.environments.directory_environment import DirectoryEnvironment
+from environments.directory_environment import DirectoryEnvironment
+from language.codegen.codecache import CodeCache
+from language.evaluation.compile import compile_catalog
+from language.evaluation.runtime import NAMES
+from language.host import NodeInput
+from language.loading.builtins import all_functions
+from language.loading.loader import Loader
+from language.log import LogEntry
 from tests.support.memory_files import MemoryFiles
 
 __all__ = ["ROOT", "Compiled", "compiled", "world_of"]

@@ -9,7 +9,7 @@ from typing import Any
 PYTHON_FUNCTION = """
 from typing import Any
 
-from master.compiler.functions import Context, function
+from language.functions import Context, function
 
 
 @function("{0}", "Any x", pure=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("shared", "certs", "httpd", "store", "master", "agent", "bunraku")
+PACKAGES = ("shared", "certs", "httpd", "language", "ca", "environments", "store", "master", "agent", "bunraku")
 
 Kind = Literal["eager", "hidden", "typing"]
 """When an import runs: with its module; when a function is called; never, because only type checkers read it."""

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from cryptography import x509
 
+from ca.storage import inventory
 from certs import crl, signatures
 from certs.files import bundles
-from master.ca.storage import inventory
 from shared.data import plainyaml
 
 

@@ -14,16 +14,16 @@ from typing import Any
 
 from cryptography import x509
 
+from ca.authority import CaOptions
+from ca.autosign import Autosign
+from ca.service import CaService
+from ca.setup import bootstrap
 from certs import certificates, keys
 from certs.files.cadir import CaFiles
 from certs.keys import KeyKind
 from httpd.options import ServerOptions
 from httpd.server import HttpServer
 from httpd.tls.trust import TrustFiles
-from master.ca.authority import CaOptions
-from master.ca.autosign import Autosign
-from master.ca.service import CaService
-from master.ca.setup import bootstrap
 from master.endpoints.app import HANDSHAKE_HINT, MasterApp, MasterAppOptions
 from master.endpoints.metrics import describe_server
 from master.observability.longtasks import master_supervisor

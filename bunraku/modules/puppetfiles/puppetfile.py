@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from master.module_types.ruby_source import RubyFile
+from environments.module_types.ruby_source import RubyFile
 from shared.errors import BadData, BadName, ConfigError, Location, NotFound, PuppetError, TooLarge
 from shared.filesystem.files import open_beneath, parts_of
 from shared.git import ALL_PROTOCOLS, check_location, check_ref

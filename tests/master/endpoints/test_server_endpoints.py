@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from environments.code_commands import CodeCommands
 from master.catalogs.v4_request import CatalogRequest
 from master.endpoints.limits import MasterLimits
 from master.endpoints.puppetserver import ServerEndpoints
-from master.environments.code_commands import CodeCommands
 from shared.errors import CompileError, NotFound, PuppetError, Unavailable
 from tests.support.fakes import KnownEnvironments
 from tests.support.raw_master import RunningMaster

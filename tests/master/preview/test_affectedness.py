@@ -15,21 +15,21 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from master.compiler.codegen.codecache import CodeCache
-from master.compiler.evaluation.compile import compile_catalog
-from master.compiler.evaluation.dependencies import NodeDependencies
-from master.compiler.evaluation.runtime import NAMES
-from master.compiler.host import NodeInput
-from master.compiler.loading.builtins import all_functions
-from master.compiler.loading.loader import Loader
+from environments.directories import EnvironmentSettings, read_environment
+from environments.directory_environment import DirectoryEnvironment
+from environments.files.code_files import DiskFiles, TrackedFiles
+from language.codegen.codecache import CodeCache
+from language.evaluation.compile import compile_catalog
+from language.evaluation.dependencies import NodeDependencies
+from language.evaluation.runtime import NAMES
+from language.host import NodeInput
+from language.loading.builtins import all_functions
+from language.loading.loader import Loader
 from master.dependencies.answers import SideAnswers
 from master.dependencies.recorded_environment import RecordedEnvironment
 from master.dependencies.recorder import RecordSender
 from master.dependencies.records import CatalogRecords
 from master.dependencies.sources import ModuleSources, module_sources
-from master.environments.directories import EnvironmentSettings, read_environment
-from master.environments.directory_environment import DirectoryEnvironment
-from master.files.code_files import DiskFiles, TrackedFiles
 from master.pools.compile_worker import CompileWorker
 from master.preview.worker import PreviewWorker
 from shared.errors import PuppetError

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from environments.directory_environment import DirectoryEnvironment
+from environments.files.code_files import DiskFiles
 from master.dependencies.sources import ModuleSources
-from master.environments.directory_environment import DirectoryEnvironment
-from master.files.code_files import DiskFiles
 from master.preview.comparison import CatalogComparison, NodeWords, SecretTexts
 from master.preview.textdiffs import MAX_LINES, diff_of
 

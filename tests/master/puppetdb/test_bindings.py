@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from environments.directories import Environments
+from environments.settings import environment_settings
 from master.bindings import bind
-from master.environments.directories import Environments
-from master.environments.settings import environment_settings
 from master.pools.compile_pool import CompilePool
 from master.puppetdb.termini import PuppetDbCatalogs, PuppetDbFacts, PuppetDbNodes
 from shared.errors import ConfigError

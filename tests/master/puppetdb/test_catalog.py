@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from master.compiler.codegen.codecache import CodeCache
-from master.compiler.host import NativeType
-from master.environments.directories import EnvironmentSettings
+from environments.directories import EnvironmentSettings
+from language.codegen.codecache import CodeCache
+from language.host import NativeType
 from master.pools.compile_worker import CompileWorker
 from master.puppetdb.catalog import as_text, catalog_for_agent, stored_catalog
 from shared.errors import CompileError, EvaluationError

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from master.compiler.codegen.codecache import CodeCache
-from master.compiler.log import LogEntry
-from master.environments.directories import EnvironmentSettings
-from master.files.export_keys import REDACTED, ExportedParameter, ExportKeys
+from environments.directories import EnvironmentSettings
+from environments.files.export_keys import REDACTED, ExportedParameter, ExportKeys
+from language.codegen.codecache import CodeCache
+from language.log import LogEntry
 from master.pools.compile_worker import CompileWorker
 from shared.errors import CompileError, ConfigError, EvaluationError
 from tests.support.compile_jobs import catalog_job

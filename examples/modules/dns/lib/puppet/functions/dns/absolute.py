@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from master.compiler.functions import Context, function
+from language.functions import Context, function
 
 
 @function("dns::absolute", "String[1] host", "String[1] zone", returns="String[1]")

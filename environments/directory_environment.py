@@ -1,0 +1,291 @@
+"""An environment's folder as the compiler's host."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from language.catalog.richdata import encode
+from language.host import (
+    NO_ARGUMENTS,
+    DataContext,
+    ExportedResource,
+    LookupArguments,
+    LookupMethods,
+    NativeTypeLookup,
+    NodeInput,
+    RubyRuntime,
+)
+from language.syntax.source import Source
+from language.values.core import Value
+from shared.errors import EvaluationError, ParseError
+
+from .directories import Environments
+from .files.code_files import CodeFiles, DiskFiles
+from .files.manifest_access import ManifestAccess
+from .hiera import DataLayers, DataSources, detached_context, look_up
+from .module_types.registry import ModuleTypes, RubyTypeCache
+from .ruby import RubyHost, RubyProgram
+from .store_questions import AskPuppetDb, StoreQuestions
+
+_MODULE = re.compile(r"[a-z]\w*", re.ASCII)
+PROGRAM_TIMEOUT = 300.0
+"""Seconds that a program of `generate` may take."""
+
+
+class DirectoryEnvironment:
+    """
+    An environment in a folder: `manifests` is its main manifest or a folder of them, modules are found along `modulepath`.
+
+    `settings` are what `$settings::…` and the compiler itself read. `files` are those whose change makes another host;
+    templates and the like are read through `live` each time they are used. `ruby_types` keeps what was read of types in Ruby;
+    `note` is told of types whose attributes are not known. `data_provider` is what environment.conf says of data;
+    `access` is what manifests may read and start on this host. `ruby` runs what modules have in Ruby.
+    `ask_puppetdb` has questions answered by the site's PuppetDB (None: there is none); `questions` records them.
+    `export_keys`: See EnvironmentSettings.
+    """
+
+    def __init__(
+        self,
+        environment: str,
+        root: str,
+        files: CodeFiles,
+        *,
+        modulepath: Sequence[str],
+        manifest: str | None,
+        settings: Mapping[str, Any] | None = None,
+        code: str | None = None,
+        types: NativeTypeLookup | None = None,
+        live: CodeFiles | None = None,
+        clock: Callable[[], int] = time.time_ns,
+        ruby_types: RubyTypeCache | None = None,
+        note: Callable[[str], None] = lambda text: None,
+        data_provider: str = "",
+        access: ManifestAccess | None = None,
+        ruby: RubyProgram | None = None,
+        ask_puppetdb: AskPuppetDb | None = None,
+        export_keys: str = "",
+    ) -> None:
+        self._environment = environment
+        self.root = root
+        self.files = files
+        self.live = live or files
+        self.modulepath = list(modulepath)
+        self.manifest = manifest
+        self.code = code
+        self._settings = dict(settings or {})
+        self._clock = clock
+        self.questions = StoreQuestions(ask_puppetdb, export_keys)
+        self.access = access or ManifestAccess()
+        libdir = self._settings.get("libdir")
+        self._types = types or ModuleTypes(
+            files, self.module_roots(), environment=root, libdirs=[str(libdir)] if libdir else [], ruby=ruby_types, note=note
+        )
+        self._modules: dict[str, str | None] = {}
+        self._ruby = RubyHost(ruby, self._libraries, self._note_ruby) if ruby is not None else None
+        self._data = DataSources(
+            files,
+            environment=environment,
+            root=root,
+            settings=self._settings,
+            module_root=self.module_root,
+            data_provider=data_provider,
+            data_files=self.live,
+        )
+
+    @property
+    def environment(self) -> str:
+        return self._environment
+
+    @property
+    def types(self) -> NativeTypeLookup:
+        return self._types
+
+    # --- manifests and modules ---
+
+    def manifests(self) -> Sequence[Source]:
+        if self.code is not None:
+            return [Source(self.code)]
+        if self.manifest is None:
+            return []
+        if not self.files.is_folder(self.manifest):
+            source = self._source(self.manifest)
+            return [source] if source is not None else []
+        manifests: list[str] = []
+        self._manifests_below(self.manifest, manifests)
+        return [source for path in sorted(manifests) if (source := self._source(path)) is not None]
+
+    def _manifests_below(self, folder: str, into: list[str]) -> None:
+        for name in self.files.names(folder):
+            path = f"{folder}/{name}"
+            if self.files.is_folder(path):
+                self._manifests_below(path, into)
+            elif name.endswith(".pp"):
+                into.append(path)
+
+    def _source(self, path: str) -> Source | None:
+        data = self.files.read(path)
+        if data is None:
+            return None
+        try:
+            return Source(data.decode("utf-8"), path)
+        except UnicodeDecodeError as error:
+            raise ParseError(f"{path} is not valid UTF-8: {error.reason} at octet {error.start}") from error
+
+    def module_root(self, name: str) -> str | None:
+        """Return the folder of a module: the first of that name along the modulepath."""
+        if name not in self._modules:
+            self._modules[name] = next((f"{folder}/{name}" for folder in self.modulepath if self.files.is_folder(f"{folder}/{name}")), None)
+        return self._modules[name]
+
+    def module_file(self, module: str, path: str) -> Source | None:
+        root = self.module_root(module)
+        return None if root is None else self._source(f"{root}/{path}")
+
+    def module_roots(self) -> Sequence[str]:
+        """Return the folders of all modules; of two with one name the first along the modulepath."""
+        roots: dict[str, str] = {}
+        for folder in self.modulepath:
+            for name in self.files.names(folder):
+                if _MODULE.fullmatch(name) is not None and self.files.is_folder(f"{folder}/{name}"):
+                    roots.setdefault(name, f"{folder}/{name}")
+        return list(roots.values())
+
+    def function_extension(self, name: str) -> Source | None:
+        path = name.replace("::", "/")
+        module_root = self.module_root(name.split("::")[0]) if "::" in name else None
+        roots = [module_root] if module_root is not None else [] if "::" in name else [self.root, *self.module_roots()]
+        for extension in (f"lib/puppet/functions/{path}.py", f"lib/puppet/functions/{path}.rb", f"lib/puppet/parser/functions/{path}.rb"):
+            for root in roots:
+                source = self._source(f"{root}/{extension}")
+                if source is not None:
+                    return source
+        return None
+
+    def own_roots(self) -> Sequence[str]:
+        """Return the folders that names of files are shortened by: those of modules, and the environment's own."""
+        return [f"{folder}/" for folder in (*self.modulepath, self.root)]
+
+    def environment_file(self, path: str) -> Source | None:
+        return self._source(f"{self.root}/{path}")
+
+    # --- other files ---
+
+    def find_file(self, reference: str, kind: str) -> str | None:
+        if reference.startswith("/"):
+            self.access.check_read(reference, self._own_folders())
+            return reference if self._is_there(reference) else None
+        module, slash, rest = reference.partition("/")
+        root = self.module_root(module) if slash else None
+        candidates = [f"{root}/{kind}/{rest}"] if root is not None else []
+        if kind == "templates":
+            candidates.append(f"{self.root}/templates/{reference}")
+        for candidate in candidates:
+            path = _tidy(candidate)
+            self.access.check_read(path, self._own_folders())
+            if self._is_there(path):
+                return path
+        return None
+
+    def _own_folders(self) -> Iterable[str]:
+        """Return the environment's own folders, wherever links lead to modules of it. Made only where somebody looks."""
+        yield self.root
+        yield from self.modulepath
+        yield from self.module_roots()
+
+    def _is_there(self, path: str) -> bool:
+        return self.live.exists(path)
+
+    def read_file(self, path: str) -> bytes:
+        data = self.live.read(path)
+        if data is None:
+            raise EvaluationError(f"Could not read {path}")
+        return data
+
+    def execute(self, command: Sequence[str]) -> str:
+        self.access.check_program(command[0])
+        try:
+            process = subprocess.run(
+                list(command), capture_output=True, timeout=PROGRAM_TIMEOUT, check=False, cwd=posixpath.dirname(command[0]) or "/"
+            )
+        except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+            raise EvaluationError(f"Failed to execute generator {command[0]}: {error}") from error
+        if process.returncode != 0:
+            raise EvaluationError(
+                f"Failed to execute generator {command[0]}: Execution of '{' '.join(command)}' returned {process.returncode}"
+            )
+        return process.stdout.decode("utf-8", "replace")
+
+    @property
+    def ruby(self) -> RubyRuntime | None:
+        return self._ruby
+
+    def _note_ruby(self, path: str, since: int) -> None:
+        """Have a file among those of the environment that Ruby has read since a time: a library, or Ruby itself."""
+        self.files.note_read(path, since)
+
+    def _libraries(self) -> list[str]:
+        """Return the folders in which Ruby finds what a function requires."""
+        folders = [f"{root}/lib" for root in (self.root, *self.module_roots())]
+        return [self.files.actual(folder) for folder in folders if self.files.is_folder(folder)]
+
+    def close(self) -> None:
+        """End what runs for this environment; it is started again when it is needed."""
+        if self._ruby is not None:
+            self._ruby.close()
+
+    # --- data ---
+
+    def lookup(self, key: str, context: DataContext, merge: Any = None, arguments: LookupArguments = NO_ARGUMENTS) -> Value:
+        return look_up(self._data_layers(context), key, context, merge, arguments)
+
+    def lookup_context(self, context: DataContext, module: str | None) -> LookupMethods:
+        return detached_context(self._data_layers(context), context, module)
+
+    def _data_layers(self, context: DataContext) -> DataLayers:
+        """Return the layers of data of the compilation that looks something up."""
+        layers: DataLayers | None = context.session.get("layers")
+        if layers is None:
+            layers = context.session["layers"] = DataLayers(self._data)
+        return layers
+
+    # --- settings ---
+
+    def setting(self, name: str) -> Any:
+        return self._settings.get(name)
+
+    def settings(self) -> Mapping[str, Any]:
+        return self._settings
+
+    def exported(self, type_name: str, query: Value, node: NodeInput) -> Sequence[ExportedResource]:
+        if not self._settings.get("storeconfigs"):
+            return ()
+        tests: list[Value] = [["=", "type", type_name], ["=", "exported", True], ["not", ["=", "certname", node.certname]]]
+        return self.questions.resources(_plain(["and", *tests, *([query] if query is not None else [])]))
+
+    def query_puppetdb(self, query: Value) -> Value:
+        return self.questions.value(_plain(query))
+
+    def now(self) -> int:
+        return self._clock()
+
+
+def _plain(query: Value) -> Any:
+    """Return a query as JSON has it; a reference in it becomes text."""
+    return encode(query, lambda message: None, "query", rich=False)
+
+
+def _tidy(path: str) -> str:
+    """Return a path without `.` and `..`; a slash at the end stays, it says that a folder is meant."""
+    tidy = posixpath.normpath(path)
+    return f"{tidy}/" if path.endswith("/") and tidy != "/" else tidy
+
+
+def compiler_host(environments: Environments, name: str) -> DirectoryEnvironment:
+    """Return the environment of that name with its files as they are on disk now; raise NotFound for an unknown one."""
+    environment = environments.read(name)
+    return DirectoryEnvironment(name, environment.root, DiskFiles(), modulepath=environment.modulepath, manifest=environment.manifest)

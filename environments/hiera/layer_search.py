@@ -1,0 +1,141 @@
+"""One key searched through the layers, the levels of a layer and the locations of a level. Source: language reference 18.1, 18.2."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from language.types.kinds.containers import HASH
+from language.values.core import MISSING, MaybeValue, Value
+from shared.errors import EvaluationError
+
+from .data_layers import DataLayers
+from .errors import DataError, LookupUsageError
+from .hierarchy.data_provider import DataProvider
+from .hierarchy.levels import HierarchyLevel
+from .hierarchy.locations import DataLocation
+from .invocation import Invocation
+from .keys import LookupKey
+from .merging import Merge, Variant, require_type
+
+
+class LayerSearch:
+    """
+    The search for keys on behalf of one invocation. All methods return MISSING when there is no value.
+
+    An explained search records each of the methods; so they call each other through `self`.
+    """
+
+    __slots__ = ("invocation", "layers")
+
+    def __init__(self, layers: DataLayers, invocation: Invocation) -> None:
+        self.layers = layers
+        self.invocation = invocation
+
+    def in_layers(self, key: LookupKey, merge: Merge) -> MaybeValue:
+        """Return the value of a key in all layers that the invocation may see."""
+        if self.invocation.global_only:
+            return self.in_global(key, merge)
+        return self.merge_over(merge, (self.in_global, self.in_environment, self.in_module), lambda layer: layer(key, merge))
+
+    def merge_over(self, merge: Merge, variants: Sequence[Variant], find: Callable[[Variant], MaybeValue]) -> MaybeValue:
+        """Return what `find` gives for the variants, merged."""
+        return merge.merge_over(variants, find)
+
+    # --- layers ---
+
+    @property
+    def global_terminus(self) -> str:
+        """Where the global layer is: `hiera`, or `none`. The old hiera functions do not heed the setting."""
+        return "hiera" if self.invocation.hiera_call else self.layers.sources.terminus
+
+    def in_global(self, key: LookupKey, merge: Merge) -> MaybeValue:
+        """Return the value that the site's own layer has for a key."""
+        terminus = self.global_terminus
+        if terminus == "none":
+            return MISSING
+        if terminus != "hiera":
+            raise EvaluationError(f"There is no terminus {terminus} for data_binding", hint="There are hiera and none.")
+        try:
+            with self.invocation.guard(key.text):
+                provider = self.layers.global_provider(self.invocation.context)
+                if provider.config.version == 3:
+                    return self._in_version_3(provider, key, merge)
+                return self.in_provider(provider, key, merge)
+        except EvaluationError as error:
+            if isinstance(error, DataError):
+                if error.final:
+                    raise
+            elif isinstance(error, LookupUsageError) or error.where is None or error.where.file is not None:
+                raise
+            raise EvaluationError(f"Lookup of key '{self.invocation.top_key}' failed: {error.message}", hint=error.hint) from error
+
+    def in_environment(self, key: LookupKey, merge: Merge) -> MaybeValue:
+        """Return the value that the environment's layer has for a key."""
+        return self._in_optional(self.layers.environment_provider(self.invocation.context), key, merge)
+
+    def in_module(self, key: LookupKey, merge: Merge) -> MaybeValue:
+        """Return the value that the key's module has for it."""
+        module = self.invocation.module
+        return MISSING if module is None else self._in_optional(self.layers.module_provider(module, self.invocation.context), key, merge)
+
+    def _in_optional(self, provider: DataProvider | None, key: LookupKey, merge: Merge) -> MaybeValue:
+        if provider is None:
+            return MISSING
+        with self.invocation.guard(key.text):
+            return self.in_provider(provider, key, merge)
+
+    def in_default_hierarchy(self, provider: DataProvider, key: LookupKey, merge: Merge) -> MaybeValue:
+        """Return the value that a module's default_hierarchy has for a key."""
+        with self.invocation.guard(key.text):
+            return self.in_levels(provider, key, merge, default=True)
+
+    def _in_version_3(self, provider: DataProvider, key: LookupKey, merge: Merge) -> MaybeValue:
+        """Return the value in a global layer of version 3, which has its own view of variables and its own merge for the old functions."""
+        invocation = self.invocation
+        if not invocation.version_3:
+            invocation = self.invocation.inner()
+            invocation.top_key, invocation.module = self.invocation.top_key, self.invocation.module
+            invocation.version_3 = True
+            invocation.global_only = invocation.global_only or not self.layers.has_environment_data(invocation.context)
+        if provider.config.merge.strategy != "default" and invocation.hiera_call and merge.strategy == "hash":
+            merge = provider.config.merge
+        value = type(self)(self.layers, invocation).in_provider(provider, key, merge)
+        if value is not MISSING and invocation.hiera_call:
+            _check_old_call(key, merge, value)
+        return value
+
+    # --- levels and locations ---
+
+    def in_provider(self, provider: DataProvider, key: LookupKey, merge: Merge) -> MaybeValue:
+        """Return the value that the hierarchy of one configuration has for a key."""
+        if not self.invocation.extra_paths and provider.has_only_files(self.invocation):
+            return provider.find_in_files(self.invocation, key, merge)
+        return self.in_levels(provider, key, merge)
+
+    def in_levels(self, provider: DataProvider, key: LookupKey, merge: Merge, *, default: bool = False) -> MaybeValue:
+        """Return the merged values of the levels of a hierarchy, or of the default hierarchy."""
+        levels = provider.levels(self.invocation, default=default)
+        return self.merge_over(merge, levels, lambda level: self.in_level(level, key, merge))
+
+    def in_level(self, level: HierarchyLevel, key: LookupKey, merge: Merge) -> MaybeValue:
+        """Return the merged values of the locations of a level."""
+        return self.merge_over(merge, level.locations_for(self.invocation), lambda location: self._at_location(level, location, key))
+
+    def _at_location(self, level: HierarchyLevel, location: DataLocation | None, key: LookupKey) -> MaybeValue:
+        value = self.value_at(level, location, key)
+        return key.wrap_path(value) if level.digs and value is not MISSING else value
+
+    def value_at(self, level: HierarchyLevel, location: DataLocation | None, key: LookupKey) -> MaybeValue:
+        """Return what a level has for a key at one of its locations; where the level digs itself, the value at the end of the path."""
+        if location is not None and not location.exists:
+            return MISSING
+        return level.find_at(self.invocation, location, key)
+
+
+def _check_old_call(key: LookupKey, merge: Merge, value: Value) -> None:
+    """Raise EvaluationError for a value or key that the old hiera functions do not accept with the merge."""
+    if merge.strategy == "hash" or merge.deep:
+        require_type("value", HASH, value)
+    if key.segments and merge.strategy in ("hash", "unique"):
+        kind = "hash" if merge.strategy == "hash" else "array"
+        raise DataError(f"Resolution type :{kind} is illegal when accessing values using dotted keys. Offending key was '{key.text}'")

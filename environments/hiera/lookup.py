@@ -1,0 +1,147 @@
+"""One key looked up: its options, the layers, the module's defaults, conversion. Source: language reference 18.1, 18.5."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from language.host import DataContext, LookupArguments
+from language.values.core import MISSING, MaybeValue, Value
+
+from .data_layers import DataLayers
+from .hierarchy.data_provider import DataProvider
+from .invocation import Invocation
+from .keys import LookupKey, parse_key
+from .layer_search import LayerSearch
+from .lookup_options import OPTIONS, LookupOptions, is_options_key, merge_options, validate_options
+from .merging import HASH, merge_of
+
+
+class Lookup:
+    """
+    One lookup of one key. It reads from top to bottom; an explained lookup overrides the public methods to record them.
+
+    Attributes:
+        invocation_class, search_class: the classes that take part, explained or not.
+    """
+
+    invocation_class: type[Invocation] = Invocation
+    search_class: type[LayerSearch] = LayerSearch
+
+    def __init__(self, layers: DataLayers, invocation: Invocation) -> None:
+        self.layers = layers
+        self.invocation = invocation
+        self.search = self.search_class(layers, invocation)
+
+    @classmethod
+    def begin(cls, layers: DataLayers, context: DataContext, arguments: LookupArguments, above: Invocation | None) -> Lookup:
+        """Return a new lookup; `above` is the invocation of the one that needs it, None for the first."""
+
+        def find_nested(invocation: Invocation, key: str) -> MaybeValue:
+            return cls(layers, invocation).find(key, None)
+
+        return cls(layers, cls.invocation_class(context, find_nested, arguments, above))
+
+    def find(self, text: str, merge: Any) -> MaybeValue:
+        """
+        Return the value of a key; MISSING when there is none.
+
+        Args:
+            merge: a strategy as `merge_of` reads it; None: as lookup_options say.
+        """
+        if not text or is_options_key(text):
+            return MISSING
+        key = parse_key(text)
+        self.invocation.top_key, self.invocation.module = text, key.module
+        above, self.layers.running = self.layers.running, self.invocation
+        try:
+            return self.find_key(key, merge)
+        finally:
+            self.layers.running = above
+
+    def find_key(self, key: LookupKey, merge: Any) -> MaybeValue:
+        """Return the value of a parsed key, merged and converted as its options say."""
+        options = self._options_for(key)
+        if merge is None and options.get("merge") is not None:
+            merge = self.merge_option(options)
+        value = self.find_value(key, merge)
+        conversion = options.get("convert_to")
+        return value if value is MISSING or conversion is None else self.convert(key, value, conversion)
+
+    def merge_option(self, options: Mapping[str, Any]) -> Any:
+        """Return the merge strategy that lookup_options ask for."""
+        return options["merge"]
+
+    def find_value(self, key: LookupKey, merge: Any) -> MaybeValue:
+        """Return the value at the path of a key, as the data has it."""
+        value = self.search.in_layers(key, merge_of(merge))
+        if value is not MISSING and key.segments:
+            value = self.invocation.dig(value, key.segments, key.text)
+        if value is MISSING and not self.invocation.global_only:
+            value = self._in_default_hierarchy(key)
+            if value is not MISSING and key.segments:
+                value = self.invocation.dig(value, key.segments, key.text)
+        return value
+
+    def convert(self, key: LookupKey, value: Value, conversion: Value) -> Value:
+        """Return a value converted to a type: its name, or an array of that and further arguments for `new`."""
+        return self.invocation.context.convert(key.text, value, conversion)
+
+    # --- the default hierarchy of the key's module ---
+
+    def _in_default_hierarchy(self, key: LookupKey) -> MaybeValue:
+        name = self.invocation.module
+        provider = self.layers.module_provider(name, self.invocation.context) if name is not None else None
+        if name is None or provider is None or provider.config.default_entries is None:
+            return MISSING
+        return self.find_default(name, provider, key)
+
+    def find_default(self, module: str, provider: DataProvider, key: LookupKey) -> MaybeValue:
+        """Return the value that a module's default hierarchy has for a key, merged as its own lookup_options say."""
+        if module not in self.layers.default_options:
+            data = self.search.in_default_hierarchy(provider, parse_key(OPTIONS), HASH)
+            validated = None if data is MISSING else validate_options(data, module)
+            self.layers.default_options[module] = LookupOptions.compile(validated)
+        options = self.layers.default_options[module].for_key(key)
+        return self.search.in_default_hierarchy(provider, key, merge_of(options.get("merge")))
+
+    # --- options ---
+
+    def _options_for(self, key: LookupKey) -> Mapping[str, Any]:
+        """Return the lookup_options of a key; empty when it has none."""
+        if key.module not in self.layers.options:
+            meta = self.invocation.inner()
+            meta.top_key, meta.module = OPTIONS, self.invocation.module
+            above, self.layers.running = self.layers.running, meta
+            try:
+                self.layers.options[key.module] = LookupOptions.compile(self.read_options(self.search_class(self.layers, meta), key.module))
+            finally:
+                self.layers.running = above
+        return self.layers.options[key.module].for_key(key)
+
+    def read_options(self, search: LayerSearch, module: str | None) -> Mapping[str, Any] | None:
+        """Return the lookup_options that hold for the keys of a module, or for keys of none: those of all layers, merged."""
+        key = parse_key(OPTIONS)
+        site = self._read_once("global", lambda: search.in_global(key, HASH))
+        if search.invocation.global_only:
+            return site
+        options = merge_options(site, self._read_once("environment", lambda: search.in_environment(key, HASH)))
+        if module is None:
+            return options
+        self.layers.options.setdefault(None, LookupOptions.compile(options))
+        module_options = search.in_module(key, HASH)
+        if module_options is MISSING:
+            return options
+        return self.add_module_options(options, validate_options(module_options, module), module)
+
+    def add_module_options(
+        self, options: Mapping[str, Any] | None, module_options: Mapping[str, Any], module: str
+    ) -> Mapping[str, Any] | None:
+        """Return the options of the global layer and the environment with those of a module below them."""
+        return merge_options(options, module_options)
+
+    def _read_once(self, layer: str, read: Callable[[], MaybeValue]) -> Mapping[str, Any] | None:
+        if layer not in self.layers.raw_options:
+            options = read()
+            self.layers.raw_options[layer] = None if options is MISSING else validate_options(options, None)
+        return self.layers.raw_options[layer]

@@ -1,0 +1,488 @@
+"""Ruby as the compiles of one environment use it: renders templates, loads and calls functions, and answers the questions they ask."""
+
+from __future__ import annotations
+
+import re
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from language.callables.signatures import Parameter, Signature
+from language.catalog.resources import capitalized_type
+from language.erb.runtime.session import instance_variables
+from language.evaluation.runtime import call_method
+from language.functions.api import Closure, Context, Dispatch, Function, LegacyFunction
+from language.functions.old_api import OldApiReference, old_api_value
+from language.syntax.source import Source
+from language.values.core import MISSING, Value
+from shared.errors import EvaluationError, Location, PuppetError, Unsupported
+from shared.ral import Platform
+from shared.ruby import RubyChild, RubyProgram
+
+from .descriptions import module_data, resource_data, source_data
+from .wire import dump_value, load_value
+
+if TYPE_CHECKING:
+    from language.evaluation.scopes.scope import Scope
+
+HOST = Path(__file__).with_name("host.rb")
+
+_INSTANCE_VARIABLE = re.compile(r"@(\w+)")
+_DYNAMIC = re.compile(r"instance_variable|binding|eval|instance_exec")
+"""Words of templates that may read variables without naming them."""
+_NOT_WORD = re.compile(r"\W")
+MAX_TEMPLATES = 2000
+"""Templates in the cache; a site that puts facts into the text of inline_template() has no end of them."""
+NONSENSE = "Ruby answered nonsense"
+
+
+class _RubyError(Exception):
+    """Ruby raised an error; `lacks` names what only Puppet's own Ruby has."""
+
+    def __init__(self, report: dict[str, Any]) -> None:
+        super().__init__(report.get("message"))
+        self.message = str(report.get("message"))
+        self.file = report.get("file")
+        self.line = report.get("line")
+        self.lacks = report.get("lacks")
+
+    @property
+    def location(self) -> str:
+        return f"{self.file}:{self.line}" if self.file else "unknown"
+
+
+class _LeftBlock(Exception):
+    """A block of Ruby's left the function that it was given to, by `break`, `return` or `throw`; Ruby continues there."""
+
+
+class RubyHost:
+    """
+    One environment's Ruby; its child is started when it is first needed, and again after it has ended.
+
+    Args:
+        libraries: returns the folders lib/ of the modules.
+        note: is called with each of their files that Ruby read by itself, and a time before it did (nanoseconds of time.time).
+    """
+
+    def __init__(self, program: RubyProgram, libraries: Callable[[], Sequence[str]], note: Callable[[str, int], object]) -> None:
+        self.program = program
+        self.libraries = libraries
+        self.note = note
+        self._child: RubyChild | None = None
+        self._templates: dict[tuple[str | None, str], _Template] = {}
+        self._functions: dict[tuple[str, str | None, str], int] = {}
+        self._loaded: set[int] = set()  # numbers of the templates and functions that the child has
+        self._numbers = 0
+        self._answers: deque[tuple[str, Any]] = deque()  # of functions that the template has called before Ruby renders it
+        self._asked_at = 0  # when the outermost of the running questions was asked
+        self._scopes: list[Any] = []  # the scopes of the running questions, innermost last
+        self._ruby_objects: dict[int, tuple[Value, int]] = {}  # by identity: values that Ruby set, and its numbers for its own objects
+        self._compilation: Callable[[], Any] = lambda: None  # the one that these objects belong to, weakly
+        self._registered: dict[int, Any] = {}  # values that Ruby knows by a number, until the outermost question is answered
+
+    def close(self) -> None:
+        """End the child; the next question starts one."""
+        if self._child is not None:
+            self._child.end()
+
+    # --- templates ---
+
+    def erb(self, scope: Scope, text: str, name: str | None, file: str | None, answers: Sequence[tuple[str, Any]] = ()) -> str:
+        """
+        Return the text that a template renders.
+
+        Args:
+            name: None when the template is the text given to inline_template().
+            answers: what the first functions that the template calls return; they have been called already.
+
+        Raises:
+            EvaluationError: rendering failed; the message has the reference's words.
+        """
+        try:
+            template = self._template(scope, text, file)
+            self._load(scope, template.number, "template", text, file)
+            self._answers = deque(answers)
+            rendered = self._ask(scope, "render", template.number, template.variables(scope))
+        except _RubyError as error:
+            subject = f"The template {name}" if name is not None else "The text given to inline_template()"
+            self._refuse_lacking(error, subject)
+            if name is None:
+                raise EvaluationError(f"Failed to parse inline template: {error.message}") from error
+            raise EvaluationError(
+                f"Failed to parse template {name}:\n  Filepath: {error.file or file}\n  Line: {error.line}\n  Detail: {error.message}\n"
+            ) from error
+        if not isinstance(rendered, str):
+            raise EvaluationError(NONSENSE)
+        return rendered
+
+    def has_set(self, value: Any) -> bool:
+        """Return whether Ruby has an object of its own for a value of a variable."""
+        return id(value) in self._ruby_objects
+
+    def _template(self, scope: Scope, text: str, file: str | None) -> _Template:
+        template = self._templates.get((file, text))
+        if template is None:
+            if len(self._templates) >= MAX_TEMPLATES:
+                self._loaded.difference_update(template.number for template in self._templates.values())
+                self._templates.clear()
+                self._live_child(scope)
+                self._ask(scope, "forget_templates")
+            self._numbers += 1
+            template = self._templates[file, text] = _Template(self._numbers, text)
+        return template
+
+    # --- functions ---
+
+    def call(
+        self, name: str, source: Source, scope: Any, index: int, args: Sequence[Any], answers: Sequence[tuple[str, Any]] = ()
+    ) -> Value:
+        """
+        Return what the dispatch `index` of a function that a file defines returns.
+
+        Args:
+            answers: what the first functions that it calls return; they have been called already.
+        """
+        return self._call(self._function_number(name, source), name, source, scope, index, args, None, answers)
+
+    def _function_number(self, name: str, source: Source) -> int:
+        number = self._functions.get((name, source.file, source.text))
+        if number is None:
+            self._numbers += 1
+            number = self._functions[name, source.file, source.text] = self._numbers
+        return number
+
+    def _call(
+        self,
+        number: int,
+        name: str,
+        source: Source,
+        scope: Any,
+        index: int,
+        args: Sequence[Value | OldApiReference],
+        block: Closure | None,
+        answers: Sequence[tuple[str, Any]] = (),
+    ) -> Value:
+        try:
+            self._load(scope, number, "load", name, source.text, source.file)
+            self._answers = deque(answers)
+            value: Value = self._ask(scope, "call", number, index, list(args), block)
+            return value
+        except _RubyError as error:
+            self._refuse_lacking(error, f"The function '{name}'")
+            raise EvaluationError(error.message, hint=f"Raised in Ruby: {error.location}") from error
+
+    def function(self, name: str, source: Source, impurity: tuple[str, int] | None = None) -> Function:
+        """
+        Return the function that a file defines.
+
+        Args:
+            impurity: what it may read besides what it is given, and the line; None: nothing.
+
+        Raises:
+            EvaluationError: it defines none, or cannot be read.
+        """
+        number = self._function_number(name, source)
+
+        def call(context: Context, index: int, args: Sequence[Value | OldApiReference], block: Closure | None) -> Value:
+            if impurity is not None:
+                context.mark_uncacheable(impurity[0], Location(source.file, impurity[1]))
+            return self._call(number, name, source, context, index, args, block)
+
+        try:
+            self._loaded.discard(number)
+            definition = self._load(None, number, "load", name, source.text, source.file)
+        except _RubyError as error:
+            self._refuse_lacking(error, f"The function '{name}'")
+            raise EvaluationError(f"Could not load the function '{name}': {error.message}", hint=f"It is at {error.location}") from error
+        if not isinstance(definition, dict):
+            raise EvaluationError(NONSENSE)
+        if "arity" in definition:
+            return LegacyFunction(
+                name,
+                definition["arity"],
+                lambda context, *args: call(context, 0, [old_api_value(arg) for arg in args], None),
+                statement=definition["statement"],
+                pure=True,
+            )
+        function = Function(name, pure=True, aliases=definition["aliases"])
+
+        def call_dispatch(index: int, method: str, context: Context, *args: Value, block: Closure | None = None) -> Value:
+            value = call(context, index, args, block)
+            return function.dispatches[index].signature(context.types).check_return(method, value)
+
+        for index, dispatch in enumerate(definition["dispatches"]):
+            function.dispatches.append(
+                Dispatch(
+                    dispatch["parameters"],
+                    partial(call_dispatch, index, f"function '{dispatch['method']}'"),
+                    dispatch.get("returns"),
+                    mismatch=dispatch["mismatch"],
+                    aliases=definition["aliases"],
+                )
+            )
+        return function
+
+    def _refuse_lacking(self, error: _RubyError, subject: str) -> None:
+        if error.lacks:
+            raise Unsupported(
+                f"{subject} uses {error.lacks}, which only Puppet's own Ruby has ({error.location})",
+                hint="Functions of the language, scope and Ruby's library are here. A function can be written in Python instead.",
+            ) from error
+
+    # --- questions to Ruby ---
+
+    def _load(self, scope: Scope | None, number: int, op: str, *args: Any) -> Any:
+        """Send a template or function to the child by the operation `op`; return what Ruby answers, None when the child had it already."""
+        child = self._live_child(scope)
+        if number in self._loaded:
+            return None
+        answer = self._ask(scope, op, number, *args)
+        if child is self._child:
+            self._loaded.add(number)
+        return answer
+
+    def _live_child(self, scope: Scope | None) -> RubyChild:
+        """Return the child, started if there is none; it forgets the objects of an earlier compilation."""
+        child = self._child
+        if child is None or not child.alive:
+            if self._scopes:
+                raise EvaluationError("Ruby has ended while it was asked")
+            child = self._child = self.program.start(HOST)
+            self.note(self.program.settings.program, time.time_ns())  # another Ruby may give something else
+            self._loaded = set()
+            self._ruby_objects.clear()
+            self._ask(scope, "setup", list(self.libraries()))
+        self.program.mark_used(child)
+        if self._ruby_objects and scope is not None and scope.compilation is not self._compilation():
+            self._ruby_objects.clear()
+            self._ask(scope, "release")
+        return child
+
+    def _ask(self, scope: Scope | None, op: str, *args: Any) -> Any:
+        """Return what Ruby answers; raise _RubyError when it raises, or the error of this process that passed through it."""
+        child = self._child
+        assert child is not None
+        if not self._scopes:
+            self._asked_at = time.time_ns()
+        self._scopes.append(scope)
+        try:
+            message = child.ask({"op": op, "args": dump_value(list(args), self)}, partial(self._answer, child))
+            if message.get("exhausted"):  # no descriptors or memory are left in it
+                child.end()
+            for path in message.get("libraries", ()):
+                self.note(path, self._asked_at)
+            if "value" in message:
+                return load_value(message["value"], self)
+            if "passing" in message:
+                raise self._registered[message["passing"]]
+            if "left" in message:
+                raise _LeftBlock
+            report = message.get("error")
+            if not isinstance(report, dict):
+                raise EvaluationError(NONSENSE)
+            if report.get("origin") in self._registered:
+                raise self._registered[report["origin"]]
+            raise _RubyError(report)
+        finally:
+            self._scopes.pop()
+            if not self._scopes:
+                self._registered.clear()
+
+    # --- Objects, for the wire ---
+
+    def register(self, value: Any) -> int:
+        """Return a number by which Ruby can refer to a value."""
+        self._numbers += 1
+        self._registered[self._numbers] = value
+        return self._numbers
+
+    def registered(self, number: int) -> Any:
+        """Return the value of a number that `register` gave."""
+        if number not in self._registered:
+            raise EvaluationError("Ruby gave a value that it was given in an earlier call", hint="It may not keep it.")
+        return self._registered[number]
+
+    def keep_own(self, value: Value, number: int) -> Value:
+        """Return a collection; as long as one catalog is compiled, Ruby gets its own of that number when it is handed back."""
+        scope = self._scopes[-1]
+        if scope is not None:
+            self._keep_own(scope, value, number)
+        return value
+
+    def _keep_own(self, scope: Scope, value: Value, number: int) -> None:
+        self._ruby_objects[id(value)] = (value, number)
+        self._compilation = weakref.ref(scope.compilation)
+
+    def own_number(self, value: Value) -> int | None:
+        """Return Ruby's number for a collection; None when Ruby has none of its own for it."""
+        own = self._ruby_objects.get(id(value)) if self._ruby_objects else None
+        return None if own is None else own[1]
+
+    def block(self, number: int, parameters: int, rest: bool) -> Closure:
+        """Return a lambda that calls a block of Ruby's; `rest`: it takes any number of arguments beyond its `parameters`."""
+        scope = self._scopes[-1]
+
+        def call(*args: Value) -> Value:
+            try:
+                value: Value = self._ask(scope, "yield", number, list(args))
+                return value
+            except _RubyError as error:
+                raise EvaluationError(error.message, hint=f"Raised in Ruby: {error.location}") from error
+
+        positional = [Parameter(f"arg{index}") for index in range(parameters)]
+        return Closure(call, Signature([*positional, Parameter("args", splat=True)] if rest else positional))
+
+    # --- questions of Ruby's ---
+
+    def _answer(self, child: RubyChild, message: dict[str, Any]) -> dict[str, Any]:
+        """Return the answer to a question of Ruby's. Errors pass through Ruby; what ends a compile is raised."""
+        scope: Scope | None = self._scopes[-1]
+        try:
+            if scope is None:
+                raise EvaluationError("A function asks for something while it is only defined", hint="It may when it is called.")
+            args = load_value(message["args"], self)
+            if message.get("top"):
+                scope = scope.global_scope()
+            method = getattr(self, f"_on_{message['ask'].rstrip('?')}", None)
+            if method is None or not isinstance(args, list):
+                raise EvaluationError("Ruby asked nonsense", hint=f"There is no {message['ask']}.")
+            value = method(scope, *args)
+            if id(value) in scope.compilation.template_values and self.own_number(value) is None:
+                value = scope.compilation.template_values[id(value)][1]
+            return {"value": dump_value(value, self)}
+        except PuppetError as error:
+            if not child.alive:
+                raise
+            return {"raised": self.register(error), "message": str(error)}
+        except MemoryError:
+            raise
+        except Exception as error:
+            if not child.alive:
+                raise
+            return {"passing": self.register(error)}
+
+    def _on_variable(self, scope: Scope, name: str) -> Value:
+        return scope.compilation.data.context_for(scope).variable(name)
+
+    def _on_peek(self, scope: Scope, name: str) -> Value:
+        value = scope.find(name)
+        return None if value is MISSING else value
+
+    def _on_fact(self, scope: Scope, name: str) -> Value:
+        facts = scope.global_scope().find("facts")
+        return Platform(facts).fact(name) if isinstance(facts, dict) else None
+
+    def _on_set(self, scope: Scope, name: str, number: int, value: Value) -> None:
+        if self._answers:  # a translated template has set it
+            self._answers.popleft()
+            value = self._on_peek(scope, name)
+            scope.compilation.template_values.pop(id(value), None)
+        else:
+            scope.set(name, value)
+        if isinstance(value, list | dict):
+            self._keep_own(scope, value, number)
+
+    def _on_defaults(self, scope: Scope, type_name: str) -> Value:
+        return scope.defaults_of(type_name)
+
+    def _on_find(self, scope: Scope, name: str, kind: str) -> str | None:
+        return scope.compilation.host.find_file(name, kind)
+
+    def _on_exists(self, scope: Scope, name: str) -> bool:
+        return scope.exists(name)
+
+    def _on_bound(self, scope: Scope, name: str) -> bool:
+        return name in scope.vars
+
+    def _on_scope_kind(self, scope: Scope) -> str:
+        return scope.kind
+
+    def _on_source(self, scope: Scope) -> Value:
+        return source_data(scope.source)
+
+    def _on_variables(self, scope: Scope) -> Value:
+        return scope.variables()
+
+    def _on_scope_name(self, scope: Scope) -> str:
+        return scope.name()
+
+    def _on_call(self, scope: Scope, name: str, args: list[Value], block: Closure | None) -> Value:
+        if self._answers:
+            value: Value = self._answers.popleft()[1]
+            if isinstance(value, PuppetError):
+                raise value
+            return value
+        return scope.call_function(name, args, block)
+
+    def _on_function(self, scope: Scope, name: str) -> bool:
+        return scope.has_function(name)
+
+    def _on_method(self, scope: Scope, value: Any, name: str, args: list[Value], block: Closure | None) -> Value:
+        return call_method(scope, name, block, value, *args)
+
+    def _on_block(self, scope: Scope, number: int, args: list[Value]) -> Value:
+        value: Value = self.registered(number)(*args)
+        return value
+
+    def _on_log(self, scope: Scope, level: str, text: str) -> None:
+        if self._answers:  # a translated function has logged it
+            self._answers.popleft()
+        else:
+            scope.log(level, text)
+
+    def _on_warn_once(self, scope: Scope, kind: str, key: str, text: str) -> None:
+        scope.warn_once(kind, key, text)
+
+    def _on_setting(self, scope: Scope, name: str) -> Value:
+        return scope.setting(name)
+
+    def _on_environment(self, scope: Scope) -> str:
+        return scope.compilation.host.environment
+
+    def _on_module(self, scope: Scope, name: str) -> Value:
+        return module_data(scope.compilation.host, name)
+
+    def _on_facts(self, scope: Scope) -> Value:
+        return self._on_peek(scope.global_scope(), "facts")
+
+    def _on_classes(self, scope: Scope) -> Value:
+        return list(scope.compilation.catalog.classes)
+
+    def _on_tags(self, scope: Scope) -> Value:
+        return list(scope.compilation.catalog.tags)
+
+    def _on_resource(self, scope: Scope, type_name: str, title: str) -> Value:
+        type_name = capitalized_type(type_name)
+        return resource_data(scope.compilation.catalog.find(type_name, capitalized_type(title) if type_name == "Class" else title))
+
+    def _on_resources(self, scope: Scope) -> Value:
+        return [resource_data(resource) for resource in scope.compilation.catalog]
+
+    def _on_own_resource(self, scope: Scope) -> Value:
+        return resource_data(scope.resource)
+
+
+class _Template:
+    """
+    A template that the child knows by a number.
+
+    Attributes:
+        names: of the instance variables that it names; None when it may read any.
+    """
+
+    __slots__ = ("names", "number")
+
+    def __init__(self, number: int, text: str) -> None:
+        self.number = number
+        self.names = None if _DYNAMIC.search(text) else frozenset(_INSTANCE_VARIABLE.findall(text))
+
+    def variables(self, scope: Scope) -> dict[str, Value]:
+        """Return the variables of `scope` that the template needs, by the names of instance variables; without those that are undef."""
+        if self.names is None:
+            variables = scope.variables()
+            return {_NOT_WORD.sub("_", name): value for name, value in variables.items() if value is not None and not name[:1].isdecimal()}
+        return instance_variables(scope, self.names)
