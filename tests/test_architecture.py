@@ -122,11 +122,11 @@ LAYERS = {
         "notation",
     ),
     "language/evaluation": (
-        "dependencies",
-        "scopes",
-        "declarations definition_lookup templates",
-        "runtime site_data",
+        "definition_lookup dependencies",
         "compilation",
+        "defaults",
+        "declarations site_data templates",
+        "runtime",
         "compile expressions",
     ),
     "language/erb": (
@@ -180,9 +180,6 @@ LAYERS = {
 The folders and files of each package, the lowest layer first. A layer imports only those below it, also inside functions and for type
 checkers.
 """
-
-OWNERS = {"language.evaluation.compilation": "the parts of a compilation refer to the one that they belong to"}
-"""What lower layers name for type checkers, and why."""
 
 
 def imported(path: Path) -> set[str]:
@@ -266,15 +263,14 @@ def test_imports_within_a_package_point_downwards(package: str) -> None:
     wrong = [
         f"{found.module} imports {found.target} ({found.kind})"
         for found in sorted(imports_within(package))
-        if not (found.kind == "typing" and found.target in OWNERS)
-        and layer[part_of(found.target, package)] >= layer[part_of(found.module, package)]
+        if layer[part_of(found.target, package)] >= layer[part_of(found.module, package)]
     ]
     assert wrong == []
 
 
 def test_no_modules_import_each_other_in_a_cycle() -> None:
-    """Imports inside functions count; those for type checkers only do not."""
-    assert cycles((found.module, found.target) for found in imports() if found.kind != "typing") == []
+    """Imports inside functions count, and those for type checkers only."""
+    assert cycles((found.module, found.target) for found in imports()) == []
 
 
 def test_no_two_public_classes_share_a_name() -> None:

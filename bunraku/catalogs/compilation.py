@@ -20,7 +20,7 @@ from environments.ruby import RubyProgram, RubySettings, find_ruby
 from language.catalog.wire import wire_catalog
 from language.codegen.codecache import CodeCache
 from language.evaluation.compilation import Compilation
-from language.evaluation.compile import raised_recursion_limit
+from language.evaluation.compile import begin, compile_node, raised_recursion_limit
 from language.evaluation.runtime import NAMES
 from language.host import NodeInput
 from language.loading.builtins import all_functions
@@ -208,7 +208,7 @@ class LocalEnvironment:
             trusted=trusted_data(node.name, None, external),
             server_facts={},
         )
-        return Compilation(self.host, self.loader, node_input, log)
+        return begin(self.host, self.loader, node_input, log)
 
     def data(self, compilation: Compilation) -> dict[str, Any]:
         """
@@ -218,7 +218,7 @@ class LocalEnvironment:
             CompileError: located, in the reference's words, with the node's name.
         """
         with raised_recursion_limit():
-            compilation.compile()
+            compile_node(compilation)
             return wire_catalog(compilation, version=version_of(self.environment, timeout=self.settings.command_timeout), rich=True)
 
 
@@ -261,5 +261,5 @@ def profile_text(site: LocalEnvironment, node: Node, facts: Mapping[str, Any], e
     times = LineTimes()
     compilation = site.compilation(node, facts, lambda entry: None, external)
     with raised_recursion_limit(), times:
-        compilation.compile()
+        compile_node(compilation)
     return times.text()

@@ -17,6 +17,7 @@ from environments.files.code_files import DiskFiles
 from language.catalog import richdata as wire
 from language.codegen.codecache import CodeCache
 from language.evaluation.compilation import Compilation
+from language.evaluation.compile import begin, compile_node
 from language.evaluation.runtime import NAMES, call
 from language.functions import builtin_functions
 from language.functions.api import Function, collect
@@ -68,8 +69,8 @@ def resolver(settings: AgentSettings, environment: str, facts: Mapping[str, Any]
     )
     known = {name: value for name, value in facts.items() if name not in ("trusted", "facts", "server_facts")}
     node = NodeInput(settings.node_name_value, environment=environment, facts=known, parameters=known)
-    compilation = Compilation(host, loader, node, say)
-    compilation.compile()  # of nothing: it sets the facts and what else is known at top scope
+    compilation = begin(host, loader, node, say)
+    compile_node(compilation)  # of nothing: it sets the facts and what else is known at top scope
     return lambda deferred: resolve_deferred(compilation, deferred)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from environments.listings.manifests import problems
 from language.errors.locations import locate_error
 from language.evaluation.compilation import Compilation
+from language.evaluation.compile import open_top_scope
 from language.evaluation.expressions import evaluate
 from language.syntax.checker import Diagnostic
 from language.syntax.dump import as_data, notation_of
@@ -213,7 +214,7 @@ class EppCommand:
         own_facts = {} if self.options.facts is None else given_facts(Path(self.options.facts))
         facts = {**await facts_of(name, self.agent, self.master, site.environment, required=False), **own_facts}
         compilation = site.compilation(node, facts, printer(self.agent.log_level), await external_for(self.master, node.name))
-        compilation.open_top_scope()
+        open_top_scope(compilation)
         return compilation
 
     def _values(self, compilation: Compilation) -> dict[str, Value] | None:

@@ -12,6 +12,7 @@ from typing import Any
 from environments.hiera import Explainer, merge_of
 from environments.hiera.merging import STRATEGIES, require_type
 from language.evaluation.compilation import Compilation
+from language.evaluation.compile import compile_node
 from language.host import LookupArguments, NotFoundInData
 from language.types.notation.parse import parse_type
 from language.values.core import Value, entries
@@ -138,7 +139,7 @@ def _value(compilation: Compilation, options: LookupCommandOptions, merge: Any, 
     keys = options.arguments or ("__global__",)
     for key in keys:
         try:
-            value = compilation.data.value(key, compilation.top, merge, LookupArguments(explainer=explainer))
+            value = compilation.top.look_up(key, merge, LookupArguments(explainer=explainer))
         except NotFoundInData:
             continue
         return value if type_ is None or (explainer is not None and explainer.only_options) else require_type("Found value", type_, value)
@@ -164,7 +165,7 @@ async def _compiler(options: LookupCommandOptions, agent: AgentSettings, master:
     manifest = Manifest(path=Path(environment.manifest)) if options.compile and environment.manifest else Manifest(code="undef")
     site = LocalEnvironment.of(master, environment, manifest, log)
     compilation = site.compilation(node, facts, log, await external_for(master, node.name))
-    compilation.compile()
+    compile_node(compilation)
     return compilation
 
 

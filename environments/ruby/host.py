@@ -27,7 +27,7 @@ from .descriptions import module_data, resource_data, source_data
 from .wire import dump_value, load_value
 
 if TYPE_CHECKING:
-    from language.evaluation.scopes.scope import Scope
+    from language.evaluation.compilation import Scope
 
 HOST = Path(__file__).with_name("host.rb")
 
@@ -366,7 +366,7 @@ class RubyHost:
             return {"passing": self.register(error)}
 
     def _on_variable(self, scope: Scope, name: str) -> Value:
-        return scope.compilation.data.context_for(scope).variable(name)
+        return scope.data_context().variable(name)
 
     def _on_peek(self, scope: Scope, name: str) -> Value:
         value = scope.find(name)

@@ -1,35 +1,41 @@
-"""From a node to its catalog: the order of work, and everything that is true for one compilation only."""
+"""One compilation: what is true for it only, and the scopes that its code runs in."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
-from shared.errors import CompileError, EvaluationError, Location, PuppetError
+from shared.errors import EvaluationError, Location
+from shared.regexps import Match
+from shared.suggestions import did_you_mean
 
 from ..catalog.builder import CatalogBuilder
-from ..catalog.definitions import HostClass
+from ..catalog.collectors import Realizer
+from ..catalog.definitions import Definition
 from ..catalog.pending import PendingWork
-from ..catalog.relationships import validate
-from ..catalog.resources import DeclaredResource, Override
-from ..errors.control import Jump
-from ..errors.locations import FINAL, locate_error, place_of, stray_jump_error
-from ..host import CompilerHost, NodeInput
+from ..catalog.resources import DeclaredResource, Override, ResourceAttribute, capitalized_type
+from ..errors.issues import LanguageError, UnsetParameter
+from ..functions.api import Closure, Types
+from ..functions.catalog_context import CatalogContext
+from ..host import NO_ARGUMENTS, CompilerHost, DataContext, LookupArguments, LookupMethods, NodeInput
 from ..loading.loader import Loader
 from ..log import CompilationLog, LocatedReporter, LogEntry
-from ..values.core import Strictness, Value
-from .declarations.classes import declare_class, include_classes
-from .declarations.definitions import evaluate_definition
-from .declarations.finalize import finish
-from .declarations.resource_expressions import create_resources
+from ..values.core import MISSING, MaybeValue, Reporter, Strictness, Value
+from ..values.variables import BUILT_IN, RESERVED
 from .definition_lookup import DefinitionLookup
 from .dependencies import NodeDependencies, TopVariables
-from .scopes.scope import Scope
-from .scopes.scope_table import ScopeTable
-from .site_data import SiteData
-from .templates import render_epp, render_erb
 
-MAX_GENERATIONS = 1000
+
+@dataclass(frozen=True, slots=True)
+class Actions:
+    """What a scope does for functions, by the modules above this one."""
+
+    include: Callable[[Scope, Sequence[str]], list[DeclaredResource]]
+    create_resources: Callable[..., list[Value]]
+    render_epp: Callable[[Scope, str, str, str, Mapping[str, Value] | None, Scope], Value]
+    render_erb: Callable[[Scope, str, str | None, str | None], str]
+    data_context: Callable[[Scope], DataContext]
 
 
 class Compilation:
@@ -37,6 +43,7 @@ class Compilation:
     One compilation.
 
     Args:
+        actions: what scopes do for functions.
         log: gets every log entry when it happens, also when the compilation fails in the end.
         dependencies: notes what is read of the node.
     Attributes:
@@ -44,7 +51,7 @@ class Compilation:
         pending: the overrides, collectors and relationships that wait for resources.
         definitions: look-ups of classes, defines, functions and types by name.
         scopes: the scopes that are looked up by name: top scope, the node's, those of classes.
-        data: the site's data.
+        data_session: what the host keeps between two look-ups of the site's data.
         template_values: by identity, values that ERB templates have set, each with the template's own object.
         log: where log entries go.
     """
@@ -55,9 +62,11 @@ class Compilation:
         loader: Loader,
         node: NodeInput,
         log: Callable[[LogEntry], None],
+        actions: Actions,
         *,
         dependencies: NodeDependencies | None = None,
     ) -> None:
+        self.actions = actions
         self.host = host
         self.loader = loader
         self.node = node
@@ -74,7 +83,7 @@ class Compilation:
         self.scopes = ScopeTable(self.top, reads.settings)
         self.function_names = reads.functions
         self.definitions = DefinitionLookup(host, loader, self.top, self.log, reads.definitions, reads.functions)
-        self.data = SiteData(self)
+        self.data_session: dict[str, Any] = {}
         self.pending = PendingWork()
         self.template_values: dict[int, tuple[Value, Any]] = {}
 
@@ -83,189 +92,6 @@ class Compilation:
         for resource in self.catalog.declared:
             resource.contents.clear()
         vars(self).clear()
-
-    # --- the order of work ---
-
-    def compile(self) -> CatalogBuilder:
-        """
-        Return the finished catalog, virtual resources still in it.
-
-        Raises:
-            CompileError: located, in the reference's words, with the node's name.
-        Source: language reference 13.
-        """
-        try:
-            self._compile()
-        except PuppetError as error:
-            raise self._failure(error) from error
-        except RecursionError as error:
-            place = place_of(error)
-            hint = f"What nests too deeply, or for ever, goes through {place}." if place is not None else ""
-            raise self._failure(EvaluationError("stack level too deep", where=FINAL, hint=hint)) from error
-        except Jump as jump:
-            raise self._failure(stray_jump_error(jump)) from jump
-        return self.catalog
-
-    def open_top_scope(self) -> None:
-        """Set the node's variables, and nothing else: for templates and expressions that belong to no catalog."""
-        self._set_top_variables()
-        self.scopes.by_class[""] = self.top
-
-    def _failure(self, error: PuppetError) -> CompileError:
-        error = locate_error(error)
-        if not isinstance(error, CompileError):
-            error = EvaluationError(error.message, where=error.where, hint=error.hint)
-        error.node = self.node.certname
-        return error
-
-    def _compile(self) -> None:
-        self.catalog.add(self._stage())
-        for name in self.node.classes:
-            self.catalog.classes.append(name)
-        self._set_top_variables()
-        self._evaluate_settings()
-        self._evaluate_main()
-        self._evaluate_node()
-        self._evaluate_node_classes()
-        self._generate()
-        finish(self)
-        self.pending.check_done()
-        validate(self.catalog)
-
-    def _stage(self) -> DeclaredResource:
-        stage = DeclaredResource("Stage", "main", scope=self.top, native=self.host.types.find("stage"), kind="compilable_type")
-        stage.tags = {"stage": None}
-        stage.values["name"] = "main"
-        return stage
-
-    def _set_top_variables(self) -> None:
-        top = self.top.vars
-        for name, value in self.node.parameters.items():
-            if name != "environment":
-                top[name] = value
-        top["environment"] = self.host.environment
-        top["trusted"] = dict(self.node.trusted)
-        top["server_facts"] = dict(self.node.server_facts)
-        top["facts"] = dict(self.node.facts)
-
-    def _evaluate_settings(self) -> None:
-        settings = self.definitions.settings
-        resource = DeclaredResource("Class", "Settings", scope=self.top, source=settings, definition=settings, kind="unknown")
-        self.catalog.add(resource)
-        resource.evaluated = True
-        evaluate_definition(self, resource)
-        scope = self.scopes.by_class["settings"]
-        values = self.host.settings()
-        texts = dict(values)
-        scope.vars.update(texts)
-        scope.vars["all_local"] = texts
-
-    def _evaluate_main(self) -> None:
-        bodies = self.loader.load_main()
-        self.definitions.check_parameter_types()
-        main = HostClass("", (), None)
-        resource = DeclaredResource("Class", "main", scope=self.top, source=main, definition=main, kind="unknown")
-        resource.tags = {"class": None}
-        resource.values["name"] = "main"
-        self.top.source = main
-        self.top.resource = resource
-        self.catalog.declare(resource)
-        resource.evaluated = True
-        variables = self.top.vars
-        variables["module_name"] = ""
-        variables["caller_module_name"] = ""
-        variables.setdefault("title", "main")
-        variables.setdefault("name", "main")
-        self.scopes.by_class[""] = self.top
-        self.catalog.contain_in_stage(resource)
-        for body in bodies:
-            body(self.top)
-
-    def _evaluate_node(self) -> None:
-        if not self.loader.nodes:
-            return
-        block_and_match = self.loader.find_node(self._node_names())
-        if block_and_match is None:
-            raise EvaluationError(
-                f"Could not find node statement with name 'default' or '{self.node.certname}'",
-                where=FINAL,
-                hint="Add a node block for it, or one that says `node default`.",
-            )
-        node, self.scopes.node_match = block_and_match
-        resource = DeclaredResource("Node", node.name, scope=self.top, source=node, definition=node, kind="unknown")
-        self.catalog.tags.update(resource.tags)
-        self.catalog.declare(resource)
-        self.evaluate(resource)
-
-    def _node_names(self) -> list[str]:
-        """Return the names that node blocks are looked up by: the certname; before Puppet 6 also `a.b` and `a` of `a.b.c`."""
-        name = self.node.certname
-        if self.host.setting("strict_hostname_checking") is not False:
-            return [name]
-        parts = name.split(".")
-        return [".".join(parts[:count]) for count in range(len(parts), 0, -1)]
-
-    def _evaluate_node_classes(self) -> None:
-        scope = self.scopes.node or self.top
-        classes = self.node.classes
-        with_parameters = {name: values for name, values in classes.items() if values}
-        for name, values in with_parameters.items():
-            declare_class(self, self.definitions.class_for(name, self.node.certname), scope, dict(values))
-        for host_class in [self.definitions.class_for(name, self.node.certname) for name in classes if name not in with_parameters]:
-            if host_class.name not in self.scopes.by_class:
-                declare_class(self, host_class, scope, None)
-
-    def _generate(self) -> None:
-        for _ in range(MAX_GENERATIONS + 1):
-            has_collected = self.pending.run_collectors(self)
-            if not self._evaluate_definitions() and not has_collected:
-                return
-        raise EvaluationError(f"Somehow looped more than {MAX_GENERATIONS} times while evaluating host catalog", where=FINAL)
-
-    def _evaluate_definitions(self) -> bool:
-        """Evaluate the classes and defines that are declared and wait for it; an error names the place of the declaration."""
-        waiting = [entry for entry in self.catalog.declared if not entry.evaluated and not entry.virtual and entry.native is None]
-        for resource in waiting:
-            try:
-                self.evaluate(resource)
-            except PuppetError as error:
-                located_error = locate_error(error)
-                raise EvaluationError(
-                    f"Evaluation Error: Error while evaluating a Resource Statement, {located_error}",
-                    where=resource.place,
-                    hint=located_error.hint,
-                ) from error
-        return bool(waiting)
-
-    def evaluate(self, resource: DeclaredResource) -> None:
-        """Run the body of a class, define or node, once."""
-        if resource.evaluated:
-            return
-        resource.evaluated = True
-        resource.add_scope_tags()
-        evaluate_definition(self, resource)
-
-    # --- what functions ask for ---
-
-    def include(self, names: Sequence[str], scope: Scope) -> list[DeclaredResource]:
-        """Declare and evaluate the classes of these names that are not declared yet; return the resources of all."""
-        return include_classes(self, names, scope)
-
-    def create_resources(self, scope: Scope, type_name: str, titles: Sequence[str], values: dict[str, Value], **origin: Any) -> list[Value]:
-        """Declare one resource per title; return references to them. `origin`: as `resource_expressions.create_resources` takes it."""
-        return create_resources(scope, type_name, titles, values, **origin)
-
-    def render_epp(
-        self, scope: Scope, function: str, text: str, file: str, parameters: Mapping[str, Value] | None, outside: Scope
-    ) -> Value:
-        """Return the text of a template; it sees the variables of the scope `outside`."""
-        return render_epp(scope, function, text, file, parameters, outside=outside)
-
-    def render_erb(self, scope: Scope, text: str, name: str | None, file: str | None) -> str:
-        """Return the text of an ERB template that a scope renders."""
-        return render_erb(scope, text, name, file)
-
-    # --- what the parts of a compilation tell it ---
 
     def add_override(self, override: Override) -> None:
         """Apply an override now, or keep it until its resource is declared."""
@@ -281,3 +107,339 @@ class Compilation:
         """Keep the catalog out of the cache: something was read that is another thing each time."""
         if self.dependencies is not None:
             self.dependencies.mark_uncacheable(reason, where)
+
+
+class ScopeTable:
+    """
+    The scopes of one compilation.
+
+    Attributes:
+        node: the scope of the node block; None before there is one.
+        node_match: the match of the node block's regular expression; None when it has none.
+        by_class: the scopes of the classes that were evaluated, by lower-case name; that of the class without a name is top scope.
+        has_defaults: some scope has resource defaults.
+        setting_names: names of settings that were read as `$settings::name`, also in vain.
+    """
+
+    def __init__(self, top: Scope, setting_names: set[str]) -> None:
+        self.top = top
+        self.setting_names = setting_names
+        self.node: Scope | None = None
+        self.node_match: Match | None = None
+        self.by_class: dict[str, Scope] = {}
+        self.has_defaults = False
+
+    def qualified(self, class_name: str, name: str) -> MaybeValue:
+        """Return a variable of an evaluated class, or of those it inherits from; MISSING when there is none."""
+        if class_name == "settings":
+            self.setting_names.add(name)
+        scope = self.by_class.get(class_name)
+        while scope is not None:
+            value = scope.vars.get(name, MISSING)
+            if value is not MISSING:
+                return value
+            scope = scope.next if scope.next is not None and scope.next.kind == "class" else None
+        return MISSING
+
+    def behind(self, scope: Scope | None) -> Scope:
+        """Return where names are looked up after a class's or define's own scope, which `scope` declares: node scope, else top scope."""
+        while scope is not None:
+            if scope.kind in ("node", "top"):
+                return scope
+            scope = scope.next if scope.kind == "local" else scope.parent
+        return self.top
+
+
+class MatchVariables:
+    """The match variables in force; `last` is the last successful match."""
+
+    __slots__ = ("last",)
+
+    def __init__(self, last: Match | None) -> None:
+        self.last = last
+
+    def __getitem__(self, number: int) -> str | None:
+        match = self.last
+        if match is None:
+            return None
+        try:
+            return match[number]
+        except IndexError:
+            return None
+
+
+def declaring_scope(resource: DeclaredResource) -> Scope | None:
+    """Return the scope that a resource was declared in; None for one that no scope declared."""
+    scope = resource.scope
+    assert scope is None or isinstance(scope, Scope)
+    return scope
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class Scope:
+    """
+    Variables of one class, define instance, node, template or lambda, and of top scope.
+
+    It is what functions get as their Context. `next` is where a name is looked up that is not here; `parent`, which
+    resource defaults follow, is the scope that declared this one's resource (or that of the inherited class).
+    """
+
+    compilation: Compilation
+    kind: str  # top node class define local
+    _: KW_ONLY
+    parent: Scope | None = None
+    next: Scope | None = None
+    resource: DeclaredResource | None = None
+    source: Definition | None = None
+    vars: dict[str, Value] = field(default_factory=dict, init=False)
+    defaults: dict[str, dict[str, ResourceAttribute]] = field(default_factory=dict, init=False)
+    matched: MatchVariables | None = field(default=None, init=False)
+    pending: Callable[[str], str | None] | None = field(default=None, init=False)  # what to say of a variable that has no value yet
+
+    # --- variables ---
+
+    def get(self, name: str) -> Value:
+        """Return the value of a plain `$name`; None, after a complaint as the settings say, when it is not set."""
+        scope: Scope | None = self
+        while scope is not None:
+            value = scope.vars.get(name, MISSING)
+            if value is not MISSING:
+                return value
+            if scope.pending is not None and (complaint := scope.pending(name)) is not None:
+                raise UnsetParameter(complaint)
+            scope = scope.next
+        return self._unknown(name)
+
+    def find(self, name: str) -> MaybeValue:
+        """Return the value of a variable of any form of name, or MISSING. It never complains."""
+        name = name.removeprefix("$")
+        if "::" in name:
+            qualifier, _, leaf = name.removeprefix("::").rpartition("::")
+            if not qualifier:
+                return self.compilation.top.vars.get(leaf, MISSING)
+            return self.compilation.scopes.qualified(qualifier, leaf)
+        scope: Scope | None = self
+        while scope is not None:
+            value = scope.vars.get(name, MISSING)
+            if value is not MISSING:
+                return value
+            scope = scope.next
+        return MISSING
+
+    def exists(self, name: str) -> bool:
+        """Return whether a variable of any form of name is set."""
+        return name.removeprefix("::") in BUILT_IN or self.find(name) is not MISSING
+
+    def top_variable(self, name: str) -> Value:
+        """Return `$::name`; None, after a complaint as the settings say, when it is not set."""
+        value = self.compilation.top.vars.get(name, MISSING)
+        return value if value is not MISSING else self._unknown(f"::{name}")
+
+    def qualified(self, class_name: str, name: str, written: str | None = None) -> Value:
+        """Return `$class::name`, as `top_variable` does; `written` is the whole name, where it is written otherwise."""
+        value = self.compilation.scopes.qualified(class_name, name)
+        return value if value is not MISSING else self._unknown(written or f"{class_name}::{name}")
+
+    def _unknown(self, name: str) -> Value:
+        bare = name.removeprefix("::")
+        if bare in BUILT_IN or bare.isdecimal():
+            return None
+        self._report_unknown(name)
+        return None
+
+    def _report_unknown(self, name: str) -> None:
+        """Complain about a variable that is not there, as the settings say."""
+        compilation = self.compilation
+        message = f"Unknown variable: '{name}'."
+        strict = compilation.reporter.strict
+        if compilation.strict_variables or strict is Strictness.ERROR:
+            raise LanguageError(message, hint=self._variable_hint(name))
+        if strict is Strictness.WARNING:
+            compilation.log.warn_here(message)
+
+    def _variable_hint(self, name: str) -> str:
+        if "::" in name.removeprefix("::"):
+            class_name = name.removeprefix("::").rpartition("::")[0]
+            if class_name not in self.compilation.scopes.by_class:
+                return f"The class '{class_name}' has not been evaluated."
+        return did_you_mean(name, (known for known in self.variables() if not known.isdecimal()), form="'${}'")
+
+    def set(self, name: str, value: Value) -> Value:
+        """Set `$name = value`, and return the value; raise LanguageError or EvaluationError when it may not be set."""
+        variables = self.vars
+        if name in variables or name in RESERVED:
+            self._refuse(name)
+        variables[name] = value
+        return value
+
+    def bind(self, name: str, value: Value) -> None:
+        """Set a parameter, without a check."""
+        self.vars[name] = value
+
+    def _refuse(self, name: str) -> None:
+        if name in RESERVED:
+            if name == "server_facts" or name in self.vars:
+                raise LanguageError(f"Attempt to assign to a reserved variable name: '${name}'")
+            raise EvaluationError(f"Attempt to assign to a reserved variable name: '{name}'")
+        if name in ("title", "name") and self.kind != "local":
+            raise LanguageError(f"Cannot reassign built in (or already assigned) variable '${name}'")
+        raise LanguageError(f"Cannot reassign variable '${name}'")
+
+    def enter_matches(self) -> MatchVariables:
+        """Return the match variables of a body: at first those of the scope around it, if a match is in force there."""
+        holder = self.matched
+        if holder is None:
+            around = next((scope.matched for scope in self.chain() if scope.matched is not None), None)
+            holder = self.matched = MatchVariables(around.last if around is not None else None)
+        return holder
+
+    def local(self) -> Scope:
+        """Return a scope for a lambda or template: names are looked up here too, everything else is shared."""
+        inner = Scope(self.compilation, "local", parent=self.parent, next=self, resource=self.resource, source=self.source)
+        inner.defaults = self.defaults
+        inner.matched = self.matched
+        return inner
+
+    def global_scope(self) -> Scope:
+        """Return the top scope: all a function of the language sees."""
+        return self.compilation.top
+
+    def global_local(self) -> Scope:
+        return self.compilation.top.local()
+
+    def special_names(self) -> list[str]:
+        """Return the names of visible variables that the language cannot write; inner scopes come first."""
+        return [
+            name
+            for scope in self.chain()
+            for name in (scope.vars.special_names() if isinstance(scope.vars, TopVariables) else scope.vars)
+            if not name.isidentifier()
+        ]
+
+    # --- whose it is ---
+
+    @property
+    def module_name(self) -> str:
+        name = self.vars.get("module_name", MISSING)
+        if name is MISSING and self.kind == "local" and self.next is not None:
+            return self.next.module_name
+        return name if isinstance(name, str) else ""
+
+    def default_attributes(self, type_name: str) -> dict[str, ResourceAttribute] | None:
+        """Return the resource defaults of a type in force here, the innermost winning; None when there are none."""
+        if not self.compilation.scopes.has_defaults:
+            return None
+        attributes: dict[str, ResourceAttribute] | None = None
+        scope: Scope | None = self
+        chain: list[dict[str, ResourceAttribute]] = []
+        while scope is not None:
+            defaults = scope.defaults.get(type_name)
+            if defaults:
+                chain.append(defaults)
+            scope = scope.parent
+        for defaults in reversed(chain):
+            attributes = {**attributes, **defaults} if attributes else dict(defaults)
+        return attributes
+
+    def is_default(self, type_name: str, name: str, value: Value) -> bool:
+        """Return whether a resource default in force says this very value."""
+        scope: Scope | None = self
+        while scope is not None:
+            defaults = scope.defaults.get(type_name)
+            if defaults is not None and name in defaults and defaults[name].value == value:
+                return True
+            scope = scope.parent
+        return False
+
+    def name(self) -> str:
+        """Return the name in logs: `Scope(Class[main])`."""
+        return f"Scope({self.resource.ref})" if self.resource is not None else "Scope()"
+
+    def chain(self) -> Iterator[Scope]:
+        scope: Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.next
+
+    def variables(self) -> dict[str, Value]:
+        """Return all variables visible by a plain name."""
+        variables: dict[str, Value] = {}
+        for scope in reversed(list(self.chain())):
+            variables.update(scope.vars)
+        return variables
+
+    # --- what functions may ask: Context and CatalogContext of `functions` ---
+
+    @property
+    def reporter(self) -> Reporter:
+        return self.compilation.reporter
+
+    @property
+    def types(self) -> Types:
+        return self.compilation.definitions
+
+    def log(self, level: str, message: str) -> None:
+        self.compilation.log.add(level, message, source=self.name())
+
+    def warn_once(self, kind: str, key: str, message: str, *, place: bool = False) -> None:
+        self.compilation.log.warn_once(kind, key, message, place=place)
+
+    def call_function(self, name: str, args: Sequence[Value], block: Closure | None = None) -> Value:
+        return self.compilation.definitions.function(name).call(self, args, block)
+
+    def has_function(self, name: str) -> bool:
+        return self.compilation.definitions.find_function(name) is not None
+
+    def variable(self, name: str) -> Value:
+        value = self.find(name)
+        if value is MISSING:
+            raise KeyError(name)
+        return value
+
+    def fact(self, name: str) -> Value:
+        return self.compilation.fact(name)
+
+    def setting(self, name: str) -> Value:
+        self.compilation.scopes.setting_names.add(name)
+        value: Value = self.compilation.host.setting(name)
+        return value
+
+    def now(self) -> int:
+        self.compilation.mark_uncacheable("the time is asked for")
+        return self.compilation.host.now()
+
+    def mark_uncacheable(self, reason: str, where: Location | None = None) -> None:
+        self.compilation.mark_uncacheable(reason, where)
+
+    doubt = mark_uncacheable  # deprecated
+
+    def defaults_of(self, type_name: str) -> dict[str, Value]:
+        """Return the defaults of a type's attributes that are in force here."""
+        defaults = self.default_attributes(capitalized_type(type_name)) or {}
+        return {name: attribute.value for name, attribute in defaults.items()}
+
+    def include(self, names: Sequence[str]) -> list[DeclaredResource]:
+        return self.compilation.actions.include(self, names)
+
+    def create_resources(self, type_name: str, titles: Sequence[str], values: dict[str, Value], **origin: Any) -> list[Value]:
+        return self.compilation.actions.create_resources(self, type_name, titles, values, **origin)
+
+    def realize(self, references: list[tuple[str, str]]) -> None:
+        self.compilation.pending.collectors.append(Realizer(references))
+
+    def look_up(self, key: str, merge: Value = None, arguments: LookupArguments = NO_ARGUMENTS) -> Value:
+        return self.compilation.host.lookup(key, self.data_context(), merge, arguments)
+
+    def lookup_context(self, module: str | None) -> LookupMethods:
+        return self.compilation.host.lookup_context(self.data_context(), module)
+
+    def data_context(self) -> DataContext:
+        """Return what Hiera may ask of this scope."""
+        return self.compilation.actions.data_context(self)
+
+    def render_epp(self, function: str, text: str, file: str, parameters: Mapping[str, Value] | None, *, outside: CatalogContext) -> Value:
+        assert isinstance(outside, Scope)
+        return self.compilation.actions.render_epp(self, function, text, file, parameters, outside)
+
+    def render_erb(self, text: str, name: str | None = None, file: str | None = None) -> str:
+        return self.compilation.actions.render_erb(self, text, name, file)

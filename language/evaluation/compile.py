@@ -1,4 +1,4 @@
-"""From a node to the plain data of its catalog."""
+"""From a node to the plain data of its catalog: the order of work."""
 
 from __future__ import annotations
 
@@ -7,12 +7,29 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from shared.errors import CompileError, EvaluationError, PuppetError
+
+from ..catalog.builder import CatalogBuilder
+from ..catalog.definitions import HostClass
+from ..catalog.relationships import validate
+from ..catalog.resources import DeclaredResource
 from ..catalog.wire import wire_catalog
+from ..errors.control import Jump
+from ..errors.locations import FINAL, locate_error, place_of, stray_jump_error
 from ..host import CompilerHost, NodeInput
 from ..loading.loader import Loader
 from ..log import LogEntry
-from .compilation import Compilation
+from .compilation import Actions, Compilation
+from .declarations.classes import declare_class, include_classes
+from .declarations.definitions import evaluate, evaluate_definition
+from .declarations.finalize import finish
+from .declarations.resource_expressions import create_resources
 from .dependencies import NodeDependencies
+from .site_data import ScopeDataContext
+from .templates import render_epp, render_erb
+
+MAX_GENERATIONS = 1000
+ACTIONS = Actions(include_classes, create_resources, render_epp, render_erb, ScopeDataContext)
 
 
 def compile_catalog(
@@ -39,9 +56,9 @@ def compile_catalog(
     Raises:
         CompileError: located, in the reference's words.
     """
-    compilation = Compilation(host, loader, node, log, dependencies=dependencies)
+    compilation = begin(host, loader, node, log, dependencies=dependencies)
     with raised_recursion_limit():
-        compilation.compile()
+        compile_node(compilation)
         try:
             return wire_catalog(compilation, version=version, rich=rich, exported=exported, texts=texts)
         finally:
@@ -61,3 +78,175 @@ def raised_recursion_limit() -> Iterator[None]:
         yield
     finally:
         sys.setrecursionlimit(before)
+
+
+def begin(
+    host: CompilerHost, loader: Loader, node: NodeInput, log: Callable[[LogEntry], None], *, dependencies: NodeDependencies | None = None
+) -> Compilation:
+    """Return a compilation of which nothing has been evaluated yet; the arguments are those of `compile_catalog`."""
+    return Compilation(host, loader, node, log, ACTIONS, dependencies=dependencies)
+
+
+def compile_node(compilation: Compilation) -> CatalogBuilder:
+    """
+    Return the finished catalog, virtual resources still in it.
+
+    Raises:
+        CompileError: located, in the reference's words, with the node's name.
+    Source: language reference 13.
+    """
+    try:
+        _compile(compilation)
+    except PuppetError as error:
+        raise _failure(compilation, error) from error
+    except RecursionError as error:
+        place = place_of(error)
+        hint = f"What nests too deeply, or for ever, goes through {place}." if place is not None else ""
+        raise _failure(compilation, EvaluationError("stack level too deep", where=FINAL, hint=hint)) from error
+    except Jump as jump:
+        raise _failure(compilation, stray_jump_error(jump)) from jump
+    return compilation.catalog
+
+
+def open_top_scope(compilation: Compilation) -> None:
+    """Set the node's variables, and nothing else: for templates and expressions that belong to no catalog."""
+    _set_top_variables(compilation)
+    compilation.scopes.by_class[""] = compilation.top
+
+
+def _failure(compilation: Compilation, error: PuppetError) -> CompileError:
+    error = locate_error(error)
+    if not isinstance(error, CompileError):
+        error = EvaluationError(error.message, where=error.where, hint=error.hint)
+    error.node = compilation.node.certname
+    return error
+
+
+def _compile(compilation: Compilation) -> None:
+    compilation.catalog.add(_stage(compilation))
+    for name in compilation.node.classes:
+        compilation.catalog.classes.append(name)
+    _set_top_variables(compilation)
+    _evaluate_settings(compilation)
+    _evaluate_main(compilation)
+    _evaluate_node(compilation)
+    _evaluate_node_classes(compilation)
+    _generate(compilation)
+    finish(compilation)
+    compilation.pending.check_done()
+    validate(compilation.catalog)
+
+
+def _stage(compilation: Compilation) -> DeclaredResource:
+    stage = DeclaredResource("Stage", "main", scope=compilation.top, native=compilation.host.types.find("stage"), kind="compilable_type")
+    stage.tags = {"stage": None}
+    stage.values["name"] = "main"
+    return stage
+
+
+def _set_top_variables(compilation: Compilation) -> None:
+    top = compilation.top.vars
+    for name, value in compilation.node.parameters.items():
+        if name != "environment":
+            top[name] = value
+    top["environment"] = compilation.host.environment
+    top["trusted"] = dict(compilation.node.trusted)
+    top["server_facts"] = dict(compilation.node.server_facts)
+    top["facts"] = dict(compilation.node.facts)
+
+
+def _evaluate_settings(compilation: Compilation) -> None:
+    settings = compilation.definitions.settings
+    resource = DeclaredResource("Class", "Settings", scope=compilation.top, source=settings, definition=settings, kind="unknown")
+    compilation.catalog.add(resource)
+    resource.evaluated = True
+    evaluate_definition(compilation, resource)
+    scope = compilation.scopes.by_class["settings"]
+    values = compilation.host.settings()
+    texts = dict(values)
+    scope.vars.update(texts)
+    scope.vars["all_local"] = texts
+
+
+def _evaluate_main(compilation: Compilation) -> None:
+    bodies = compilation.loader.load_main()
+    compilation.definitions.check_parameter_types()
+    main = HostClass("", (), None)
+    resource = DeclaredResource("Class", "main", scope=compilation.top, source=main, definition=main, kind="unknown")
+    resource.tags = {"class": None}
+    resource.values["name"] = "main"
+    compilation.top.source = main
+    compilation.top.resource = resource
+    compilation.catalog.declare(resource)
+    resource.evaluated = True
+    variables = compilation.top.vars
+    variables["module_name"] = ""
+    variables["caller_module_name"] = ""
+    variables.setdefault("title", "main")
+    variables.setdefault("name", "main")
+    compilation.scopes.by_class[""] = compilation.top
+    compilation.catalog.contain_in_stage(resource)
+    for body in bodies:
+        body(compilation.top)
+
+
+def _evaluate_node(compilation: Compilation) -> None:
+    if not compilation.loader.nodes:
+        return
+    block_and_match = compilation.loader.find_node(_node_names(compilation))
+    if block_and_match is None:
+        raise EvaluationError(
+            f"Could not find node statement with name 'default' or '{compilation.node.certname}'",
+            where=FINAL,
+            hint="Add a node block for it, or one that says `node default`.",
+        )
+    node, compilation.scopes.node_match = block_and_match
+    resource = DeclaredResource("Node", node.name, scope=compilation.top, source=node, definition=node, kind="unknown")
+    compilation.catalog.tags.update(resource.tags)
+    compilation.catalog.declare(resource)
+    evaluate(compilation, resource)
+
+
+def _node_names(compilation: Compilation) -> list[str]:
+    """Return the names that node blocks are looked up by: the certname; before Puppet 6 also `a.b` and `a` of `a.b.c`."""
+    name = compilation.node.certname
+    if compilation.host.setting("strict_hostname_checking") is not False:
+        return [name]
+    parts = name.split(".")
+    return [".".join(parts[:count]) for count in range(len(parts), 0, -1)]
+
+
+def _evaluate_node_classes(compilation: Compilation) -> None:
+    scope = compilation.scopes.node or compilation.top
+    classes = compilation.node.classes
+    with_parameters = {name: values for name, values in classes.items() if values}
+    for name, values in with_parameters.items():
+        declare_class(compilation, compilation.definitions.class_for(name, compilation.node.certname), scope, dict(values))
+    certname = compilation.node.certname
+    for host_class in [compilation.definitions.class_for(name, certname) for name in classes if name not in with_parameters]:
+        if host_class.name not in compilation.scopes.by_class:
+            declare_class(compilation, host_class, scope, None)
+
+
+def _generate(compilation: Compilation) -> None:
+    for _ in range(MAX_GENERATIONS + 1):
+        has_collected = compilation.pending.run_collectors(compilation)
+        if not _evaluate_definitions(compilation) and not has_collected:
+            return
+    raise EvaluationError(f"Somehow looped more than {MAX_GENERATIONS} times while evaluating host catalog", where=FINAL)
+
+
+def _evaluate_definitions(compilation: Compilation) -> bool:
+    """Evaluate the classes and defines that are declared and wait for it; an error names the place of the declaration."""
+    waiting = [entry for entry in compilation.catalog.declared if not entry.evaluated and not entry.virtual and entry.native is None]
+    for resource in waiting:
+        try:
+            evaluate(compilation, resource)
+        except PuppetError as error:
+            located_error = locate_error(error)
+            raise EvaluationError(
+                f"Evaluation Error: Error while evaluating a Resource Statement, {located_error}",
+                where=resource.place,
+                hint=located_error.hint,
+            ) from error
+    return bool(waiting)

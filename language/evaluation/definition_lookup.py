@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from shared.errors import EvaluationError, Unsupported
 from shared.suggestions import did_you_mean
@@ -12,6 +11,7 @@ from ..catalog.definitions import Define, HostClass
 from ..catalog.resources import capitalized_type
 from ..errors.issues import LanguageError
 from ..functions import Function
+from ..functions.catalog_context import CatalogContext
 from ..host import CompilerHost
 from ..loading.loader import Loader
 from ..log import CompilationLog
@@ -21,9 +21,6 @@ from ..types.kinds.references import ResourceEntryType
 from ..values.core import Deferred
 from ..values.puppet_type import PuppetType
 from ..values.text import inspect
-
-if TYPE_CHECKING:
-    from .scopes.scope import Scope
 
 
 class DefinitionLookup:
@@ -38,7 +35,7 @@ class DefinitionLookup:
     """
 
     def __init__(
-        self, host: CompilerHost, loader: Loader, top: Scope, log: CompilationLog, names: set[str], function_names: set[str]
+        self, host: CompilerHost, loader: Loader, top: CatalogContext, log: CompilationLog, names: set[str], function_names: set[str]
     ) -> None:
         self.host = host
         self.loader = loader

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shared.errors import ParseError, PuppetError
 
@@ -15,10 +15,8 @@ from ..syntax.checker import Diagnostic, check, log_and_refuse
 from ..syntax.parser import parse
 from ..syntax.source import Source
 from ..values.core import Value
+from .compilation import Compilation
 from .runtime import NAMES
-
-if TYPE_CHECKING:
-    from .compilation import Compilation
 
 _RESULT = "the value"
 """A variable that no manifest can name."""

@@ -26,9 +26,9 @@ from ..values.core import DEFAULT, MISSING, Instance, MaybeValue, Reporter, Sens
 from ..values.members import WITH_MEMBERS, member
 from ..values.puppet_type import PuppetType
 from ..values.text import inspect, inspect_bare, to_s
+from .compilation import MatchVariables, Scope, declaring_scope
 from .declarations import resource_expressions
 from .declarations.relationship_expressions import relate
-from .scopes.scope import MatchVariables, Scope, declaring_scope
 
 
 class Lazy:
@@ -315,7 +315,7 @@ def call_method(scope: Scope, name: str, block: Closure | None, *operands: Value
     if receiver.__class__ is Instance and (receiver.behind is not None or receiver.type is LOOKUP_CONTEXT):
         if receiver.behind is None:  # the manifest made it itself
             module = receiver.attributes.get("module_name")
-            receiver.behind = scope.compilation.data.lookup_context(scope, module if isinstance(module, str) else None)
+            receiver.behind = scope.lookup_context(module if isinstance(module, str) else None)
         try:
             return receiver.behind.call(name, args, block)
         except KeyError:

@@ -1,41 +1,17 @@
-"""The site's data, and what Hiera may ask of the scope in which something is looked up."""
+"""What Hiera may ask of the scope in which something is looked up."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shared.errors import EvaluationError
 
 from ..errors.locations import FINAL
-from ..host import NO_ARGUMENTS, DataContext, LookupArguments, LookupMethods
 from ..types.notation.parse import parse_type
 from ..values.core import MISSING, Strictness, Value
 from ..values.puppet_type import PuppetType
-
-if TYPE_CHECKING:
-    from .compilation import Compilation
-    from .definition_lookup import DefinitionLookup
-    from .scopes.scope import Scope
-
-
-class SiteData:
-    """The site's data for one compilation; `session` is what the host keeps between two lookups."""
-
-    def __init__(self, compilation: Compilation) -> None:
-        self.compilation = compilation
-        self.session: dict[str, Any] = {}
-
-    def value(self, key: str, scope: Scope, merge: Any = None, arguments: LookupArguments = NO_ARGUMENTS) -> Value:
-        """Return the value of a key; raise NotFoundInData when there is none. `merge` None: as the data says."""
-        return self.compilation.host.lookup(key, self.context_for(scope), merge, arguments)
-
-    def lookup_context(self, scope: Scope, module: str | None) -> LookupMethods:
-        """Return what works behind a `Puppet::LookupContext` that a manifest made itself."""
-        return self.compilation.host.lookup_context(self.context_for(scope), module)
-
-    def context_for(self, scope: Scope) -> DataContext:
-        """Return what Hiera may ask of a scope of this compilation."""
-        return ScopeDataContext(self.compilation, scope, self.session)
+from .compilation import Compilation, Scope
+from .definition_lookup import DefinitionLookup
 
 
 class ScopeDataContext:
@@ -43,10 +19,10 @@ class ScopeDataContext:
 
     __slots__ = ("compilation", "scope", "session")
 
-    def __init__(self, compilation: Compilation, scope: Scope, session: dict[str, Any]) -> None:
-        self.compilation = compilation
+    def __init__(self, scope: Scope) -> None:
+        self.compilation = scope.compilation
         self.scope = scope
-        self.session = session
+        self.session = self.compilation.data_session
 
     @property
     def types(self) -> DefinitionLookup:

@@ -14,11 +14,11 @@ from ..syntax.source import Source
 from ..types.descriptions.describe import check_parameters
 from ..values.core import Value
 from ..values.variables import RESERVED
-from .scopes.defaults import evaluate_defaults
-from .scopes.scope import Scope
+from .compilation import Scope
+from .defaults import evaluate_defaults
 
 
-def render_epp(scope: Scope, function: str, text: str, file: str, parameters: Mapping[str, Value] | None, *, outside: Scope) -> Value:
+def render_epp(scope: Scope, function: str, text: str, file: str, parameters: Mapping[str, Value] | None, outside: Scope) -> Value:
     """
     Return the text of a template; `outside` is the scope whose variables it sees.
 

@@ -173,7 +173,7 @@ def test_changed_data_is_seen_by_the_next_compile_and_the_environment_stays_load
     from environments.directories import EnvironmentSettings
     from environments.loaded import LoadedEnvironments
     from language.codegen.codecache import CodeCache
-    from language.evaluation.compilation import Compilation
+    from language.evaluation.compile import begin, compile_node
     from language.host import NodeInput
 
     root = tmp_path / "production"
@@ -187,7 +187,7 @@ def test_changed_data_is_seen_by_the_next_compile_and_the_environment_stays_load
     def noticed() -> tuple[Any, list[str]]:
         loaded = environments.get("production")
         logs: list[Any] = []
-        Compilation(loaded.host, loaded.loader, NodeInput("n"), logs.append).compile()
+        compile_node(begin(loaded.host, loaded.loader, NodeInput("n"), logs.append))
         return loaded, [entry.message for entry in logs]
 
     first, before = noticed()

@@ -55,7 +55,7 @@ class TemplateSession:
         """`scope['name']`"""
         if name.__class__ is not str:
             raise Doubt("the name of a variable")
-        value = self.compilation.data.context_for(self.scope).variable(name)
+        value = self.scope.data_context().variable(name)
         held = self.compilation.template_values.get(id(value))
         return held[1] if held is not None else self._from_language(value, is_copied)
 

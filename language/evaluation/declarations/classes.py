@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from ...catalog.definitions import HostClass, class_title
 from ...catalog.resources import DeclaredResource
 from ...values.core import Value
-from ..scopes.scope import Scope, declaring_scope
-
-if TYPE_CHECKING:
-    from ..compilation import Compilation
+from ..compilation import Compilation, Scope, declaring_scope
+from .definitions import evaluate
 
 
-def include_classes(compilation: Compilation, names: Sequence[str], scope: Scope) -> list[DeclaredResource]:
+def include_classes(scope: Scope, names: Sequence[str]) -> list[DeclaredResource]:
     """
     Declare and evaluate the classes of these absolute names that are not declared yet; return the resources of all of them.
 
@@ -23,6 +20,7 @@ def include_classes(compilation: Compilation, names: Sequence[str], scope: Scope
     Raises:
         EvaluationError: there is no class of a name; then none is declared.
     """
+    compilation = scope.compilation
     host_classes = [compilation.definitions.class_for(name, compilation.node.certname) for name in names]
     present: list[DeclaredResource] = []
     new: list[DeclaredResource] = []
@@ -33,7 +31,7 @@ def include_classes(compilation: Compilation, names: Sequence[str], scope: Scope
         else:
             new.append(declare_class(compilation, host_class, scope, None))
     for resource in new:
-        compilation.evaluate(resource)
+        evaluate(compilation, resource)
     return present + new
 
 

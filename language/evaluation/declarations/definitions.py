@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from shared.errors import EvaluationError
 
 from ...catalog.definitions import Definition, HostClass, NodeBlock, class_title
@@ -14,11 +12,17 @@ from ...types.attribute_references import as_attribute
 from ...types.descriptions.describe import check_parameters
 from ...values.core import Deferred, Value
 from ...values.variables import BUILT_IN, RESERVED
-from ..scopes.defaults import evaluate_defaults
-from ..scopes.scope import MatchVariables, Scope, declaring_scope
+from ..compilation import Compilation, MatchVariables, Scope, declaring_scope
+from ..defaults import evaluate_defaults
 
-if TYPE_CHECKING:
-    from ..compilation import Compilation
+
+def evaluate(compilation: Compilation, resource: DeclaredResource) -> None:
+    """Run the body of a class, define or node, once."""
+    if resource.evaluated:
+        return
+    resource.evaluated = True
+    resource.add_scope_tags()
+    evaluate_definition(compilation, resource)
 
 
 def evaluate_definition(compilation: Compilation, resource: DeclaredResource) -> None:
@@ -40,7 +44,7 @@ def _evaluate_class(compilation: Compilation, definition: HostClass, resource: D
     if definition.parent is not None:
         parent = compilation.catalog.find("Class", class_title(definition.parent.name))
         if parent is not None:
-            compilation.evaluate(parent)
+            evaluate(compilation, parent)
         inherited = compilation.scopes.by_class.get(definition.parent.name)
     scope = Scope(compilation, "class", parent=inherited or declared_in, resource=resource, source=definition)
     scope.next = inherited or compilation.scopes.behind(declared_in)
@@ -134,7 +138,7 @@ def _bind_data(compilation: Compilation, scope: Scope, definition: HostClass, re
         name = parameter.name
         if resource.values.get(name) is None:
             try:
-                value = compilation.data.value(f"{definition.name}::{name}", scope)
+                value = scope.look_up(f"{definition.name}::{name}")
             except NotFoundInData:
                 continue
             if value is not None or not parameter.has_default:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from shared.errors import EvaluationError, PuppetError
 from shared.suggestions import did_you_mean
 
@@ -11,10 +9,8 @@ from ...catalog.relationships import materialize
 from ...catalog.resources import INHERITED, METAPARAMETERS, DeclaredResource
 from ...errors.locations import FINAL
 from ...values.core import Value
+from ..compilation import Compilation
 from .definitions import check_unevaluated
-
-if TYPE_CHECKING:
-    from ..compilation import Compilation
 
 
 def finish(compilation: Compilation) -> None:

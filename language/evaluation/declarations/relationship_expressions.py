@@ -14,7 +14,7 @@ from ...types.notation.parse import parse_type
 from ...values.core import Value
 from ...values.labels import label, with_article
 from ...values.puppet_type import PuppetType
-from ..scopes.scope import Scope
+from ..compilation import Scope
 
 
 def relate(scope: Scope, op: str, left: Value, right: Value) -> Value:

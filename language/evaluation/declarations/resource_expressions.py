@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from shared.errors import EvaluationError, Location
 from shared.suggestions import did_you_mean
@@ -13,6 +13,7 @@ from ...catalog.definitions import Definition, class_title
 from ...catalog.overrides import DUPLICATE
 from ...catalog.resources import DeclaredResource, Override, ResourceAttribute, capitalized_type, check_tags, flat_tags
 from ...errors.issues import LanguageError, OperandError
+from ...host import NativeType
 from ...types.attribute_references import as_attribute
 from ...types.inference.infer import infer
 from ...types.kinds.references import ClassType, ResourceEntryType
@@ -20,13 +21,9 @@ from ...types.notation.operands import flatten_arrays
 from ...values.core import DEFAULT, Value, entries, name_of
 from ...values.labels import label
 from ...values.text import inspect, to_s
-from ..scopes.scope import Scope
+from ..compilation import Compilation, Scope
 from .classes import declare_parent
-
-if TYPE_CHECKING:
-    from ...host import NativeType
-    from ..compilation import Compilation
-
+from .definitions import evaluate
 
 AttributePair: TypeAlias = tuple[str, Value] | tuple[None, dict[str, Value]]
 """An attribute, or a hash of attributes that stands after `* =>`."""
@@ -231,7 +228,7 @@ def create_resources(
             declare_parent(scope.compilation, resource)
         scope.compilation.catalog.declare(resource)
         if type_ == "Class":
-            scope.compilation.evaluate(resource)
+            evaluate(scope.compilation, resource)
         references.append(resource.reference())
     return references
 

@@ -14,7 +14,7 @@ from environments.directory_environment import DirectoryEnvironment
 from environments.files.code_files import DiskFiles
 from environments.ruby import RubyProgram, RubySettings
 from language.codegen.codecache import CodeCache
-from language.evaluation.compilation import Compilation
+from language.evaluation.compile import begin, open_top_scope
 from language.evaluation.runtime import NAMES
 from language.host import NodeInput
 from language.loading.builtins import all_functions
@@ -115,8 +115,8 @@ class Caller:
         """Return what a function gives in a catalog of its own."""
         self.logs.clear()
         node = NodeInput("n.test", facts=FACTS, parameters=FACTS)
-        compilation = Compilation(self.environment, self.loader, node, self.logs.append)
-        compilation.open_top_scope()
+        compilation = begin(self.environment, self.loader, node, self.logs.append)
+        open_top_scope(compilation)
         try:
             value = compilation.definitions.function(name).call(compilation.top, arguments)
         except Unsupported as error:

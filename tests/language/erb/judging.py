@@ -70,10 +70,10 @@ class FakeScope:
     compilation: Any = field(init=False)
 
     def __post_init__(self) -> None:
-        context = SimpleNamespace(variable=self.values.get)
-        self.compilation = SimpleNamespace(
-            data=SimpleNamespace(context_for=lambda scope: context), host=SimpleNamespace(ruby=None), template_values={}
-        )
+        self.compilation = SimpleNamespace(host=SimpleNamespace(ruby=None), template_values={})
+
+    def data_context(self) -> Any:
+        return SimpleNamespace(variable=self.values.get)
 
     def find(self, name: str) -> Any:
         return self.values.get(name, MISSING)

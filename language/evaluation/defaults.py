@@ -7,12 +7,12 @@ from functools import partial
 
 from shared.errors import EvaluationError
 
-from ...catalog.definitions import ParameterSpec
-from ...codegen import READ
-from ...errors.issues import UnsetParameter
-from ...errors.locations import FINAL
-from ...values.core import MISSING, Value
-from .scope import Scope
+from ..catalog.definitions import ParameterSpec
+from ..codegen import READ
+from ..errors.issues import UnsetParameter
+from ..errors.locations import FINAL
+from ..values.core import MISSING, Value
+from .compilation import Scope
 
 
 def evaluate_defaults(
