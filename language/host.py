@@ -9,8 +9,7 @@ from typing import Any, Protocol
 from shared.regexps import Regexp
 
 from .syntax.source import Source
-from .values.core import InstanceMethods, Value
-from .values.puppet_type import Types
+from .values.core import InstanceMethods, Types, Value
 
 
 class NotFoundInData(Exception):

@@ -15,8 +15,7 @@ from language.evaluation.compilation import Compilation
 from language.evaluation.compile import compile_node
 from language.host import LookupArguments, NotFoundInData
 from language.types.notation.parse import parse_type
-from language.values.core import Value, entries
-from language.values.puppet_type import PuppetType
+from language.values.core import PuppetType, Value, entries
 from language.values.text import to_s
 from shared.data import plainyaml
 from shared.data.plainjson import dumps_pretty

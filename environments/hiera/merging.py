@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 from language.types.descriptions.describe import describe_wrong_type
 from language.types.kinds.base import ANY
 from language.types.notation.parse import parse_type
-from language.values.core import MISSING, MaybeValue, Value
-from language.values.puppet_type import PuppetType
+from language.values.core import MISSING, MaybeValue, PuppetType, Value
 from shared.errors import EvaluationError
 
 from .deep_merge import DeepMerge, unique_values

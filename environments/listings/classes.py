@@ -19,8 +19,7 @@ from language.types.builtin import BUILTIN_TYPES
 from language.types.kinds.base import TypeReference
 from language.types.kinds.references import ResourceEntryType
 from language.types.notation.access import no_access_error, type_from_access
-from language.values.core import DEFAULT, Value, key_of
-from language.values.puppet_type import PuppetType
+from language.values.core import DEFAULT, PuppetType, Value, key_of
 from shared.errors import EvaluationError
 from shared.regexps import Regexp
 

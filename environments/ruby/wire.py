@@ -14,8 +14,7 @@ from language.types.attribute_references import as_attribute
 from language.types.kinds.references import ClassType, ResourceEntryType
 from language.types.kinds.scalars import EnumType
 from language.types.named.aliases import AliasType
-from language.values.core import DEFAULT, Binary, ForeignObject, Instance, Iterator, Sensitive, Value, entries, key_of
-from language.values.puppet_type import PuppetType
+from language.values.core import DEFAULT, Binary, ForeignObject, Instance, Iterator, PuppetType, Sensitive, Value, entries, key_of
 from language.values.text import inspect, to_s
 from shared.errors import EvaluationError
 from shared.regexps import Regexp

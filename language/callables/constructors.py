@@ -28,7 +28,7 @@ from ..types.kinds.scalars import (
     TimestampType,
     URIType,
 )
-from ..values.puppet_type import PuppetType
+from ..values.core import PuppetType
 from .declarations import signature_of
 from .signatures import Signature
 

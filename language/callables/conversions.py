@@ -39,9 +39,8 @@ from ..types.kinds.scalars import (
 )
 from ..types.named.aliases import AliasType
 from ..types.notation.parse import parse_type
-from ..values.core import DEFAULT, Binary, Sensitive, Value, key_of
+from ..values.core import DEFAULT, Binary, PuppetType, Sensitive, Types, Value, key_of
 from ..values.numbers import Number, to_number
-from ..values.puppet_type import PuppetType, Types
 from ..values.text import to_s
 from ..values.times import SECOND, Timespan, Timestamp
 from ..values.uris import URI

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from ..types.kinds.base import ANY, OptionalType
 from ..types.named.aliases import AliasType
 from ..types.notation.parse import parse_type
-from ..values.puppet_type import PuppetType, Types
+from ..values.core import PuppetType, Types
 from .signatures import Parameter, Signature
 
 

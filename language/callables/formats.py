@@ -21,8 +21,7 @@ from ..types.kinds.containers import ArrayType, HashType, StructType, TupleType
 from ..types.kinds.objects import ObjectType
 from ..types.kinds.scalars import BinaryType, EnumType, FloatType, NumericType, PatternType, StringType
 from ..types.named.type_sets import TypeSetType
-from ..values.core import DEFAULT, Binary, Deferred, Instance, Iterator, Sensitive, Value, entries
-from ..values.puppet_type import PuppetType
+from ..values.core import DEFAULT, Binary, Deferred, Instance, Iterator, PuppetType, Sensitive, Value, entries
 from ..values.text import float_text, program, quoted, to_s
 from ..values.times import Timespan, Timestamp
 from ..values.uris import URI

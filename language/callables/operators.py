@@ -21,10 +21,9 @@ from ..types.inference.infer import infer
 from ..types.notation.access import type_from_access
 from ..types.notation.operands import flatten_arrays
 from ..values.comparison import nanoseconds
-from ..values.core import DEFAULT, Binary, Deferred, Iterator, Reporter, Value, entries, is_same, key_of
+from ..values.core import DEFAULT, Binary, Deferred, Iterator, PuppetType, Reporter, Value, entries, is_same, key_of
 from ..values.labels import label, with_article
 from ..values.numbers import MAX_INTEGER, MIN_INTEGER, Number, to_number
-from ..values.puppet_type import PuppetType
 from ..values.text import inspect_bare, to_s
 from ..values.times import SECOND, Time, Timespan, Timestamp
 from ..values.uris import URI

@@ -19,9 +19,8 @@ from ..types.inference.infer import arguments_type, infer_set
 from ..types.kinds.base import ANY, INF, AnyType, OptionalType, Range, UnitType
 from ..types.kinds.containers import ArrayType, TupleType
 from ..types.kinds.references import CallableType
-from ..values.core import LambdaValue, Value
+from ..values.core import LambdaValue, PuppetType, Value
 from ..values.labels import declared_type
-from ..values.puppet_type import PuppetType
 from ..values.variables import RESERVED
 
 Accepted: TypeAlias = Sequence[Any]

@@ -13,8 +13,8 @@ from shared.errors import EvaluationError
 from shared.regexps import Regexp
 
 from ..values.core import Value
+from ..values.digits import parse_integer
 from ..values.labels import ruby_class
-from ..values.numbers import parse_integer
 from ..values.text import float_text, inspect, to_s
 from ..values.times import SECOND, Timespan, Timestamp
 

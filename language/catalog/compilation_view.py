@@ -8,8 +8,7 @@ from shared.errors import Location
 
 from ..host import CompilerHost, NodeInput
 from ..log import CompilationLog
-from ..values.core import Reporter
-from ..values.puppet_type import PuppetType
+from ..values.core import PuppetType, Reporter
 from .builder import CatalogBuilder
 from .definitions import Define, HostClass
 from .resources import Override, ResourceScope

@@ -11,9 +11,8 @@ from shared.regexps import Regexp
 from ..codegen import CONSTANT, NONE, ParameterHeader
 from ..types.kinds.base import ANY
 from ..types.notation.parse import parse_type
-from ..values.core import Value
+from ..values.core import PuppetType, Value
 from ..values.labels import declared_type
-from ..values.puppet_type import PuppetType
 from ..values.variables import BUILT_IN, RESERVED
 
 Body = Callable[..., Value]

@@ -26,8 +26,7 @@ from ..types.kinds.scalars import (
     URIType,
 )
 from ..types.named.aliases import AliasType
-from ..values.core import Value
-from ..values.puppet_type import PuppetType
+from ..values.core import PuppetType, Value
 
 EncodeValue = Callable[[Value], Any]
 """Encodes the values that stand in a type: bounds, defaults, arguments."""

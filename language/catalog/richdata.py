@@ -17,9 +17,8 @@ from ..types.attribute_references import AttributeClassReference, AttributeRefer
 from ..types.kinds.objects import ObjectType
 from ..types.kinds.references import reference_text
 from ..types.named.aliases import AliasType
-from ..values.core import DEFAULT, Binary, Deferred, ForeignObject, Instance, Iterator, Sensitive, Value, entries, key_of
+from ..values.core import DEFAULT, Binary, Deferred, ForeignObject, Instance, Iterator, PuppetType, Sensitive, Value, entries, key_of
 from ..values.labels import ruby_class, with_article
-from ..values.puppet_type import PuppetType
 from ..values.text import inspect, to_s
 from ..values.times import Timespan, Timestamp
 from ..values.uris import URI

@@ -18,8 +18,7 @@ from ..log import CompilationLog
 from ..types.builtin import BUILTIN_TYPES
 from ..types.kinds.objects import ANNOTATION
 from ..types.kinds.references import ResourceEntryType
-from ..values.core import Deferred
-from ..values.puppet_type import PuppetType
+from ..values.core import Deferred, PuppetType
 from ..values.text import inspect
 
 

@@ -22,9 +22,8 @@ from ..types.kinds.objects import LOOKUP_CONTEXT
 from ..types.kinds.references import ClassType, ResourceEntryType
 from ..types.notation.operands import flatten_arrays
 from ..values import comparison
-from ..values.core import DEFAULT, MISSING, Instance, MaybeValue, Reporter, Sensitive, Value, key_of
+from ..values.core import DEFAULT, MISSING, Instance, MaybeValue, PuppetType, Reporter, Sensitive, Value, key_of
 from ..values.members import WITH_MEMBERS, member
-from ..values.puppet_type import PuppetType
 from ..values.text import inspect, inspect_bare, to_s
 from .compilation import MatchVariables, Scope, declaring_scope
 from .declarations import resource_expressions

@@ -8,8 +8,7 @@ from shared.errors import EvaluationError
 
 from ..errors.locations import FINAL
 from ..types.notation.parse import parse_type
-from ..values.core import MISSING, Strictness, Value
-from ..values.puppet_type import PuppetType
+from ..values.core import MISSING, PuppetType, Strictness, Value
 from .compilation import Compilation, Scope
 from .definition_lookup import DefinitionLookup
 

@@ -27,8 +27,7 @@ from ..callables.signatures import Closure, Parameter, Signature
 from ..types.attribute_references import as_legacy_argument
 from ..types.descriptions.describe import describe_signatures, signature_text
 from ..types.inference.infer import arguments_type
-from ..values.core import Reporter, Value
-from ..values.puppet_type import Types
+from ..values.core import Reporter, Types, Value
 
 __all__ = [
     "ArgumentMismatch",

@@ -12,8 +12,7 @@ from ..catalog.resources import DeclaredResource, capitalized_type, flat_tags
 from ..errors.locations import current_line
 from ..types.attribute_references import as_attribute, as_legacy_argument
 from ..types.kinds.references import ClassType, ResourceEntryType, TypeType
-from ..values.core import Value, entries, name_of
-from ..values.puppet_type import PuppetType
+from ..values.core import PuppetType, Value, entries, name_of
 from ..values.text import inspect, to_s
 from .api import function
 from .catalog_context import CatalogContext

@@ -8,8 +8,7 @@ from ..callables.conversions import new as new_value
 from ..types.descriptions.describe import describe_mismatch
 from ..types.inference.infer import infer, infer_set
 from ..types.notation.parse import parse_type
-from ..values.core import Value
-from ..values.puppet_type import PuppetType
+from ..values.core import PuppetType, Value
 from .api import Closure, Context, function
 
 

@@ -10,8 +10,7 @@ from shared.errors import EvaluationError
 from ..errors.locations import FINAL
 from ..host import LookupArguments, LookupMethods, NotFoundInData
 from ..types.descriptions.describe import describe_wrong_type
-from ..values.core import Instance, Strictness, Value
-from ..values.puppet_type import PuppetType
+from ..values.core import Instance, PuppetType, Strictness, Value
 from ..values.text import program as quoted
 from .api import Closure, function
 from .catalog_context import CatalogContext

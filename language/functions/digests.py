@@ -12,8 +12,8 @@ from shared.errors import EvaluationError
 from ..types.kinds.references import ClassType, ResourceEntryType, reference_text
 from ..types.notation.operands import flatten_arrays
 from ..values.core import Value
+from ..values.digits import parse_integer
 from ..values.labels import ruby_class
-from ..values.numbers import parse_integer
 from ..values.text import inspect, to_s
 from .api import Context, legacy_function
 

@@ -25,8 +25,7 @@ from ..types.kinds.base import ANY, UnitType, VariantType
 from ..types.kinds.containers import TupleType
 from ..types.kinds.scalars import IntegerType
 from ..types.notation.parse import parse_type
-from ..values.core import Deferred, Instance, Iterator, Key, Value, entries, is_same, key_of, value_of
-from ..values.puppet_type import PuppetType
+from ..values.core import Deferred, Instance, Iterator, Key, PuppetType, Value, entries, is_same, key_of, value_of
 from .api import Context, Function, function
 
 _HASH_2: Final = ("Hash[Any, Any] hash", "Callable[2,2] &block")

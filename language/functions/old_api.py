@@ -7,8 +7,7 @@ from shared.errors import EvaluationError
 from ..callables.signatures import Closure
 from ..catalog.resources import capitalized_type
 from ..types.kinds.references import ClassType, ResourceEntryType
-from ..values.core import DEFAULT, Iterator, Sensitive, Value
-from ..values.puppet_type import PuppetType
+from ..values.core import DEFAULT, Iterator, PuppetType, Sensitive, Value
 from ..values.text import to_s
 
 

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from ..values.core import Value
-from ..values.numbers import parse_integer
+from ..values.digits import parse_integer
 from .api import Closure, Context, function
 
 _DIRECTIVE: Final = re.compile(r"%(\*?)(\d*)([hlL]?)([diouxXeEfFgGaAsc]|\[(?:\^?\]?[^\]]*)\]|%)")

@@ -29,7 +29,7 @@ from ..types.named.aliases import AliasType
 from ..types.named.type_sets import TypeSetType
 from ..types.notation.access import IllegalAlias, declared_type
 from ..types.notation.parse import parse_type
-from ..values.puppet_type import PuppetType
+from ..values.core import PuppetType
 from .erb_templates import ErbTemplates
 from .file_reader import DiagnosticLog, FileReader
 from .loaded_files import AliasCode, FileDefinitions, Template, check_metaparameters, definitions_of

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from ..values.core import Instance, Value
-from ..values.puppet_type import PuppetType
+from ..values.core import Instance, PuppetType, Value
 from .init import InitType
 from .kinds.base import VariantType, Wrapper, entry_for
 from .kinds.containers import ArrayType, CollectionType, HashType, StructType, TupleType

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
-from ..values.puppet_type import PuppetType
+from ..values.core import PuppetType
 from ..values.text import inspect_object
 from .declare import define_object
 from .descriptions.inspection import inspect_type

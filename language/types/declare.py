@@ -13,8 +13,7 @@ from typing import Final
 from shared.errors import EvaluationError
 from shared.regexps import Regexp
 
-from ..values.core import DEFAULT, Value
-from ..values.puppet_type import PuppetType
+from ..values.core import DEFAULT, PuppetType, Value
 from ..values.text import program, to_s
 from ..values.versions import SemVer, SemVerRange
 from .descriptions.describe import describe_mismatch

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..values.core import Value
-from ..values.puppet_type import Expansion, Guard, PuppetType
+from ..values.core import Expansion, Guard, PuppetType, Value
 from ..values.text import program
 from .kinds.base import Wrapper
 from .named.data import RICH_DATA

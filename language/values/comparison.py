@@ -12,10 +12,9 @@ from shared.errors import EvaluationError
 from shared.regexps import Match, Regexp
 
 from ..errors.issues import BadOperand
-from .core import DEFAULT, Binary, Value, value_of
+from .core import DEFAULT, Binary, PuppetType, Value, value_of
 from .labels import implicit_kind, label, with_article
 from .numbers import Number
-from .puppet_type import PuppetType
 from .text import ascii_fold
 from .times import SECOND, Time, Timespan, Timestamp
 from .versions import Precedence, SemVer, SemVerRange

@@ -7,8 +7,7 @@ from typing import Final
 from shared.errors import EvaluationError
 from shared.regexps import Regexp
 
-from .core import DEFAULT, Binary, Deferred, ForeignObject, Instance, Iterator, Sensitive, Value
-from .puppet_type import PuppetType
+from .core import DEFAULT, Binary, Deferred, ForeignObject, Instance, Iterator, PuppetType, Sensitive, Value
 from .times import Timespan, Timestamp
 from .uris import URI
 from .versions import SemVer, SemVerRange

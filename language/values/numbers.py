@@ -6,9 +6,8 @@ import math
 import re
 from typing import TypeAlias
 
-from shared.errors import EvaluationError
-
 from .core import Value
+from .digits import parse_integer
 
 Number: TypeAlias = int | float
 """An Integer or a Float; never a bool, although Python counts those among the integers."""
@@ -18,16 +17,6 @@ MAX_INTEGER = 2**63 - 1
 
 _BLANK = r"[ \t\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]*"
 _NUMERIC = re.compile(rf"{_BLANK}([-+]?){_BLANK}(?:(0[xX][0-9A-Fa-f]+)|(0?\d+)((?:\.\d+)?(?:[eE]-?\d+)?)){_BLANK}", re.ASCII)
-
-
-MAX_DIGITS = 4000  # Python refuses more, because reading them takes quadratic time
-
-
-def parse_integer(text: str, base: int = 10) -> int:
-    """Return the integer of `text`, digits with or without a sign; raise EvaluationError for more than MAX_DIGITS digits."""
-    if len(text) > MAX_DIGITS:
-        raise EvaluationError(f"The number {text[:20]}… has more than {MAX_DIGITS} digits")
-    return int(text, base)
 
 
 def to_number(value: Value) -> Number | None:

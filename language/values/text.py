@@ -14,8 +14,7 @@ from functools import singledispatch
 
 from shared.regexps import Regexp
 
-from .core import DEFAULT, Binary, Deferred, ForeignObject, Instance, Iterator, Sensitive, Value, entries
-from .puppet_type import PuppetType
+from .core import DEFAULT, Binary, Deferred, ForeignObject, Instance, Iterator, PuppetType, Sensitive, Value, entries
 from .times import Timespan, Timestamp
 from .uris import URI
 from .versions import SemVer, SemVerRange

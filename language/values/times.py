@@ -17,7 +17,7 @@ import regex
 from shared.errors import EvaluationError
 from shared.regexps import match_whole
 
-from .numbers import parse_integer
+from .digits import parse_integer
 
 SECOND = 1_000_000_000
 _UNITS = {"D": 86400 * SECOND, "H": 3600 * SECOND, "M": 60 * SECOND, "S": SECOND, "L": 1_000_000, "N": 1}

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from shared.errors import EvaluationError
 
-from .numbers import parse_integer
+from .digits import parse_integer
 
 _PART = r"[0-9A-Za-z-]+"
 _PARTS = rf"{_PART}(?:\.{_PART})*"

@@ -14,8 +14,7 @@ from language.functions.api import collect
 from language.types.kinds.scalars import IntegerType
 from language.types.named.aliases import AliasType
 from language.types.notation.parse import parse_type
-from language.values.core import Value
-from language.values.puppet_type import PuppetType
+from language.values.core import PuppetType, Value
 from shared.errors import EvaluationError
 
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from language.types.notation.parse import parse_type
-from language.values.puppet_type import PuppetType
+from language.values.core import PuppetType
 from shared.errors import BadData, EvaluationError, Location
 
 from ..errors import DataError

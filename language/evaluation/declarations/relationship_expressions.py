@@ -11,9 +11,8 @@ from ...errors.locations import FINAL
 from ...types.kinds.references import ClassType, ResourceEntryType
 from ...types.notation.operands import flatten_arrays
 from ...types.notation.parse import parse_type
-from ...values.core import Value
+from ...values.core import PuppetType, Value
 from ...values.labels import label, with_article
-from ...values.puppet_type import PuppetType
 from ..compilation import Scope
 
 

@@ -11,8 +11,8 @@ from shared.regexps import Regexp
 
 from ...types.notation.operands import flatten_arrays
 from ...values.core import Key, Value, entries, is_same, key_of, value_of
+from ...values.digits import parse_integer
 from ...values.labels import ruby_class
-from ...values.numbers import parse_integer
 from ..api import Context, legacy_function, require_count
 from ..strings import ruby_text
 from .booleans import parse_boolean

@@ -9,8 +9,8 @@ from shared.regexps import Regexp
 
 from ...types.inference.iterables import elements
 from ...values.core import Value, is_same, key_of
+from ...values.digits import parse_integer
 from ...values.labels import ruby_class
-from ...values.numbers import parse_integer
 from ..api import Context, legacy_function, require_count
 from ..strings import ruby_text
 from .numbers import integer_at_start

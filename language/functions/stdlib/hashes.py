@@ -12,8 +12,8 @@ from ...callables.sprintf import format_text, to_integer
 from ...errors.control import Break, Next
 from ...types.inference.iterables import elements, pairs
 from ...values.core import Iterator, Key, Value, entries, key_of
+from ...values.digits import parse_integer
 from ...values.labels import ruby_class
-from ...values.numbers import parse_integer
 from ...values.ordering import ruby_order, sort_as_ruby
 from ...values.text import inspect
 from ..api import Closure, Context, function, legacy_function, require_count

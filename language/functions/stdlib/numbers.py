@@ -9,8 +9,8 @@ from shared.errors import EvaluationError
 
 from ...types.notation.operands import flatten_arrays
 from ...values.core import Value
+from ...values.digits import parse_integer
 from ...values.labels import ruby_class
-from ...values.numbers import parse_integer
 from ...values.text import inspect
 from ..api import Context, legacy_function, require_count
 

@@ -9,9 +9,8 @@ from typing import Final
 from shared.errors import EvaluationError
 
 from ...types.inference.infer import infer_set
-from ...values.core import Value
+from ...values.core import PuppetType, Value
 from ...values.labels import ruby_class
-from ...values.puppet_type import PuppetType
 from ...values.text import float_text
 from ...values.times import Timespan, Timestamp
 from ...values.versions import SemVer

@@ -13,9 +13,8 @@ from ...types.descriptions.describe import describe_mismatch
 from ...types.inference.infer import infer_set
 from ...types.notation.operands import flatten_arrays
 from ...types.notation.parse import parse_type
-from ...values.core import Value
+from ...values.core import PuppetType, Value
 from ...values.labels import ruby_class
-from ...values.puppet_type import PuppetType
 from ...values.text import inspect
 from ..api import Context, Dispatch, Function, function
 from ..strings import ruby_text

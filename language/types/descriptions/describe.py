@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from ...values.core import Deferred, Value
-from ...values.puppet_type import PuppetType
+from ...values.core import Deferred, PuppetType, Value
 from ..inference.infer import infer_set
 from ..kinds.base import ANY, INF, UNDEF, OptionalType, Range, TypeReference, VariantType
 from ..kinds.containers import ArrayType, HashType, StructType, TupleType

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from shared.regexps import Regexp
 
-from ...values.puppet_type import PuppetType
+from ...values.core import PuppetType
 from ...values.text import inspect
 from ..init import InitType
 from ..kinds.base import INF, UNDEF, TypeReference, UnitType, VariantType, Wrapper, entry_for

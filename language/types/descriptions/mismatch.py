@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ...values.puppet_type import PuppetType
+from ...values.core import PuppetType
 from ..kinds.base import INF, AnyType, OptionalType, Range, VariantType, Wrapper
 from ..kinds.containers import ArrayType, HashType, StructType, TupleType
 from ..kinds.normalization import normalized

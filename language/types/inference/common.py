@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import reduce
 
-from ...values.puppet_type import PuppetType
+from ...values.core import PuppetType
 from ..kinds.base import ANY, UNDEF, UnitType, VariantType
 from ..kinds.containers import ArrayType, HashType
 from ..kinds.references import CallableType, ClassType, ResourceEntryType, TypeType

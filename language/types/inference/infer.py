@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from shared.regexps import Regexp
 
-from ...values.core import DEFAULT, Binary, Deferred, ForeignObject, Instance, Iterator, LambdaValue, Sensitive, Value, value_of
-from ...values.puppet_type import PuppetType
+from ...values.core import DEFAULT, Binary, Deferred, ForeignObject, Instance, Iterator, LambdaValue, PuppetType, Sensitive, Value, value_of
 from ...values.times import Timespan, Timestamp
 from ...values.uris import URI
 from ...values.versions import SemVer, SemVerRange

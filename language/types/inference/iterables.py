@@ -6,8 +6,7 @@ from collections.abc import Iterable
 
 from shared.errors import EvaluationError
 
-from ...values.core import Iterator, Value, entries
-from ...values.puppet_type import Guard, PuppetType
+from ...values.core import Guard, Iterator, PuppetType, Value, entries
 from ..kinds.base import ANY, AnyType, Wrapper
 from ..kinds.scalars import EnumType, IntegerType
 from ..named.aliases import AliasType

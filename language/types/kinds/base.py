@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias, TypeVar
 
-from ...values.core import Value
-from ...values.puppet_type import Expansion, Guard, PuppetType
+from ...values.core import Expansion, Guard, PuppetType, Value
 from ...values.text import float_text, quoted
 
 Entry = TypeVar("Entry")

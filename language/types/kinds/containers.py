@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from ...values.core import Iterator, Value, value_of
-from ...values.puppet_type import Expansion, Guard, PuppetType
+from ...values.core import Expansion, Guard, Iterator, PuppetType, Value, value_of
 from ...values.text import quoted
 from .base import ANY, ANY_SIZE, INF, UNDEF, UNIT, NotUndefType, OptionalType, Range, VariantType, Wrapper, as_size, range_texts, within
 from .scalars import StringType

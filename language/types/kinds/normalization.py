@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import singledispatch
 from typing import TypeVar
 
-from ...values.puppet_type import PuppetType
+from ...values.core import PuppetType
 from ...values.text import ascii_fold
 from .base import ANY, UNDEF, NotUndefType, OptionalType, VariantType, Wrapper
 from .containers import ARRAY, ArrayType, CollectionType, HashType, StructType, TupleType

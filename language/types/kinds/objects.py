@@ -10,8 +10,7 @@ from shared.errors import EvaluationError
 from shared.regexps import Regexp
 
 from ...values.comparison import matches
-from ...values.core import DEFAULT, Deferred, Instance, Sensitive, Value, is_same
-from ...values.puppet_type import Expansion, Guard, InstanceType, PuppetType
+from ...values.core import DEFAULT, Deferred, Expansion, Guard, Instance, InstanceType, PuppetType, Sensitive, Value, is_same
 from ...values.text import program
 from .base import INF, OptionalType
 from .containers import ArrayType, StructElement, StructType

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...values.core import LambdaValue, Value
-from ...values.puppet_type import Expansion, Guard, PuppetType
+from ...values.core import Expansion, Guard, LambdaValue, PuppetType, Value
 from ...values.text import quoted
 from .base import ANY, UNDEF, AnyType, UnitType, Wrapper, range_texts
 from .containers import TupleType

@@ -9,8 +9,7 @@ from shared.errors import EvaluationError
 from shared.regexps import Regexp
 
 from ...values.comparison import matches
-from ...values.core import DEFAULT, Binary, ForeignObject, Sensitive, Value
-from ...values.puppet_type import Expansion, Guard, PuppetType
+from ...values.core import DEFAULT, Binary, Expansion, ForeignObject, Guard, PuppetType, Sensitive, Value
 from ...values.text import ascii_fold, program, quoted
 from ...values.times import Timespan, Timestamp
 from ...values.uris import URI

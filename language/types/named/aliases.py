@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from shared.errors import EvaluationError
 
-from ...values.core import Value
-from ...values.puppet_type import Expansion, Guard, PuppetType
+from ...values.core import Expansion, Guard, PuppetType, Value
 from ..kinds.base import UNDEF, NotUndefType, OptionalType, VariantType
 from ..kinds.normalization import normalized
 

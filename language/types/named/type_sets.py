@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from shared.errors import EvaluationError
 
-from ...values.core import Value
-from ...values.puppet_type import Expansion, Guard, PuppetType
+from ...values.core import Expansion, Guard, PuppetType, Value
 from ...values.text import program
 from ...values.versions import SemVer, SemVerRange
 from ..kinds.objects import ObjectType

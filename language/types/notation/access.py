@@ -13,9 +13,8 @@ from shared.errors import EvaluationError
 from shared.regexps import Regexp
 
 from ...errors.issues import BadOperand
-from ...values.core import DEFAULT, Value, entries
+from ...values.core import DEFAULT, PuppetType, Value, entries
 from ...values.labels import label, ruby_class, uppercase_article, with_article
-from ...values.puppet_type import PuppetType
 from ...values.times import Timespan, Timestamp
 from ...values.uris import URI
 from ...values.versions import SemVerRange

@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from ...errors.issues import BadOperand
-from ...values.core import Value
+from ...values.core import PuppetType, Value
 from ...values.labels import label, uppercase_article, with_article
-from ...values.puppet_type import PuppetType
 from ..kinds.base import INF
 from ..kinds.references import ClassType, ResourceEntryType, capitalized
 from .operands import arity_error, flatten_arrays, type_text

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from ...errors.issues import BadOperand
-from ...values.core import DEFAULT, Value
+from ...values.core import DEFAULT, PuppetType, Value
 from ...values.labels import label, ruby_class, uppercase_article, with_article
-from ...values.puppet_type import PuppetType
 from ..inference.infer import infer
 from ..kinds.base import INF, Range
 from ..kinds.scalars import IntegerType

@@ -13,9 +13,8 @@ from functools import lru_cache
 from shared.errors import EvaluationError
 from shared.regexps import Regexp
 
-from ...values.core import DEFAULT, Key, Value, key_of
-from ...values.numbers import parse_integer
-from ...values.puppet_type import PuppetType, Types
+from ...values.core import DEFAULT, Key, PuppetType, Types, Value, key_of
+from ...values.digits import parse_integer
 from ..builtin import BUILTIN_TYPES
 from ..kinds.base import TypeReference
 from .access import no_access_error, type_from_access
