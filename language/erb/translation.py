@@ -11,7 +11,7 @@ from ..syntax.source import Source
 from . import nodes as n
 from .errors import Refusal
 from .reading.functions import read_function
-from .reading.literal_reader import named
+from .reading.node_reader import named
 from .reading.scanner import scan
 from .reading.templates import Reader
 from .writing.functions import function_code

@@ -17,7 +17,7 @@ from ..errors import Refusal
 from ..runtime.library import ERRORS
 from . import literal_reader
 from .function_calls import LIBRARIES, FunctionCallReader
-from .literal_reader import named
+from .node_reader import named
 from .scanner import TemplateProgram
 from .templates import Reader
 
@@ -94,7 +94,7 @@ def read_function(name: str, text: str) -> FunctionTree:
         raise Refusal("expressions that are nested too deeply", 0) from None
 
 
-class FunctionReader(Reader):
+class FunctionReader(FunctionCallReader):
     """
     Reads one file.
 
@@ -108,7 +108,6 @@ class FunctionReader(Reader):
         self.uses_groups = False
         self.is_legacy = False
         self.own_methods: dict[str, tuple[str, int, int | None]] = {}
-        self.calls = FunctionCallReader(self)
 
     # --- the file ---
 
@@ -131,7 +130,7 @@ class FunctionReader(Reader):
     def _is_require(self, node: Node) -> bool:
         if node.type != "call" or self.text(self.node(node, "method")) != "require" or node.child_by_field_name("receiver") is not None:
             return False
-        arguments = self.calls.arguments(node)
+        arguments = self.arguments(node)
         library = self.statement(arguments[0]) if len(arguments) == 1 else None
         if not isinstance(library, n.Literal) or library.value not in LIBRARIES:
             raise self.refuse(node)
@@ -192,7 +191,7 @@ class FunctionReader(Reader):
         receiver = node.child_by_field_name("receiver")
         if receiver is None or self.text(receiver) != "Puppet::Functions" or self.text(self.node(node, "method")) != "create_function":
             raise self.refuse(node)
-        arguments = self.calls.arguments(node)
+        arguments = self.arguments(node)
         if len(arguments) != 1 or self._name(arguments[0]) != name:
             raise self.refuse(node)
         block, statements = self._block_body(node)
@@ -214,14 +213,14 @@ class FunctionReader(Reader):
         word = self.text(self.node(node, "method")) if node.type == "call" and node.child_by_field_name("receiver") is None else ""
         if word not in ("dispatch", "argument_mismatch"):
             raise self.refuse(node)
-        (method,) = self.calls.arguments(node)
+        (method,) = self.arguments(node)
         if method.type != "simple_symbol":
             raise self.refuse(node)
         parameters: list[str] = []
         returns: str | None = None
         for statement in self._block_body(node)[1]:
             name = self.text(self.node(statement, "method")) if statement.type == "call" else ""
-            values = self.calls.arguments(statement) if statement.type == "call" else []
+            values = self.arguments(statement) if statement.type == "call" else []
             if name in _PARAMETER_WORDS and len(values) == 2 and values[1].type == "simple_symbol":
                 parameters.append(f"{self._type(values[0])} {self._name(values[1])}{_PARAMETER_WORDS[name]}")
             elif name == "return_type" and len(values) == 1:
@@ -396,7 +395,9 @@ class FunctionReader(Reader):
 FunctionReader.rules = {
     **Reader.rules,
     "begin": FunctionReader.begin,
+    "call": FunctionReader.call,
     "constant": FunctionReader.constant,
+    "element_reference": FunctionReader.element,
     "global_variable": FunctionReader.refused,
     "identifier": FunctionReader.identifier,
     "instance_variable": FunctionReader.refused,

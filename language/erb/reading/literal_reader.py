@@ -8,41 +8,32 @@ from typing import TYPE_CHECKING
 from ...syntax.nodes import SyntaxNode
 from .. import nodes as n
 from . import literals
+from .node_reader import NodeReader, named
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-    from .templates import Reader
 
-
-def named(node: Node | None) -> list[Node]:
-    """Return the parts of a node without comments."""
-    return [] if node is None else [child for child in node.named_children if child.type not in _IGNORED]
-
-
-_IGNORED = frozenset(("comment", "empty_statement"))
-
-
-def simple(read: Reader, node: Node) -> SyntaxNode:
+def simple(read: NodeReader, node: Node) -> SyntaxNode:
     return n.Literal(*read.place(node), {"nil": None, "true": True, "false": False}[node.type])
 
 
-def integer(read: Reader, node: Node) -> SyntaxNode:
+def integer(read: NodeReader, node: Node) -> SyntaxNode:
     at, end = read.place(node)
     return n.Literal(at, end, literals.integer(read.text(node), at))
 
 
-def float_(read: Reader, node: Node) -> SyntaxNode:
+def float_(read: NodeReader, node: Node) -> SyntaxNode:
     at, end = read.place(node)
     return n.Literal(at, end, literals.floating(read.text(node), at))
 
 
-def symbol(read: Reader, node: Node) -> SyntaxNode:
+def symbol(read: NodeReader, node: Node) -> SyntaxNode:
     at, end = read.place(node)
     return n.SymbolLiteral(at, end, read.text(node).removeprefix(":"))
 
 
-def string(read: Reader, node: Node) -> SyntaxNode:
+def string(read: NodeReader, node: Node) -> SyntaxNode:
     at, end = read.place(node)
     opening = read.text(node.children[0]) if node.children else ""
     parts = _string_parts(read, node, opening)
@@ -51,7 +42,7 @@ def string(read: Reader, node: Node) -> SyntaxNode:
     return n.Interpolation(at, end, tuple(parts))
 
 
-def _string_parts(read: Reader, node: Node, opening: str) -> list[SyntaxNode]:
+def _string_parts(read: NodeReader, node: Node, opening: str) -> list[SyntaxNode]:
     parts: list[SyntaxNode] = []
     raw = opening == "'" or opening.startswith(("%q", "%w", "%i"))
     for child in named(node):
@@ -72,7 +63,7 @@ def _string_parts(read: Reader, node: Node, opening: str) -> list[SyntaxNode]:
     return parts
 
 
-def chained_string(read: Reader, node: Node) -> SyntaxNode:
+def chained_string(read: NodeReader, node: Node) -> SyntaxNode:
     parts: list[SyntaxNode] = []
     for child in named(node):
         string = read.statement(child)
@@ -80,7 +71,7 @@ def chained_string(read: Reader, node: Node) -> SyntaxNode:
     return n.Interpolation(*read.place(node), tuple(parts))
 
 
-def word_array(read: Reader, node: Node) -> SyntaxNode:
+def word_array(read: NodeReader, node: Node) -> SyntaxNode:
     opening = read.text(node.children[0])
     if opening[:2] != "%w":
         raise read.refuse(node)
@@ -91,7 +82,7 @@ def word_array(read: Reader, node: Node) -> SyntaxNode:
     return n.RubyArrayLiteral(*read.place(node), tuple(items))
 
 
-def array(read: Reader, node: Node) -> SyntaxNode:
+def array(read: NodeReader, node: Node) -> SyntaxNode:
     children = named(node)
     pairs = [child for child in children if child.type == "pair"]  # Ruby takes them at the end only: a hash without braces
     items = [read.statement(child) for child in children if child.type != "pair"]
@@ -100,11 +91,11 @@ def array(read: Reader, node: Node) -> SyntaxNode:
     return n.RubyArrayLiteral(*read.place(node), tuple(items))
 
 
-def hash_(read: Reader, node: Node) -> SyntaxNode:
+def hash_(read: NodeReader, node: Node) -> SyntaxNode:
     return _hash_of(read, node, named(node))
 
 
-def _hash_of(read: Reader, node: Node, children: Sequence[Node]) -> SyntaxNode:
+def _hash_of(read: NodeReader, node: Node, children: Sequence[Node]) -> SyntaxNode:
     pairs: list[tuple[SyntaxNode, SyntaxNode]] = []
     for child in children:
         if child.type != "pair":
@@ -121,17 +112,17 @@ def _hash_of(read: Reader, node: Node, children: Sequence[Node]) -> SyntaxNode:
     return n.RubyHashLiteral(*read.place(node), tuple(pairs), tuple([part for pair in pairs for part in pair]))
 
 
-def octet_behind(read: Reader, node: Node) -> bytes:
+def octet_behind(read: NodeReader, node: Node) -> bytes:
     return read.program.octets[node.end_byte : node.end_byte + 1]
 
 
-def range_(read: Reader, node: Node) -> SyntaxNode:
+def range_(read: NodeReader, node: Node) -> SyntaxNode:
     return n.RangeLiteral(
         *read.place(node), read.field(node, "begin"), read.field(node, "end"), read.text(read.node(node, "operator")) == "..."
     )
 
 
-def regexp(read: Reader, node: Node) -> SyntaxNode:
+def regexp(read: NodeReader, node: Node) -> SyntaxNode:
     at, end = read.place(node)
     inner = node.children[1:-1]
     if any(child.type not in ("string_content", "escape_sequence") for child in inner) or read.text(node.children[0]) not in (
