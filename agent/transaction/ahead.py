@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from shared.ral import Provider, Type
+from shared.ral import Type
 from shared.ral.commands import keep_secret
+from shared.ral.handling import Handler
 
 from .harness import failure_reason_of
 from .status import EvaluationStatus
@@ -24,7 +25,7 @@ class ReadAhead:
 
     def __init__(self, successors: Callable[[Type, int], Sequence[Type]]) -> None:
         self._successors = successors
-        self._unchanged_provider: Provider[Any] | None = None  # had nothing to change in the resource before
+        self._unchanged_provider: Handler[Any] | None = None  # had nothing to change in the resource before
         self._waiting: set[Type] = set()  # were read ahead and are not evaluated yet
 
     async def read_before(self, resource: Type) -> None:
@@ -39,7 +40,7 @@ class ReadAhead:
         if provider is not self._unchanged_provider:
             provider.forget_ahead()
             return
-        if type(provider).read_ahead is Provider.read_ahead:
+        if type(provider).read_ahead is Handler.read_ahead:
             return
         successors = self._successors(resource, MAX_READ_AHEAD - 1)
         if not successors:

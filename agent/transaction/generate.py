@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from shared.errors import ResourceError
-from shared.ral import Provider, Ref, Type
+from shared.ral import Ref, Type
 from shared.ral.catalog import RalCatalog
 from shared.ral.core import own_tags
+from shared.ral.handling import Handler
 
 from .graph import EVENTS, ORDER, ContainerAnchor, EdgeLabel, Graph, Node
 from .harness import failure_reason_of
@@ -99,8 +100,8 @@ def _link(graph: Graph, source: Node, target: Node, label: EdgeLabel) -> None:
         graph.link(source, target, label)
 
 
-def _overrides(provider: Provider[Type] | None, method: str) -> bool:
-    return provider is not None and getattr(type(provider), method) is not getattr(Provider, method)
+def _overrides(provider: Handler[Type] | None, method: str) -> bool:
+    return provider is not None and getattr(type(provider), method) is not getattr(Handler, method)
 
 
 def _order_before_run(parent: Type, child: Type) -> None:

@@ -17,9 +17,10 @@ from typing import Any
 
 from shared.errors import PuppetError, WrappedError
 from shared.failpoints import failpoint
-from shared.ral import ABSENT, Property, Provider, State, Type
+from shared.ral import ABSENT, Property, State, Type
 from shared.ral.attributes import text_of
 from shared.ral.commands import keep_secret
+from shared.ral.handling import Handler
 from shared.ral.messages import REDACTED
 from shared.ral.providers import check_values, drop_unsupported
 
@@ -54,7 +55,7 @@ class _Evaluation:
     """The data about a resource while it is evaluated."""
 
     resource: Type
-    provider: Provider[Any] | None
+    provider: Handler[Any] | None
     state: State | None  # as the provider returned it; None: absent
     current: dict[str, Any]  # the same state with a value for every property
     remembered: dict[str, Any]  # the state file's entry before this run changed it
@@ -122,7 +123,7 @@ class Harness:
         if not isinstance(err, PuppetError | OSError | ValueError) and self.log.wants("debug"):
             resource.log("debug", resource.without_secrets("".join(traceback.format_exception(err))))
 
-    def _begin(self, resource: Type, provider: Provider[Any] | None, state: State | None, status: EvaluationStatus) -> _Evaluation:
+    def _begin(self, resource: Type, provider: Handler[Any] | None, state: State | None, status: EvaluationStatus) -> _Evaluation:
         current = {p.name: ABSENT for p in resource.declaration.properties} | dict(state or {})
         if "ensure" in resource.declaration.attributes and state is not None and "ensure" not in state:
             current["ensure"] = "present"

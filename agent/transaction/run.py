@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 from shared.errors import PuppetError, ResourceError, text_with_hint
 from shared.filesystem.files import write_atomic
 from shared.models.report import ResourceStatus
-from shared.ral import Provider, Ref, State, Type
+from shared.ral import Ref, State, Type
 from shared.ral.catalog import RalCatalog
 from shared.ral.commands import keep_secret
 from shared.ral.components import Component
+from shared.ral.handling import Handler
 from shared.ral.providers import drop_unsupported
 
 from . import dot
@@ -66,8 +67,8 @@ class Transaction:
         self._ahead = ReadAhead(lambda resource, limit: self._successors(resource, lambda other: True, limit))
         self._applied_early: set[Type] = set()  # changed already; they are evaluated in every case
         self._failed = FailedDependencies(self.status_of, self._log_node, resources.container_of, merged=context.merge_warnings)
-        self._prefetched: dict[Provider[Any], Mapping[str, State | None]] = {}
-        self._prefetch_failed: set[Provider[Any]] = set()
+        self._prefetched: dict[Handler[Any], Mapping[str, State | None]] = {}
+        self._prefetch_failed: set[Handler[Any]] = set()
         self._without_provider: dict[str, str] = {}  # type → what its providers need
         self._logged_warnings: set[str] = set()
         self._logged_choices: set[tuple[str, str]] = set()  # types and their providers that the debug log names already
@@ -268,7 +269,7 @@ class Transaction:
             self.log_sink.warning(warning)
         return True
 
-    def _log_provider_choice(self, resource: Type, provider: Provider[Any]) -> None:
+    def _log_provider_choice(self, resource: Type, provider: Handler[Any]) -> None:
         """Log, once for a type and provider, which provider serves the type here, why, and what the others lack."""
         type_name = resource.declaration.name
         if not self.log_sink.wants("debug") or (type_name, provider.name) in self._logged_choices or not provider.name:
@@ -298,7 +299,7 @@ class Transaction:
 
     async def _prefetch(self, resource: Type) -> None:
         provider = resource.handler
-        if provider is None or provider in self._prefetched or type(provider).prefetch is Provider.prefetch:
+        if provider is None or provider in self._prefetched or type(provider).prefetch is Handler.prefetch:
             return
         self._prefetched[provider] = {}
         resources_by_key = {

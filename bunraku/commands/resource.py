@@ -26,6 +26,7 @@ from shared.process import log as logs
 from shared.process.cli import CommandOptions, flag, parse_options, text, texts
 from shared.ral import ABSENT, Provider, Providers, State, Type, displayed
 from shared.ral.catalog import RalCatalog
+from shared.ral.handling import Handler
 from shared.settings import AgentSettings, MasterSettings, load
 from shared.types import builtin_types
 
@@ -289,7 +290,7 @@ class ResourceCommand:
         state = await provider.retrieve(resource)
         return self._printed(cls, name, provider, {"ensure": ABSENT} if state is None else state, resource)
 
-    def _printed(self, cls: type[Type], name: str, provider: Provider[Any], state: State, resource: Type | None = None) -> PrintedResource:
+    def _printed(self, cls: type[Type], name: str, provider: Handler[Any], state: State, resource: Type | None = None) -> PrintedResource:
         """What there is to print of a state: properties that have a value, and the parameters asked for."""
         declared = cls.declaration
         properties = [property_.name for property_ in declared.properties if property_.name != "ensure"]

@@ -6,17 +6,15 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 from ..errors import Location, PuppetError, ResourceError
 from .attributes import Param, Property, TypeDeclaration, refusal
+from .handling import Handler
 from .messages import ABSENT
 from .metaparams import Metaparams
 from .references import Ref
 from .secrets import HIDDEN, Secrets
-
-if TYPE_CHECKING:
-    from .providers import Provider
 
 TitlePatterns = Sequence[tuple[str, Sequence[str | tuple[str, Callable[[str], Any]]]]]
 WHOLE_TITLE = r"(.*)"  # the pattern that every title matches
@@ -175,7 +173,7 @@ class Type(Metaparams):
         self.origin = origin or Origin(tags=own_tags(self.declaration.name, title))
         self.ref = ref or Ref(self.declaration.name, title)
         self.surroundings: Surroundings | None = None
-        self.handler: Provider[Any] | None = None  # the provider, once the run has chosen it
+        self.handler: Handler[Any] | None = None  # the provider, once the run has chosen it
         self.fault: ResourceError | None = None  # why its evaluation fails; only of a type that is not supported here
         self._values: dict[str, Any] = {}
         self._given: set[str] = set()

@@ -7,12 +7,13 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, TypeVar
 
-from ..errors import ResourceError, Unsupported
-from .attributes import State, text_of
+from ..errors import ResourceError
+from .attributes import text_of
 from .commands import Command, which
 from .core import Type
+from .handling import Handler
 
 R = TypeVar("R", bound=Type)
 
@@ -82,7 +83,7 @@ def _all_match(conditions: Mapping[str, Any], platform: Platform) -> bool:
     )
 
 
-class Provider(Generic[R]):
+class Provider(Handler[R]):
     """
     Base of all providers; one instance serves all resources of its type in a run, and may keep what it learns.
 
@@ -97,12 +98,10 @@ class Provider(Generic[R]):
     """
 
     serves: ClassVar[type[Type]]
-    name: ClassVar[str]
     confine: ClassVar[tuple[Confine, ...]] = ()  # with the programs of its commands
     _conditions: ClassVar[tuple[Confine, ...]] = ()  # without
     default_for: ClassVar[tuple[Mapping[str, Any], ...]] = ()
     not_default_for: ClassVar[tuple[Mapping[str, Any], ...]] = ()
-    features: frozenset[str] = frozenset()  # an instance may set its own
     last_resort: ClassVar[bool] = False  # never the default while another fits (pip is no system's package manager)
     doc: str | None = None  # what describes it, where that is not the class's own text
     on_request: bool = False  # the same, and it is not even asked whether it fits
@@ -149,92 +148,12 @@ class Provider(Generic[R]):
         conditions = max((len(each) for each in self.default_for if _all_match(each, platform)), default=0)
         return 1 if self.last_resort and not conditions else 100 * conditions + len(type(self).__mro__)
 
-    # --- reading
-
-    async def prefetch(self, resources: Mapping[str, R]) -> Mapping[str, State | None]:
-        """
-        Return the state of each of `resources` (key → resource), all read at once; None: absent.
-
-        Called once per run, just before the first of them is evaluated. A key that is left out is read by `retrieve`.
-        """
-        return {}
-
-    async def retrieve(self, resource: R) -> State | None:
-        """Return the state of one resource; None: absent. By default a prefetch of this one alone."""
-        states = await self.prefetch({resource.key: resource})
-        if resource.key not in states:
-            raise Unsupported(f"The {self.serves.declaration.name} provider '{self.name}' cannot read {resource.ref}")
-        return states[resource.key]
-
-    async def read_ahead(self, resources: Sequence[R]) -> None:
-        """
-        Read several resources at once, before the turn of the first: they come next, with nothing else in between.
-
-        The states are kept for `retrieve`, until `forget_ahead`. Reading may not log or change anything. By default nothing is read.
-        """
-
-    def forget_ahead(self) -> None:
-        """Discard what is known of resources that are not evaluated yet: something else was evaluated, or something was changed."""
-
-    async def instances(self) -> Mapping[str, State]:
-        """Return all things of this type on the system, by name."""
-        raise Unsupported(f"The {self.serves.declaration.name} provider '{self.name}' cannot list what exists")
-
     def reads_as(self, other: Provider[Any]) -> bool:
         """Return whether it lists the same things as another one of its type: one of the two extends the other (apt, dpkg)."""
         return self is other or isinstance(self, type(other)) or isinstance(other, type(self))
 
-    def identity(self, state: State) -> Mapping[str, Any]:
-        """Return the attributes besides its name that a resource made for one of `instances` needs, to mean that very thing."""
-        return {}
 
-    async def insync(self, resource: R, attribute: str, state: State, desired: list[Any]) -> bool:
-        """Return whether the complete `state` satisfies the desired values of a property. By default the property itself compares."""
-        declared: Any = resource.declaration.attributes[attribute]
-        return bool(declared.insync(resource, state, desired))
-
-    async def preview(self, resource: R, attribute: str, desired: Any, state: State | None) -> None:
-        """Log more about a property that is out of sync (a diff) before it is changed; also called in noop."""
-
-    # --- changing; never called in noop
-
-    async def create(self, resource: R, state: State | None) -> None:
-        """Create the thing (`ensure => present`) with all its properties. By default nothing: `flush` does it."""
-
-    async def destroy(self, resource: R, state: State | None) -> None:
-        """Remove the thing (`ensure => absent`). By default nothing: `flush` does it."""
-
-    async def set(self, resource: R, attribute: str, desired: Any, state: State | None) -> None:
-        """
-        Change one property to the `desired` value; also `ensure` with another value than present and absent.
-
-        By default calls `set_<attribute>(resource, desired, state)` if there is one, else nothing: `flush` does it.
-        """
-        setter = getattr(self, f"set_{attribute}", None)
-        if setter is not None:
-            await setter(resource, desired, state)
-
-    async def flush(self, resource: R, now: State | None) -> None:
-        """Write what create, destroy and set left to do, after the last change of a resource. `now`: the state as it was read."""
-
-    async def refresh(self, resource: R) -> None:
-        """React to a change of something that the resource subscribes to. Only for types declared `refreshable`."""
-
-    # --- more resources
-
-    async def generate(self, resource: R) -> Sequence[Type]:
-        """Return further resources, before the run starts."""
-        return ()
-
-    async def eval_generate(self, resource: R) -> Sequence[Type]:
-        """Return resources contained in this one (a directory's files), just before it is evaluated."""
-        return ()
-
-    async def finish(self) -> None:
-        """Clean up after the run's last resource."""
-
-
-def drop_unsupported(resource: Type, provider: Provider[Any]) -> None:
+def drop_unsupported(resource: Type, provider: Handler[Any]) -> None:
     """Make those attributes of a resource unmanaged for which its provider lacks the features. Source: resource layer reference 1.3."""
     for attribute in resource.declaration.particular:
         missing = [feature for feature in attribute.requires if feature not in provider.features]
@@ -248,7 +167,7 @@ def drop_unsupported(resource: Type, provider: Provider[Any]) -> None:
             resource.forget(attribute.name)
 
 
-def check_values(resource: Type, provider: Provider[Any]) -> None:
+def check_values(resource: Type, provider: Handler[Any]) -> None:
     """Raise ResourceError for a desired value that needs features its provider does not have."""
     for declared in resource.declaration.properties:
         for value in resource.wanted(declared.name) or ():
