@@ -81,6 +81,8 @@ READERS = {
 def runner_of(block: Block) -> str:
     """Return the file with the test that runs a block; '' for none."""
     other = OTHERS.get(block.page)
+    if (block.kind, block.name) == ("python", "compile.py"):
+        return "tests/language/test_api.py"
     if block.page == "docs/extending.md":
         return MODULE if "/" in block.name or (block.kind, block.name) in OF_THE_MODULE else ""
     if (block.kind, block.name) in (*READERS, ("text", "error")):
