@@ -111,6 +111,7 @@ LAYERS = {
         "functions",
         "loading",
         "evaluation",
+        "api",
     ),
     "language/types": (
         "kinds",

@@ -14,7 +14,7 @@ from shared.ral import Providers, Type
 from shared.ral.providers import ProviderFactories
 from shared.types import CORE, builtin_types
 
-from ..providers import builtin_providers, platform_here
+from ..providers import ProviderRun, builtin_providers, platform_here
 from ..state.runlog import RunLog
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Plugins:
     def providers(self, *, files: Callable[[], FileContext], facts: Mapping[str, Any]) -> Providers:
         """Return all providers for this machine; those of modules are loaded when a resource of their type is met."""
         platform = platform_here(facts)
-        makers = builtin_providers(log=self.log, files=files, providers=lambda: run_providers, types=self.types, platform=platform)
+        makers = builtin_providers(ProviderRun(self.log, files, lambda: run_providers, self.types, platform))
         makers = {name: make for name, make in makers.items() if name not in self.replaced}
         if any((folder / "puppet" / "provider").is_dir() for folder in self.folders):
             from shared.ral.plugins import plugin_providers

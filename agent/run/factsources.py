@@ -17,8 +17,7 @@ from ..facts.facter import FactSources
 from ..facts.facterconf import CACHE_FOLDER, CONF_FILE
 from ..facts.own import puppet_facts
 from ..facts.ruby import RubyFactRequest, RubyFactRunner, facter_program, warn_of_lacking
-from ..providers import platform_here
-from ..providers.systems import default_provider_name
+from ..providers import default_provider_name, platform_here
 from ..ruby.needs import read_setting, ruby_program
 
 EXTERNAL_FACTS = ("/etc/puppetlabs/facter/facts.d", "/etc/facter/facts.d", "/opt/puppetlabs/facter/facts.d")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.plugins.loading import Plugins
-from agent.providers import builtin_providers
+from agent.providers import ProviderRun, builtin_providers
 from agent.providers.file.context import FileContext
 from agent.ruby.types import RubyParam, RubyProperty, RubyType
 from agent.servers.dipper import bucket_factory
@@ -112,7 +112,7 @@ def providers_of(type_name: str, platform: Platform | None = None) -> Sequence[P
     log, host_platform = RunLog(), platform or Platform()
     files = _no_files(log)
     run = Providers({}, host_platform)
-    makers = builtin_providers(log=log, files=lambda: files, providers=lambda: run, types=builtin_types(), platform=host_platform)
+    makers = builtin_providers(ProviderRun(log, lambda: files, lambda: run, builtin_types(), host_platform))
     return makers[type_name]() if type_name in makers else ()
 
 

@@ -1,72 +1,50 @@
-"""Puppet's own types, one a file."""
+"""Puppet's own types, one a file that is called as the type."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
+from functools import cache
 from importlib import import_module
+from pathlib import Path
 
 from ..ral import Type
-from .known import CORE, KNOWN, UnsupportedType
+from ..ral.known import CORE, KNOWN, UnsupportedType
 
-# Name → module and class. A type is imported when somebody looks it up: a catalog uses few of them.
-_TYPES: Mapping[str, str] = {
-    "anchor": "anchor.Anchor",
-    "augeas": "augeas.Augeas",
-    "concat_file": "concat_file.ConcatFile",
-    "concat_fragment": "concat_file.ConcatFragment",
-    "cron": "cron.Cron",
-    "exec": "exec.Exec",
-    "file": "file.File",
-    "file_line": "file_line.FileLine",
-    "filebucket": "filebucket.Filebucket",
-    "group": "group.Group",
-    "host": "host.HostEntry",
-    "ini_setting": "ini_setting.IniSetting",
-    "ini_subsetting": "ini_subsetting.IniSubsetting",
-    "k5login": "k5login.K5login",
-    "mailalias": "mailalias.Mailalias",
-    "mount": "mount.MountPoint",
-    "notify": "notify.Notify",
-    "package": "package.Package",
-    "resources": "resources.ResourcesMetatype",
-    "schedule": "schedule.Schedule",
-    "selboolean": "selboolean.Selboolean",
-    "selmodule": "selmodule.Selmodule",
-    "service": "service.Service",
-    "ssh_authorized_key": "ssh_authorized_key.SshAuthorizedKey",
-    "sshkey": "sshkey.Sshkey",
-    "stage": "stage.Stage",
-    "tidy": "tidy.Tidy",
-    "user": "user.User",
-    "yumrepo": "yumrepo.Yumrepo",
-}
+__all__ = ["CORE", "KNOWN", "UnsupportedType", "builtin_types"]
+
+
+@cache
+def _names() -> frozenset[str]:
+    return frozenset(path.stem for path in Path(__file__).parent.glob("[a-z]*.py"))
 
 
 class _Builtin(Mapping[str, type[Type]]):
-    def __init__(self, places: Mapping[str, str]) -> None:
-        self._places = places
+    """The types by name. One is imported when somebody looks it up, for a catalog uses few of them."""
+
+    def __init__(self, names: Set[str]) -> None:
+        self._names = names
         self._loaded: dict[str, type[Type]] = {}
 
     def __getitem__(self, name: str) -> type[Type]:
         loaded = self._loaded.get(name)
         if loaded is None:
-            module, _, cls = self._places[name].partition(".")
-            loaded = self._loaded[name] = getattr(import_module(f".{module}", __name__), cls)
+            if name not in self._names:
+                raise KeyError(name)
+            declared = [each for each in vars(import_module(f".{name}", __name__)).values() if isinstance(each, type) and each is not Type]
+            loaded = next(each for each in declared if issubclass(each, Type) and each.declaration.name == name)
+            self._loaded[name] = loaded
         return loaded
 
     def __contains__(self, name: object) -> bool:
-        return name in self._places
+        return name in self._names
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
+        return iter(sorted(self._names))
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._names)
 
 
 def builtin_types(*, without: Set[str] = frozenset()) -> Mapping[str, type[Type]]:
     """Return all types that can be applied, by name, but for those of the names `without`; one is imported when it is looked up."""
-    return _Builtin({name: place for name, place in _TYPES.items() if name not in without} if without else _TYPES)
-
-
-__all__ = ["CORE", "KNOWN", "UnsupportedType", "builtin_types"]
+    return _Builtin(_names() - without)

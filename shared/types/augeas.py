@@ -6,7 +6,7 @@ from typing import Any
 
 from ..ral import Param, Property, State, Type
 from ..ral.attributes import text_of
-from .lists import FolderList
+from .kinds.lists import FolderList
 
 
 class AugeasReturns(Property[int]):

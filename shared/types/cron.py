@@ -10,7 +10,7 @@ from typing import Any
 
 from ..ral import ABSENT, Param, Property, Ref, State, Type, ensurable
 from ..ral.attributes import as_list, text_of
-from .lines import breaks_line, one_line
+from .kinds.lines import breaks_line, one_line
 
 SPECIALS = ("reboot", "yearly", "annually", "monthly", "weekly", "daily", "midnight", "hourly", ABSENT)
 TIME_FIELDS = ("minute", "hour", "monthday", "month", "weekday")

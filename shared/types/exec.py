@@ -8,7 +8,7 @@ from typing import Any
 
 from ..ral import ABSENT, Param, Property, Ref, State, Type
 from ..ral.attributes import as_list, ruby_class, text_of
-from .lists import FolderList
+from .kinds.lists import FolderList
 
 Words = str | list[str]  # a command: a line, or program and arguments
 

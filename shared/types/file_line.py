@@ -9,7 +9,7 @@ from ..errors import EvaluationError
 from ..ral import Ensure, Param, Property, Ref, State, Type
 from ..ral.attributes import text_of
 from ..regexps import Regexp
-from .lines import one_line
+from .kinds.lines import one_line
 
 
 def absolute(value: Any) -> None:

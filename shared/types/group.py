@@ -7,8 +7,8 @@ from typing import Any
 
 from ..ral import ABSENT, Param, Property, State, Type, Value, displayed, ensurable
 from ..ral.attributes import text_of
-from . import arguments
-from .lists import KeyValueList
+from .kinds import arguments
+from .kinds.lists import KeyValueList
 
 FEATURES = {
     "manages_members": "The members are a property of the group.",

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..ral import ABSENT, Param, Property, State, Type, ensurable
 from ..ral.attributes import as_list, text_of
-from .lines import breaks_line, one_line
+from .kinds.lines import breaks_line, one_line
 
 _LABEL = re.compile(r"\w+|\w[\w-]+\w", re.ASCII)
 

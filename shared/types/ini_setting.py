@@ -10,7 +10,7 @@ from typing import Any
 from ..ral import Ensure, Param, Property, Ref, State, Type, Value
 from ..ral.attributes import text_of
 from .file_line import absolute
-from .lines import one_line
+from .kinds.lines import one_line
 
 SHOWN = (Value("true", aliases=("yes",)), Value("md5"), Value("false", aliases=("no",)))
 

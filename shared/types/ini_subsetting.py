@@ -9,7 +9,7 @@ from ..ral import Ensure, Param, Ref, Type
 from ..ral.attributes import text_of
 from .file_line import absolute
 from .ini_setting import SHOWN, IniSettingValue
-from .lines import one_line
+from .kinds.lines import one_line
 
 
 def _quote(value: Any) -> None:

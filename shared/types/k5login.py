@@ -10,7 +10,7 @@ from ..filesystem import modes
 from ..ral import ABSENT, Param, Property, Ref, State, Type, ensurable
 from ..ral.attributes import text_of
 from .file_line import absolute
-from .lines import one_word
+from .kinds.lines import one_word
 
 
 class K5loginMode(Property[str]):

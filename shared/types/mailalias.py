@@ -7,7 +7,7 @@ from typing import Any
 
 from ..ral import Param, Property, Type, ensurable
 from ..ral.attributes import text_of
-from .lines import breaks_line, one_line
+from .kinds.lines import breaks_line, one_line
 
 
 def _file(value: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from ..ral import ABSENT, Ensure, Param, Property, Ref, State, Type, Value
 from ..ral.attributes import text_of
 from ..ral.core import CompleteCatalog
-from .lines import breaks_line, one_line
+from .kinds.lines import breaks_line, one_line
 
 
 def _word(name: str) -> Any:

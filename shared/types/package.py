@@ -8,7 +8,7 @@ from typing import Any
 from ..errors import ResourceError
 from ..ral import ABSENT, Ensure, Param, Property, Ref, State, TitlePatterns, Type, Value
 from ..ral.attributes import as_list, ruby_class, text_of
-from . import arguments
+from .kinds import arguments
 
 PURGED = "purged"
 NOT_INSTALLED = (ABSENT, PURGED, None)

@@ -8,7 +8,7 @@ from ..errors import ResourceError
 from ..ral import Param, Type
 from ..ral.attributes import text_of
 from ..ral.core import CompleteCatalog
-from .known import KNOWN
+from ..ral.known import KNOWN
 
 NEVER_PURGED = frozenset(("root", "nobody", "bin", "noaccess", "daemon", "sys"))  # users
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from ..ral import Ensure, Param, Property, State, Type, Value
 from ..ral.attributes import as_list, text_of
-from . import arguments
-from .lists import FolderList
+from .kinds import arguments
+from .kinds.lists import FolderList
 
 FEATURES = {
     "refreshable": "The service can be restarted.",

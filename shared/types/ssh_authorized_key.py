@@ -8,7 +8,7 @@ from typing import Any
 
 from ..ral import ABSENT, Param, Property, Ref, State, Type, Value, ensurable
 from ..ral.attributes import text_of
-from .lines import breaks_line, one_line
+from .kinds.lines import breaks_line, one_line
 from .sshkey import KEY_TYPES
 
 AUTHORIZED_TYPES = (

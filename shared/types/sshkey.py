@@ -8,7 +8,7 @@ from typing import Any
 
 from ..ral import ABSENT, Origin, Param, Property, Ref, State, TitlePatterns, Type, Value, ensurable
 from ..ral.attributes import text_of
-from .lines import breaks_line, one_word
+from .kinds.lines import breaks_line, one_word
 
 KEY_TYPES = (
     Value("ssh-dss", aliases=("dsa",)),

@@ -8,8 +8,8 @@ from typing import Any
 
 from ..ral import ABSENT, Param, Property, Ref, State, Type, Value, ensurable
 from ..ral.attributes import as_list, ruby_class, text_of
-from . import arguments
-from .lists import KeyValueList, NameList
+from .kinds import arguments
+from .kinds.lists import KeyValueList, NameList
 
 FEATURES = {
     "allows_duplicates": "Two users may have one uid.",

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from ..ral import ABSENT, Param, Property, Type, Value, ensurable
 from ..ral.attributes import text_of
-from .lines import breaks_line, one_line
+from .kinds.lines import breaks_line, one_line
 
 _SCHEMES = frozenset(("file", "http", "https", "ftp"))
 _BOOLEAN = re.compile(r"(true|false|0|1|no|yes)", re.IGNORECASE)

@@ -25,7 +25,7 @@ from typing import Any
 import pytest
 import yaml
 
-from agent.providers import builtin_providers
+from agent.providers import ProviderRun, builtin_providers
 from agent.providers.file.context import FileContext
 from agent.servers.dipper import bucket_factory
 from agent.servers.sources import LocalSources
@@ -230,7 +230,7 @@ async def applied(case: dict[str, Any], manifest: str, scratch: Scratch, compile
     files = FileContext(ModuleSources(scratch.root / "modules"), dippers, log, show_diff=True)
     context = ApplyContext(
         log=log,
-        providers=Providers(builtin_providers(log=log, files=lambda: files), Platform(features=frozenset({"posix", "root"}))),
+        providers=Providers(builtin_providers(ProviderRun(log, lambda: files)), Platform(features=frozenset({"posix", "root"}))),
         state=StateFile(scratch.base / "var/state.yaml"),
         noop=noop,
         tags=tuple(filter(None, option.get("--tags", "").split(","))),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agent.providers import builtin_providers
+from agent.providers import ProviderRun, builtin_providers
 from agent.providers.file.context import FileContext
 from agent.servers.dipper import bucket_factory
 from agent.servers.sources import LocalSources
@@ -106,7 +106,7 @@ async def apply(
     together = RalCatalog(builtin_types(), name="test")
     for resource in resources:
         together.add(resource)
-    providers = Providers(builtin_providers(log=log, files=lambda: files), Platform(features=frozenset({"posix", "root"})))
+    providers = Providers(builtin_providers(ProviderRun(log, lambda: files)), Platform(features=frozenset({"posix", "root"})))
     done = await apply_catalog(together, ApplyContext(log=log, providers=providers, state=StateFile(None), noop=noop))
     if done.error is not None:
         raise done.error

@@ -1,1 +1,18 @@
-"""Providers of `concat_file`."""
+"""Providers of the type `concat_file`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from shared.ral import Provider
+
+from ..provider_run import ProviderRun
+
+
+def providers(run: ProviderRun) -> Sequence[Provider[Any]]:
+    """Return all providers of the type."""
+    from .concat import Concat
+
+    files = run.files()
+    return [Concat(files.sources)] if files else []

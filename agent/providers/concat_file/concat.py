@@ -9,7 +9,8 @@ from typing import Any
 from shared.errors import ResourceError
 from shared.file_serving.metadata import MetadataOptions
 from shared.ral import Provider, Ref, State, Type
-from shared.types.concat_file import PASSED_ON, ConcatFile, ConcatFragment
+from shared.types.concat_file import PASSED_ON, ConcatFile
+from shared.types.concat_fragment import ConcatFragment
 from shared.types.file import File
 
 from ...servers.sources import FileSources

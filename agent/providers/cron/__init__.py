@@ -1,1 +1,17 @@
-"""Providers of `cron`."""
+"""Providers of the type `cron`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from shared.ral import Provider
+
+from ..provider_run import ProviderRun
+
+
+def providers(run: ProviderRun) -> Sequence[Provider[Any]]:
+    """Return all providers of the type."""
+    from .crontab import Crontab, CrontabFormat, Crontabs
+
+    return [Crontab(CrontabFormat(), Crontabs(), run.log, default_target="root")]

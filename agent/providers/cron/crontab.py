@@ -14,7 +14,7 @@ from typing import Any
 from shared.errors import ResourceError
 from shared.ral import ABSENT, Command, State
 from shared.types.cron import TIME_FIELDS, Cron
-from shared.types.lines import breaks_line
+from shared.types.kinds.lines import breaks_line
 
 from ..file.inspection import user_id
 from ..file.replacement import Rights

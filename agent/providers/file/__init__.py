@@ -1,1 +1,18 @@
 """Providers of the type `file`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from shared.ral import Provider
+
+from ..provider_run import ProviderRun
+
+
+def providers(run: ProviderRun) -> Sequence[Provider[Any]]:
+    """Return all providers of the type."""
+    from .posix import PosixFile
+
+    files = run.files()
+    return [PosixFile(files)] if files else []

@@ -1,1 +1,17 @@
-"""Providers of `host`."""
+"""Providers of the type `host`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from shared.ral import Provider
+
+from ..provider_run import ProviderRun
+
+
+def providers(run: ProviderRun) -> Sequence[Provider[Any]]:
+    """Return all providers of the type."""
+    from .parsed import Hosts, HostsFormat
+
+    return [Hosts(HostsFormat(), run.flat("/etc/hosts"), run.log, default_target="/etc/hosts")]

@@ -1,1 +1,17 @@
-"""Providers of `k5login`."""
+"""Providers of the type `k5login`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from shared.ral import Provider
+
+from ..provider_run import ProviderRun
+
+
+def providers(run: ProviderRun) -> Sequence[Provider[Any]]:
+    """Return all providers of the type."""
+    from .k5login import K5loginFiles
+
+    return [K5loginFiles()]

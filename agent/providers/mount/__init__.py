@@ -1,1 +1,17 @@
-"""Providers of `mount`."""
+"""Providers of the type `mount`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from shared.ral import Provider
+
+from ..provider_run import ProviderRun
+
+
+def providers(run: ProviderRun) -> Sequence[Provider[Any]]:
+    """Return all providers of the type."""
+    from .parsed import Fstab, FstabFormat
+
+    return [Fstab(FstabFormat(), run.flat("/etc/fstab"), run.log, default_target="/etc/fstab")]

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 
 from shared.errors import ResourceError, Unsupported
 from shared.ral import Provider, State
-from shared.types.arguments import option_arguments
+from shared.types.kinds.arguments import option_arguments
 from shared.types.package import PURGED, Package
 
 from .versions import Order, Range, range_of

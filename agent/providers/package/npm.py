@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from shared.errors import ResourceError
 from shared.ral import State
-from shared.types.arguments import option_arguments
+from shared.types.kinds.arguments import option_arguments
 from shared.types.package import Package
 
 from .targeted import Targeted, one_of

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from shared.errors import ResourceError
-from shared.types.lines import breaks_line
+from shared.types.kinds.lines import breaks_line
 
 MAX_LINES = 250_000
 """Lines of a file that is read: each costs a record, and its owner may be any user."""

@@ -1,1 +1,17 @@
-"""Providers of `ssh_authorized_key`."""
+"""Providers of the type `ssh_authorized_key`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from shared.ral import Provider
+
+from ..provider_run import ProviderRun
+
+
+def providers(run: ProviderRun) -> Sequence[Provider[Any]]:
+    """Return all providers of the type."""
+    from .parsed import AuthorizedKeys, AuthorizedKeysFormat
+
+    return [AuthorizedKeys(AuthorizedKeysFormat(), run.flat(), run.log)]

@@ -1,1 +1,17 @@
-"""Providers of `yumrepo`."""
+"""Providers of the type `yumrepo`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from shared.ral import Provider
+
+from ..provider_run import ProviderRun
+
+
+def providers(run: ProviderRun) -> Sequence[Provider[Any]]:
+    """Return all providers of the type."""
+    from .inifile import Inifile
+
+    return [Inifile()]

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from agent.providers import ProviderRun, builtin_providers
 from agent.providers.accounts import parse_group, parse_passwd, parse_shadow
 from agent.providers.cron.crontab import Crontab, CrontabFormat
 from agent.providers.host.parsed import HostsFormat
 from agent.providers.ini_setting.text import IniStyle, IniText
 from agent.providers.ini_subsetting.words import Words
-from agent.providers.lines import line_providers
 from agent.providers.mailalias.aliases import AliasesFormat
 from agent.providers.mount.parsed import FstabFormat, mount_points_in
 from agent.providers.parsed.base import local_now
@@ -253,7 +253,7 @@ async def test_mode_and_bytes_that_are_no_utf_8_are_kept(tmp_path):
     ],
 )
 def test_a_new_file_is_roots_alone_unless_everybody_needs_it(type_name, target, mode):
-    (provider,) = line_providers(RunLog(), None)[type_name]()
+    (provider,) = builtin_providers(ProviderRun(RunLog()))[type_name]()
     assert provider.storage.mode_of_new(target) == mode
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from agent.providers import ProviderRun, builtin_providers, default_provider_name
 from agent.providers.service.debian import enabled_of as debian_enabled
 from agent.providers.service.init import Init, scripts_in
 from agent.providers.service.openrc import Openrc
@@ -22,7 +23,7 @@ from agent.providers.service.upstart import (
     starts_at_boot,
     uncomment_start,
 )
-from agent.providers.systems import default_provider_name, system_providers
+from agent.state.runlog import RunLog
 from shared.errors import ResourceError
 from shared.ral import Platform, Provider, Providers
 from shared.types.package import Package
@@ -116,7 +117,7 @@ def chosen(facts: dict[str, Any], *, systemd: bool, resource: Any, monkeypatch: 
     for module in ("systemd", "debian"):
         monkeypatch.setattr(f"agent.providers.service.{module}.is_systemd", lambda: systemd)
     platform = Platform(facts, frozenset({"posix", "root"}), lambda name: name)
-    provider: Provider[Any] = Providers(system_providers(platform), platform).for_resource(resource)
+    provider: Provider[Any] = Providers(builtin_providers(ProviderRun(RunLog(), platform=platform)), platform).for_resource(resource)
     return provider.name
 
 

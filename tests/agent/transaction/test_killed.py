@@ -17,7 +17,7 @@ APPLY = """
 import asyncio, json, sys
 from pathlib import Path
 from agent.servers.dipper import bucket_factory
-from agent.providers import builtin_providers
+from agent.providers import ProviderRun, builtin_providers
 from agent.providers.file.context import FileContext
 from agent.state.runlog import RunLog
 from agent.servers.sources import LocalSources
@@ -33,7 +33,7 @@ root = Path(sys.argv[1])
 catalog = Catalog.from_data(json.loads(sys.stdin.read()))
 log = RunLog()
 files = FileContext(LocalSources(), bucket_factory(root / "bucket"), log)
-providers = Providers(builtin_providers(log=log, files=lambda: files), Platform.here({}))
+providers = Providers(builtin_providers(ProviderRun(log, lambda: files)), Platform.here({}))
 context = ApplyContext(log=log, providers=providers, state=StateFile(root / "state.yaml"), store=TransactionStore(root / "store.yaml"))
 applied = asyncio.run(apply_catalog(resources_of(catalog, builtin_types()), context))
 print(json.dumps([applied.completed, [line.message for line in log.lines]]))

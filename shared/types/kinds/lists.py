@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..ral import ABSENT, Param, Property, State, Type, displayed
-from ..ral.attributes import as_list, text_of
+from ...ral import ABSENT, Param, Property, State, Type, displayed
+from ...ral.attributes import as_list, text_of
 
 
 class NameList(Property[Any]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ..ral.attributes import text_of
+from ...ral.attributes import text_of
 
 _BREAKS = re.compile(r"[\n\r\0]")
 _CONTROL = re.compile(r"[\x01-\x08\x0b-\x1f\x7f\x85\u2028\u2029]")  # all but the tab; some readers end a line at some of them

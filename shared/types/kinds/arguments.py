@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..ral.attributes import text_of
+from ...ral.attributes import text_of
 
 
 def check_plain(value: Any) -> None:

@@ -1,0 +1,1 @@
+"""Kinds of attributes that several types have."""
