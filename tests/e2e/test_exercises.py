@@ -1,0 +1,130 @@
+"""What docs/where-to-add.md says a new thing takes: an example of it is added to a copy of the sources, in these files only, and used."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.support.documentation import ROOT
+from tests.support.imports import PACKAGES
+from tests.support.processes import clean_environment
+
+pytestmark = pytest.mark.slow
+
+TYPE = {
+    "shared/types/dial.py": '''"""A dial, whose position is a line of a file."""
+
+from __future__ import annotations
+
+from ..ral import Ensure, Param, Property, Type
+
+
+class Dial(Type, name="dial"):
+    """Sets a dial."""
+
+    path = Param(str, namevar=True, doc="The dial.")
+    ensure = Ensure(str, values=("present", "absent"), default="present", doc="Whether it should be there.")
+    position = Property(int, doc="Where it stands.")
+''',
+    "agent/providers/dial/__init__.py": '''"""Providers of the type `dial`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from shared.ral import Provider
+
+from ..provider_run import ProviderRun
+
+
+def providers(run: ProviderRun) -> Sequence[Provider[Any]]:
+    """Return all providers of the type."""
+    from .line import Line
+
+    return [Line()]
+''',
+    "agent/providers/dial/line.py": '''"""Dials that are files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from shared.ral import Provider, State
+from shared.types.dial import Dial
+
+
+class Line(Provider[Dial], type=Dial):
+    """Writes the position into the file."""
+
+    async def retrieve(self, resource: Dial) -> State | None:
+        path = Path(resource.path)
+        return {"ensure": "present", "position": int(path.read_text())} if path.exists() else None
+
+    async def flush(self, resource: Dial, now: State | None) -> None:
+        Path(resource.path).write_text(str(resource.position))
+''',
+}
+FUNCTION = '''
+
+@function("twice", "String text")
+def twice(context: Context, text: str) -> str:
+    """Return a text two times."""
+    return text * 2
+'''
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A copy of the sources, and its `puppet`."""
+
+    root: Path
+
+    def add(self, files: Mapping[str, str]) -> None:
+        for name, text in files.items():
+            path = self.root / name
+            assert not path.exists()
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
+
+    def puppet(self, *words: str, code: int = 0) -> str:
+        command = [
+            sys.executable,
+            "-c",
+            f"import sys; sys.path.insert(0, {str(self.root)!r}); from bunraku.puppet import main; sys.exit(main())",
+            *words,
+        ]
+        places = ["--confdir", str(self.root / "conf"), "--vardir", str(self.root / "var")]
+        done = subprocess.run(
+            [*command, *places], env=clean_environment(), cwd=self.root, capture_output=True, text=True, timeout=120, check=False
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Iterator[Copy]:
+    for package in PACKAGES:
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
+    yield Copy(tmp_path)
+
+
+def test_a_type_is_its_file_and_the_folder_of_its_providers(copy: Copy, tmp_path: Path) -> None:
+    copy.add(TYPE)
+    dial = tmp_path / "volume"
+    words = ("apply", "--detailed-exitcodes", "-e", f"dial {{ '{dial}': position => 7 }}")
+    assert "created" in copy.puppet(*words, code=2) and dial.read_text() == "7"
+    assert "created" not in copy.puppet(*words)
+    assert "Sets a dial" in copy.puppet("describe", "dial")
+
+
+def test_a_function_is_a_function_in_the_file_of_its_topic(copy: Copy) -> None:
+    topic = copy.root / "language/functions/strings.py"
+    topic.write_text(topic.read_text() + FUNCTION)
+    assert "Notice: Scope(Class[main]): abab" in copy.puppet("apply", "-e", "notice(twice('ab'))")
