@@ -27,7 +27,7 @@ def words(path: str, pattern: str) -> set[str]:
 
 
 def test_the_agent_the_compiler_and_the_program_in_ruby_know_the_same_metaparameters() -> None:
-    in_ruby = words("agent/ruby/program/type_attributes.rb", r"METAPARAMETERS = %i\[([^]]*)\]")
+    in_ruby = words("agent/ruby/program/types/attributes.rb", r"METAPARAMETERS = %i\[([^]]*)\]")
     assert in_ruby == METAPARAMETERS == {name for name, param in vars(Metaparams).items() if getattr(param, "meta", False)}
 
 

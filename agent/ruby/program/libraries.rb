@@ -3,10 +3,12 @@
 module Bunraku
   # Parts of Puppet that are read when a module requires them, by the names under which it does.
   OFFERED = {
-    'puppet/util/inifile' => 'inifile', 'puppet/util/ini_config' => 'inifile', 'puppet/settings/ini_file' => 'inifile',
-    'puppet/provider/parsedfile' => 'parsedfile', 'puppet/util/fileparsing' => 'parsedfile', 'puppet/util/filetype' => 'parsedfile',
-    'puppet/util/diff' => 'diff', 'puppet/util/retry_action' => 'retry_action', 'puppet/util/warnings' => 'warnings',
-    'puppet/resource_api' => 'resource_api', 'puppet/resource_api/simple_provider' => 'resource_api'
+    'puppet/util/inifile' => 'providers/inifile', 'puppet/util/ini_config' => 'providers/inifile',
+    'puppet/settings/ini_file' => 'providers/inifile',
+    'puppet/provider/parsedfile' => 'providers/parsedfile', 'puppet/util/fileparsing' => 'providers/parsedfile',
+    'puppet/util/filetype' => 'providers/parsedfile',
+    'puppet/util/diff' => 'offered/diff', 'puppet/util/retry_action' => 'offered/retry_action', 'puppet/util/warnings' => 'offered/warnings',
+    'puppet/resource_api' => 'resource_api/resource_api', 'puppet/resource_api/simple_provider' => 'resource_api/resource_api'
   }.freeze
 
   def self.offer(name)
@@ -24,12 +26,12 @@ end
 
 # Parts that are read when a module names them without requiring them.
 module Puppet
-  autoload(:ResourceApi, File.join(__dir__, 'resource_api.rb'))
+  autoload(:ResourceApi, File.join(__dir__, 'resource_api/resource_api.rb'))
 
   module Util
-    autoload(:NetworkDevice, File.join(__dir__, 'resource_api.rb'))
-    autoload(:Diff, File.join(__dir__, 'diff.rb'))
-    autoload(:RetryAction, File.join(__dir__, 'retry_action.rb'))
-    autoload(:Warnings, File.join(__dir__, 'warnings.rb'))
+    autoload(:NetworkDevice, File.join(__dir__, 'resource_api/resource_api.rb'))
+    autoload(:Diff, File.join(__dir__, 'offered/diff.rb'))
+    autoload(:RetryAction, File.join(__dir__, 'offered/retry_action.rb'))
+    autoload(:Warnings, File.join(__dir__, 'offered/warnings.rb'))
   end
 end

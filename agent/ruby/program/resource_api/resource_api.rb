@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-%w[pcore_types pcore_collections pcore_merging pcore_inference pcore_mismatch pcore_reader].each { |part| require_relative part }
+%w[types collections merging inference mismatch reader].each { |part| require_relative "pcore/#{part}" }
 
 module Puppet
   # Types that are declared as data, and providers that get and set states.
@@ -66,4 +66,4 @@ module Puppet
   end
 end
 
-%w[values definition context attributes type provider].each { |part| require_relative "resource_api_#{part}" }
+%w[values definition context attributes type provider].each { |part| require_relative part }
