@@ -128,3 +128,15 @@ def test_a_function_is_a_function_in_the_file_of_its_topic(copy: Copy) -> None:
     topic = copy.root / "language/functions/strings.py"
     topic.write_text(topic.read_text() + FUNCTION)
     assert "Notice: Scope(Class[main]): abab" in copy.puppet("apply", "-e", "notice(twice('ab'))")
+
+
+def test_a_setting_is_a_line_of_the_class_of_its_program(copy: Copy) -> None:
+    place = copy.root / "shared/settings/agent.py"
+    text = place.read_text()
+    place.write_text(
+        text.replace(
+            "    onetime: Flag", '    chime: Duration = setting("1h", ge=0, doc="Seconds between two chimes.")\n    onetime: Flag', 1
+        )
+    )
+    assert copy.puppet("config", "print", "chime", "--section", "agent") == "3600\n"
+    assert copy.puppet("config", "print", "chime", "--section", "agent", "--chime", "5m") == "300\n"
