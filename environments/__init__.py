@@ -1,1 +1,20 @@
-"""Environments on disk: where they are, how they are configured, and the loaded ones."""
+"""A site's code and data: environments, their files, Hiera, modules' types and Ruby; the host that the language asks."""
+
+__all__ = [
+    "code_commands",
+    "config_version",
+    "directories",
+    "directory_environment",
+    "files",
+    "first",
+    "hiera",
+    "listings",
+    "loaded",
+    "module_types",
+    "revisions",
+    "ruby",
+    "runs",
+    "settings",
+    "store_questions",
+    "versions",
+]

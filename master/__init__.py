@@ -1,1 +1,3 @@
-"""The master: HTTP, authorization, termini, file server, CA service, compiler, reports."""
+"""The master: what listens, asks, answers and keeps."""
+
+__all__ = ["authorization", "bindings", "checks", "deploy", "preview", "process", "puppetdb", "reports", "termini"]

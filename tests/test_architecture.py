@@ -200,6 +200,23 @@ def test_a_package_imports_only_what_it_may(package: str) -> None:
     assert wrong == {}
 
 
+def door_of(package: str) -> set[str]:
+    """Return the parts of a package that its `__all__` names for others."""
+    for node in parsed(ROOT / package / "__init__.py").body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return set(ast.literal_eval(node.value))
+    return set()
+
+
+@pytest.mark.parametrize("package", sorted({*MAY_IMPORT} - {"shared", "bunraku"}))
+def test_other_packages_import_what_the_door_of_a_package_names(package: str) -> None:
+    inside = f"{package}."
+    used = {
+        part_of(found.target, package) for found in imports() if found.target.startswith(inside) and not found.module.startswith(inside)
+    }
+    assert used - {""} == door_of(package) - {"api"}  # the door for programs that are not ours
+
+
 @pytest.mark.parametrize("package", sorted(MAY_IMPORT))
 def test_a_package_imports_itself_relatively(package: str) -> None:
     wrong = [str(path.relative_to(ROOT)) for path in sources(package) if package in imported(path)]
