@@ -90,7 +90,7 @@ LOCKED := $(BIN)/pip-compile --quiet --upgrade --generate-hashes --strip-extras 
   --no-emit-index-url --no-emit-find-links --no-emit-trusted-host
 WORKING := --allow-unsafe --build-deps-for editable --constraint requirements/release.txt
 lock: $(VENV)/.release ## pins what a release, its wheel, these tests and making a release need, with hashes: requirements/
-	$(LOCKED) --extra ldap --extra postgresql --output-file requirements/release.txt pyproject.toml
+	$(LOCKED) --extra master --extra ldap --extra postgresql --output-file requirements/release.txt pyproject.toml
 	$(LOCKED) --build-deps-for wheel --only-build-deps --output-file requirements/build.txt pyproject.toml
 	$(LOCKED) --output-file requirements/puppetboard.txt requirements/puppetboard.in
 	$(LOCKED) $(WORKING) --extra dev --extra ldap --extra postgresql --output-file requirements/dev.txt pyproject.toml

@@ -118,9 +118,14 @@ def run(arguments: Sequence[str]) -> int:
     if rest[:1] in (["--version"], ["-V"]):
         print(__version__)
         return 0
+    return finished(lambda: command_of(name)(rest), is_face=name in FACES)
+
+
+def command_of(name: str) -> Command:
+    """Return the main function of a subcommand."""
     module, _, function = COMMANDS[name][1].partition(":")
     command: Command = getattr(import_module(module), function)
-    return finished(lambda: command(rest), is_face=name in FACES)
+    return command
 
 
 def program_of(name: str) -> str | None:
@@ -138,6 +143,13 @@ def finished(command: Callable[[], Code], *, is_face: bool) -> Code | int:
         return command()
     except PuppetError as err:
         return complain(str(err), err.hint)
+    except ModuleNotFoundError as err:
+        from shared.process.parts import missing
+
+        lacking = missing(err.name or "")
+        if lacking is None:
+            raise
+        return complain(str(lacking), lacking.hint)
     except KeyboardInterrupt:
         print("Cancelling Face" if is_face else "Cancelling", file=sys.stderr)
         return 0 if is_face else 1

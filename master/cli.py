@@ -16,6 +16,7 @@ from shared.errors import ConfigError, PuppetError, text_with_hint
 from shared.process import log as logs
 from shared.process.cli import DEBUGGING, CommandOptions, flag, parse_options, run_main, text
 from shared.process.daemon import hear_hangups
+from shared.process.parts import PARTS, require
 from shared.process.service import account_of, make_room
 from shared.settings import AgentSettings, MasterSettings, load, read, unknown_settings
 from shared.settings.master import settings_beside_master
@@ -83,6 +84,7 @@ def run(argv: list[str]) -> int:
         return run_checks(flags, as_json=options.json)
     if options.json:
         raise ConfigError("--json is an option of --check", hint="Try 'puppet master --help'.")
+    require(*PARTS)
     node = options.compile
     settings = settings_beside_master(flags) if node else settings_of(flags)
     foreground = bool(node) or not settings.daemonize

@@ -16,9 +16,11 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import shared
+from shared.process.parts import PARTS
+from tests.support.imports import PACKAGES
 
 ROOT = Path(__file__).parent.parent
-NAMES = ("master", "agent", "shared", "certs", "bunraku")
+NAMES = PACKAGES
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -51,7 +53,11 @@ def pinned(lock: str = "release") -> dict[str, str]:
     return {canonicalize_name(name): found for name, found, _ in PIN.findall((ROOT / f"requirements/{lock}.txt").read_text())}
 
 
-EXTRAS = {"release": ("ldap", "postgresql"), "dev": ("dev", "ldap", "postgresql"), "releasing": ("release",)}
+EXTRAS = {
+    "release": ("master", "ldap", "postgresql"),
+    "dev": ("dev", "master", "ldap", "postgresql"),
+    "releasing": ("master", "release"),
+}
 """The locks of this project with what it needs, and which of the optional things they have."""
 PYTHONS = ("3.11", "3.12", "3.13", "3.14", "3.15")
 
@@ -59,8 +65,28 @@ PYTHONS = ("3.11", "3.12", "3.13", "3.14", "3.15")
 def declared(lock: str = "release") -> list[Requirement]:
     """What pyproject.toml says that this project needs, with what is optional and in a lock."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    optional = [text for extra in EXTRAS[lock] for text in project["optional-dependencies"][extra]]
+    extras = project["optional-dependencies"]
+    optional = [text for extra in ("store", *EXTRAS[lock]) for text in extras[extra] if not text.startswith("bunraku")]
     return [Requirement(text) for text in (*project["dependencies"], *optional)]
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_names_the_packages_that_its_extra_brings(part: str) -> None:
+    extra = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"][part]
+    named = [Requirement(text).name for text in extra if not text.startswith("bunraku")]
+    assert sorted(named) == sorted(package.replace("_", "-") for package in PARTS[part])
+
+
+@pytest.mark.parametrize(
+    ("words", "package", "part"), [("db --no-daemonize", "sqlalchemy", "store"), ("master --no-daemonize", "resolvelib", "master")]
+)
+def test_a_command_that_lacks_a_package_says_what_brings_it(words: str, package: str, part: str, tmp_path: Path) -> None:
+    (tmp_path / "run.py").write_text(
+        f"import sys\nsys.modules[{package!r}] = None\nfrom bunraku.puppet import main\nsys.exit(main({words.split()!r}))"
+    )
+    done = subprocess.run([sys.executable, tmp_path / "run.py"], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1 and done.stderr.splitlines()[0] == f"Error: The Python package {package} is not installed", done.stderr
+    assert f"pip install 'bunraku[{part}]'" in done.stderr and "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize("lock", EXTRAS)
