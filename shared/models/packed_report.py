@@ -1,11 +1,12 @@
-"""A large report that another process has parsed: the stored forms are at hand, the fields are unpacked when they are read."""
+"""A large report that another process has parsed: the stored forms are at hand, `whole` has the fields."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..data import plainjson
+from ..wire.dialects import Dialect
 from .report import LEGACY_FORMAT, Log, Report
 
 _OWN = frozenset({"name", "expiration", "report_format"})
@@ -13,7 +14,7 @@ _OWN = frozenset({"name", "expiration", "report_format"})
 
 class PackedReport(Report):
     """
-    Create it by `create`. Its name and format are known; each other field is read from the result of `unpack`, which blocks.
+    Create it by `create`. Its name and format are known, and it has no other fields: `whole` has them, and blocks when it is first asked.
 
     `documents` are its YAML by whether it is that of 3.x, `lines` its log, each line the JSON of its level, message and source.
     """
@@ -28,17 +29,18 @@ class PackedReport(Report):
     ) -> PackedReport:
         report = cls.model_construct(name=name, report_format=report_format, documents=documents, lines=lines, unpack=unpack)
         for field in Report.model_fields.keys() - _OWN:
-            del report.__dict__[field]  # else a reader would get a default for a value
+            del report.__dict__[field]  # reading one is an error; a default would be taken for a value
         return report
 
-    if not TYPE_CHECKING:
+    def whole(self) -> Report:
+        report = self.__dict__.get("_whole")
+        if report is None:
+            report = self.__dict__["_whole"] = self.unpack()
+        assert isinstance(report, Report)
+        return report
 
-        def __getattr__(self, name: str) -> Any:
-            if name not in Report.model_fields:
-                raise AttributeError(name)
-            report = self.unpack()
-            self.__dict__.update({field: getattr(report, field) for field in Report.model_fields.keys() - _OWN})
-            return self.__dict__[name]
+    def to_data(self, dialect: Dialect) -> Any:
+        return self.whole().to_data(dialect)
 
     def log_lines(self) -> Iterator[Log]:
         start = 0
@@ -49,7 +51,7 @@ class PackedReport(Report):
 
     def to_ruby_yaml(self, *, legacy: bool = False) -> bytes:
         document = self.documents.get(legacy)
-        return document if document is not None else self.unpack().to_ruby_yaml(legacy=legacy)
+        return document if document is not None else self.whole().to_ruby_yaml(legacy=legacy)
 
     def written(self) -> bytes | None:
         return self.documents.get(False)

@@ -180,6 +180,10 @@ class Report(Model):
     def host(self) -> str:
         return self.name
 
+    def whole(self) -> Report:
+        """Return the report with all of its fields; of a large one only the name and the format are at hand before."""
+        return self
+
     def log_lines(self) -> Iterator[Log]:
         """Yield the lines of the log in order; of a large report at least their level, message and source are set."""
         return iter(self.logs)
