@@ -19,7 +19,8 @@ from shared import __version__
 from shared.errors import ConfigError, NotFound, PuppetError, Unsupported
 from shared.filesystem.identity import digest_of
 from shared.process import log as logs
-from shared.process.cli import DEBUGGING, CommandOptions, flag, optional_text, parse_options, run_main, text
+from shared.process.cli import DEBUGGING, CommandOptions, flag, optional_text, run_main, text
+from shared.process.command import CommandSpec
 from shared.process.daemon import take_priority
 from shared.process.service import make_room
 from shared.process.systemd import Notifier
@@ -35,32 +36,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("puppet.agent")
 
-HELP = """Usage: puppet agent [--test] [--onetime] [--noop] [--verbose | --debug] [--server HOST] [--SETTING VALUE ...]
-       puppet agent --disable [REASON] | --enable | --fingerprint [--digest NAME]
-
-Fetches this machine's catalog from a master of Puppet 3.8 to 8 and applies it; without options as a daemon, every runinterval.
-
-  --test, -t            one run in the foreground, with info messages, diffs and detailed exit codes; no cached catalog
-  --onetime             one run; with --no-daemonize in the foreground
-  --noop                only say what would be done
-  --server HOST         the master; --masterport PORT, --ca_server HOST, --environment NAME, --certname NAME as well
-  --waitforcert SEC, -w how long to wait between two questions for the certificate; 0: do not wait
-  --tags A,B            only resources with one of these tags; --skip_tags C leaves some out
-  --disable [REASON]    no runs on this machine until --enable
-  --fingerprint         print the digest of the certificate, or of its request; --digest SHA1 picks another than SHA256
-  --fqdn NAME, -f       another name for --certname
-  --job-id ID           goes to the master and into the report
-  --summarize           print the run's numbers; --evaltrace how long each resource took, --steps how long each step of the run
-  --verbose, -v         --debug, -d: say more
-  --logdest DEST, -l    console, syslog, journal, or files' absolute paths; a comma list
-  --version, --help
-
-Every setting of puppet.conf is an option; `puppet config print --section agent` shows them all.
-
-Exit codes: 0 the run took place; 1 it did not (no catalog, disabled, another run, no certificate); with --detailed-exitcodes
-2 changes, 4 failures, 6 both."""
-
-ALIASES = {**DEBUGGING, "-l": "--logdest", "-f": "--certname", "--fqdn": "--certname", "-w": "--waitforcert"}
 TEST = {
     "onetime": True,
     "daemonize": False,
@@ -76,19 +51,45 @@ TEST = {
 class AgentOptions(CommandOptions):
     """The options that are not settings."""
 
-    version: bool = flag("-V")
-    test: bool = flag("-t")
-    enable: bool = flag()
-    disable: str | None = optional_text()  # the reason, which may be ''
-    fingerprint: bool = flag()
-    digest: str = text(default="SHA256")
-    client: bool = flag(default=True, negatable=True)
-    listen: bool = flag()
+    test: bool = flag("one run in the foreground, with info messages, diffs and detailed exit codes; no cached catalog", "-t")
+    disable: str | None = optional_text("REASON", "no runs on this machine until --enable")  # the reason may be ''
+    enable: bool = flag("end what --disable began")
+    fingerprint: bool = flag("print the digest of the certificate, or of its request")
+    digest: str = text("NAME", "of --fingerprint: SHA256 (the default), SHA1, …", default="SHA256")
+    version: bool = flag("print the version", "-V")
+    client: bool = flag(None, default=True, negatable=True)
+    listen: bool = flag(None)
+
+
+COMMAND = CommandSpec(
+    "agent",
+    AgentOptions,
+    (AgentSettings,),
+    usage=[
+        "[--test] [--onetime] [--noop] [--verbose | --debug] [--server HOST] [--SETTING VALUE ...]",
+        "--disable [REASON] | --enable | --fingerprint [--digest NAME]",
+    ],
+    text="Fetches this machine's catalog from a master of Puppet 3.8 to 8 and applies it; without options as a daemon, every runinterval.",
+    setting_docs={
+        "--onetime": "one run; with --no-daemonize in the foreground",
+        "--noop": "only print what would be done",
+        "--server HOST": "the master; --masterport PORT, --ca_server HOST, --environment NAME, --certname NAME as well",
+        "--waitforcert SEC, -w": "how long to wait between two questions for the certificate; 0: do not wait",
+        "--tags A,B": "only resources with one of these tags; --skip_tags C leaves some out",
+        "--fqdn NAME, -f": "another name for --certname",
+        "--job-id ID": "goes to the master and into the report",
+        "--summarize": "print the run's numbers; --evaltrace how long each resource took, --steps how long each step of the run",
+        "--logdest DEST, -l": "console, syslog, journal, or files' absolute paths; comma-separated",
+    },
+    aliases={**DEBUGGING, "-l": "--logdest", "-f": "--certname", "--fqdn": "--certname", "-w": "--waitforcert"},
+    notes="""Exit codes: 0 the run took place; 1 it did not (no catalog, disabled, another run, no certificate); with --detailed-exitcodes
+    2 changes, 4 failures, 6 both.""",
+)
 
 
 def parse(argv: Sequence[str]) -> tuple[AgentOptions, dict[str, Any]]:
     """Return the options of a command line, and the settings in it; raise ConfigError for words that are neither."""
-    options, flags = parse_options(AgentOptions, "agent", argv, AgentSettings, aliases=ALIASES)
+    options, flags = COMMAND.parse(argv)
     if options.listen:
         raise Unsupported(
             "The option --listen of puppet agent is not supported", hint="Start runs with USR1, or with puppet agent --onetime."
@@ -135,7 +136,7 @@ def run(argv: list[str], deferring: ResolverFactory | None = None) -> int:
     """Run the command; return its exit code, or raise PuppetError when it cannot start."""
     options, flags = parse(argv)
     if options.help or options.version:
-        print(HELP if options.help else __version__)
+        print(COMMAND.help() if options.help else __version__)
         return 0
     settings, conf, problems = load_settings(flags)
     foreground = settings.onetime or not settings.daemonize

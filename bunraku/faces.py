@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 from shared.data import plainjson, plainyaml
 from shared.errors import ConfigError
-from shared.process.cli import CommandOptions, flag, parse_options, text
-from shared.settings import Settings
+from shared.process.cli import CommandOptions, flag, text
 from shared.suggestions import did_you_mean
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class FaceOptions(CommandOptions):
     """A face's command line without settings; its first argument is the action."""
 
-    face: ClassVar[str]
     renderers: ClassVar[tuple[str, ...]] = ("console", "s", "json")
 
-    json: bool = flag()
-    render_as: str = text(default="console")
+    json: bool = flag(None)
+    render_as: str = text("FORMAT", None, default="console")
+
+    def check_options(self) -> None:
+        if self.render_as not in self.renderers:
+            raise ConfigError(f"I don't know how to render '{self.render_as}'", hint=f"There are {', '.join(self.renderers)}.")
 
     @property
     def as_json(self) -> bool:
@@ -31,7 +35,7 @@ class FaceOptions(CommandOptions):
     def action(self) -> str:
         """The first argument; ConfigError when there is none."""
         if not self.arguments:
-            raise ConfigError(f"'{self.face}' has no default action.  See `puppet help {self.face}`.")
+            raise ConfigError(f"'{self.command}' has no default action.  See `puppet help {self.command}`.")
         return self.arguments[0]
 
     @property
@@ -44,23 +48,38 @@ class FaceOptions(CommandOptions):
         if len(self.names) != number:
             plural = "" if number == 1 else "s"
             raise ConfigError(
-                f"puppet {self.face} {self.action} takes {number} argument{plural}, but you gave {len(self.names)}",
-                hint=self.flag_hint or f"Try 'puppet help {self.face} {self.action}' for usage",
+                f"puppet {self.command} {self.action} takes {number} argument{plural}, but you gave {len(self.names)}",
+                hint=self.flag_hint or f"Try 'puppet help {self.command} {self.action}' for usage",
             )
         return self.names
 
+    def choose(self, actions: Mapping[str, T]) -> T:
+        """Return what belongs to the action; ConfigError when the face has none of that name."""
+        if self.action not in actions:
+            raise self.unknown_action(actions)
+        return actions[self.action]
+
     def unknown_action(self, actions: Iterable[str]) -> ConfigError:
         """Return the error for an action that the face does not have; `actions`: those that it has."""
-        return unknown_action(self.face, self.action, actions)
+        return unknown_action(self.command, self.action, actions)
 
 
 @dataclass(frozen=True, slots=True)
-class DataFaceOptions(FaceOptions):
+class JsonFaceOptions(FaceOptions):
+    """The command line of a face that prints JSON, too."""
+
+    json: bool = flag("print JSON")
+    render_as: str = text("FORMAT", "console (the default) or json", default="console")
+
+
+@dataclass(frozen=True, slots=True)
+class DataFaceOptions(JsonFaceOptions):
     """The command line of a face that prints YAML, too."""
 
     renderers: ClassVar[tuple[str, ...]] = ("console", "s", "json", "yaml")
 
-    yaml: bool = flag()
+    yaml: bool = flag("print YAML")
+    render_as: str = text("FORMAT", "console (the default), json or yaml", default="console")
 
     @property
     def as_yaml(self) -> bool:
@@ -71,47 +90,24 @@ class DataFaceOptions(FaceOptions):
 class IndirectionOptions(DataFaceOptions):
     """The command line of a face that has the actions of an indirection besides its own."""
 
-    terminus: str = text()
-    extra: str = text()
+    terminus: str = text("TERMINUS", "where the instances are, if not at the terminus that the settings name")
+    extra: str = text("OBJECT", "options of the request, as an object in JSON or YAML")
+
+    @property
+    def is_for_indirection(self) -> bool:
+        """Whether the indirection carries out the action, and not the command."""
+        if self.action == "find":
+            return self.terminus == "rest" or bool(self.extra)
+        return self.action in ("search", "save", "destroy", "info")
 
 
-F = TypeVar("F", bound=FaceOptions)
-
-
-def parse_face(cls: type[F], argv: Sequence[str], *settings: type[Settings]) -> tuple[F, dict[str, Any]]:
-    """
-    Return the options of a face's command line, and the settings in it.
-
-    Raises:
-        ConfigError: an option that the face does not have, a value that is missing, a format that is not known.
-    """
-    options, flags = parse_options(cls, cls.face, argv, *settings)
-    if options.render_as not in cls.renderers:
-        raise ConfigError(f"I don't know how to render '{options.render_as}'", hint=f"There are {', '.join(cls.renderers)}.")
-    return options, flags
-
-
-def face_command(
-    cls: type[F], usage: str, *settings: type[Settings], if_bare: bool = False
-) -> Callable[[Callable[[F, dict[str, Any]], int]], Callable[[Sequence[str]], int]]:
-    """
-    Make a face's `main` of a function of its options and the settings on its command line.
-
-    Args:
-        usage: what `--help` prints; so does a call without arguments `if_bare`.
-    """
-
-    def with_command_line(run: Callable[[F, dict[str, Any]], int]) -> Callable[[Sequence[str]], int]:
-        def main(argv: Sequence[str]) -> int:
-            options, flags = parse_face(cls, argv, *settings)
-            if options.help or (if_bare and not options.arguments):
-                print(usage)
-                return 0
-            return run(options, flags)
-
-        return main
-
-    return with_command_line
+INDIRECTION_ACTIONS = {
+    "search QUERY": "print all instances that a query finds",
+    "save [FILE]": "store an instance, in JSON or YAML; without FILE from standard input",
+    "destroy KEY": "remove an instance",
+    "info": "print which terminus answers",
+}
+"""Those of `IndirectionOptions` that every such command has."""
 
 
 def unknown_action(face: str, action: str, actions: Iterable[str]) -> ConfigError:

@@ -15,40 +15,40 @@ from shared.suggestions import did_you_mean
 Command = Callable[[Sequence[str]], int]
 Code = TypeVar("Code", int, int | None)
 
-# name: (what it is for, where its main function is). Modules are imported when their command runs.
-COMMANDS: Mapping[str, tuple[str, str]] = {
-    "agent": ("Fetch this machine's catalog from a master and apply it", "bunraku.commands.agent:main"),
-    "apply": ("Apply a manifest without a master", "bunraku.commands.apply:main"),
-    "ca": ("Manage the certificate authority (the face of 3.x)", "bunraku.commands.certificates:ca"),
-    "catalog": ("Compile catalogs, look at them, compare them", "bunraku.commands.catalog:main"),
-    "cert": ("Manage the certificate authority", "bunraku.commands.certificates:cert"),
-    "certificate": ("Find, sign and destroy certificates, here or on the CA", "bunraku.commands.certificates:certificate"),
-    "certificate_request": ("Find requests for certificates at the CA", "bunraku.commands.indirections:certificate_request"),
-    "certificate_revocation_list": ("Fetch the CA's revocation list", "bunraku.commands.indirections:certificate_revocation_list"),
-    "completion": ("Print what completes commands and options in bash, zsh or fish", "bunraku.commands.completion:main"),
-    "config": ("Print and change settings", "bunraku.commands.config:main"),
-    "db": ("Export, import and move all that a store or a PuppetDB holds, show how it is", "bunraku.commands.db:main"),
-    "deploy": ("Let an environment become a commit of the control repository, in one step", "bunraku.commands.deploy:main"),
-    "describe": ("Print what resource types have", "bunraku.commands.describe:main"),
-    "doc": ("Print references of types, functions and settings", "bunraku.commands.doc:main"),
-    "epp": ("Check, render and dump EPP templates", "bunraku.commands.epp:main"),
-    "facts": ("Print this machine's facts, or send them to the master", "bunraku.commands.facts:main"),
-    "file": ("Fetch files of the master's filebucket", "bunraku.commands.indirections:file"),
-    "filebucket": ("Store and fetch files by checksum", "bunraku.commands.filebucket:main"),
-    "generate": ("Write what modules declare in Ruby as resource types in Puppet's language", "bunraku.commands.generate:main"),
-    "lookup": ("Look keys up in the site's data, and say why the values are what they are", "bunraku.commands.lookup:main"),
-    "master": ("Serve catalogs, files and certificates", "master.cli:main"),
-    "module": ("Install, upgrade, list and pack modules, from the Forge or an archive", "bunraku.commands.module:main"),
-    "node": ("Remove what is kept of nodes that are gone, show how one is classified", "bunraku.commands.node:main"),
-    "parser": ("Check manifests", "bunraku.commands.parser:main"),
-    "plugin": ("Bring the master's plugins to this machine", "bunraku.commands.plugin:main"),
-    "preview": ("Show what a change of code changes in the catalogs of many nodes", "bunraku.commands.preview:main"),
-    "query": ("Ask a store or a PuppetDB, in PQL", "bunraku.commands.query:main"),
-    "report": ("List the last runs of all nodes, send a stored report to the master", "bunraku.commands.report:main"),
-    "resource": ("Print and change what is on this system", "bunraku.commands.resource:main"),
-    "resource_type": ("Find classes and defined types of the master's manifests", "bunraku.commands.indirections:resource_type"),
-    "ssl": ("Get, verify, show and remove this host's key and certificate", "bunraku.commands.ssl:main"),
-    "status": ("Ask whether the master answers", "bunraku.commands.indirections:status"),
+# What each is for. Its module, `bunraku.commands.NAME`, whose `main` it is, is imported when it runs.
+COMMANDS: Mapping[str, str] = {
+    "agent": "Fetch this machine's catalog from a master and apply it",
+    "apply": "Apply a manifest without a master",
+    "ca": "Manage the certificate authority (the face of 3.x)",
+    "catalog": "Compile, print and compare catalogs",
+    "cert": "Manage the certificate authority",
+    "certificate": "Find, sign and destroy certificates, here or on the CA",
+    "certificate_request": "Find requests for certificates at the CA",
+    "certificate_revocation_list": "Fetch the CA's revocation list",
+    "completion": "Print a shell completion script",
+    "config": "Print and change settings",
+    "db": "Back up, restore and move a store or PuppetDB; show its status",
+    "deploy": "Deploy a commit of the control repository",
+    "describe": "Show the attributes of resource types",
+    "doc": "Print references of types, functions and settings",
+    "epp": "Check, render and dump EPP templates",
+    "facts": "Print this machine's facts, or send them to the master",
+    "file": "Fetch files of the master's filebucket",
+    "filebucket": "Store and fetch files by checksum",
+    "generate": "Generate metadata of Ruby types, which isolates environments",
+    "lookup": "Look up Hiera data and explain it",
+    "master": "Serve catalogs, files and certificates",
+    "module": "Install, upgrade, list and pack modules",
+    "node": "Remove the data of decommissioned nodes; show a node",
+    "parser": "Check manifests",
+    "plugin": "Download plugins from the master",
+    "preview": "Show what a code change changes in the catalogs of many nodes",
+    "query": "Query a store or a PuppetDB in PQL",
+    "report": "List the last runs of all nodes; send a stored report",
+    "resource": "Print and change the resources of this system",
+    "resource_type": "Find classes and defined types of the master's manifests",
+    "ssl": "Get, verify, show and remove this host's key and certificate",
+    "status": "Ask whether the master answers",
 }
 
 
@@ -123,8 +123,7 @@ def run(arguments: Sequence[str]) -> int:
 
 def command_of(name: str) -> Command:
     """Return the main function of a subcommand."""
-    module, _, function = COMMANDS[name][1].partition(":")
-    command: Command = getattr(import_module(module), function)
+    command: Command = import_module(f"bunraku.commands.{name}").main
     return command
 
 
@@ -176,7 +175,7 @@ def show_help(settings: Sequence[str] = ()) -> int:
     """Print the subcommands, one a line; return 0. `settings`: options that say where the modules are, such as --environment."""
     faces: Mapping[str, str] = module_faces().help_lines({*COMMANDS, "help", "version"}, settings)
     width = max(map(len, [*COMMANDS, *faces]))
-    lines = [f"  {name:<{width}}  {doc}" for name, (doc, _) in sorted(COMMANDS.items())]
+    lines = [f"  {name:<{width}}  {doc}" for name, doc in sorted(COMMANDS.items())]
     print("Usage: puppet <subcommand> [options] [arguments]\n\nAvailable subcommands:\n" + "\n".join(lines))
     if faces:
         print("\nSubcommands of modules:\n" + "\n".join(f"  {name:<{width}}  {doc}".rstrip() for name, doc in faces.items()))

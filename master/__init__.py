@@ -1,3 +1,3 @@
 """The master: what listens, asks, answers and keeps."""
 
-__all__ = ["authorization", "bindings", "checks", "deploy", "preview", "process", "puppetdb", "reports", "termini"]
+__all__ = ["authorization", "bindings", "checks", "cli", "deploy", "preview", "process", "puppetdb", "reports", "termini"]

@@ -14,7 +14,8 @@ from shared import __version__
 from shared.data.plainjson import dumps_pretty
 from shared.errors import ConfigError, PuppetError, text_with_hint
 from shared.process import log as logs
-from shared.process.cli import DEBUGGING, CommandOptions, flag, parse_options, run_main, text
+from shared.process.cli import DEBUGGING, CommandOptions, flag, run_main, text
+from shared.process.command import CommandSpec
 from shared.process.daemon import hear_hangups
 from shared.process.parts import PARTS, require
 from shared.process.service import account_of, make_room
@@ -26,31 +27,6 @@ from .process import CHANGED_USER, become_service_account, serve
 from .service.folders import written_folders
 
 log = logging.getLogger("puppet.master")
-
-HELP = """Usage: puppet master [--no-daemonize] [--verbose | --debug] [--logdest DEST] [--SETTING VALUE ...]
-       puppet master --compile NODE
-       puppet master --check [--json]
-
-Serves catalogs, files and certificates to agents of Puppet 3.8 to 8, over TLS, on port 8140. The first start makes a certificate
-authority in $ssldir/ca, unless there is one.
-
-  --no-daemonize      stay in the foreground and log to the console
-  --compile NODE, -c  print the catalog of a node as JSON, with the facts that are stored for it
-  --check             say what is wrong with configuration, certificates, permissions, environments, compiling processes, the store or
-                      PuppetDB and ports, and how to mend it; with --json as an object. Nothing is changed; 0 when there is no error,
-                      else 1
-  --masterport PORT   listen on another port (0: any free one, which is logged)
-  --verbose, --debug  say more
-  --logdest DEST      console, syslog, journal, or files' absolute paths; a comma list
-  --version, --help
-
-TERM ends it when the requests under way have their answers, at the latest after drain_timeout; a second TERM at once. HUP has it read
-certificates, revocation lists, auth.conf and environments anew, without anybody noticing.
-
-Every setting of puppet.conf is an option; `puppet config print --section master` shows them all.
-
-Exit codes: 0 ended as asked, 1 could not start, 30 a compile failed, 39 could not change to the user, 70 a part that it cannot do
-without failed again and again; the log says which."""
 
 COMPILE_FAILED = 30
 
@@ -64,17 +40,41 @@ def main(argv: Sequence[str] | None = None) -> int:
 class MasterOptions(CommandOptions):
     """The options that are no settings."""
 
-    version: bool = flag("-V")
-    check: bool = flag()
-    json: bool = flag()
-    compile: str = text("-c")  # the name of a node
+    compile: str = text("NODE", "print the catalog of a node as JSON, with the facts that are stored for it", "-c")
+    check: bool = flag(
+        "check configuration, certificates, permissions, environments, compiling processes, the store or PuppetDB and ports; print what is "
+        "wrong and how to mend it. Nothing is changed; 0 when there is no error, else 1"
+    )
+    json: bool = flag("of --check: print an object")
+    version: bool = flag("print the version", "-V")
+
+
+COMMAND = CommandSpec(
+    "master",
+    MasterOptions,
+    (MasterSettings,),
+    usage=["[--no-daemonize] [--verbose | --debug] [--logdest DEST] [--SETTING VALUE ...]", "--compile NODE", "--check [--json]"],
+    text="""Serves catalogs, files and certificates to agents of Puppet 3.8 to 8, over TLS, on port 8140. The first start makes a
+    certificate authority in $ssldir/ca, unless there is one.""",
+    setting_docs={
+        "--no-daemonize": "stay in the foreground and log to the console",
+        "--masterport PORT": "listen on another port (0: any free one, which is logged)",
+        "--logdest DEST, -l": "console, syslog, journal, or files' absolute paths; comma-separated",
+    },
+    aliases={**DEBUGGING, "-l": "--logdest"},
+    notes="""TERM ends it when pending requests are answered, at the latest after drain_timeout; a second TERM at once. HUP reloads
+    certificates, revocation lists, auth.conf and environments without dropping connections.
+
+    Exit codes: 0 ended as asked, 1 could not start, 30 a compile failed, 39 could not change to the user, 70 a part that it cannot do
+    without failed again and again; the log says which.""",
+)
 
 
 def run(argv: list[str]) -> int:
     """Run the command; return the exit code. Raise PuppetError when it cannot start."""
-    options, flags = parse_options(MasterOptions, "master", argv, MasterSettings, aliases={**DEBUGGING, "-l": "--logdest"})
+    options, flags = COMMAND.parse(argv)
     if options.help or options.version:
-        print(HELP if options.help else __version__)
+        print(COMMAND.help() if options.help else __version__)
         return 0
     if options.arguments:
         raise ConfigError(f"The puppet master command does not take parameters: {options.arguments[0]}", hint="Try 'puppet master --help'.")

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 from .completion import bash, fish, zsh
-from .description import describe_all
 from .manpages import pages
+from .specs import load_specs
 
 BASH = "bash-completion/completions/bunraku-puppet"  # that of puppet is the package bash-completion's
 ZSH = "zsh/vendor-completions/_bunraku-puppet"
@@ -17,7 +17,7 @@ FISH_PUPPET = "fish/vendor_completions.d/puppet.fish"  # fish looks for a file o
 
 def write_files(folder: Path, date: str) -> None:
     """Write all scripts and pages below `folder`."""
-    lines = describe_all()
+    lines = load_specs()
     texts = {BASH: bash(lines, ["bunraku-puppet"]), ZSH: zsh(lines), FISH: fish(lines), FISH_PUPPET: f"source /usr/share/{FISH}\n"}
     texts |= {f"man/man{name[-1]}/{name}": text for name, text in pages(lines, date).items()}
     for name, text in texts.items():

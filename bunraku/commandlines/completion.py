@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+import textwrap
 from collections.abc import Iterator, Sequence
+from typing import Any
 
+from shared.process.command import CommandSpec
 from shared.settings import Settings
 from shared.settings.base import is_flag
-
-from .description import CommandLine
 
 PROGRAMS = ("puppet", "bunraku-puppet")
 
@@ -48,8 +50,7 @@ _bunraku_puppet_command() {
   actions= options= valued=
 @SETTINGS@
   case $1 in
-@CASES@
-    help | -*) ;;
+@CASES@    help | -*) ;;
     *)
       actions=$("$program" completion actions "$1" 2> /dev/null)
       options=$("$program" completion options "$1" 2> /dev/null)
@@ -76,8 +77,7 @@ _bunraku_puppet() {
     elif [[ -z $command && $word != help ]]; then
       command=$word
       case $command in
-@CASES@
-        *)
+@CASES@        *)
           actions=(${(f)"$("$program" completion actions --described "$command" 2> /dev/null)"})
           options=(${=$("$program" completion options "$command" 2> /dev/null)})
           ;;
@@ -108,45 +108,23 @@ fi
 """
 
 
-def bash(lines: Sequence[CommandLine], programs: Sequence[str] = PROGRAMS) -> str:
+def bash(lines: Sequence[CommandSpec[Any]], programs: Sequence[str] = PROGRAMS) -> str:
     """Return the script for bash, which completes `programs`."""
-    cases = []
-    for line in lines:
-        options, valued = _own_options(line)
-        options += [f"${_variable(cls)}_options" for cls in line.settings]
-        valued += [f"${_variable(cls)}_valued" for cls in line.settings]
-        parts = [f"      actions='{' '.join(line.actions)}'", f'      options="{" ".join(options)}"', f'      valued="{" ".join(valued)}"']
-        cases.append("\n".join([f"    {line.name})", *parts, "      ;;"]))
-    settings = []
-    for cls in _settings(lines):
-        flags, named = _of_settings(cls)
-        settings.append(
-            f"  local {_variable(cls)}_options='{' '.join([*flags, *named])}'\n  local {_variable(cls)}_valued='{' '.join(named)}'"
-        )
+    cases = [_case(line, "    ", "''", '""', " ".join(line.action_docs)) for line in lines]
+    settings = _setting_lists(lines, "  local {0}_options='{1}'\n  local {0}_valued='{2}'")
     names = " ".join(line.name for line in lines)
-    return _filled(_BASH, programs, COMMANDS=names, CASES="\n".join(cases), SETTINGS="\n".join(settings))
+    return _filled(_BASH, programs, COMMANDS=names, CASES="".join(cases), SETTINGS=settings)
 
 
-def zsh(lines: Sequence[CommandLine]) -> str:
+def zsh(lines: Sequence[CommandSpec[Any]]) -> str:
     """Return the script for zsh, which is also a file `_puppet` on fpath."""
-    cases = []
-    for line in lines:
-        options, valued = _own_options(line)
-        options += [f"${_variable(cls)}_options" for cls in line.settings]
-        valued += [f"${_variable(cls)}_valued" for cls in line.settings]
-        actions = " ".join(_zsh_item(name, doc) for name, doc in line.actions.items())
-        parts = [f"          actions=({actions})", f"          options=({' '.join(options)})", f"          valued=({' '.join(valued)})"]
-        cases.append("\n".join([f"        {line.name})", *parts, "          ;;"]))
-    settings = []
-    for cls in _settings(lines):
-        flags, named = _of_settings(cls)
-        name = _variable(cls)
-        settings.append(f"  local -a {name}_options=({' '.join([*flags, *named])})\n  local -a {name}_valued=({' '.join(named)})")
+    cases = [_case(line, " " * 8, "()", "()", " ".join(itertools.starmap(_zsh_item, line.action_docs.items()))) for line in lines]
+    settings = _setting_lists(lines, "  local -a {0}_options=({1})\n  local -a {0}_valued=({2})")
     items = [f"    {_zsh_item(line.name, line.summary)}" for line in lines]
-    return _filled(_ZSH, PROGRAMS, COMMANDS="\n".join(items), CASES="\n".join(cases), SETTINGS="\n".join(settings))
+    return _filled(_ZSH, PROGRAMS, COMMANDS="\n".join(items), CASES="".join(cases), SETTINGS=settings)
 
 
-def fish(lines: Sequence[CommandLine]) -> str:
+def fish(lines: Sequence[CommandSpec[Any]]) -> str:
     """Return the script for fish."""
     text = ["# Completion of puppet for fish, made by 'puppet completion fish'."]
     for program in PROGRAMS:
@@ -154,7 +132,7 @@ def fish(lines: Sequence[CommandLine]) -> str:
     return "\n".join(text) + "\n"
 
 
-def _fish_rules(program: str, lines: Sequence[CommandLine]) -> Iterator[str]:
+def _fish_rules(program: str, lines: Sequence[CommandSpec[Any]]) -> Iterator[str]:
     yield "-n __fish_use_subcommand -f"
     yield "-n __fish_use_subcommand -f -a help -d 'Print how a subcommand is called'"
     for line in lines:
@@ -170,14 +148,13 @@ def _fish_rules(program: str, lines: Sequence[CommandLine]) -> Iterator[str]:
     commands_by_setting: dict[str, list[str]] = {}
     for line in lines:
         seen = f"__fish_seen_subcommand_from {line.name}"
-        if line.actions:
-            unseen = f"{seen}; and not __fish_seen_subcommand_from {' '.join(line.actions)}"
-            for action, doc in line.actions.items():
+        if line.action_docs:
+            unseen = f"{seen}; and not __fish_seen_subcommand_from {' '.join(line.action_docs)}"
+            for action, doc in line.action_docs.items():
                 yield f"-n {_quoted(unseen)} -a {action}" + (f" -d {_quoted(_short(doc))}" if doc else "")
-        options, valued = _own_options(line)
-        for word in options:
-            doc = line.descriptions.get(word, "")
-            yield f"-n {_quoted(seen)} {_fish_option(word, word in valued)}" + (f" -d {_quoted(_short(doc))}" if doc else "")
+        for each in line.completed_options():
+            for word in each.spellings:
+                yield f"-n {_quoted(seen)} {_fish_option(word, each.takes_value)} -d {_quoted(_short(each.doc))}"
         for name in dict.fromkeys(name for cls in line.settings for name in cls.model_fields):
             commands_by_setting.setdefault(name, []).append(line.name)
     settings = {name: field for cls in _settings(lines) for name, field in cls.model_fields.items()}
@@ -194,14 +171,23 @@ def _fish_option(word: str, takes_value: bool) -> str:
 SHELLS = {"bash": bash, "zsh": zsh, "fish": fish}
 
 
-def _own_options(line: CommandLine) -> tuple[list[str], list[str]]:
+def _case(line: CommandSpec[Any], indent: str, fixed: str, expanded: str, actions: str) -> str:
+    """Return the branch of a `case` for a command; `fixed` and `expanded` are the brackets of words, and of words with variables."""
+    options, valued = _own_options(line)
+    options += [f"${_variable(cls)}_options" for cls in line.settings]
+    valued += [f"${_variable(cls)}_valued" for cls in line.settings]
+    rows = [f"{line.name})", f"  actions={fixed[0]}{actions}{fixed[1]}"]
+    rows += [f"  {name}={expanded[0]}{' '.join(words)}{expanded[1]}" for name, words in (("options", options), ("valued", valued))]
+    return textwrap.indent("\n".join([*rows, "  ;;"]), indent) + "\n"
+
+
+def _own_options(line: CommandSpec[Any]) -> tuple[list[str], list[str]]:
     """Return all options of a command but for settings, and those of them that want a value."""
-    options = dict.fromkeys(spelling for each in line.options for spelling in each.spellings)
-    valued = dict.fromkeys(spelling for each in line.options if each.takes_value for spelling in each.spellings)
-    return [*options], [*valued]
+    docs = line.completed_options()
+    return [word for each in docs for word in each.spellings], [word for each in docs if each.takes_value for word in each.spellings]
 
 
-def _settings(lines: Sequence[CommandLine]) -> list[type[Settings]]:
+def _settings(lines: Sequence[CommandSpec[Any]]) -> list[type[Settings]]:
     return [*dict.fromkeys(cls for line in lines for cls in line.settings)]
 
 
@@ -209,11 +195,14 @@ def _variable(cls: type[Settings]) -> str:
     return cls.__name__.removesuffix("Settings").lower()
 
 
-def _of_settings(cls: type[Settings]) -> tuple[list[str], list[str]]:
-    """Return the options of a class of settings: those without a value, and those with one."""
-    flags = [name for name, field in cls.model_fields.items() if is_flag(field)]
-    named = [name for name in cls.model_fields if name not in flags]
-    return [f"--{sign}{name}" for name in sorted(flags) for sign in ("", "no-")], [f"--{name}" for name in sorted(named)]
+def _setting_lists(lines: Sequence[CommandSpec[Any]], form: str) -> str:
+    """Return, by class of settings, its options, those without a value first, and those with one; `form` takes the name and both lists."""
+    texts = []
+    for cls in _settings(lines):
+        flags = [f"--{sign}{name}" for name, each in sorted(cls.model_fields.items()) if is_flag(each) for sign in ("", "no-")]
+        named = [f"--{name}" for name, each in sorted(cls.model_fields.items()) if not is_flag(each)]
+        texts.append(form.format(_variable(cls), " ".join([*flags, *named]), " ".join(named)))
+    return "\n".join(texts)
 
 
 def _filled(script: str, programs: Sequence[str], **parts: str) -> str:

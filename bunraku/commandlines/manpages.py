@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from shared import __version__
+from shared.process.command import CommandSpec, paragraphs
 from shared.settings import AgentSettings, MasterSettings, Settings, setting_text
 from shared.settings.base import is_flag
-
-from .description import CommandLine, definitions
 
 PROGRAM = "bunraku-puppet"
 """The name that pages are installed under: those of Puppet itself may be on the same machine."""
 
 
-def pages(lines: Sequence[CommandLine], date: str) -> dict[str, str]:
+def pages(lines: Sequence[CommandSpec[Any]], date: str) -> dict[str, str]:
     """Return the text of all pages by their file's name; `date` is that of the release, as 2026-01-31."""
     texts = {f"{PROGRAM}-{line.name}.1": "\n".join(_command(line, date)) for line in lines}
     texts[f"{PROGRAM}.1"] = "\n".join(_program(lines, date))
@@ -22,20 +22,12 @@ def pages(lines: Sequence[CommandLine], date: str) -> dict[str, str]:
     return {name: f"{text}\n" for name, text in texts.items()}
 
 
-def _command(line: CommandLine, date: str) -> Iterator[str]:
-    yield from _head(f"{PROGRAM}-{line.name}", 1, date, line.summary)
-    yield ".SH SYNOPSIS"
-    for usage in line.usage:
-        yield from (".PP", _synopsis(usage))
-    yield ".SH DESCRIPTION"
-    described: set[str] = set()
-    yield from _body(line.text, described)
-    rest = [each for each in line.options if not described & set(each.spellings)]
-    if rest:
-        yield from (".SH OPTIONS", ".PP", escaped("Further options:"))
-        for each in rest:
-            yield from _term(", ".join(each.spellings) + (" VALUE" if each.takes_value else ""), "")
-    if line.settings:
+def _command(spec: CommandSpec[Any], date: str) -> Iterator[str]:
+    yield from _head(f"{PROGRAM}-{spec.name}", 1, date, spec.summary)
+    yield from _sections(spec, "SYNOPSIS")
+    for part in spec.parts:
+        yield from _sections(part, "MORE ACTIONS")
+    if spec.settings:
         yield ".PP"
         yield (
             escaped("Every setting of puppet.conf is an option, too: --NAME VALUE, or --NAME and --no-NAME. ")
@@ -44,7 +36,22 @@ def _command(line: CommandLine, date: str) -> Iterator[str]:
     yield from _see_also([(PROGRAM, 1), (f"{PROGRAM}.conf", 5)])
 
 
-def _program(lines: Sequence[CommandLine], date: str) -> Iterator[str]:
+def _sections(spec: CommandSpec[Any], heading: str) -> Iterator[str]:
+    yield f".SH {heading}"
+    for usage in spec.usage_lines:
+        yield from (".PP", _synopsis(usage))
+    if spec.text:
+        yield from (".SH DESCRIPTION", *_body(spec.text))
+    for title, rows in spec.tables().items():
+        if rows:
+            yield f".SH {title.upper()}"
+        for term, doc in rows.items():
+            yield from _term(term, doc)
+    if spec.notes:
+        yield from (".SH NOTES", *_body(spec.notes))
+
+
+def _program(lines: Sequence[CommandSpec[Any]], date: str) -> Iterator[str]:
     yield from _head(PROGRAM, 1, date, "Puppet's agent and master in Python")
     yield from (".SH SYNOPSIS", r"\fBpuppet\fR \fIsubcommand\fR [\fIoptions\fR] [\fIarguments\fR]")
     yield from (".SH DESCRIPTION", escaped("Each subcommand has a page of its own."))
@@ -97,31 +104,10 @@ def _synopsis(usage: str) -> str:
     return rf"\fB{escaped(' '.join(words[:2]))}\fR {escaped(' '.join(words[2:]))}".rstrip()
 
 
-def _body(text: str, described: set[str]) -> Iterator[str]:
-    """Yield what stands in a help behind its usage lines; `described` gets the options among its terms."""
-    literal, paragraph = False, False
-    for term, words in definitions(text):
-        is_literal = not term and words.startswith("  ")
-        if literal and not is_literal:
-            yield ".fi"
-        if is_literal and not literal:
-            yield from (".PP", ".nf")
-        literal = is_literal
-        if term:
-            described |= {word.strip(",") for word in term.split() if word.startswith("-")}
-            yield from _term(term, words)
-            paragraph = False
-        elif not words.strip():
-            paragraph = False
-        elif literal:
-            yield escaped(words)
-        else:
-            if not paragraph:
-                yield ".PP"
-            paragraph = True
-            yield escaped(words.strip())
-    if literal:
-        yield ".fi"
+def _body(text: str) -> Iterator[str]:
+    for paragraph in paragraphs(text):
+        lines = map(escaped, paragraph.splitlines())
+        yield from (".PP", ".nf", *lines, ".fi") if "\n" in paragraph else (".PP", *lines)
 
 
 def _term(term: str, words: str) -> Iterator[str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from agent import cli
@@ -14,13 +14,11 @@ if TYPE_CHECKING:
     from shared.settings import AgentSettings
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run `puppet agent …`; the exit code."""
-    return cli.main(sys.argv[1:] if argv is None else argv, deferring=resolver)
-
-
 def resolver(settings: AgentSettings, environment: str, facts: Mapping[str, Any], log: RunLog) -> Resolver:
     """Imported late: few catalogs have deferred values."""
     from ..catalogs.deferring import resolver as made
 
     return made(settings, environment, facts, log)
+
+
+main = replace(cli.COMMAND, call=lambda argv: cli.main(argv, deferring=resolver))

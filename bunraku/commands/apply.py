@@ -7,7 +7,6 @@ import logging
 import os
 import random
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +17,8 @@ from shared import __version__
 from shared.errors import ConfigError, PuppetError, text_with_hint
 from shared.pattern_timeout import PATTERN_TIMEOUT
 from shared.process import log as logs
-from shared.process.cli import DEBUGGING, CommandOptions, flag, maybe_text, parse_options, text
+from shared.process.cli import DEBUGGING, CommandOptions, flag, maybe_text, text
+from shared.process.command import CommandSpec
 from shared.process.daemon import take_priority
 from shared.process.service import make_room
 from shared.settings import AgentSettings, MasterSettings, load, read, unknown_settings
@@ -35,29 +35,6 @@ log = logging.getLogger("puppet.apply")
 
 UNREADABLE_CLASSES = 63
 
-HELP = """Usage: puppet apply [FILE | FOLDER] [--execute CODE] [--noop] [--test] [--SETTING VALUE ...]
-       puppet apply --catalog FILE
-
-Compiles a manifest on this machine and applies it, without a master: modules, data and files come from the environment's folders.
-Without FILE and --execute the manifest is read from standard input.
-
-  --execute CODE, -e      the manifest as text
-  --noop                  only say what would be changed
-  --test, -t              --verbose --show_diff --detailed-exitcodes
-  --detailed-exitcodes    exit with 2 for changes, 4 for failures, 6 for both
-  --catalog FILE, -c      apply a catalog document (- for standard input) and compile nothing
-  --loadclasses, -L       also declare the classes of the last run (the setting classfile)
-  --write-catalog-summary keep the catalog's classes and resources in classes.txt and resources.txt
-  --profile               also say which lines of the manifests take the most time (on standard error)
-  --modulepath FOLDERS    where modules are, instead of what the environment says; separated by colons
-  --logdest DEST, -l      console, syslog, journal, or files' absolute paths; a comma list
-  --verbose, --debug      say more
-  --version, --help
-
-Every setting of puppet.conf is an option; `puppet config print --section user` shows them all.
-
-Exit codes: 0 applied, 1 it could not be compiled or applied, 63 the file of classes cannot be read; 2, 4, 6 as said above."""
-
 _PARSEONLY = "--parseonly has been removed. Please use 'puppet parser validate <manifest>'"
 
 
@@ -65,38 +42,45 @@ _PARSEONLY = "--parseonly has been removed. Please use 'puppet parser validate <
 class ApplyOptions(CommandOptions):
     """The options that are not settings, or mean more here."""
 
-    version: bool = flag("-V")
-    execute: str | None = maybe_text("-e")  # code, which may look like an option
-    catalog: str = text("-c")
-    modulepath: str = text()
-    loadclasses: bool = flag("-L")
-    test: bool = flag("-t")
-    detailed_exitcodes: bool = flag(negatable=True)
-    write_catalog_summary: bool = flag(negatable=True)  # only when asked for; the setting is for agents
-    parseonly: bool = flag()
-    use_nodes: bool = flag()  # without effect since 2.6
+    execute: str | None = maybe_text("CODE", "the manifest as text", "-e")  # it may look like an option
+    test: bool = flag("--verbose --show_diff --detailed-exitcodes", "-t")
+    detailed_exitcodes: bool = flag("exit with 2 for changes, 4 for failures, 6 for both", negatable=True)
+    catalog: str = text("FILE", "apply a catalog document (- for standard input) and compile nothing", "-c")
+    loadclasses: bool = flag("also declare the classes of the last run (the setting classfile)", "-L")
+    # Only when asked for; the setting is for agents.
+    write_catalog_summary: bool = flag("write the catalog's classes and resources to classes.txt and resources.txt", negatable=True)
+    modulepath: str = text("FOLDERS", "where modules are, instead of what the environment says; separated by colons")
+    version: bool = flag("print the version", "-V")
+    parseonly: bool = flag(None)
+    use_nodes: bool = flag(None)  # without effect since 2.6
 
     @property
     def module_folders(self) -> list[Path]:
         return [Path(folder) for folder in self.modulepath.split(":") if folder]
 
 
-def parse(argv: Sequence[str]) -> tuple[ApplyOptions, dict[str, Any]]:
-    """Return the options of a command line, and the settings in it; ConfigError for an option that does not exist."""
-    options, flags = parse_options(ApplyOptions, "apply", argv, AgentSettings, MasterSettings, aliases={**DEBUGGING, "-l": "--logdest"})
+@CommandSpec(
+    "apply",
+    ApplyOptions,
+    usage=["[FILE | FOLDER] [--execute CODE] [--noop] [--test] [--SETTING VALUE ...]", "--catalog FILE"],
+    text="""Compiles a manifest on this machine and applies it, without a master: modules, data and files come from the environment's
+    folders. Without FILE and --execute the manifest is read from standard input.""",
+    setting_docs={
+        "--noop": "only print what would change",
+        "--profile": "print which lines of the manifests take the most time (on standard error)",
+        "--logdest DEST, -l": "console, syslog, journal, or files' absolute paths; comma-separated",
+    },
+    aliases={**DEBUGGING, "-l": "--logdest"},
+    notes="""Exit codes: 0 applied, 1 it could not be compiled or applied, 63 the file of classes cannot be read; with
+    --detailed-exitcodes 2 changes, 4 failures, 6 both.""",
+).main
+def main(options: ApplyOptions, flags: dict[str, Any]) -> int:
+    if options.version:
+        print(__version__)
+        return 0
     if options.parseonly:
         raise ConfigError(_PARSEONLY)
-    if options.test:
-        return replace(options, detailed_exitcodes=True), {"verbose": True, "show_diff": True, "splay": False, **flags}
-    return options, flags
-
-
-def main(argv: Sequence[str]) -> int:
-    """Run `puppet apply …`; the exit code."""
-    options, flags = parse(argv)
-    if options.help or options.version:
-        print(HELP if options.help else __version__)
-        return 0
+    options, flags = with_test(options, flags)
     settings = load(AgentSettings, section="user", flags=flags)
     master = load(MasterSettings, section="user", flags=flags)
     if master.given("storeconfigs"):
@@ -114,6 +98,13 @@ def main(argv: Sequence[str]) -> int:
     except KeyboardInterrupt:
         print("Exiting", file=sys.stderr)
         return 1
+
+
+def with_test(options: ApplyOptions, flags: dict[str, Any]) -> tuple[ApplyOptions, dict[str, Any]]:
+    """Return options and settings with what --test implies."""
+    if not options.test:
+        return options, flags
+    return replace(options, detailed_exitcodes=True), {"verbose": True, "show_diff": True, "splay": False, **flags}
 
 
 class ApplyCommand:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,40 +14,14 @@ from shared.errors import BadData, ConfigError, NotFound, PuppetError
 from shared.models.catalog import CATALOG, Catalog
 from shared.pattern_timeout import PATTERN_TIMEOUT
 from shared.process.cli import maybe_text
+from shared.process.command import CommandSpec
 from shared.settings import AgentSettings, MasterSettings, load
 
 from ..catalogs.compilation import LocalEnvironment, Manifest, environment_of, external_for, node_for, profile_text
 from ..catalogs.difference import difference
 from ..catalogs.nodes import facts_of, given_facts
 from ..console import complain, printer
-from ..faces import IndirectionOptions, face_command
-
-HELP = """Usage: puppet catalog compile [NODE] [--facts FILE] [--profile] [--environment NAME] [--manifest PATH]
-       puppet catalog find [NODE] [--catalog_terminus compiler|json|yaml]
-       puppet catalog select NODE TYPE
-       puppet catalog diff OLD NEW [--json]
-       puppet catalog download [--server HOST]
-       puppet catalog search QUERY | save [FILE] | destroy NODE | info [--terminus TERMINUS] [--extra OBJECT]
-       puppet catalog apply [--catalog_terminus compiler|rest|json] [--noop]
-
-  compile  compiles a node's catalog on this machine, as the master would, and prints it as JSON
-  find     the same, or what a terminus has stored
-  select   the references of a catalog's resources of one type; '*' for all
-  diff     what NEW has otherwise than OLD. Each is a file with a catalog, or NODE, NODE@ENVIRONMENT or @ENVIRONMENT to compile now
-
-  download fetches this node's catalog from the master and keeps it where a run does
-  apply    applies this node's catalog: compiled here, fetched from the master (rest), or as it was kept (json). No report is sent
-
-  search, save, destroy, info
-           of the indirection catalog: what a terminus (json, yaml, puppetdb, rest, one of a module) has; save reads JSON or YAML
-
-  --facts FILE      JSON or YAML: these facts go over those that are known of the node
-  --profile         which lines of the manifests take the most time, on standard error; of a second, slower compile
-  --json            diff: as JSON
-
-Facts are those that the node sent to this master; of a node that never did they have to be given (--facts).
-
-Exit codes: 0 done (diff: the same), 1 it could not be done (diff: they differ), 2 diff: it could not be done."""
+from ..faces import INDIRECTION_ACTIONS, IndirectionOptions
 
 SAME, DIFFERENT, TROUBLE = 0, 1, 2
 
@@ -55,30 +30,44 @@ SAME, DIFFERENT, TROUBLE = 0, 1, 2
 class CatalogOptions(IndirectionOptions):
     """The command line of `puppet catalog`."""
 
-    face = "catalog"
-
-    facts: str | None = maybe_text()
+    facts: str | None = maybe_text("FILE", "JSON or YAML: these facts override those that are known of the node")
 
 
-@face_command(CatalogOptions, HELP, AgentSettings, MasterSettings)
+@CommandSpec(
+    "catalog",
+    CatalogOptions,
+    actions={
+        "compile [NODE]": "compile a node's catalog on this machine, as the master would, and print it as JSON",
+        "find [NODE]": "the same, or print what a terminus has stored",
+        "select NODE TYPE": "print the references of a catalog's resources of one type; '*' for all",
+        "diff OLD NEW": "print how NEW differs from OLD: each a file, or NODE, NODE@ENVIRONMENT, @ENVIRONMENT to compile now",
+        "download": "fetch this node's catalog from the master and store it where a run does",
+        "apply": "apply this node's catalog: compiled here, fetched from the master (rest), or the stored one (json). No report is sent",
+        **INDIRECTION_ACTIONS,
+    },
+    setting_docs={
+        "--profile": "compile: print which lines of the manifests take the most time, on standard error; of a second, slower compile",
+        "--catalog_terminus NAME": "where the catalog comes from; find: compiler (the default), json, yaml; apply: compiler, rest, json",
+        "--environment NAME": "the environment to compile in; --manifest PATH another main manifest",
+        "--noop": "apply: only print what would change",
+    },
+    notes="""Facts are those that the node sent to this master; a node that never sent any needs --facts.
+
+    Exit codes: 0 done (diff: the same), 1 it could not be done (diff: they differ), 2 diff: it could not be done.""",
+).main
 def main(options: CatalogOptions, flags: dict[str, Any]) -> int:
-    """Run `puppet catalog …`; the exit code."""
-    action = options.action
-    if action in ("search", "save", "destroy", "info") or (action == "find" and (options.terminus == "rest" or options.extra)):
+    if options.is_for_indirection:
         from ..modulefaces.builtin import run_action
 
         return run_action(options, flags)
     if options.terminus:  # as the faces of Puppet call the setting
         flags["catalog_terminus"] = options.terminus
     command = CatalogCommand(options, flags)
-    codes = {"diff": command.diff, "download": command.download, "apply": command.apply}
-    if action in codes:
-        return codes[action]()
-    actions = {"compile": command.compile, "find": command.find, "select": command.select}
-    if action not in actions:
-        raise options.unknown_action((*actions, *codes))
-    actions[action]()
-    return 0
+    actions: dict[str, Callable[[], int | None]] = {
+        "compile": command.compile, "find": command.find, "select": command.select,
+        "diff": command.diff, "download": command.download, "apply": command.apply,
+    }  # fmt: skip
+    return options.choose(actions)() or 0
 
 
 @dataclass(frozen=True, slots=True)

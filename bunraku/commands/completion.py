@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from shared.errors import ConfigError
-from shared.process.cli import CommandOptions, flag, parse_options, text
-from shared.settings import AgentSettings, MasterSettings
+from shared.process.cli import CommandOptions, flag, text
+from shared.process.command import CommandSpec
 from shared.suggestions import did_you_mean
-
-HELP = """Usage: puppet completion bash | zsh | fish
-       puppet completion faces | actions FACE | options FACE [--described] [--modulepath FOLDERS]
-
-Prints a script for a shell; the Debian package installs all three. To use one without it:
-
-  bash  source <(puppet completion bash)
-  zsh   puppet completion zsh > ~/.zfunc/_puppet, with ~/.zfunc in fpath before compinit
-  fish  puppet completion fish > ~/.config/fish/completions/puppet.fish
-
-The scripts know all commands that are built in. For subcommands of modules they call this command: faces prints their names, actions and
-options what one of them has, a word a line. That is read off their sources; nothing of a module runs.
-
-  --described  with what each does, behind a colon"""
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -32,32 +17,41 @@ SHELLS = ("bash", "zsh", "fish")
 class CompletionOptions(CommandOptions):
     """The command line of `puppet completion`."""
 
-    described: bool = flag()
-    modulepath: str = text()
+    described: bool = flag("actions, options: with what each does, behind a colon")
+    modulepath: str = text("FOLDERS", "where modules are, instead of what the environment says; separated by colons")
 
 
-def main(argv: Sequence[str]) -> int:
-    """Run `puppet completion …`; the exit code."""
-    options, flags = parse_options(CompletionOptions, "completion", argv, AgentSettings, MasterSettings)
-    if options.help:
-        print(HELP)
-        return 0
+@CommandSpec(
+    "completion",
+    CompletionOptions,
+    usage=["bash | zsh | fish", "faces | actions FACE | options FACE [--described] [--modulepath FOLDERS]"],
+    actions={
+        "bash": "print the script for bash, as in: source <(puppet completion bash)",
+        "zsh": "puppet completion zsh > ~/.zfunc/_puppet, with ~/.zfunc in fpath before compinit",
+        "fish": "puppet completion fish > ~/.config/fish/completions/puppet.fish",
+        "faces": "print the names of modules' subcommands",
+        "actions FACE": "print the actions of one of them, one per line",
+        "options FACE": "print its options",
+    },
+    notes="""The Debian package installs all three scripts. They know all commands that are built in; for subcommands of modules they call
+    this command. What it prints is read off their sources; nothing of a module runs.""",
+).main
+def main(options: CompletionOptions, flags: dict[str, Any]) -> int:
     what, *names = options.arguments or ("",)
     if what in SHELLS and not names:
         return print_script(what)
     if (what == "faces" and not names) or (what in ("actions", "options") and len(names) == 1):
         return print_words(what, "".join(names), options, flags)
-    known = (*SHELLS, "faces", "actions", "options")
-    hint = did_you_mean(what, known, form="puppet completion {}", otherwise="Try 'puppet completion --help'.")
+    hint = did_you_mean(what, main.action_docs, form="puppet completion {}", otherwise="Try 'puppet completion --help'.")
     raise ConfigError(f"puppet completion cannot print '{' '.join(options.arguments)}'", hint=hint)
 
 
 def print_script(shell: str) -> int:
     """Print the script of a shell; return 0."""
     from ..commandlines import completion
-    from ..commandlines.description import describe_all
+    from ..commandlines.specs import load_specs
 
-    print(completion.SHELLS[shell](describe_all()), end="")
+    print(completion.SHELLS[shell](load_specs()), end="")
     return 0
 
 

@@ -13,6 +13,7 @@ from shared.data.plainjson import dumps_pretty
 from shared.errors import ConfigError, NotFound
 from shared.filesystem.files import make_directory, write_atomic
 from shared.process.cli import text
+from shared.process.command import CommandSpec
 from shared.settings import (
     IGNORED_SETTINGS,
     AgentSettings,
@@ -28,28 +29,27 @@ from shared.settings.base import ENVIRONMENTS_OWN
 from shared.settings.store import SERVING_DEFAULTS
 from shared.suggestions import did_you_mean
 
-from ..faces import FaceOptions, face_command
-
-HELP = """Usage: puppet config print [all | NAME...] [--section main|agent|master|user] [--json | --render-as json]
-       puppet config set NAME VALUE [--section SECTION]
-       puppet config delete NAME [--section SECTION]
-
-Prints settings as they are in force in a section (main by default), or changes puppet.conf in place.
-Every setting can be given as an option, as in: puppet config print ssldir --confdir /etc/puppet"""
+from ..faces import JsonFaceOptions
 
 
 @dataclass(frozen=True, slots=True)
-class ConfigOptions(FaceOptions):
+class ConfigOptions(JsonFaceOptions):
     """The command line of `puppet config`."""
 
-    face = "config"
-
-    section: str = text(default="main")
+    section: str = text("SECTION", "main (the default), agent, master or user", default="main")
 
 
-@face_command(ConfigOptions, HELP, AgentSettings, MasterSettings)
+@CommandSpec(
+    "config",
+    ConfigOptions,
+    actions={
+        "print [all | NAME...]": "print settings as they are in force in a section",
+        "set NAME VALUE": "change a setting in puppet.conf",
+        "delete NAME": "remove a setting from puppet.conf",
+    },
+    notes="Example: puppet config print ssldir --confdir /etc/puppet",
+).main
 def main(options: ConfigOptions, flags: dict[str, Any]) -> int:
-    """Run `puppet config …`; the exit code."""
     section = options.section
     if section not in conf.SECTIONS:
         raise ConfigError(f"There is no section {section}", hint=f"Sections are {', '.join(sorted(conf.SECTIONS))}.")
@@ -62,7 +62,7 @@ def main(options: ConfigOptions, flags: dict[str, Any]) -> int:
         return set_setting(section, name, value, flags)
     if action == "delete":
         return delete_setting(section, options.exactly(1)[0], flags)
-    raise options.unknown_action(("print", "set", "delete"))
+    raise options.unknown_action(main.action_docs)
 
 
 def in_force(section: str, flags: dict[str, Any]) -> dict[str, str]:

@@ -17,57 +17,53 @@ from master.deploy.deployment import ChecksFailed, DeploymentOptions, Deployment
 from shared.data.plainjson import dumps_pretty
 from shared.errors import ConfigError, PuppetError
 from shared.process.cli import flag, optional_text, text
+from shared.process.command import CommandSpec
 from shared.process.service import account_of
 from shared.settings import AgentSettings, MasterSettings, load
 
 from ..console import say
-from ..faces import FaceOptions, face_command
+from ..faces import JsonFaceOptions
 
 LISTING_TIMEOUT = 10.0  # seconds in which a repository answers a listing that shows the most without it
 
-HELP = """Usage: puppet deploy ENVIRONMENT [--repo ADDRESS] [--ref BRANCH|TAG|COMMIT] [--no-checks] [--adopt] [--json]
-       puppet deploy ENVIRONMENT --rollback [VERSION] [--json]
-       puppet deploy ENVIRONMENT --remove [--json]
-       puppet deploy [ENVIRONMENT...] --prune [--repo ADDRESS] [--json]
-       puppet deploy [ENVIRONMENT] --list [--json]
-
-Fetches a ref of the control repository (the setting deploy_repository; without --ref the branch that is called as the environment) into
-a folder of its own, brings the modules of its Puppetfile (by r10k or g10k where one is installed), checks that manifests, EPP templates,
-hiera.yaml and data parse, and then lets the environment become that folder in one step, by a link. Agents see all of it or nothing. The
-last versions are kept (deploy_keep): --rollback returns to the one before, or to the one named; --list shows them.
-
---remove removes an environment that puppet deploy has made, with all its versions. --prune removes those that are named after a branch
-that the repository no longer has, of the given environments or of all; nothing is removed before the repository has answered, and never
-the environment that agents get by default. --list marks environments whose branch is gone.
-
---pushed is for web hooks: it deploys nothing that a rollback has left, and nothing to an environment that is that of another branch.
---adopt keeps a folder that is in the link's place as a version; a folder as the master made it is replaced without that. Exit codes: 0 it
-is deployed (or was already); 1 it is not, and nothing has changed.
-
-Deployed files are owned by the master's account (the setting user): root hands the environments over to it and continues as that
-account. With --user root, or when another user runs the command, they are owned by that user."""
-
 
 @dataclass(frozen=True, slots=True)
-class DeployOptions(FaceOptions):
+class DeployOptions(JsonFaceOptions):
     """The command line of `puppet deploy`."""
 
-    face = "deploy"
+    repo: str = text("ADDRESS", "the control repository, in place of the setting deploy_repository")
+    ref: str = text("REF", "a branch, tag or commit; without it the branch with the environment's name")
+    checks: bool = flag("do not check that manifests, EPP templates, hiera.yaml and data parse", default=True, negatable=True)
+    adopt: bool = flag("store a folder that is in the link's place as a version; one as the master made it is replaced without that")
+    pushed: bool = flag(
+        "for web hooks: deploy nothing that a rollback has left, and nothing to an environment that is that of another branch"
+    )
+    rollback: str | None = optional_text("VERSION", "return to the version before, or to the one named")
+    remove: bool = flag("remove an environment that puppet deploy has made, with all its versions")
+    prune: bool = flag("remove the given environments, or all, whose branch the repository no longer has; never the default environment")
+    list: bool = flag("print the versions, and mark environments whose branch is gone")
 
-    repo: str = text()
-    ref: str = text()
-    checks: bool = flag(default=True, negatable=True)
-    adopt: bool = flag()
-    pushed: bool = flag()
-    rollback: str | None = optional_text()
-    remove: bool = flag()
-    prune: bool = flag()
-    list: bool = flag()
 
+@CommandSpec(
+    "deploy",
+    DeployOptions,
+    (MasterSettings,),
+    usage=[
+        "ENVIRONMENT [--repo ADDRESS] [--ref BRANCH|TAG|COMMIT] [--no-checks] [--adopt] [--json]",
+        "ENVIRONMENT --rollback [VERSION] [--json]",
+        "ENVIRONMENT --remove [--json]",
+        "[ENVIRONMENT...] --prune [--repo ADDRESS] [--json]",
+        "[ENVIRONMENT] --list [--json]",
+    ],
+    text="""Fetches a commit of the control repository into a folder of its own, brings the modules of its Puppetfile (by r10k or g10k
+    where one is installed), checks it, and then switches the environment's symlink to that folder, atomically: agents see all of it or
+    nothing. The last versions are kept (deploy_keep). --prune removes nothing before the repository has answered.""",
+    notes="""Exit codes: 0 it is deployed (or was already); 1 it is not, and nothing has changed.
 
-@face_command(DeployOptions, HELP, MasterSettings)
+    Deployed files are owned by the master's account (the setting user): root hands the environments over to it and continues as that
+    account. With --user root, or when another user runs the command, they are owned by that user.""",
+).main
 def main(options: DeployOptions, flags: dict[str, Any]) -> int:
-    """Run `puppet deploy …`; the exit code."""
     settings = load(MasterSettings, section="master", flags=flags)
     quiet = options.as_json
     own_settings = load(AgentSettings, section="user", flags=flags)  # before another account has other folders by default

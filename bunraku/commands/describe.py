@@ -20,26 +20,14 @@ from agent.servers.sources import LocalSources
 from agent.state.runlog import RunLog
 from shared.errors import ResourceError
 from shared.process import log as logs
-from shared.process.cli import CommandOptions, flag, parse_options, text
+from shared.process.cli import CommandOptions, flag, text
+from shared.process.command import CommandSpec
 from shared.ral import Confine, Param, Platform, Provider, Providers, Type
 from shared.ral.attributes import TypeDeclaration, Value, text_of
-from shared.settings import AgentSettings, MasterSettings, load
+from shared.settings import AgentSettings, load
 from shared.types import KNOWN, builtin_types
 
 from ..catalogs.moduletypes import facts_here, names_of_types, plugin_folders, plugins_here
-
-HELP = """Usage: puppet describe [--short] [--providers] [--meta] TYPE ...
-       puppet describe --list
-
-Prints what a type is for and its attributes, with the values they take.
-
-  --list, -l         print the types
-  --short, -s        only the attributes' names
-  --providers, -p    what its providers need, what they are the default for and which features they have
-  --meta, -m         also the attributes that all types have
-  --modulepath FOLDERS  where modules with types are, instead of what the environment says; separated by colons
-
-docs/types.md has all of them, with how each provider is tested."""
 
 _WIDTH = 76  # columns of a text
 _SUMMARY = 46  # characters of a type's text in the list
@@ -49,18 +37,23 @@ _SUMMARY = 46  # characters of a type's text in the list
 class DescribeOptions(CommandOptions):
     """How much of a type is printed; the arguments are names of types."""
 
-    list: bool = flag("-l")
-    short: bool = flag("-s")
-    providers: bool = flag("-p")
-    meta: bool = flag("-m")
-    modulepath: str = text()
+    list: bool = flag("print the types", "-l")
+    short: bool = flag("only the attributes' names", "-s")
+    providers: bool = flag("what its providers need, what they are the default for and which features they have", "-p")
+    meta: bool = flag("also the attributes that all types have", "-m")
+    modulepath: str = text("FOLDERS", "where modules with types are, instead of what the environment says; separated by colons")
 
 
-def main(argv: Sequence[str]) -> int:
-    """Print the descriptions that `argv` asks for; the exit code."""
-    options, flags = parse_options(DescribeOptions, "describe", argv, AgentSettings, MasterSettings)
-    if options.help or not (options.arguments or options.list):
-        print(HELP)
+@CommandSpec(
+    "describe",
+    DescribeOptions,
+    usage=["[--short] [--providers] [--meta] TYPE ...", "--list"],
+    text="Prints what a type is for and its attributes, with the values they take.",
+    notes="docs/types.md has all of them, with how each provider is tested.",
+).main
+def main(options: DescribeOptions, flags: dict[str, Any]) -> int:
+    if not (options.arguments or options.list):
+        print(main.help())
         return 0
     settings = load(AgentSettings, section="user", flags=flags)
     logs.set_up(level=logs.level_of(settings), colour=settings.color)

@@ -11,20 +11,10 @@ from language.functions.stdlib import stdlib_functions
 from language.loading.builtins import all_functions
 from shared.data.plainjson import dumps_pretty
 from shared.errors import ConfigError, NotFound
-from shared.process.cli import CommandOptions, flag, parse_options, text
+from shared.process.cli import CommandOptions, flag, text
+from shared.process.command import CommandSpec
 from shared.settings import IGNORED_SETTINGS, AgentSettings, MasterSettings, setting_text
 from shared.types import builtin_types
-
-HELP = """Usage: puppet doc [--reference NAME] [--json] [ENTRY ...]
-       puppet doc --list
-
-Prints a reference in Markdown, or those entries of it that are named. Functions of modules are not in it.
-
-  --reference NAME, -r  configuration, function, metaparameter or type (the default)
-  --list, -l            what references there are
-  --json                as JSON: of each entry its name, its text, and signatures, values or a default
-
-See also: puppet describe TYPE."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,17 +86,20 @@ REFERENCES: Mapping[str, tuple[str, Callable[[], Iterator[ReferenceEntry]]]] = {
 class DocOptions(CommandOptions):
     """The command line; its arguments are names of entries."""
 
-    reference: str = text("-r", default="type")
-    list: bool = flag("-l")
-    json: bool = flag()
+    reference: str = text("NAME", "configuration, function, metaparameter or type (the default)", "-r", default="type")
+    list: bool = flag("print what references there are", "-l")
+    json: bool = flag("print JSON: of each entry its name, its text, and signatures, values or a default")
 
 
-def main(argv: Sequence[str]) -> int:
-    """Run `puppet doc …`; the exit code."""
-    options, _ = parse_options(DocOptions, "doc", argv)
-    if options.help:
-        print(HELP)
-        return 0
+@CommandSpec(
+    "doc",
+    DocOptions,
+    (),
+    usage=["[--reference NAME] [--json] [ENTRY ...]", "--list"],
+    text="Prints a reference in Markdown, or those entries of it that are named. Functions of modules are not in it.",
+    notes="See also: puppet describe TYPE.",
+).main
+def main(options: DocOptions, flags: dict[str, Any]) -> int:
     if options.list:
         print("\n".join(f"{name} - {summary}" for name, (summary, _) in REFERENCES.items()))
         return 0

@@ -25,59 +25,49 @@ from shared.data import plainyaml
 from shared.errors import BadData, ConfigError, Location, ParseError, PuppetError, Unsupported
 from shared.pattern_timeout import PATTERN_TIMEOUT
 from shared.process.cli import flag, maybe_text, text
+from shared.process.command import CommandSpec
 from shared.settings import AgentSettings, MasterSettings, load
 
 from ..catalogs.compilation import LocalEnvironment, Manifest, environment_of, external_for, node_for
 from ..catalogs.nodes import facts_of, given_facts
 from ..console import complain, printer, say
-from ..faces import FaceOptions, face_command
-
-HELP = """Usage: puppet epp validate [TEMPLATE...] [-e SOURCE] [--continue_on_error]
-       puppet epp render [TEMPLATE...] [-e SOURCE] [--values CODE] [--values_file FILE] [--facts FILE] [--node NAME] [--no-header]
-       puppet epp dump [TEMPLATE...] [-e SOURCE] [--format pn|json] [--pretty] [--no-validate] [--no-header]
-
-TEMPLATE is module/name.epp, or a file; without any the template is read from standard input.
-
-  validate  silent and 0 when all is well; else the errors of the first bad template (with --continue_on_error: of all), and 1
-  render    prints the templates' text; with several, each below a line `--- TEMPLATE`
-  dump      prints their syntax trees
-
-  --values CODE       Puppet code: a hash of the template's parameters, or undef; variables that it sets can be seen by the template
-  --values_file FILE  the same in a .pp file, or the hash in a .yaml file; --values go over it
-  --facts FILE        JSON or YAML: facts that go over the node's
-  --node NAME         whose facts; this machine's by default; a node that has sent none to this master has none"""
+from ..faces import FaceOptions
 
 
 @dataclass(frozen=True, slots=True)
 class EppOptions(FaceOptions):
     """The command line of `puppet epp`."""
 
-    face = "epp"
+    e: str | None = maybe_text("SOURCE", "a template as text, instead of files", "-e")
+    values: str | None = maybe_text(
+        "CODE", "Puppet code: a hash of the template's parameters, or undef; the template sees variables that it sets"
+    )
+    values_file: str | None = maybe_text("FILE", "the same in a .pp file, or the hash in a .yaml file; --values override it")
+    facts: str | None = maybe_text("FILE", "JSON or YAML: these facts override the node's")
+    node: str | None = maybe_text("NAME", "whose facts; this machine's by default; a node that has sent none to this master has none")
+    format: str = text("FORMAT", "dump: pn (the default) or json", default="pn")
+    header: bool = flag("no line `--- TEMPLATE` above each of several templates", default=True, negatable=True)
+    continue_on_error: bool = flag("validate: print the errors of all templates, not only of the first bad one", negatable=True)
+    validate: bool = flag("dump: do not check the template first", default=True, negatable=True)
+    pretty: bool = flag("dump: on many lines")
 
-    e: str | None = maybe_text("-e")
-    values: str | None = maybe_text()
-    values_file: str | None = maybe_text()
-    facts: str | None = maybe_text()
-    node: str | None = maybe_text()
-    format: str = text(default="pn")
-    header: bool = flag(default=True, negatable=True)
-    continue_on_error: bool = flag(negatable=True)
-    validate: bool = flag(default=True, negatable=True)
-    pretty: bool = flag()
 
-
-@face_command(EppOptions, HELP, AgentSettings, MasterSettings)
+@CommandSpec(
+    "epp",
+    EppOptions,
+    actions={
+        "validate [TEMPLATE...]": "print nothing and exit with 0 when all is well; else print the errors, and exit with 1",
+        "render [TEMPLATE...]": "print the templates' text",
+        "dump [TEMPLATE...]": "print their syntax trees",
+    },
+    notes="TEMPLATE is module/name.epp, or a file; without any the template is read from standard input.",
+).main
 def main(options: EppOptions, flags: dict[str, Any]) -> int:
-    """Run `puppet epp …`; the exit code."""
-    action = options.action
     agent = load(AgentSettings, section="user", flags=flags)
     master = load(MasterSettings, section="user", flags=flags)
     PATTERN_TIMEOUT.set(master.pattern_timeout)
     command = EppCommand(options, agent, master)
-    actions = {"validate": command.validate, "render": command.render, "dump": command.dump}
-    if action not in actions:
-        raise options.unknown_action(actions)
-    return actions[action]()
+    return options.choose({"validate": command.validate, "render": command.render, "dump": command.dump})()
 
 
 @dataclass(frozen=True, slots=True)

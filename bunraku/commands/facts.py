@@ -24,58 +24,48 @@ from shared.models.facts import FACTS, Facts
 from shared.names import valid_certname
 from shared.process import log as logs
 from shared.process.cli import flag, maybe_text, text, texts
+from shared.process.command import CommandSpec
 from shared.settings import AgentSettings, MasterSettings, load
 from shared.wire.dialects import MODERN
 
-from ..faces import IndirectionOptions, face_command, render
-
-HELP = """Usage: puppet facts [show] [NAME...] [--value-only] [--json | --yaml | --render-as json|yaml|s] [--show-legacy]
-       puppet facts find [NODE] [--terminus puppetdb|yaml|json]
-       puppet facts search QUERY | save [FILE] | destroy NODE | info [--terminus TERMINUS] [--extra OBJECT]
-       puppet facts upload
-
-show prints this machine's facts, or those of the names given (os.name reaches into a structure), as JSON unless asked otherwise;
---value-only: of one name the bare value. find prints them as a master gets them; with --terminus, on a master, those that
-it keeps of a node, or (rest) what the master has. upload sends them to the master. search, save, destroy and info are those of the
-indirection: what a terminus has; save reads JSON or YAML.
-
-  --external-dir DIR    external facts from there, and not from the system's folders; may be given several times
-  --custom-dir DIR      more custom facts; may be given several times
-  --modulepath FOLDERS  facts of the modules there, too; separated by colons
-  --config-file FILE    another facter.conf
-  --no-cache            also resolve what facter.conf keeps from run to run
-  --no-block            also resolve what facter.conf blocks
-  --show-legacy         also the flat names of structured facts
-
-Exit codes: 0; 1 for a wrong call, or when the master did not take them."""
+from ..faces import INDIRECTION_ACTIONS, IndirectionOptions, render
 
 
 @dataclass(frozen=True, slots=True)
 class FactsOptions(IndirectionOptions):
     """The command line of `puppet facts`."""
 
-    face = "facts"
-
-    config_file: str | None = maybe_text()
-    external_dir: tuple[str, ...] = texts()
-    custom_dir: tuple[str, ...] = texts()
-    modulepath: str = text()
-    show_legacy: bool = flag()
-    value_only: bool = flag()
-    cache: bool = flag(default=True, negatable=True)
-    block: bool = flag(default=True, negatable=True)
+    config_file: str | None = maybe_text("FILE", "another facter.conf")
+    external_dir: tuple[str, ...] = texts("DIR", "external facts from there, and not from the system's folders; may be repeated")
+    custom_dir: tuple[str, ...] = texts("DIR", "more custom facts; may be repeated")
+    modulepath: str = text("FOLDERS", "facts of the modules there, too; separated by colons")
+    show_legacy: bool = flag("show: also the flat names of structured facts")
+    value_only: bool = flag("show: of one name the bare value")
+    cache: bool = flag("also resolve what facter.conf keeps from run to run", default=True, negatable=True)
+    block: bool = flag("also resolve what facter.conf blocks", default=True, negatable=True)
 
 
-@face_command(FactsOptions, HELP, AgentSettings, MasterSettings)
+@CommandSpec(
+    "facts",
+    FactsOptions,
+    actions={
+        "show [NAME...]": "print this machine's facts, or those of the names given (os.name reaches into a structure), as JSON by "
+        "default; the default action",
+        "find [NODE]": "print them as a master gets them; with --terminus puppetdb, yaml or json those that a master has stored for a "
+        "node, with rest what the master answers",
+        "upload": "send them to the master",
+        **INDIRECTION_ACTIONS,
+    },
+    notes="Exit codes: 0; 1 for a wrong call, or when the master did not take them.",
+).main
 def main(options: FactsOptions, flags: dict[str, Any]) -> int:
-    """Run `puppet facts …`; the exit code."""
     settings = load(AgentSettings, section="user", flags=flags)
     logs.set_up(level=logs.level_of(settings))
     action, names = (options.action, options.names) if options.arguments else ("show", ())
     if action == "upload":
         settings = load(AgentSettings, section="agent", flags=flags)
         return _upload(settings, _sources(settings, options, flags))
-    if action in ("search", "save", "destroy", "info") or (action == "find" and (options.terminus == "rest" or options.extra)):
+    if options.arguments and options.is_for_indirection:
         from ..modulefaces.builtin import run_action
 
         return run_action(options, flags)

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from agent.servers.dipper import Dipper, LocalDipper, RemoteDipper
 from shared.data.plainjson import dumps_pretty
@@ -24,31 +24,12 @@ from shared.filesystem.bucket import Bucket
 from shared.filesystem.checksums import Algorithm, algorithm
 from shared.filesystem.files import write_all
 from shared.filesystem.textdiff import Differ
-from shared.process.cli import CommandOptions, flag, parse_options, text
+from shared.process.cli import CommandOptions, flag, text
+from shared.process.command import CommandSpec
 from shared.process.service import make_room
 from shared.settings import AgentSettings, load
 from shared.suggestions import did_you_mean
 
-HELP = """Usage: puppet filebucket ACTION [--local | --remote] [--bucket FOLDER] [ARGUMENTS]
-
-Actions:
-  backup FILE...           keep files; prints `file: checksum`
-  get CHECKSUM             print a content
-  restore FILE CHECKSUM    write a content to a file; owner and mode of an existing one stay
-  diff A B                 compare two contents; each is a file or a checksum
-  list                     what is kept here, by path: checksum, time, path
-
-Options:
-  --local, -l              this machine's bucket, the setting clientbucketdir
-  --remote, -r             the server's bucket (the default), asked with this host's certificate
-  --bucket FOLDER, -b      a bucket in another folder of this machine
-  --fromdate, -f DATE      list: only what was stored since; YYYY-MM-DD, with HH:MM:SS if need be
-  --todate, -t DATE        list: only what was stored until then
-  --json                   backup and list print JSON
-
-Every setting is an option, as in: puppet filebucket get CHECKSUM --server puppet.example.com"""
-
-ACTIONS = ("backup", "get", "restore", "diff", "list")
 _DATE = re.compile(r"(\d{4})-(\d\d?)-(\d\d?)(?:[ T](\d\d?):(\d\d)(?::(\d\d))?)?", re.ASCII)
 
 
@@ -56,21 +37,34 @@ _DATE = re.compile(r"(\d{4})-(\d\d?)-(\d\d?)(?:[ T](\d\d?):(\d\d)(?::(\d\d))?)?"
 class FilebucketOptions(CommandOptions):
     """The command line without settings."""
 
-    local: bool = flag("-l", off=("-r", "--remote"))
-    bucket: str = text("-b")
-    fromdate: str = text("-f")
-    todate: str = text("-t")
-    json: bool = flag()
+    local: bool = flag(
+        "this machine's bucket, the setting clientbucketdir; --remote, -r: the server's (the default)", "-l", off=("-r", "--remote")
+    )
+    bucket: str = text("FOLDER", "a bucket in another folder of this machine", "-b")
+    fromdate: str = text("DATE", "list: only what was stored since; YYYY-MM-DD, with HH:MM:SS if need be", "-f")
+    todate: str = text("DATE", "list: only what was stored until then", "-t")
+    json: bool = flag("backup, list: print JSON")
 
 
-def main(argv: Sequence[str]) -> int:
-    """Run `puppet filebucket …`; the exit code."""
-    options, flags = parse_options(FilebucketOptions, "filebucket", argv, AgentSettings)
-    if options.help or not options.arguments:
-        print(HELP)
-        return 0
-    if options.arguments[0] not in ACTIONS:
-        hint = did_you_mean(options.arguments[0], ACTIONS, form="puppet filebucket {}", otherwise=f"The actions are {', '.join(ACTIONS)}.")
+@CommandSpec(
+    "filebucket",
+    FilebucketOptions,
+    (AgentSettings,),
+    usage=["ACTION [--local | --remote] [--bucket FOLDER] [ARGUMENTS]"],
+    actions={
+        "backup FILE...": "store files; print `file: checksum`",
+        "get CHECKSUM": "print a content",
+        "restore FILE CHECKSUM": "write a content to a file; owner and mode of an existing one stay",
+        "diff A B": "compare two contents; each is a file or a checksum",
+        "list": "print what is stored here, by path: checksum, time, path",
+    },
+    help_if_bare=True,
+    notes="The server's bucket is asked with this host's certificate, as in: puppet filebucket get CHECKSUM --server puppet.example.com",
+).main
+def main(options: FilebucketOptions, flags: dict[str, Any]) -> int:
+    actions = main.action_docs
+    if options.arguments[0] not in actions:
+        hint = did_you_mean(options.arguments[0], actions, form="puppet filebucket {}", otherwise=f"The actions are {', '.join(actions)}.")
         raise ConfigError(f"'filebucket' has no '{options.arguments[0]}' action", hint=hint)
     settings = load(AgentSettings, section="user", flags=flags)
     make_room(settings)

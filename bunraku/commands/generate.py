@@ -16,31 +16,32 @@ from environments.module_types.ruby_types import read_ruby_type
 from shared.errors import PuppetError, Unsupported
 from shared.filesystem.files import make_directory, write_atomic
 from shared.process.cli import flag, text
+from shared.process.command import CommandSpec
 from shared.settings import MasterSettings, load
 
 from ..catalogs.compilation import environment_of, modules_of
-from ..faces import FaceOptions, face_command
-
-HELP = """Usage: puppet generate types [--environment NAME] [--force] [--format pcore]
-
-Writes what the environment's modules declare in Ruby as resource types to the environment's folder .resource_types, for masters that
-are to keep the types of environments apart. Files that are newer than their source are kept, unless --force is given; files of types
-that are gone are removed. The Ruby source is read, not run: a type that cannot be read so is named, and the exit code is 1."""
+from ..faces import FaceOptions
 
 
 @dataclass(frozen=True, slots=True)
 class GenerateOptions(FaceOptions):
     """The command line of `puppet generate`."""
 
-    face = "generate"
-
-    format: str = text(default="pcore")
-    force: bool = flag()
+    format: str = text("FORMAT", "pcore, the only one", default="pcore")
+    force: bool = flag("write also files that are newer than their source")
 
 
-@face_command(GenerateOptions, HELP, MasterSettings, if_bare=True)
+@CommandSpec(
+    "generate",
+    GenerateOptions,
+    (MasterSettings,),
+    actions={"types": "write what the environment's modules declare in Ruby as resource types to its folder .resource_types"},
+    help_if_bare=True,
+    notes="""Masters need these files to keep the types of environments apart. Files that are newer than their source are kept; files of
+    types that no longer exist are removed. The Ruby source is read, not run: a type that cannot be read so is named, and the exit code is
+    1.""",
+).main
 def main(options: GenerateOptions, flags: dict[str, Any]) -> int:
-    """Run `puppet generate …`; the exit code."""
     if options.action != "types":
         raise options.unknown_action(("types",))
     options.exactly(0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,33 +21,13 @@ from shared.data.plainjson import dumps_pretty
 from shared.errors import ConfigError, EvaluationError
 from shared.models.node import Node
 from shared.pattern_timeout import PATTERN_TIMEOUT
-from shared.process.cli import CommandOptions, flag, maybe_text, parse_options, text
+from shared.process.cli import CommandOptions, flag, maybe_text, text
+from shared.process.command import CommandSpec
 from shared.settings import AgentSettings, MasterSettings, load
 
 from ..catalogs.compilation import LocalEnvironment, Manifest, environment_of, external_for, node_for
 from ..catalogs.nodes import facts_of, given_facts
 from ..console import printer
-
-HELP = """Usage: puppet lookup KEY... [--node NAME] [--facts FILE] [--environment NAME] [--explain] [--compile]
-
-Prints the value that Hiera has for a key, of several the first that is found. Run it where the data is: on the master.
-
-  --node NAME             for which node; its facts are those it last sent. This machine by default
-  --facts FILE            JSON or YAML: these facts go over the node's
-  --compile, -c           compile the node's catalog first, for data that uses variables of classes
-  --explain               say where was looked and what was found, instead of the value
-  --explain-options       say how lookup_options for the key came to be
-  --merge STRATEGY        first, unique, hash or deep, whatever lookup_options say
-  --knock-out-prefix P    with deep: values that begin so take others away
-  --sort-merged-arrays    with deep
-  --merge-hash-arrays     with deep: hashes in arrays are merged by their position
-  --default VALUE         what to print when there is no value
-  --type TYPE             the type that the value has to be of
-  --render-as FORMAT      yaml, json, or s for plain text
-
-$trusted has the node's name and nothing else of its certificate.
-
-Exit codes: 0; 1 when there is no value, or something is wrong. With --explain 0 as well when there is no value."""
 
 FORMATS = ("s", "json", "yaml")
 TRUSTED_FACTS = ("hostname", "domain", "fqdn", "clientcert")
@@ -59,32 +38,37 @@ _RUN_HELP = "Run 'puppet lookup --help' for more details"
 class LookupCommandOptions(CommandOptions):
     """The command line without settings; its arguments are keys."""
 
-    node: str | None = maybe_text()
-    facts: str | None = maybe_text()
-    merge: str | None = maybe_text()
-    knock_out_prefix: str | None = maybe_text()  # may be `--`, which ends the options elsewhere
-    sort_merged_arrays: bool = flag()
-    merge_hash_arrays: bool = flag()
-    default: str | None = maybe_text()
-    type: str | None = maybe_text()
-    compile: bool = flag("-c")
-    explain: bool = flag()
-    explain_options: bool = flag()
-    json: bool = flag()
-    render_as: str = text()
-    trusted: bool = flag()  # without effect
+    node: str | None = maybe_text("NAME", "for which node; its facts are those it last sent. This machine by default")
+    facts: str | None = maybe_text("FILE", "JSON or YAML: these facts override the node's")
+    merge: str | None = maybe_text("STRATEGY", "first, unique, hash or deep, whatever lookup_options say")
+    # The value may be `--`, which ends the options elsewhere.
+    knock_out_prefix: str | None = maybe_text("PREFIX", "with deep: values with this prefix remove others")
+    sort_merged_arrays: bool = flag("with deep: sort arrays")
+    merge_hash_arrays: bool = flag("with deep: merge hashes in arrays by their position")
+    default: str | None = maybe_text("VALUE", "what to print when there is no value")
+    type: str | None = maybe_text("TYPE", "the type that the value must have")
+    compile: bool = flag("compile the node's catalog first, for data that uses variables of classes", "-c")
+    explain: bool = flag("show where Hiera looked and what it found, instead of the value")
+    explain_options: bool = flag("show how lookup_options for the key came to be")
+    json: bool = flag("the same as --render-as json")
+    render_as: str = text("FORMAT", "yaml (the default), json, or s for plain text")
+    trusted: bool = flag(None)  # without effect
 
     @property
     def is_explained(self) -> bool:
         return self.explain or self.explain_options
 
 
-def main(argv: Sequence[str]) -> int:
-    """Run `puppet lookup …`; the exit code."""
-    options, flags = parse_options(LookupCommandOptions, "lookup", argv, AgentSettings, MasterSettings)
-    if options.help:
-        print(HELP)
-        return 0
+@CommandSpec(
+    "lookup",
+    LookupCommandOptions,
+    usage=["KEY... [--node NAME] [--facts FILE] [--environment NAME] [--explain] [--compile]"],
+    text="Prints the value that Hiera has for a key, of several the first that is found. Run it where the data is: on the master.",
+    notes="""$trusted has the node's name and nothing else of its certificate.
+
+    Exit codes: 0; 1 when there is no value, or something is wrong. With --explain 0 as well when there is no value.""",
+).main
+def main(options: LookupCommandOptions, flags: dict[str, Any]) -> int:
     merge = _merge(options)
     explained = options.is_explained
     only_options = explained and not options.explain

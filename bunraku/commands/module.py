@@ -6,92 +6,84 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from shared.data.plainjson import dumps_pretty
 from shared.errors import ConfigError, NotFound
 from shared.process.cli import flag, invalid_option, maybe_text
+from shared.process.command import CommandSpec
 from shared.process.log import LEVELS, for_console
 from shared.settings import AgentSettings, MasterSettings, load
 
 from ..console import say as complain_with
-from ..faces import FaceOptions, parse_face, unknown_action
+from ..faces import JsonFaceOptions
 from ..progress import ProgressLine
 
-HELP = """Usage: puppet module install NAME|ARCHIVE [--version VERSION] [--target-dir DIR] [--force] [--ignore-dependencies]
-       puppet module upgrade NAME [--version VERSION] [--force] [--ignore-dependencies] [--ignore-changes]
-       puppet module uninstall NAME [--version VERSION] [--force] [--ignore-changes]
-       puppet module list [--tree] [--origins] [--json]
-       puppet module changes PATH [--json]
-       puppet module search TERM [--json]
-       puppet module build [PATH]
-
-Brings modules from the Forge, or whatever module_repository names, with what they depend on; says what is installed; packs a module.
-
-  --version, -v VERSION   a version, or a range: '>= 1.2.0 < 2.0.0', 1.x, ~ 1.2, ^1.2.3
-  --target-dir, -i DIR    where to install; the first folder of the modulepath by default
-  --force, -f             whatever is in the way, changed, or depends on it; implies --ignore-dependencies
-  --ignore-dependencies   only the module itself
-  --ignore-changes, -c    although files of it were changed
-  --tree                  with what the modules depend on
-  --origins               with the lines of the Puppetfile that name them
-  --environment NAME      the environment whose modulepath counts
-  --modulepath PATHS      folders of modules, in place of the environment's
-  --module_repository URL, --json, and every other setting
-
-An archive is unpacked only as far as it is harmless and within the settings module_archive_size, module_unpacked_size,
-module_unpacked_ratio and module_files; its sum has to be the one that the Forge names. Exit codes: 0, and 1 when something was wrong."""
-
 _COMMON = frozenset(("help", "json", "render_as", "modulepath"))
-_OPTIONS = {
-    "install": {"force", "target_dir", "ignore_dependencies", "version"},
-    "upgrade": {"force", "ignore_dependencies", "ignore_changes", "version"},
-    "uninstall": {"force", "ignore_changes", "version"},
-    "list": {"tree", "origins"},
-    "changes": set[str](),
-    "search": set[str](),
-    "build": set[str](),
-}
 _COLOURS = {"cyan": "\x1b[0;36m", "red": "\x1b[0;31m", "bg_red": "\x1b[0;41m"}
 
 
 @dataclass(frozen=True, slots=True)
-class ModuleOptions(FaceOptions):
+class ModuleOptions(JsonFaceOptions):
     """The command line of `puppet module`."""
 
-    face = "module"
-
-    force: bool = flag("-f")
-    ignore_dependencies: bool = flag()
-    ignore_changes: bool = flag("-c")
-    tree: bool = flag()
-    origins: bool = flag()
-    version: str | None = maybe_text()
-    target_dir: str | None = maybe_text("-i")
-    modulepath: str | None = maybe_text()
+    force: bool = flag("despite what is in the way, changed, or depends on it; implies --ignore-dependencies", "-f")
+    ignore_dependencies: bool = flag("only the module itself")
+    ignore_changes: bool = flag("although files of it were changed", "-c")
+    tree: bool = flag("list: with what the modules depend on")
+    origins: bool = flag("list: with the lines of the Puppetfile that name them")
+    version: str | None = maybe_text("VERSION", "a version, or a range: '>= 1.2.0 < 2.0.0', 1.x, ~ 1.2, ^1.2.3; of install also -v")
+    target_dir: str | None = maybe_text("DIR", "install: where to; the first folder of the modulepath by default", "-i")
+    modulepath: str | None = maybe_text("FOLDERS", "folders of modules, in place of the environment's")
 
 
 @dataclass(frozen=True, slots=True)
 class InstallOptions(ModuleOptions):
     """The command line of `puppet module install`, where `-v` is no short form of --verbose."""
 
-    version: str | None = maybe_text("-v")
+    version: str | None = maybe_text("VERSION", None, "-v")
 
 
-def main(argv: Sequence[str]) -> int:
+COMMAND = CommandSpec(
+    "module",
+    ModuleOptions,
+    actions={
+        "install NAME|ARCHIVE [--version VERSION] [--target-dir DIR] [--force] [--ignore-dependencies]": "install a module and its needs",
+        "upgrade NAME [--version VERSION] [--force] [--ignore-dependencies] [--ignore-changes]": "replace a module by a newer version",
+        "uninstall NAME [--version VERSION] [--force] [--ignore-changes]": "remove a module",
+        "list [--tree] [--origins] [--json]": "print the modules that are installed",
+        "changes PATH [--json]": "print the files of a module that were changed",
+        "search TERM [--json]": "search the Forge",
+        "build [PATH]": "pack a module",
+    },
+    setting_docs={
+        "--environment NAME": "the environment whose modulepath counts",
+        "--module_repository URL": "where modules come from, if not from the Forge",
+    },
+    notes="""An archive is unpacked only as far as it is harmless and within the settings module_archive_size, module_unpacked_size,
+    module_unpacked_ratio and module_files; its sum has to be the one that the Forge names.
+
+    Exit codes: 0; 1 when something was wrong.""",
+)
+
+
+def run(argv: Sequence[str]) -> int:
     """Run `puppet module …`; the exit code."""
-    options, flags = parse_face(InstallOptions if "install" in argv else ModuleOptions, argv, AgentSettings, MasterSettings)
+    options, flags = (replace(COMMAND, options=InstallOptions) if "install" in argv else COMMAND).parse(argv)
     if options.help:
-        print(HELP)
+        print(COMMAND.help())
         return 0
+    options.check_options()
     action = options.action
-    if action not in _OPTIONS:
-        raise unknown_action("module", action, _OPTIONS)
+    if action not in COMMAND.action_docs:
+        raise options.unknown_action(COMMAND.action_docs)
+    (usage,) = (words for words in COMMAND.actions if words.split()[0] == action)
     for name in (field.name for field in fields(ModuleOptions) if "option" in field.metadata):
-        if name not in _COMMON | _OPTIONS[action] and getattr(options, name) not in (None, False):
-            raise invalid_option(f"module {action}", f"--{name.replace('_', '-')}")
+        option = f"--{name.replace('_', '-')}"
+        if name not in _COMMON and f"[{option}" not in usage and getattr(options, name) not in (None, False):
+            raise invalid_option(f"module {action}", option)
     actions: dict[str, Callable[[_Site], int]] = {
         "install": _install, "upgrade": _upgrade, "uninstall": _uninstall, "list": _list, "changes": _changes, "search": _search,
         "build": _build,
@@ -103,6 +95,9 @@ def main(argv: Sequence[str]) -> int:
         options.exactly(0 if action == "list" else 1)
     os.umask(0o022)  # whoever installs a module, agents read it
     return actions[action](_Site.of(options, flags))
+
+
+main = replace(COMMAND, call=run)
 
 
 @dataclass(frozen=True, slots=True)

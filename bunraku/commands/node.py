@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ca.commands import puppet_cert
@@ -27,33 +26,15 @@ from shared.models.node import NODE
 from shared.models.report import REPORT
 from shared.names import valid_certname
 from shared.process import log as logs
+from shared.process.command import CommandSpec
 from shared.settings import MasterSettings
 from shared.settings.master import settings_beside_master
 from shared.wire.dialects import MODERN
 
-from ..faces import IndirectionOptions, face_command, render
-from .certificates import place_for
+from ..faces import INDIRECTION_ACTIONS, IndirectionOptions, render
+from .cert import place_for
 
 log = logging.getLogger("puppet.node")
-
-HELP = """Usage: puppet node clean NAME...
-       puppet node deactivate NAME... [--json | --yaml | --render-as json|yaml]
-       puppet node find NAME [--terminus TERMINUS] [--json | --yaml | --render-as json|yaml]
-       puppet node status NAME... [--json | --yaml | --render-as json|yaml]
-       puppet node search QUERY | save [FILE] | destroy NAME | info [--terminus TERMINUS] [--extra OBJECT]
-
-On a master.
-
-  clean       what is kept of nodes that are gone: certificates are revoked and removed where the CA is; facts, cached nodes and stored
-              reports are removed; with storeconfigs the nodes are deactivated as well
-  deactivate  in the PuppetDB of puppetdb.conf: nobody collects any more what these nodes exported
-  find        environment, classes and parameters of a node, as its catalog is compiled with them: what the classifier says, facts below it
-  search, save, destroy, info
-              of the indirection node: what a terminus (exec, ldap, yaml, json, rest, one of a module …) has; save reads JSON or YAML
-  status      whether nodes are active in the PuppetDB, and since when it has their catalog and facts
-
-Exit codes: 0; 1 when something could not be done, or there is no such node."""
-
 
 _NO_NAMES = {
     "clean": "At least one node should be passed",
@@ -62,20 +43,27 @@ _NO_NAMES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class NodeOptions(IndirectionOptions):
-    """The command line of `puppet node`."""
-
-    face = "node"
-
-
-@face_command(NodeOptions, HELP, MasterSettings)
-def main(options: NodeOptions, flags: dict[str, Any]) -> int:
-    """Run `puppet node …`; the exit code."""
+@CommandSpec(
+    "node",
+    IndirectionOptions,
+    (MasterSettings,),
+    actions={
+        "clean NAME...": "remove the data of decommissioned nodes: revoke and remove their certificates where the CA is, remove facts, "
+        "cached nodes and stored reports; with storeconfigs deactivate them as well",
+        "deactivate NAME...": "deactivate nodes in the PuppetDB of puppetdb.conf: what they exported is no longer collected",
+        "find NAME": "print environment, classes and parameters of a node, as its catalog is compiled with them: what the classifier says, "
+        "and its facts",
+        "status NAME...": "print whether nodes are active in the PuppetDB, and since when it has their catalog and facts",
+        **INDIRECTION_ACTIONS,
+    },
+    text="Run it on a master.",
+    notes="Exit codes: 0; 1 when something could not be done, or there is no such node.",
+).main
+def main(options: IndirectionOptions, flags: dict[str, Any]) -> int:
     action = options.action
     settings = settings_beside_master(flags)
     logs.set_up(level=logs.level_of(settings), colour=settings.color)
-    if action in ("search", "save", "destroy", "info") or (action == "find" and (options.terminus == "rest" or options.extra)):
+    if options.is_for_indirection:
         from ..modulefaces.builtin import run_action
 
         return run_action(options, flags)
@@ -84,8 +72,8 @@ def main(options: NodeOptions, flags: dict[str, Any]) -> int:
         node = asyncio.run(classified_node(valid_certname(name.lower()), settings, options.terminus))
         print(render(node, not options.as_json))
         return 0
-    if action not in ("clean", "deactivate", "status"):
-        raise options.unknown_action(("clean", "deactivate", "destroy", "find", "info", "save", "search", "status"))
+    if action not in _NO_NAMES:
+        raise options.unknown_action(main.action_docs)
     if not options.names:
         raise ConfigError(_NO_NAMES[action], hint=f"puppet node {action} NAME...")
     names = [valid_certname(name.lower()) for name in options.names]  # all of them, before anything is done

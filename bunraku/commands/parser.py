@@ -18,37 +18,36 @@ from language.syntax.source import Source
 from shared.data.plainjson import dumps_pretty
 from shared.errors import Location, ParseError, PuppetError, Unsupported
 from shared.process.cli import flag, maybe_text, text
+from shared.process.command import CommandSpec
 from shared.settings import MasterSettings, load
 
-from ..faces import FaceOptions, face_command
-
-HELP = """Usage: puppet parser validate [FILE | FOLDER...] [-e SOURCE] [--epp] [--json | --render-as json]
-       puppet parser dump [FILE | FOLDER...] [-e SOURCE] [--format pn|json] [--pretty] [--validate] [--epp]
-
-validate checks manifests (with --epp: templates): the files given, a source, else what is piped in, else the environment's main
-manifest. Silent and 0 when all is well; every error of every file, and 1, when it is not. As JSON: an object by file, with message,
-full_message, file, line, pos.
-
-dump prints the syntax tree of the files given, of a source, or of what is piped in: in Puppet's notation (pn), or the same as JSON; with
---pretty on many lines. Only syntax errors are reported, unless --validate asks for all of them."""
+from ..faces import JsonFaceOptions
 
 
 @dataclass(frozen=True, slots=True)
-class ParserOptions(FaceOptions):
+class ParserOptions(JsonFaceOptions):
     """The command line of `puppet parser`."""
 
-    face = "parser"
-
-    e: str | None = maybe_text("-e")
-    format: str = text(default="pn")
-    epp: bool = flag()
-    pretty: bool = flag()
-    validate: bool = flag(negatable=True)
+    e: str | None = maybe_text("SOURCE", "a manifest as text, instead of files", "-e")
+    format: str = text("FORMAT", "dump: pn (Puppet's notation, the default), or the same as json", default="pn")
+    epp: bool = flag("the input is EPP templates")
+    pretty: bool = flag("dump: on many lines")
+    validate: bool = flag("dump: report all errors, not only those of syntax", negatable=True)
 
 
-@face_command(ParserOptions, HELP, MasterSettings, if_bare=True)
+@CommandSpec(
+    "parser",
+    ParserOptions,
+    (MasterSettings,),
+    actions={
+        "validate [FILE | FOLDER...]": "check the files given, a source, else what is piped in, else the main manifest",
+        "dump [FILE | FOLDER...]": "print the syntax tree of the files given, of a source, or of what is piped in",
+    },
+    help_if_bare=True,
+    notes="""validate prints nothing and exits with 0 when all is well; else it prints every error of every file, and exits with 1. As
+    JSON: an object by file, with message, full_message, file, line, pos.""",
+).main
 def main(options: ParserOptions, flags: dict[str, Any]) -> int:
-    """Run `puppet parser …`; the exit code."""
     if options.action == "dump":
         return dump(options, load(MasterSettings, section="user", flags=flags))
     if options.action != "validate":

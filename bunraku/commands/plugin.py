@@ -4,36 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
 from typing import Any
 
 from agent.run.retrieval import sync_plugins
 from shared.errors import PuppetError
 from shared.process import log as logs
+from shared.process.command import CommandSpec
 from shared.settings import AgentSettings, load
 
-from ..faces import FaceOptions, face_command
+from ..faces import FaceOptions
 from ..peer import open_wiring
 
 log = logging.getLogger("puppet.agent")
 
-HELP = """Usage: puppet plugin download
 
-Brings the plugins and external facts of the environment's modules from the master, as every run of the agent does first.
-
-Exit codes: 0 done, 1 something could not be brought."""
-
-
-@dataclass(frozen=True, slots=True)
-class PluginOptions(FaceOptions):
-    """The command line of `puppet plugin`."""
-
-    face = "plugin"
-
-
-@face_command(PluginOptions, HELP, AgentSettings)
-def main(options: PluginOptions, flags: dict[str, Any]) -> int:
-    """Run `puppet plugin …`; the exit code."""
+@CommandSpec(
+    "plugin",
+    FaceOptions,
+    (AgentSettings,),
+    actions={"download": "fetch plugins and external facts of the environment's modules, as each run of the agent does first"},
+    notes="Exit codes: 0 done, 1 something could not be fetched.",
+).main
+def main(options: FaceOptions, flags: dict[str, Any]) -> int:
     if options.action != "download":
         raise options.unknown_action(["download"])
     settings = load(AgentSettings, section="agent", flags=flags)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,8 @@ from shared.data import plainjson
 from shared.errors import ConfigError, PuppetError
 from shared.filesystem.files import write_atomic
 from shared.pattern_timeout import PATTERN_TIMEOUT
-from shared.process.cli import CommandOptions, flag, maybe_text, parse_options, text, texts
+from shared.process.cli import CommandOptions, flag, maybe_text, text, texts
+from shared.process.command import CommandSpec
 from shared.settings import AgentSettings, MasterSettings, load
 from shared.settings.master import settings_beside_master
 
@@ -25,37 +26,6 @@ from ..previews.progress import PreviewProgress
 from ..previews.request import NodeSelection, SideNames, notes_about
 from ..previews.text import markdown, text_lines
 from ..progress import ProgressLine
-
-HELP = """Usage: puppet preview --from SIDE --to SIDE --all | --nodes NAME,… | --file FILE | --query PQL
-       puppet preview --repo URL_OR_PATH --from REVISION --to REVISION --all | …
-       puppet preview --server HOST --from ENVIRONMENT --to ENVIRONMENT --all | …
-
-Compiles the catalogs of nodes from two states of the code, on a master, and prints what differs. Nothing is deployed. A node of which
-nothing differs that its catalog depends on is compiled from one side only.
-
-  --from, --to SIDE       a deployed environment, or a folder (with a slash in its name); with --repo a branch, tag or commit
-  --repo URL_OR_PATH      a control repository, of which git exports both revisions to a temporary folder
-  --server HOST           a master that makes the preview of two of its environments, for whom its auth.conf allows /puppet/v1/preview
-  --modules FOLDER        where further modules are found by both sides, as those that a Puppetfile names; may be repeated
-  --environment NAME      how the environment is called in both compilations: as --from by default, or production
-
-  --nodes NAME,…          which nodes: these certnames
-  --file FILE             those in a file, one a line
-  --query PQL             those that a query to the store or PuppetDB finds: 'nodes[certname] { facts { … } }'
-  --all                   all whose facts are stored
-  --facts FILE            JSON or YAML: these facts go over those of every node; 'stored', the default, for none
-  --classification WHICH  stored (the default): classes and parameters of a node as at its last run; current: what the classifier says now
-
-  --format FORMAT         text (the default), json or markdown; --json is the same as --format json
-  --html FILE             writes a page as well, to search and filter in a browser; it needs no network
-  --workers NUMBER        processes that compile; by default as many as there are processors
-  --fail-on WHAT          only this makes the exit code differ from 0: new-errors, or changes
-
-Facts are those that a node sent last, trusted data those of its certificate, classes and parameters those of its last run; a node of
-which this master keeps no run is classified now. Exported resources come from the store as it is.
-
-Exit codes: 0 no difference, 2 differences, 4 nodes cannot be compiled from --to, 6 both; 1 when there is no preview. With --fail-on
-new-errors 4 when nodes fail that did not; with --fail-on changes 2 when catalogs differ."""
 
 FORMATS = ("text", "json", "markdown")
 CLASSIFICATIONS = ("stored", "current")
@@ -67,31 +37,31 @@ DIFFERENT, FAILED = 2, 4
 class PreviewOptions(CommandOptions):
     """The command line of `puppet preview` without settings."""
 
-    before: str = text("--from")
-    after: str = text("--to")
-    repo: str = text()
-    server: str = text()
-    modules: tuple[str, ...] = texts()
-    nodes: tuple[str, ...] = texts()
-    file: str | None = maybe_text()
-    query: str | None = maybe_text()
-    all: bool = flag()
-    facts: str = text(default="stored")
-    classification: str = text(default="stored")
-    json: bool = flag()
-    format: str = text(default="text")
-    html: str | None = maybe_text()
-    workers: str = text(default="0")
-    fail_on: str = text()
+    from_: str = text("SIDE", "a deployed environment, or a folder (with a slash in its name); with --repo a branch, tag or commit")
+    to: str = text("SIDE", "the same, of the changed code")
+    repo: str = text("URL_OR_PATH", "a control repository, of which git exports both revisions to a temporary folder")
+    server: str = text("HOST", "a master that previews two of its environments, if its auth.conf allows this host /puppet/v1/preview")
+    modules: tuple[str, ...] = texts("FOLDER", "further modules of both sides, as those that a Puppetfile names; may be repeated")
+    nodes: tuple[str, ...] = texts("NAME,…", "the nodes with these certnames")
+    file: str | None = maybe_text("FILE", "the nodes listed in a file, one per line")
+    query: str | None = maybe_text("PQL", "the nodes that a query to the store or PuppetDB returns: 'nodes[certname] { facts { … } }'")
+    all: bool = flag("all nodes whose facts are stored")
+    facts: str = text("FILE", "JSON or YAML: these facts override those of every node; 'stored', the default, for none", default="stored")
+    classification: str = text("WHICH", "classes and parameters: stored (the default), of a node's last run, or current", default="stored")
+    json: bool = flag("the same as --format json")
+    format: str = text("FORMAT", "text (the default), json or markdown", default="text")
+    html: str | None = maybe_text("FILE", "write a page as well, to search and filter in a browser; it needs no network")
+    workers: str = text("NUMBER", "processes that compile; by default one per processor", default="0")
+    fail_on: str = text("WHAT", "only this makes the exit code differ from 0: new-errors, or changes")
 
-    def check(self) -> None:
+    def check_options(self) -> None:
         """Raise ConfigError for a command line that says too little, or what cannot be."""
         if self.arguments:
             raise ConfigError(
                 f"puppet preview takes no arguments, but you gave {' '.join(self.arguments)}",
                 hint=self.flag_hint or "See puppet preview --help.",
             )
-        if not self.before or not self.after:
+        if not self.from_ or not self.to:
             raise ConfigError("Say what is compared", hint="Give --from and --to.")
         self.selection.check()
         here_only = {"--repo": self.repo, "--modules": self.modules, "--facts": self.facts != "stored", "--workers": self.workers != "0"}
@@ -119,13 +89,25 @@ class PreviewOptions(CommandOptions):
         return "json" if self.json else self.format
 
 
-def main(argv: Sequence[str]) -> int:
-    """Run `puppet preview …`; the exit code."""
-    options, flags = parse_options(PreviewOptions, "preview", argv, MasterSettings)
-    if options.help:
-        print(HELP)
-        return 0
-    options.check()
+@CommandSpec(
+    "preview",
+    PreviewOptions,
+    (MasterSettings,),
+    usage=[
+        "--from SIDE --to SIDE --all | --nodes NAME,… | --file FILE | --query PQL",
+        "--repo URL_OR_PATH --from REVISION --to REVISION --all | …",
+        "--server HOST --from ENVIRONMENT --to ENVIRONMENT --all | …",
+    ],
+    text="""Compiles the catalogs of nodes from two states of the code, on a master, and prints what differs. Nothing is deployed. A node
+    that the change cannot affect is compiled only once.""",
+    setting_docs={"--environment NAME": "the environment's name in both compilations: that of --from by default, or production"},
+    notes="""Facts are those that a node sent last, trusted data those of its certificate, classes and parameters those of its last run; a
+    node of which this master keeps no run is classified now. Exported resources come from the store as it is.
+
+    Exit codes: 0 no difference, 2 differences, 4 nodes cannot be compiled from --to, 6 both; 1 when there is no preview. With --fail-on
+    new-errors 4 when nodes fail that did not; with --fail-on changes 2 when catalogs differ.""",
+).main
+def main(options: PreviewOptions, flags: dict[str, Any]) -> int:
     environment = str(flags.get("environment", ""))
     settings = settings_beside_master(flags)
     PATTERN_TIMEOUT.set(settings.pattern_timeout)
@@ -155,7 +137,7 @@ class PreviewCommand:
         limits = environment_settings(self.settings)
         modules = tuple(str(Path(folder).resolve()) for folder in self.options.modules)
         environments = Environments(replace(limits, basemodulepath=(*limits.basemodulepath, *modules)))
-        names = SideNames(self.options.before, self.options.after, self.options.repo)
+        names = SideNames(self.options.from_, self.options.to, self.options.repo)
         with names.opened(environments, self.environment, self.settings.command_timeout) as sides:
             for note in notes_about(sides):
                 say("warning", note)
@@ -167,7 +149,7 @@ class PreviewCommand:
         from ..previews.remote import remote_preview
 
         options = self.options
-        question: dict[str, Any] = {"from": options.before, "to": options.after, "environment": self.environment}
+        question: dict[str, Any] = {"from": options.from_, "to": options.to, "environment": self.environment}
         if options.classification != CLASSIFICATIONS[0]:
             question["classification"] = options.classification
         if options.all:

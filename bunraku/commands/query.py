@@ -6,34 +6,18 @@ import asyncio
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from shared.errors import BadData, ConfigError, PeerAnswered
 from shared.process.cli import flag
+from shared.process.command import CommandSpec
 from shared.process.log import escape_controls
-from shared.settings import AgentSettings, MasterSettings
 from store.jsontext import Json, dump_json
 from store.queries.pql.errors import PqlError
 
-from ..faces import parse_face
 from ..stores.access import StoreClient, read_rows
-from ..stores.options import SERVER_OPTIONS_HELP, StoreFaceOptions
+from ..stores.options import SERVERS, StoreFaceOptions
 from ..stores.servers import servers_of
-
-HELP = f"""Usage: puppet query QUERY [--json | --table] [--url URL]
-
-Asks a store or a PuppetDB, and prints a table on a terminal, else JSON. QUERY is PQL, or a syntax tree in JSON; `-` reads it from standard
-input.
-
-  puppet query 'nodes[certname] {{ facts {{ name = "role" and value = "web" }} }}'
-  puppet query 'inventory[certname, facts.os.family] {{ order by certname }}'
-  puppet query '["from", "reports", ["=", "status", "failed"]]'
-
-  --json         print the rows as JSON, also on a terminal
-  --table        print a table, also where the output is no terminal
-
-{SERVER_OPTIONS_HELP}
-
-Exit codes: 0, also when there are no rows; 1 when no server can be reached, or it refuses the certificate; 2 for a query that is wrong."""
 
 _WRONG = 2
 _MAX_QUERY = 2**20  # bytes
@@ -44,17 +28,25 @@ _WIDEST = 60  # characters of a value in a table
 class QueryOptions(StoreFaceOptions):
     """The command line of `puppet query`."""
 
-    face = "query"
-
-    table: bool = flag()
+    table: bool = flag("print a table, also where the output is no terminal")
 
 
-def main(argv: Sequence[str]) -> int:
-    """Run `puppet query …`; the exit code."""
-    options, flags = parse_face(QueryOptions, argv, AgentSettings, MasterSettings)
-    if options.help:
-        print(HELP)
-        return 0
+@CommandSpec(
+    "query",
+    QueryOptions,
+    usage=["QUERY [--json | --table] [--url URL]"],
+    text="""Asks a store or a PuppetDB, and prints a table on a terminal, else JSON. QUERY is PQL, or a syntax tree in JSON; `-` reads it
+    from standard input.
+
+      puppet query 'nodes[certname] { facts { name = "role" and value = "web" } }'
+      puppet query 'inventory[certname, facts.os.family] { order by certname }'
+      puppet query '["from", "reports", ["=", "status", "failed"]]'""",
+    notes=f"""{SERVERS}
+
+    Exit codes: 0, also when there are no rows; 1 when no server can be reached, or it refuses the certificate; 2 for a query that is
+    wrong.""",
+).main
+def main(options: QueryOptions, flags: dict[str, Any]) -> int:
     if len(options.arguments) != 1:
         raise ConfigError("puppet query takes one query", hint="Put it in single quotes: puppet query 'nodes[certname]{}'")
     query = read_query(options.arguments[0])

@@ -20,30 +20,12 @@ from shared.indirector import Request
 from shared.models.report import Report
 from shared.process import log as logs
 from shared.process.cli import flag, maybe_text
+from shared.process.command import CommandSpec
 from shared.process.log import escape_controls
 from shared.settings import AgentSettings, MasterSettings, load
 
-from ..faces import IndirectionOptions, face_command
+from ..faces import INDIRECTION_ACTIONS, IndirectionOptions
 from ..peer import open_wiring
-
-HELP = """Usage: puppet report list [--failed] [--silent-for TIME] [--json]
-       puppet report submit [FILE] [--server HOST]
-       puppet report find NODE | search QUERY | save [FILE] | destroy NODE | info [--terminus TERMINUS] [--extra OBJECT]
-
-list    prints each node's last run: its status, how long ago the master got the report, and the environment. On a master whose setting
-        reports has `store`. A node that has sent facts and no report is listed, too: `none`.
-
-  --failed           only nodes whose last run failed
-  --silent-for TIME  only nodes that have sent no report for that long: 90m, 2h, 3d; with --failed both kinds
-  --json             an array of objects
-
-submit  sends a report to the master, as an agent does at the end of a run: that of the last run, or the one in FILE (YAML or JSON). For
-        runs that could not send theirs, and for `puppet catalog apply`, which sends none.
-
-find, search, save, destroy, info
-        of the indirection report: what a terminus (processor, yaml, json, rest, one of a module …) has; save reads JSON or YAML.
-
-Exit codes: 0; 1 when the reports cannot be read, there is no such report, or the master did not take it."""
 
 MAX_REPORT = 64 * 2**20  # bytes
 _FACT_FILES = {"yaml": "*.yaml", "json": "*.json"}
@@ -53,15 +35,26 @@ _FACT_FILES = {"yaml": "*.yaml", "json": "*.json"}
 class ReportOptions(IndirectionOptions):
     """The command line of `puppet report`."""
 
-    face = "report"
-
-    failed: bool = flag()
-    silent_for: str | None = maybe_text()
+    failed: bool = flag("list: only nodes whose last run failed")
+    silent_for: str | None = maybe_text("TIME", "list: only nodes without a report for so long: 90m, 2h, 3d; with --failed both kinds")
 
 
-@face_command(ReportOptions, HELP, AgentSettings, MasterSettings)
+@CommandSpec(
+    "report",
+    ReportOptions,
+    actions={
+        "list": "print each node's last run: its status, how long ago the master got the report, and the environment; `none` for a node "
+        "that has sent facts and no report",
+        "submit [FILE]": "send the report of the last run, or the one in FILE (YAML or JSON), to the master, as an agent does after a run",
+        "find NODE": "print a node's report",
+        **INDIRECTION_ACTIONS,
+    },
+    notes="""list needs a master whose setting reports has `store`. submit is for runs that could not send their report, and for 'puppet
+    catalog apply', which sends none.
+
+    Exit codes: 0; 1 when the reports cannot be read, there is no such report, or the master did not take it.""",
+).main
 def main(options: ReportOptions, flags: dict[str, Any]) -> int:
-    """Run `puppet report …`; the exit code."""
     if options.action == "list":
         return print_last_runs(options, load(MasterSettings, section="master", flags=flags), datetime.now(UTC))
     if options.action != "submit":

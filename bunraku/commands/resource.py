@@ -23,32 +23,17 @@ from shared.data import plainyaml
 from shared.errors import PuppetError, ResourceError, Unsupported, text_with_hint
 from shared.filesystem.textdiff import Differ
 from shared.process import log as logs
-from shared.process.cli import CommandOptions, flag, parse_options, text, texts
+from shared.process.cli import CommandOptions, flag, text, texts
+from shared.process.command import CommandSpec
 from shared.ral import ABSENT, Provider, Providers, State, Type, displayed
 from shared.ral.catalog import RalCatalog
 from shared.ral.handling import Handler
-from shared.settings import AgentSettings, MasterSettings, load
+from shared.settings import AgentSettings, load
 from shared.types import builtin_types
 
 from ..catalogs.moduletypes import facts_here, names_of_types, plugin_folders, plugins_here
 
 log = logging.getLogger("puppet.resource")
-
-HELP = """Usage: puppet resource TYPE [NAME] [ATTRIBUTE=VALUE ...] [--to_yaml] [--param PARAMETER]
-       puppet resource --types
-
-Prints the resources of a type that exist on this system, or the one of that name, in Puppet's language.
-With attributes they are set first, as a run would; what is printed is how it is afterwards.
-
-  --to_yaml, -y         print YAML
-  --param P, -p         also print this parameter; may be given several times
-  --types, -t           print the types
-  --modulepath FOLDERS  where modules with types are, instead of what the environment says; separated by colons
-  --edit, -e            open what would be printed in $EDITOR, and apply what it has become
-  --noop                only say what would be changed
-  --verbose, --debug    say more
-
-Exit codes: 0, also when a change failed (which is said); 1 for a wrong call."""
 
 _PAIR = re.compile(r"(\w+)=(.*)", re.DOTALL)
 _NO_LIST = {"file": "Listing all file instances is not supported.  Please specify a file or directory, e.g. puppet resource file /etc"}
@@ -62,11 +47,11 @@ _SAID_OTHERWISE = frozenset((("file", "checksum_value"),))  # content says it al
 class ResourceOptions(CommandOptions):
     """The command line without settings."""
 
-    param: tuple[str, ...] = texts("-p")
-    to_yaml: bool = flag("-y")
-    types: bool = flag("-t")
-    edit: bool = flag("-e")
-    modulepath: str = text()
+    param: tuple[str, ...] = texts("PARAMETER", "also print this parameter; may be repeated", "-p")
+    to_yaml: bool = flag("print YAML", "-y")
+    types: bool = flag("print the types", "-t")
+    edit: bool = flag("open what would be printed in $EDITOR, and apply what it has become", "-e")
+    modulepath: str = text("FOLDERS", "where modules with types are, instead of what the environment says; separated by colons")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +69,17 @@ class PrintedResource:
         return f"{self.type} {{ {displayed(self.title)}:\n{''.join(lines)}}}"
 
 
-def parse(argv: Sequence[str]) -> tuple[ResourceOptions, dict[str, Any]]:
-    """Return the options of a command line, and the settings in it; ConfigError for an option that does not exist."""
-    return parse_options(ResourceOptions, "resource", argv, AgentSettings, MasterSettings, arguments_only_after=2)
-
-
-def main(argv: Sequence[str]) -> int:
-    """Run `puppet resource …`; the exit code."""
-    options, flags = parse(argv)
-    if options.help:
-        print(HELP)
-        return 0
+@CommandSpec(
+    "resource",
+    ResourceOptions,
+    usage=["TYPE [NAME] [ATTRIBUTE=VALUE ...] [--to_yaml] [--param PARAMETER]", "--types"],
+    text="""Prints the resources of a type that exist on this system, or the one of that name, in Puppet's language. With attributes they
+    are set first, as a run would; what is printed is how it is afterwards.""",
+    setting_docs={"--noop": "only print what would change"},
+    arguments_only_after=2,
+    notes="Exit codes: 0, also when a change failed (which is said); 1 for a wrong call.",
+).main
+def main(options: ResourceOptions, flags: dict[str, Any]) -> int:
     settings = load(AgentSettings, section="user", flags=flags)
     logs.set_up(level=logs.level_of(settings), colour=settings.color)
     try:

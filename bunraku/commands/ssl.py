@@ -29,29 +29,13 @@ from shared.indirector.rest import Rest
 from shared.models.certificate import CERTIFICATE
 from shared.process import log as logs
 from shared.process.cli import flag, maybe_text
+from shared.process.command import CommandSpec
 from shared.process.service import make_room
 from shared.settings import AgentSettings, load
 from shared.suggestions import did_you_mean
 
-from ..faces import FaceOptions, face_command
+from ..faces import FaceOptions
 from ..peer import open_server
-
-HELP = """Usage: puppet ssl bootstrap | submit_request | download_cert | renew_cert | verify | show | clean [--localca]
-
-  bootstrap        key, request and certificate, as the first run of the agent gets them; waits for the CA every waitforcert seconds
-  submit_request   the same, but does not wait
-  download_cert    the same, and it is an error when the certificate is not there yet
-  renew_cert       a new certificate for the same key, with the present one, which must still be valid
-  verify           whether the certificate belongs to the key, comes from the CA, holds today, and is not revoked
-  show             the certificate as text
-  clean            remove key, request and certificate of this host; --localca: the CA's certificate and its revocation list too
-
-The CA is ca_server, on ca_port, or the first that answers of those that DNS (use_srv_records) or server_list names; every setting is
-an option.
-
-Exit codes: 0 done, 1 it could not be done."""
-
-ACTIONS = ("bootstrap", "submit_request", "download_cert", "renew_cert", "verify", "show", "clean")
 
 log = logging.getLogger("puppet.ssl")
 
@@ -60,22 +44,36 @@ log = logging.getLogger("puppet.ssl")
 class SslOptions(FaceOptions):
     """The command line of `puppet ssl`."""
 
-    face = "ssl"
-
-    target: str | None = maybe_text()
-    localca: bool = flag()
+    target: str | None = maybe_text("DEVICE", None)
+    localca: bool = flag("clean: the CA's certificate and its revocation list too")
 
 
-@face_command(SslOptions, HELP, AgentSettings)
+@CommandSpec(
+    "ssl",
+    SslOptions,
+    (AgentSettings,),
+    usage=["ACTION [--localca]"],
+    actions={
+        "bootstrap": "get key, request and certificate, as the first run of the agent does; wait for the CA every waitforcert seconds",
+        "submit_request": "the same, without waiting",
+        "download_cert": "the same, and fail when the certificate is not there yet",
+        "renew_cert": "get a new certificate for the same key, with the present one, which must still be valid",
+        "verify": "check that the certificate belongs to the key, comes from the CA, is valid today, and is not revoked",
+        "show": "print the certificate as text",
+        "clean": "remove key, request and certificate of this host",
+    },
+    notes="""The CA is ca_server, on ca_port, or the first that answers of those that DNS (use_srv_records) or server_list names.
+
+    Exit codes: 0 done, 1 it could not be done.""",
+).main
 def main(options: SslOptions, flags: dict[str, Any]) -> int:
-    """Run `puppet ssl …`; the exit code."""
     if not options.arguments:
         raise ConfigError("An action must be specified.", hint="Try 'puppet ssl --help'.")
     if options.target is not None:
         raise Unsupported("puppet ssl --target is for devices, which are not supported")
     action = options.action
-    if action not in ACTIONS:
-        hint = did_you_mean(action, ACTIONS, form="puppet ssl {}", otherwise=f"The actions are {', '.join(ACTIONS)}.")
+    if action not in main.actions:
+        hint = did_you_mean(action, main.actions, form="puppet ssl {}", otherwise=f"The actions are {', '.join(main.actions)}.")
         raise ConfigError(f"Unknown action '{action}'", hint=hint)
     options.exactly(0)
     settings = load(AgentSettings, section="agent", flags=flags)

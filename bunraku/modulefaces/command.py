@@ -5,23 +5,21 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import make_dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from shared import pluginfiles
 from shared.errors import ConfigError, PuppetError
 from shared.faces import Face, FaceAction, FaceCall
-from shared.faces.parameters import FaceParameter
 from shared.process import log as logs
-from shared.process.cli import CommandOptions, flag, maybe_flag, maybe_text, parse_options, text, texts
-from shared.settings import AgentSettings, MasterSettings, load
+from shared.settings import AgentSettings, load
 
 from ..faces import unknown_action
 from .rendering import FORMS, rendered, write_output
-from .usage import action_usage, face_usage
+from .usage import action_spec, face_options, face_spec
 
 log = logging.getLogger("puppet.face")
 
@@ -36,15 +34,16 @@ class FaceCommand:
         self.path = path
         self.folders = folders
         self.name = face.declaration.name
+        self.spec = replace(face_spec(face), call=self.run)
 
     def run(self, argv: Sequence[str]) -> int:
         """Run `puppet FACE …`; the exit code. ConfigError: the command line is wrong. PuppetError: the action failed."""
-        options, flags = parse_options(self._options_class(), self.name, argv, AgentSettings, MasterSettings)
-        given: Given = {each: value for each in self._parameters() if (value := getattr(options, each)) not in (None, ())}
+        options, flags = self.spec.parse(argv)
+        given: Given = {each: value for each in face_options(self.face) if (value := getattr(options, each)) not in (None, ())}
         action, words = self._action(options.arguments)
         if options.help:
             named = len(words) < len(options.arguments)  # and not the default one
-            print(action_usage(self.face, action) if action is not None and named else face_usage(self.face))
+            print((action_spec(self.face, action) if action is not None and named else self.spec).help())
             return 0
         if action is None:
             if options.arguments:
@@ -62,7 +61,7 @@ class FaceCommand:
         call = FaceCall(action.name, self._values(action, words, given), form)
         settings = load(AgentSettings, section=self.face.declaration.section, flags=flags)
         logs.set_up(level=logs.level_of(settings), colour=settings.color)
-        own = {each.name: _converted(each, given[each.name]) for each in self.face.declaration.options.values() if each.name in given}
+        own = {each.name: each.converted(given[each.name]) for each in self.face.declaration.options.values() if each.name in given}
         return asyncio.run(self._called(action, call, settings, own, flags))
 
     def _action(self, arguments: Sequence[str]) -> tuple[FaceAction[..., Any] | None, Sequence[str]]:
@@ -73,21 +72,6 @@ class FaceCommand:
             return actions[named], arguments[1:]
         return (actions[default], arguments) if default else (None, arguments)
 
-    def _parameters(self) -> dict[str, FaceParameter]:
-        """Return the options of the face and of all its actions, by name."""
-        declaration = self.face.declaration
-        own = {each.name: each for action in declaration.actions.values() for each in action.parameters() if each.is_option}
-        return {**own, **declaration.options}
-
-    def _options_class(self) -> type[CommandOptions]:
-        """Return the command line of all actions: which of them has an option is known when the action is."""
-        fields: list[Any] = [("render_as", str | None, maybe_text()), ("modulepath", str, text())]
-        fields += [("json", bool, flag()), ("yaml", bool, flag())]
-        for each in self._parameters().values():
-            declared = maybe_flag() if each.is_flag else texts() if each.repeated else maybe_text()
-            fields.append((each.name, Any, declared))
-        return make_dataclass("FaceOptionsOfModule", fields, bases=(CommandOptions,), frozen=True)
-
     def _values(self, action: FaceAction[..., Any], words: Sequence[str], given: Given) -> dict[str, Any]:
         """Return the values of an action's parameters; ConfigError when the command line does not fit it."""
         parameters = action.parameters()
@@ -97,20 +81,17 @@ class FaceCommand:
             raise ConfigError(
                 f"puppet {self.name} {action.name} takes {_count(least, most)}, but you gave {len(words)}", hint=self._try(action)
             )
-        values: dict[str, Any] = {}
-        for index, each in enumerate(arguments):
-            own = words[index:] if each.repeated else words[index : index + 1]
-            values[each.name] = each.converted(own) if own else each.default
-        options = {each.name: each for each in parameters if each.is_option}
+        options = {**self.face.declaration.options, **{each.name: each for each in parameters if each.is_option}}
         for name in given:
-            if name not in options and name not in self.face.declaration.options:
-                word = self._parameters()[name].word
+            if name not in options:
+                word = face_options(self.face)[name].word
                 raise ConfigError(f"--{word} is no option of puppet {self.name} {action.name}", hint=self._try(action))
-        for name, each in options.items():
-            if name not in given and each.is_required:
+        in_place = {each.name: words[index:] if each.repeated else words[index] for index, each in enumerate(arguments[: len(words)])}
+        given = {**given, **in_place}
+        for each in parameters:
+            if each.name not in given and each.is_required:
                 raise ConfigError(f"puppet {self.name} {action.name} needs --{each.word}", hint=self._try(action))
-            values[name] = _converted(each, given[name]) if name in given else each.default
-        return values
+        return {each.name: each.converted(given[each.name]) if each.name in given else each.default for each in parameters}
 
     def _try(self, action: FaceAction[..., Any]) -> str:
         return f"Try 'puppet help {self.name} {action.name}' for usage"
@@ -126,7 +107,7 @@ class FaceCommand:
             try:
                 for before in (type(face).before, *action.hooks_before):
                     await _finished(before(face, call))
-                result = await _finished(_apply(action.function, face, call.parameters, action.parameters()))
+                result = await _finished(_apply(action, face, call.parameters))
                 for after in (*action.hooks_after, type(face).after):
                     await _finished(after(face, call, result))
                 renderer = action.renderers.get(call.render_as)
@@ -155,24 +136,20 @@ def _form(options: Any, action: FaceAction[..., Any]) -> str:
     return str(form)
 
 
-def _converted(parameter: FaceParameter, value: Any) -> Any:
-    if parameter.is_flag:
-        return value
-    return parameter.converted(value if parameter.repeated else (value,))
-
-
 def _count(least: int, most: int | None) -> str:
     number = f"at least {least}" if most is None else str(least) if least == most else f"{least} to {most}"
     return f"{number} argument{'' if (least if most is None else most) == 1 else 's'}"
 
 
-def _apply(function: Callable[..., Any], face: Face, values: Mapping[str, Any], parameters: Sequence[FaceParameter]) -> Any:
+def _apply(action: FaceAction[..., Any], face: Face, values: Mapping[str, Any]) -> Any:
     """Call the method with the values of its parameters."""
-    words: list[Any] = []
-    for each in parameters:
-        if not each.is_option:
+    words, options = list[Any](), dict[str, Any]()
+    for each in action.parameters():
+        if each.is_option:
+            options[each.name] = values[each.name]
+        else:
             words += values[each.name] if each.repeated else [values[each.name]]
-    return function(face, *words, **{each.name: values[each.name] for each in parameters if each.is_option})
+    return action.function(face, *words, **options)
 
 
 async def _finished(value: Any) -> Any:

@@ -22,7 +22,6 @@ from shared.settings import AgentSettings, MasterSettings, load
 _NAME = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
 _MODULE = re.compile(r"[a-z]\w*", re.ASCII)
 MAX_SOURCE = 1 << 20  # bytes of a face's file
-OF_INDIRECTIONS = "IndirectionFace"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +49,9 @@ class FaceFile:
         """Raise ConfigError when somebody else could have written the file. Blocks."""
         try:
             check_place_of_code(self.path)
-        except Denied as err:
-            raise ConfigError(f"The face {self.name} is not used: {err.message} (file: {self.path})", hint=err.hint) from err
-        except OSError as err:
-            raise ConfigError(f"The face {self.name} is not used: {err.strerror} (file: {self.path})") from err
+        except (Denied, OSError) as err:
+            problem, hint = (err.message, err.hint) if isinstance(err, Denied) else (err.strerror, "")
+            raise ConfigError(f"The face {self.name} is not used: {problem} (file: {self.path})", hint=hint) from err
 
     def outline(self) -> FaceOutline:
         """Return what its source says; ConfigError when it cannot be read, is not Python or declares no face of its name. Blocks."""
@@ -99,19 +97,14 @@ def face_folders(flags: Mapping[str, Any], modulepath: str = "") -> list[Path]:
             bases = list(settings.basemodulepath)
     modules: dict[str, Path] = {}
     for base in bases:
-        for module in _folders_in(base):
-            modules.setdefault(module.name, module)
+        try:
+            for module in sorted(path for path in base.iterdir() if _MODULE.fullmatch(path.name)):
+                modules.setdefault(module.name, module)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as err:
+            raise ConfigError(f"Could not look for faces in {base}: {err.strerror}") from err
     return [*(module / "lib" for module in modules.values()), load(AgentSettings, section="user", flags=flags).plugindest]
-
-
-def _folders_in(base: Path) -> Iterator[Path]:
-    try:
-        names = sorted(path for path in base.iterdir() if _MODULE.fullmatch(path.name))
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    except OSError as err:
-        raise ConfigError(f"Could not look for faces in {base}: {err.strerror}") from err
-    yield from names
 
 
 def faces_in(folders: Sequence[Path]) -> dict[str, FaceFile]:
@@ -158,7 +151,9 @@ def _outline(name: str, node: ast.ClassDef, classes: Mapping[str, ast.ClassDef])
     options: dict[str, None] = {}
     for base in _bases(node, classes):
         if base is None:
-            actions |= _indirection_actions()
+            from shared.faces import IndirectionFace  # with all that moves over the wire
+
+            actions |= {name: each.doc.summary for name, each in vars(IndirectionFace).items() if hasattr(each, "parameters")}
             options |= dict.fromkeys(("extra", "terminus"))
             continue
         for each in base.body:
@@ -174,10 +169,10 @@ def _outline(name: str, node: ast.ClassDef, classes: Mapping[str, ast.ClassDef])
 
 
 def _bases(node: ast.ClassDef, classes: Mapping[str, ast.ClassDef]) -> Iterator[ast.ClassDef | None]:
-    """Yield the classes of the file that a face is made of, the farthest first; None stands for the face of indirections."""
+    """Yield the classes of the file that a face is made of, the farthest first; None stands for `IndirectionFace`."""
     for base in node.bases:
         called = base.attr if isinstance(base, ast.Attribute) else base.id if isinstance(base, ast.Name) else ""
-        if called == OF_INDIRECTIONS:
+        if called == "IndirectionFace":
             yield None
         elif called in classes and classes[called] is not node and classes[called].lineno < node.lineno:
             yield from _bases(classes[called], classes)
@@ -195,9 +190,3 @@ def _is_call_of(node: ast.expr | None, name: str) -> bool:
 def _option(name: str, default: ast.expr | None) -> str:
     word = name.rstrip("_").replace("_", "-")
     return f"no-{word}" if isinstance(default, ast.Constant) and default.value is True else word
-
-
-def _indirection_actions() -> dict[str, str]:
-    from shared.faces import IndirectionFace
-
-    return {name: value.doc.summary for name, value in vars(IndirectionFace).items() if hasattr(value, "parameters")}

@@ -79,19 +79,14 @@ def _check_options(cls: type[Face]) -> None:
     """Raise ConfigError when an option has the name of a setting, of one that all faces have, or two kinds in two actions."""
     settings = {*AgentSettings.model_fields, *MasterSettings.model_fields, *IGNORED_SETTINGS, "serverport"}
     kinds: dict[str, bool] = {}
-    declaration = cls.declaration
-    for owner, parameters in (
-        ("", declaration.options.values()),
-        *((name, each.parameters()) for name, each in declaration.actions.items()),
-    ):
-        for parameter in parameters:
-            if not parameter.is_option:
-                continue
-            if parameter.word in OWN_WORDS:
-                raise ConfigError(f"--{parameter.word} is an option of every face")
-            if parameter.word.replace("-", "_") in settings:
-                raise ConfigError(f"--{parameter.word} is a setting", hint=f"Read self.settings.{parameter.word.replace('-', '_')}.")
-            if owner and parameter.name in declaration.options:
-                raise ConfigError(f"--{parameter.word} is an option of all actions, and of {owner}")
-            if kinds.setdefault(parameter.word, parameter.is_flag) is not parameter.is_flag:
-                raise ConfigError(f"--{parameter.word} takes a value in one action, and none in another")
+    own = cls.declaration.options
+    of_actions = [(name, each) for name, action in cls.declaration.actions.items() for each in action.parameters() if each.is_option]
+    for owner, parameter in [*(("", each) for each in own.values()), *of_actions]:
+        if parameter.word in OWN_WORDS:
+            raise ConfigError(f"--{parameter.word} is an option of every face")
+        if (setting := parameter.word.replace("-", "_")) in settings:
+            raise ConfigError(f"--{parameter.word} is a setting", hint=f"Read self.settings.{setting}.")
+        if owner and parameter.name in own:
+            raise ConfigError(f"--{parameter.word} is an option of all actions, and of {owner}")
+        if kinds.setdefault(parameter.word, parameter.is_flag) is not parameter.is_flag:
+            raise ConfigError(f"--{parameter.word} takes a value in one action, and none in another")

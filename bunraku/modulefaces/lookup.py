@@ -5,14 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 from shared.errors import PuppetError
 from shared.settings import AgentSettings, MasterSettings, flags_of
 
 from .files import FaceFile, face_folders, faces_in, outlines
-
-T = TypeVar("T")
 
 
 def command_of(name: str, argv: Sequence[str]) -> Callable[[Sequence[str]], int] | None:
@@ -24,31 +21,33 @@ def command_of(name: str, argv: Sequence[str]) -> Callable[[Sequence[str]], int]
     Raises:
         ConfigError: there is one that cannot be used.
     """
-    folders = _folders(argv)
-    faces = _or_warning(lambda: faces_in(folders), dict[str, FaceFile]())
+    folders, faces = _faces(argv)
     if name not in faces:
         return None
     from .command import FaceCommand  # help does not need it
     from .loading import load_face
 
     face = load_face(faces[name], folders)
-    return lambda argv: FaceCommand(face, faces[name].path, folders).run(argv)
+    return FaceCommand(face, faces[name].path, folders).spec
 
 
 def help_lines(built_in: Collection[str], argv: Sequence[str] = ()) -> dict[str, str]:
     """Return the summaries of the faces that modules have, by name; one warning is printed for each that cannot be used."""
-    found, problems = outlines(_or_warning(lambda: faces_in(_folders(argv)), dict[str, FaceFile]()), built_in)
+    found, problems = outlines(_faces(argv)[1], built_in)
     for problem in problems:
         _warn(problem)
     return {outline.name: outline.summary for outline in found}
 
 
-def _folders(argv: Sequence[str]) -> list[Path]:
-    def folders() -> list[Path]:
+def _faces(argv: Sequence[str]) -> tuple[list[Path], dict[str, FaceFile]]:
+    """Return the folders of modules, and the faces in them; neither, after a warning, where the environment cannot be read."""
+    try:
         flags, words = flags_of(argv, AgentSettings, MasterSettings)
-        return face_folders(flags, _modulepath(words))
-
-    return _or_warning(folders, [])
+        folders = face_folders(flags, _modulepath(words))
+        return folders, faces_in(folders)
+    except PuppetError as err:
+        _warn(err)
+        return [], {}
 
 
 def _modulepath(words: Sequence[str]) -> str:
@@ -59,14 +58,6 @@ def _modulepath(words: Sequence[str]) -> str:
         if name == "--modulepath":
             value = rest if equals else "".join(words[index + 1 : index + 2])
     return value
-
-
-def _or_warning(read: Callable[[], T], otherwise: T) -> T:
-    try:
-        return read()
-    except PuppetError as err:
-        _warn(err)
-        return otherwise
 
 
 def _warn(problem: PuppetError) -> None:

@@ -1,87 +1,80 @@
-"""The help of a face and of its actions, made of their declarations."""
+"""What a face and its actions are as commands, made of their declarations: options, and help."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable
+from dataclasses import make_dataclass
+from typing import Any
 
 from shared.faces import Face, FaceAction
 from shared.faces.parameters import FaceParameter
+from shared.process.cli import CommandOptions, flag, maybe_flag, maybe_text, text, texts
+from shared.process.command import CommandSpec
 
 from .rendering import FORMS
 
-WIDTH = 140
 
-
-def face_usage(face: type[Face]) -> str:
-    """Return what `puppet help FACE` prints."""
+def face_options(face: type[Face]) -> dict[str, FaceParameter]:
+    """Return the options of a face and of all its actions, by name."""
     declaration = face.declaration
-    name, default = declaration.name, declaration.default_action
-    lines = [_synopsis(name, each) for each in declaration.actions.values()]
-    parts = [_usage_lines(lines), _prose(declaration.doc.summary, declaration.doc.description)]
-    width = max(map(len, declaration.actions), default=0)
-    actions = [
-        f"  {each:<{width}}  {one.doc.summary}{' (the default)' if each == default else ''}" for each, one in declaration.actions.items()
-    ]
-    parts.append("\n".join(["Actions:", *(line.rstrip() for line in actions)]))
-    parts.append(_options([*declaration.options.values()], ()))
-    if declaration.doc.examples:
-        parts.append(f"Examples:\n{textwrap.indent(declaration.doc.examples, '  ')}")
-    parts.append(f"See 'puppet help {name} ACTION' for one of them. Every setting of puppet.conf is an option too.")
-    return "\n\n".join(part for part in parts if part)
+    own = {each.name: each for action in declaration.actions.values() for each in action.parameters() if each.is_option}
+    return {**own, **declaration.options}
 
 
-def action_usage(face: type[Face], action: FaceAction[..., object]) -> str:
-    """Return what `puppet help FACE ACTION` prints."""
-    declaration, doc = face.declaration, action.doc
-    parameters = action.parameters()
-    arguments = [each for each in parameters if not each.is_option]
-    parts = [_usage_lines([_synopsis(declaration.name, action)]), _prose(doc.summary, doc.description)]
-    if arguments:
-        parts.append(_table(arguments))
-    parts.append(_options([*(each for each in parameters if each.is_option), *declaration.options.values()], action.renderers))
-    if doc.returns:
-        parts.append(f"Returns: {doc.returns}")
-    if doc.examples:
-        parts.append(f"Examples:\n{textwrap.indent(doc.examples, '  ')}")
-    return "\n\n".join(part for part in parts if part)
-
-
-def _synopsis(face: str, action: FaceAction[..., object]) -> str:
-    parameters = action.parameters()
-    words = [each.usage for is_option in (False, True) for each in parameters if each.is_option is is_option]
-    return " ".join(["puppet", face, action.name, *words])
-
-
-def _usage_lines(lines: Iterable[str]) -> str:
-    return "\n".join(f"{'Usage:' if number == 0 else '      '} {line}" for number, line in enumerate(lines))
-
-
-def _prose(*parts: str) -> str:
-    return "\n\n".join(part for part in parts if part)
-
-
-def _options(parameters: list[FaceParameter], own_forms: Iterable[str]) -> str:
-    forms = "|".join(dict.fromkeys([*FORMS, *own_forms]))
-    return _table(
-        parameters,
-        (f"--render-as {forms}", "the form of the result"),
-        ("--modulepath FOLDERS", "modules from there, not those of the environment"),
+def face_spec(face: type[Face]) -> CommandSpec[Any]:
+    """Return the command of a face. Its command line has the options of all actions: which of them has one is known when the action is."""
+    declaration = face.declaration
+    default = " (the default)"
+    return CommandSpec(
+        declaration.name,
+        _options_class(face_options(face).values(), FORMS),
+        actions={_usage(each): f"{each.doc.summary}{default if each.is_default else ''}" for each in declaration.actions.values()},
+        text=_paragraphs(declaration.doc.summary, declaration.doc.description),
+        notes=_paragraphs(_examples(declaration.doc.examples), f"See 'puppet help {declaration.name} ACTION' for one of them."),
     )
 
 
-def _table(parameters: list[FaceParameter], *more: tuple[str, str]) -> str:
-    rows = [(each.spelling, each.doc + _default(each)) for each in parameters] + list(more)
-    width = min(max(len(name) for name, _ in rows), 40)
-    lines: list[str] = []
-    for name, doc in rows:
-        wrapped = textwrap.wrap(doc, WIDTH - width - 4) or [""]
-        lines.append(f"  {name:<{width}}  {wrapped[0]}".rstrip())
-        lines += [f"{'':{width + 4}}{line}" for line in wrapped[1:]]
-    return "\n".join(lines)
+def action_spec(face: type[Face], action: FaceAction[..., Any]) -> CommandSpec[Any]:
+    """Return an action as a command, for its help."""
+    doc, parameters = action.doc, action.parameters()
+    options = [*(each for each in parameters if each.is_option), *face.declaration.options.values()]
+    return CommandSpec(
+        face.declaration.name,
+        _options_class(options, dict.fromkeys([*FORMS, *action.renderers])),
+        usage=[_usage(action)],
+        arguments={each.spelling: _doc(each) for each in parameters if not each.is_option},
+        text=_paragraphs(doc.summary, doc.description),
+        notes=_paragraphs(f"Returns: {doc.returns}" if doc.returns else "", _examples(doc.examples)),
+    )
 
 
-def _default(parameter: FaceParameter) -> str:
+def _options_class(parameters: Iterable[FaceParameter], forms: Iterable[str]) -> type[CommandOptions]:
+    fields: list[Any] = []
+    for each in parameters:
+        value, doc = "|".join(each.choices) or each.word.upper(), _doc(each)
+        declared = maybe_flag(doc) if each.is_flag else texts(value, doc) if each.repeated else maybe_text(value, doc)
+        fields.append((each.name, Any, declared))
+    fields += [("render_as", str | None, maybe_text("|".join(forms), "the form of the result"))]
+    fields += [("modulepath", str, text("FOLDERS", "modules from there, not those of the environment"))]
+    fields += [("json", bool, flag(None)), ("yaml", bool, flag(None))]
+    return make_dataclass("FaceOptionsOfModule", fields, bases=(CommandOptions,), frozen=True)
+
+
+def _usage(action: FaceAction[..., Any]) -> str:
+    parameters = action.parameters()
+    return " ".join([action.name, *(each.usage for is_option in (False, True) for each in parameters if each.is_option is is_option)])
+
+
+def _examples(examples: str) -> str:
+    return f"Examples:\n{textwrap.indent(examples, '  ')}" if examples else ""
+
+
+def _paragraphs(*parts: str) -> str:
+    return "\n\n".join(part for part in parts if part)
+
+
+def _doc(parameter: FaceParameter) -> str:
     if parameter.is_required or parameter.is_flag or parameter.default in (None, "", ()):
-        return ""
-    return f" ({parameter.default})" if parameter.doc else f"({parameter.default})"
+        return parameter.doc
+    return f"{parameter.doc} ({parameter.default})".lstrip()

@@ -6,22 +6,24 @@ from dataclasses import dataclass
 
 from shared.process.cli import maybe_text, texts
 
-from ..faces import FaceOptions
+from ..faces import JsonFaceOptions
 
-SERVER_OPTIONS_HELP = """  --url URL      the server: https://HOST:8081, http://localhost:8080 or unix:/SOCKET; of several, also separated
-                 by commas, the first that runs
-  --cacert FILE  the CA's certificates, for https; --cert FILE, --key FILE: a certificate to show, and its key
-
-Without --url the servers are `server_urls` of ~/.puppetlabs/client-tools/puppetdb.conf, of /etc/puppetlabs/client-tools/puppetdb.conf or
-of puppetdb.conf in confdir; without any of these files it is the store of this host, where one runs. Without the other options the
-certificates are this host's."""
+SERVERS = (
+    "Without --url the servers are `server_urls` of ~/.puppetlabs/client-tools/puppetdb.conf, of "
+    "/etc/puppetlabs/client-tools/puppetdb.conf or of puppetdb.conf in confdir; without any of these files it is the store of this host, "
+    "where one runs. Without --cacert, --cert and --key the certificates are this host's."
+)
 
 
 @dataclass(frozen=True, slots=True)
-class StoreFaceOptions(FaceOptions):
+class StoreFaceOptions(JsonFaceOptions):
     """The command line of a face that asks a store or a PuppetDB."""
 
-    url: tuple[str, ...] = texts("--urls")
-    cacert: str | None = maybe_text()
-    cert: str | None = maybe_text()
-    key: str | None = maybe_text()
+    url: tuple[str, ...] = texts(
+        "URL",
+        "the server: https://HOST:8081, http://localhost:8080 or unix:/SOCKET; comma-separated, the first that answers",
+        "--urls",
+    )
+    cacert: str | None = maybe_text("FILE", "the CA's certificates, for https")
+    cert: str | None = maybe_text("FILE", "a certificate to show")
+    key: str | None = maybe_text("FILE", "its key")

@@ -11,6 +11,8 @@ from pathlib import Path
 from shared.errors import ConfigError
 from shared.names import quoted_for_log
 from shared.process.cli import CommandOptions, flag, parse_options, text
+from shared.process.command import CommandSpec
+from shared.settings import MasterSettings
 
 from ..setup import bootstrap
 from ..setup.adoption import Adoption, adopt
@@ -19,41 +21,44 @@ from .site import CaSite, Console
 
 STEPS = ("start", "status", "switch", "finish")
 
-USAGE = """Usage: puppet cert adopt DIR [--noop] [--json]
-       puppet cert rollover start [--same-key | --name NAME] [--json]
-       puppet cert rollover status | switch [--now] | finish [--json]
-
-adopt copies a CA that Puppet or puppetserver made into this master's empty cadir, after a look at all of it:
-
-  DIR            the folder with ca_crt.pem, or the ssldir above it; it stays as it is
-  --noop         only look, and say what would be taken and what is odd
-
-rollover replaces the CA while agents work on. Each step can be repeated.
-
-  start          make the next CA; agents get it, and its CRL, beside the present one
-    --same-key   a certificate with later dates for the key there is: for a CA that ends soon, whose key is safe. Agents need
-                 do nothing but fetch it (or be given it as a file) before the old one ends; there is nothing to switch
-    --name NAME  what the new CA is called; as a rule the old name with the next number
-  status         who signs, and whose certificates are of which CA
-  switch         the new CA signs; the old one's certificates stay valid
-    --now        before all agents had two days for fetching it
-  finish         the old CA goes; refused while there is an agent with a certificate of it
-
-Agents of Puppet 8 and of this project fetch CA certificates every day (ca_refresh_interval) and renew their own
-(hostcert_renewal_interval). Older ones need ca.pem and crl.pem as files, and to enrol anew; those before 6 keep only the first
-certificate of a bundle, so that they cannot enrol between switch and finish: for them, take --same-key."""
-
 
 @dataclass(frozen=True, slots=True)
 class LifecycleOptions(CommandOptions):
     """The parsed command line."""
 
-    noop: bool = flag()
-    json: bool = flag()
-    same_key: bool = flag()
-    now: bool = flag()
-    name: str = text()
-    verbose: bool = flag("-v", "-d", "--debug")  # without effect
+    noop: bool = flag("adopt: only look, and print what would be taken and what is odd")
+    same_key: bool = flag(
+        "start: make a certificate with later dates for the present key: for a CA that ends soon, whose key is safe. Agents need do "
+        "nothing but fetch it (or be given it as a file) before the old one ends; there is nothing to switch"
+    )
+    name: str = text("NAME", "start: the name of the new CA; as a rule the old name with the next number")
+    now: bool = flag("switch: before all agents had two days for fetching the new CA")
+    json: bool = flag("print JSON")
+    verbose: bool = flag(None, "-v", "-d", "--debug")  # without effect
+
+
+COMMAND = CommandSpec(
+    "cert",
+    LifecycleOptions,
+    (MasterSettings,),
+    usage=[
+        "adopt DIR [--noop] [--json]",
+        "rollover start [--same-key | --name NAME] [--json]",
+        "rollover status | switch [--now] | finish [--json]",
+    ],
+    arguments={
+        "DIR": "the folder with ca_crt.pem, or the ssldir above it; it stays as it is",
+        "start": "make the next CA; agents get it, and its CRL, beside the present one",
+        "status": "print which CA signs, and which CA issued whose certificate",
+        "switch": "let the new CA sign; the old one's certificates stay valid",
+        "finish": "remove the old CA; refused while there is an agent with a certificate of it",
+    },
+    text="""adopt copies a CA that Puppet or puppetserver made into this master's empty cadir, after a look at all of it. rollover
+    replaces the CA while agents work on; each step can be repeated.""",
+    notes="""Agents of Puppet 8 and of this project fetch CA certificates every day (ca_refresh_interval) and renew their own
+    (hostcert_renewal_interval). Older ones need ca.pem and crl.pem as files, and to enrol anew; those before 6 keep only the first
+    certificate of a bundle, so that they cannot enrol between switch and finish: for them, take --same-key.""",
+)
 
 
 def run(argv: Sequence[str], site: CaSite, console: Console) -> int:

@@ -18,6 +18,8 @@ from certs.files.ssldir import SslDir
 from shared.errors import NO_SPACE, BadData, ConfigError, PuppetError
 from shared.names import quoted_for_log, valid_certname
 from shared.process.cli import CommandOptions, flag, maybe_flag, parse_options, text, texts
+from shared.process.command import CommandSpec
+from shared.settings import MasterSettings
 from shared.suggestions import did_you_mean
 from shared.wire.dialects import MODERN
 
@@ -32,38 +34,25 @@ from .site import CaSite, Console
 NO_CA, FAILED = 23, 24  # exit codes
 WHOSE_CA = "Run it on the CA's machine, as root (sudo) or as the account that the master runs as."
 
-USAGE = """Usage: puppet cert ACTION [NAME...] [--all] [--digest DIGEST] [--[no-]allow-dns-alt-names] [--dns_alt_names NAMES]
-
-Actions:
-  list [--all] [--signed] [NAME...]  requests that wait; with --all also certificates; with --json as an object by state
-  sign NAME... | --all               sign requests
-  revoke NAME|0xSERIAL... [--force]  put certificates on the revocation list; --force: also that with which this master serves
-  clean NAME... [--force]            revoke, and remove all files of the name
-  generate NAME...                   make a key and a certificate for a name here
-  print NAME...                      show a certificate as text
-  fingerprint NAME... | --all        show digests (`ca` is the CA's own); with --json as an object by name
-  verify NAME...                     check a certificate
-  reinventory                        write inventory.txt anew
-  adopt DIR                          take over a CA that another program made
-  rollover STEP                      replace the CA while agents work on
-
-See also: puppet cert adopt --help. Exits with 0; with 23 when there is no CA here, with 24 when something could not be done."""
-
 
 @dataclass(frozen=True, slots=True)
 class CertOptions(CommandOptions):
     """The parsed command line; names are in lower case."""
 
-    all: bool = flag("-a")
-    signed: bool = flag("-s")
-    pending: bool = flag()
-    json: bool = flag()
-    digest: str = text(default=fingerprints.DEFAULT)
-    allow_dns_alt_names: bool | None = maybe_flag()
-    dns_alt_names: tuple[str, ...] = texts()
-    subject: str = text()
-    force: bool = flag()
-    verbose: bool = flag("-v", "-d", "--debug")  # without effect
+    all: bool = flag("list: certificates too; sign: all requests; fingerprint: of all", "-a")
+    signed: bool = flag("list: only certificates", "-s")
+    pending: bool = flag("list: only requests")
+    json: bool = flag("list, fingerprint: print an object, by state or by name")
+    digest: str = text("DIGEST", "list, fingerprint: the digest to show", default=fingerprints.DEFAULT)
+    allow_dns_alt_names: bool | None = maybe_flag("sign: whether requests may have other names")
+    dns_alt_names: tuple[str, ...] = texts("NAMES", "generate: further names of the certificate, comma-separated")
+    subject: str = text("PATTERN", "list: only names that match")
+    force: bool = flag("revoke, clean: also the certificate with which this master serves")
+    verbose: bool = flag(None, "-v", "-d", "--debug")  # without effect
+
+    def check_options(self) -> None:
+        if self.json and self.arguments[:1] not in ((), ("list",), ("fingerprint",)):
+            raise ConfigError(f"--json is no option of puppet {self.command} {self.action}", hint="It is one of list and fingerprint.")
 
     @property
     def action(self) -> str:
@@ -81,6 +70,30 @@ class CertOptions(CommandOptions):
 ACTIONS = ("list", "sign", "revoke", "clean", "destroy", "generate", "print", "fingerprint", "verify", "reinventory")
 LIFECYCLE_ACTIONS = ("adopt", "rollover")  # actions on the CA itself, with options of their own
 
+COMMAND = CommandSpec(
+    "cert",
+    CertOptions,
+    (MasterSettings,),
+    usage=["ACTION [NAME...] [--all] [--digest DIGEST] [--[no-]allow-dns-alt-names] [--dns_alt_names NAMES]"],
+    actions={
+        "list [NAME...]": "list pending requests",
+        "sign NAME... | --all": "sign requests",
+        "revoke NAME|0xSERIAL...": "put certificates on the revocation list",
+        "clean NAME...": "revoke, and remove all files of the name",
+        "generate NAME...": "make a key and a certificate for a name here",
+        "print NAME...": "print a certificate as text",
+        "fingerprint NAME... | --all": "print digests (`ca` is the CA's own)",
+        "verify NAME...": "check a certificate",
+        "reinventory": "write inventory.txt anew",
+        "adopt DIR": "take over a CA that another program made",
+        "rollover STEP": "replace the CA while agents work on",
+    },
+    notes="""See also: puppet cert adopt --help.
+
+    Exit codes: 0; 23 when there is no CA here, 24 when something could not be done.""",
+    parts=[lifecycle.COMMAND],
+)
+
 
 def parse(argv: Sequence[str]) -> CertOptions:
     """Return what a command line asks for; ConfigError for an option or action that does not exist."""
@@ -97,8 +110,7 @@ def parse(argv: Sequence[str]) -> CertOptions:
             f"{quoted_for_log(options.action)} is not an action of the CA",
             hint=did_you_mean(options.action, actions, form="puppet cert {}", otherwise=f"The actions are {', '.join(actions)}."),
         )
-    if options.json and options.action not in ("list", "fingerprint"):
-        raise ConfigError(f"--json is no option of puppet cert {options.action}", hint="It is one of list and fingerprint.")
+    options.check_options()
     return options
 
 
@@ -109,11 +121,7 @@ def cert(argv: Sequence[str], site: CaSite, *, out: TextIO | None = None, err: T
     Safe beside a running master: every change is made under the lock of the CA's directory, and the master sees it at once.
     """
     console = Console(out or sys.stdout, err or sys.stderr)
-    is_lifecycle = bool(argv) and argv[0] in LIFECYCLE_ACTIONS
-    if not argv or "--help" in argv or "-h" in argv:
-        console.show(lifecycle.USAGE if is_lifecycle else USAGE)
-        return 0
-    if is_lifecycle:
+    if argv and argv[0] in LIFECYCLE_ACTIONS:
         return _report_errors(console, lambda: lifecycle.run(argv, site, console))
     try:
         options = parse(argv)
@@ -121,6 +129,11 @@ def cert(argv: Sequence[str], site: CaSite, *, out: TextIO | None = None, err: T
         prefix = "Could not parse application options: "
         console.error(f"{prefix}{str(error).removeprefix(prefix)}", error.hint)
         return 1
+    return carry_out(options, site, console)
+
+
+def carry_out(options: CertOptions, site: CaSite, console: Console) -> int:
+    """Do what a command line asks for; return the exit code, after an error is printed. Blocks."""
     try:
         authority = _authority(site, make=makes_ca([options.action]))
     except PuppetError as error:
@@ -299,7 +312,7 @@ class CertCommands:
     def _sign(self, name: str, options: CertOptions) -> None:
         if not is_name(name) or self.registry.request(name) is None:
             raise BadData(
-                f"Could not find certificate request for {quoted_for_log(name)[1:-1]}", hint="'puppet cert list' shows who waits."
+                f"Could not find certificate request for {quoted_for_log(name)[1:-1]}", hint="'puppet cert list' lists pending requests."
             )
         is_own = name == self.site.ssldir.certname
         allowed = self.site.rules.policy

@@ -7,7 +7,6 @@ types convert and check what the command line has, docstrings are its help. What
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, ParamSpec, Protocol, Self, TypeVar, get_type_hints, overload
@@ -25,7 +24,6 @@ Hook = TypeVar("Hook", bound=Callable[..., Any])
 Renderer = Callable[[Any, Any], str | bytes]
 """A method that makes the output of what an action returned."""
 
-_NAME = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
 SECTIONS = ("user", "agent", "master")
 
 
@@ -112,12 +110,12 @@ def action(function: Callable[P, R] | None = None, /, *, default: bool = False, 
     return lambda function: FaceAction(function, default=default, render_as=render_as)
 
 
-class _FaceOption(Generic[T]):
+@dataclass(frozen=True, slots=True)
+class _FaceOption:
     """An option of all actions of a face; its type is the annotation of the attribute."""
 
-    def __init__(self, default: T, doc: str) -> None:
-        self.default = default
-        self.doc = doc
+    default: Any
+    doc: str
 
 
 def option(default: T, doc: str = "") -> T:
@@ -159,8 +157,6 @@ class Face:
         super().__init_subclass__(**more)
         if not name:
             return  # a base class of faces
-        if not _NAME.fullmatch(name):
-            raise ConfigError(f"A face cannot be called '{name}'", hint="Lower-case letters, digits and _; a letter first.")
         if section not in SECTIONS:
             raise ConfigError(f"There is no section {section}", hint=f"Sections are {', '.join(SECTIONS)}.")
         actions: dict[str, FaceAction[..., Any]] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
@@ -64,9 +64,11 @@ class FaceParameter:
         shown = f"{self.spelling}..." if self.repeated and not self.is_option else self.spelling
         return shown if self.is_required else f"[{shown}]"
 
-    def converted(self, words: Sequence[str]) -> Any:
-        """Return the value of the words of a command line: one, or as many as there are when it is repeated; ConfigError."""
-        return tuple(self._value(word) for word in words) if self.repeated else self._value(words[0])
+    def converted(self, given: Any) -> Any:
+        """Return the value of what a command line has: a bool of a flag, one word, or several when it is repeated; ConfigError."""
+        if self.is_flag:
+            return given
+        return tuple(map(self._value, given)) if self.repeated else self._value(given)
 
     def _value(self, word: str) -> Any:
         if self.choices and word not in self.choices:
@@ -87,40 +89,29 @@ class FaceParameter:
 
 def parameter_of(name: str, annotation: Any, default: Any, doc: str, *, is_option: bool, repeated: bool = False) -> FaceParameter:
     """
-    Return the parameter that a name with its type declares.
+    Return the parameter that a name with its type declares; `repeated`: the type is that of one of several values.
 
     Raises:
         ConfigError: the type is none that a command line can have.
     """
-    if repeated:  # *args: the annotation is that of one
-        kind, choices = _kind_of(name, annotation)
-        return FaceParameter(name, is_option, kind, choices, repeated=True, default=(), doc=doc)
-    arguments = [each for each in get_args(annotation) if each is not type(None)]
-    if get_origin(annotation) in (Union, types.UnionType) and len(arguments) == 1:
-        return parameter_of(name, arguments[0], None if default is REQUIRED else default, doc, is_option=is_option)
-    if get_origin(annotation) is tuple and len(arguments) == 2 and arguments[1] is Ellipsis:
-        kind, choices = _kind_of(name, arguments[0])
-        if kind is bool:
-            raise ConfigError(f"The option {name} is true or false, and cannot be given several times")
-        return FaceParameter(name, is_option, kind, choices, repeated=True, default=() if default is REQUIRED else default, doc=doc)
-    kind, choices = _kind_of(name, annotation)
-    if is_option and kind is bool and default is REQUIRED:
-        default = False
-    return FaceParameter(name, is_option, kind, choices, default=default, doc=doc)
-
-
-def _kind_of(name: str, annotation: Any) -> tuple[type, tuple[str, ...]]:
-    if get_origin(annotation) is Literal and all(isinstance(choice, str) for choice in get_args(annotation)):
-        return str, get_args(annotation)
-    if annotation is REQUIRED:
-        return str, ()
-    if annotation not in _KINDS:
-        text = annotation.__name__ if isinstance(annotation, type) else str(annotation)
+    types_of_one = [each for each in get_args(annotation) if each is not type(None)]
+    if get_origin(annotation) in (Union, types.UnionType) and len(types_of_one) == 1:
+        annotation, default = types_of_one[0], None if default is REQUIRED else default
+    if get_origin(annotation) is tuple and get_args(annotation)[1:] == (Ellipsis,):
+        annotation, repeated = get_args(annotation)[0], True
+    choices = get_args(annotation) if get_origin(annotation) is Literal else ()
+    kind = str if annotation is REQUIRED or all(isinstance(choice, str) for choice in choices or (1,)) else annotation
+    if kind not in _KINDS:
+        text = kind.__name__ if isinstance(kind, type) else str(kind)
         raise ConfigError(
             f"The parameter {name} cannot be a {text}",
             hint="There are str, int, float, bool, Path and Literal of texts, each also as X | None, or as tuple[X, ...].",
         )
-    return annotation, ()
+    if is_option and kind is bool and repeated:
+        raise ConfigError(f"The option {name} is true or false, and cannot be given several times")
+    if default is REQUIRED and (repeated or (is_option and kind is bool)):
+        default = () if repeated else False
+    return FaceParameter(name, is_option, kind, choices, repeated, default, doc)
 
 
 def parameters_of(function: Callable[..., Any], doc: Docstring) -> tuple[FaceParameter, ...]:
@@ -131,21 +122,20 @@ def parameters_of(function: Callable[..., Any], doc: Docstring) -> tuple[FacePar
         ConfigError: one has a type that a command line cannot have, or takes keywords of any name.
     """
     try:
-        signature = inspect.signature(function, eval_str=True)
+        declared = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
     except (NameError, SyntaxError, TypeError, AttributeError) as err:
         raise ConfigError(f"The signature of {function.__name__} has a type that cannot be found: {err}") from err
-    parameters = []
-    for each in list(signature.parameters.values())[1:]:
+    for each in declared:
         if each.kind is each.VAR_KEYWORD:
             raise ConfigError(f"{function.__name__} takes **{each.name}: a command line has no options of any name")
-        parameters.append(
-            parameter_of(
-                each.name,
-                each.annotation,
-                each.default,
-                doc.parameters.get(each.name, ""),
-                is_option=each.kind is each.KEYWORD_ONLY,
-                repeated=each.kind is each.VAR_POSITIONAL,
-            )
+    return tuple(
+        parameter_of(
+            each.name,
+            each.annotation,
+            each.default,
+            doc.parameters.get(each.name, ""),
+            is_option=each.kind is each.KEYWORD_ONLY,
+            repeated=each.kind is each.VAR_POSITIONAL,
         )
-    return tuple(parameters)
+        for each in declared
+    )

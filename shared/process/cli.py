@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextvars import ContextVar
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from typing import Any, TypeVar
 
 from ..errors import ConfigError, PuppetError
@@ -40,43 +39,47 @@ class _Option:
 
     Attributes:
         kind: `flag` takes no value, `text` one, `texts` one each time, `optional` the next word unless that is an option.
+        doc: What help, completion and manual pages say of it; None: nothing, not even that it exists.
+        value: What they call its value.
         off: spellings that set a flag to False.
     """
 
     kind: str
+    doc: str | None
     spellings: tuple[str, ...]
+    value: str = ""
     off: tuple[str, ...] = ()
 
 
-def flag(*spellings: str, default: bool = False, off: Sequence[str] = (), negatable: bool = False) -> bool:
-    """Declare an option without a value; `negatable`: `--no-name` sets it to False."""
-    option = _Option("flag", spellings, (*off, *(["--no-{}"] if negatable else [])))
+def flag(doc: str | None, *spellings: str, default: bool = False, off: Sequence[str] = (), negatable: bool = False) -> bool:
+    """Declare an option without a value; `negatable`: `--no-name` sets it to False, and is what `doc` is about if that is no default."""
+    option = _Option("flag", doc, spellings, off=(*off, *(["--no-{}"] if negatable else [])))
     return field(default=default, metadata={"option": option})
 
 
-def maybe_flag(*spellings: str) -> bool | None:
+def maybe_flag(doc: str | None, *spellings: str) -> bool | None:
     """Declare an option that is also written `--no-name`, and is None when neither is given."""
-    return field(default=None, metadata={"option": _Option("flag", spellings, ("--no-{}",))})
+    return field(default=None, metadata={"option": _Option("flag", doc, spellings, off=("--no-{}",))})
 
 
-def text(*spellings: str, default: str = "") -> str:
+def text(value: str, doc: str | None, *spellings: str, default: str = "") -> str:
     """Declare an option with a value; the last one counts."""
-    return field(default=default, metadata={"option": _Option("text", spellings)})
+    return field(default=default, metadata={"option": _Option("text", doc, spellings, value)})
 
 
-def maybe_text(*spellings: str) -> str | None:
+def maybe_text(value: str, doc: str | None, *spellings: str) -> str | None:
     """Declare an option with a value, which is None when the option is not given."""
-    return field(default=None, metadata={"option": _Option("text", spellings)})
+    return field(default=None, metadata={"option": _Option("text", doc, spellings, value)})
 
 
-def optional_text(*spellings: str) -> str | None:
+def optional_text(value: str, doc: str | None, *spellings: str) -> str | None:
     """Declare an option whose value may be left out: it is '' then, and None when the option is not given."""
-    return field(default=None, metadata={"option": _Option("optional", spellings)})
+    return field(default=None, metadata={"option": _Option("optional", doc, spellings, f"[{value}]")})
 
 
-def texts(*spellings: str) -> tuple[str, ...]:
+def texts(value: str, doc: str | None, *spellings: str) -> tuple[str, ...]:
     """Declare an option that may be given several times."""
-    return field(default=(), metadata={"option": _Option("texts", spellings)})
+    return field(default=(), metadata={"option": _Option("texts", doc, spellings, value)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,68 +87,52 @@ class CommandOptions:
     """The command line of one command without settings; subclasses declare their options as fields."""
 
     arguments: tuple[str, ...] = ()
-    help: bool = flag("-h")
+    help: bool = flag("print this help", "-h")
     flag_hint: str = ""
     """What to write instead of `--flag false`, whose second word is an argument; '' for a command line without that."""
+    command: str = field(default="", compare=False)
+    argv: tuple[str, ...] = field(default=(), compare=False)
+    """The name of the command, and its command line."""
+
+    def check_options(self) -> None:
+        """Raise ConfigError when the options do not fit together; unless help is asked for."""
 
 
 O = TypeVar("O", bound=CommandOptions)  # noqa: E741
 
 
 @dataclass(frozen=True, slots=True)
-class OptionSpellings:
-    """How one option is written, in all ways; `kind` as of `_Option`."""
+class OptionDoc:
+    """One option as help, completion and manual pages show it; `term` has its value, and of a flag the spellings that change it."""
 
     spellings: tuple[str, ...]
-    kind: str
-
-    @property
-    def takes_value(self) -> bool:
-        return self.kind in ("text", "texts")
+    takes_value: bool
+    term: str
+    doc: str
 
 
-@dataclass(frozen=True, slots=True)
-class OptionTable:
-    """What a command line may have: the command's own options, and the settings of these classes."""
-
-    options: tuple[OptionSpellings, ...]
-    settings: tuple[type[Settings], ...]
-
-    @classmethod
-    def of(cls, options: type[CommandOptions], *settings: type[Settings], aliases: Mapping[str, str] = DEBUGGING) -> OptionTable:
-        """Return the table by which `parse_options` reads a command line."""
-        spellings: dict[tuple[str, bool], list[str]] = {}
-        kinds: dict[tuple[str, bool], str] = {}
-        for spelling, (attribute, kind, constant) in _spellings(options).items():
-            spellings.setdefault((attribute, constant), []).append(spelling)
-            kinds[attribute, constant] = kind
-        own = [OptionSpellings(tuple(words), kinds[key]) for key, words in spellings.items()]
-        named = SettingOptions(*settings)
-        for short, long in aliases.items():
-            flag = named.is_flag(long.removeprefix("--"))
-            if flag is not None and short not in {spelling for each in own for spelling in each.spellings}:
-                own.append(OptionSpellings((short,), "flag" if flag else "text"))
-        return cls(tuple(own), settings)
-
-
-OBSERVER: ContextVar[Callable[[OptionTable], None] | None] = ContextVar("observer", default=None)
-"""Set by who describes commands: it is called with the table of each command line that is read."""
+def option_docs(cls: type[CommandOptions]) -> list[OptionDoc]:
+    """Return what is said of the options of a command, those that it shares with others last."""
+    docs = []
+    for base in cls.__mro__:
+        for attribute in (each for each in fields(cls) if each.name in vars(base).get("__annotations__", ())):
+            option: _Option | None = attribute.metadata.get("option")
+            if option is None or option.doc is None:
+                continue
+            table = _field_spellings(attribute)
+            spellings = [word for word, (_, _, constant) in table.items() if attribute.default is None or constant is not attribute.default]
+            term = " ".join([", ".join(spellings or table), option.value]).rstrip()
+            docs.append(OptionDoc(tuple(table), option.kind in ("text", "texts"), term, option.doc))
+    return list({each.spellings: each for each in docs}.values())
 
 
 # --- reading them
 
 
-def declare_options(cls: type[CommandOptions], *settings: type[Settings], aliases: Mapping[str, str] = DEBUGGING) -> None:
-    """Say which table a command line is read by, to whom describes commands."""
-    observe = OBSERVER.get()
-    if observe is not None:
-        observe(OptionTable.of(cls, *settings, aliases=aliases))
-
-
 def parse_options(
     cls: type[O],
     command: str,
-    argv: Iterable[str],
+    argv: Sequence[str],
     *settings: type[Settings],
     aliases: Mapping[str, str] = DEBUGGING,
     arguments_only_after: int | None = None,
@@ -161,8 +148,7 @@ def parse_options(
     Raises:
         ConfigError: an option that the command does not have, or whose value is missing or needless.
     """
-    declare_options(cls, *settings, aliases=aliases)
-    table = _spellings(cls)
+    table = spellings_of(cls)
     flags = SettingOptions(*settings)
     values: dict[str, Any] = {}
     arguments: list[str] = []
@@ -192,23 +178,25 @@ def parse_options(
             if word in ("true", "false") and flags.is_flag(before.removeprefix("--")):
                 flag_hint = f"{before} takes no value: write {before} for true, --no-{before.removeprefix('--')} for false."
             arguments.append(word)
-    return cls(arguments=tuple(arguments), flag_hint=flag_hint, **values), flags.values
+    return cls(arguments=tuple(arguments), flag_hint=flag_hint, command=command, argv=tuple(argv), **values), flags.values
 
 
 def _plain(name: str) -> str:
     return name.replace("_", "-") if name.startswith("--") else name
 
 
-def _spellings(cls: type[CommandOptions]) -> dict[str, tuple[str, str, bool]]:
+def spellings_of(cls: type[CommandOptions]) -> dict[str, tuple[str, str, bool]]:
     """Return, by spelling, the field of an option, its kind, and what a flag sets the field to."""
-    table: dict[str, tuple[str, str, bool]] = {}
-    for attribute in fields(cls):
-        option: _Option | None = attribute.metadata.get("option")
-        if option is not None:
-            own = attribute.name.rstrip("_")
-            table |= {_plain(spelling): (attribute.name, option.kind, True) for spelling in (f"--{own}", *option.spellings)}
-            table |= {_plain(spelling.format(own)): (attribute.name, option.kind, False) for spelling in option.off}
-    return table
+    return {spelling: row for attribute in fields(cls) for spelling, row in _field_spellings(attribute).items()}
+
+
+def _field_spellings(attribute: Field[Any]) -> dict[str, tuple[str, str, bool]]:
+    option: _Option | None = attribute.metadata.get("option")
+    if option is None:
+        return {}
+    name = attribute.name.rstrip("_")
+    table = {_plain(spelling): (attribute.name, option.kind, True) for spelling in (f"--{name}", *option.spellings)}
+    return table | {_plain(spelling.format(name)): (attribute.name, option.kind, False) for spelling in option.off}
 
 
 def invalid_option(command: str, word: str, options: Iterable[str] = ()) -> ConfigError:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bunraku.commands.apply import parse
+from bunraku.commands.apply import main, with_test
 from shared.data import plainyaml
 from shared.errors import ConfigError
 from shared.models.report import Report
@@ -436,17 +436,17 @@ def test_a_wrong_call_says_what_is_wrong(words: list[str], message: str, apply: 
 
 
 def test_code_may_look_like_an_option() -> None:
-    assert parse(["-e", "--noop"])[0].execute == "--noop"
-    assert parse(["--execute=--noop", "--noop"])[1] == {"noop": True}
-    assert parse(["--", "-e"])[0].arguments == ("-e",)
+    assert main.parse(["-e", "--noop"])[0].execute == "--noop"
+    assert main.parse(["--execute=--noop", "--noop"])[1] == {"noop": True}
+    assert main.parse(["--", "-e"])[0].arguments == ("-e",)
 
 
 def test_test_stands_for_its_options_and_gives_way_to_given_ones() -> None:
-    options, flags = parse(["-t", "--no-show_diff"])
+    options, flags = with_test(*main.parse(["-t", "--no-show_diff"]))
     assert options.detailed_exitcodes
     assert flags == {"verbose": True, "show_diff": False, "splay": False}
     with pytest.raises(ConfigError, match="needless argument"):
-        parse(["--noop=true"])
+        main.parse(["--noop=true"])
 
 
 CUSTOM = """\

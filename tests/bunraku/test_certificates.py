@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from bunraku.commands.certificates import _remote
+from bunraku.commands.certificate import main
 from shared.errors import ConfigError, NotFound
 from tests.support.command_line import Puppet
 from tests.support.fake_server import Ask, FakeMaster, Reply
@@ -36,8 +37,8 @@ def answers(replies: dict[tuple[str, str], Reply]) -> Callable[[Ask], Reply]:
 async def asked(words: list[str], ca: ThrowAwayCa, tmp_path: Path, replies: dict[tuple[str, str], Reply]) -> list[Ask]:
     ca.ssldir(tmp_path / "ssl", NAME)
     async with FakeMaster(ca.serving(tmp_path), answers(replies)).running() as master:
-        where = ["--confdir", str(tmp_path), "--vardir", str(tmp_path / "var"), "--certname", NAME]
-        await _remote([*words, *where, "--ca_server", "localhost", "--ca_port", str(master.port)])
+        where = ["--ca-location=remote", "--confdir", str(tmp_path), "--vardir", str(tmp_path / "var"), "--certname", NAME]
+        await asyncio.to_thread(main, [*words, *where, "--ca_server", "localhost", "--ca_port", str(master.port)])
         return [ask for ask in master.asked if ask.path.startswith("/puppet-ca")]
 
 
@@ -51,8 +52,8 @@ async def test_the_ca_is_the_server_of_the_list_that_answers(ca: ThrowAwayCa, tm
     ca.ssldir(tmp_path / "ssl", NAME)
     replies = {("GET", "/puppet-ca/v1/certificate/ca"): Reply(200, ca.pem), ("GET", "/status/v1/simple/server"): Reply(200, b"running")}
     async with FakeMaster(ca.serving(tmp_path), answers(replies)).running() as master:
-        where = ["--confdir", str(tmp_path), "--vardir", str(tmp_path / "var"), "--certname", NAME]
-        await _remote(["find", "ca", *where, "--server_list", f"localhost:1,localhost:{master.port}"])
+        where = ["--ca-location=remote", "--confdir", str(tmp_path), "--vardir", str(tmp_path / "var"), "--certname", NAME]
+        await asyncio.to_thread(main, ["find", "ca", *where, "--server_list", f"localhost:1,localhost:{master.port}"])
     assert capsys.readouterr().out.encode() == ca.pem
 
 

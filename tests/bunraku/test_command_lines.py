@@ -1,4 +1,4 @@
-"""Shell completion and manual pages, which are made of what parses command lines, and of their help."""
+"""What each command declares, and what is made of it: help, shell completion and manual pages."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bunraku.commandlines import completion, manpages
 from bunraku.commandlines.__main__ import write_files
-from bunraku.commandlines.description import CommandLine, describe_all
+from bunraku.commandlines.specs import load_specs
 from bunraku.puppet import COMMANDS, main
-from shared.process.cli import CommandOptions, OptionTable
+from shared.process.cli import CommandOptions, option_docs
+from shared.process.command import CommandSpec
 from shared.settings import AgentSettings, MasterSettings
 from tests.support.processes import clean_environment
 
@@ -25,8 +27,8 @@ DATE = "2026-01-31"
 
 
 @pytest.fixture(scope="module")
-def lines() -> list[CommandLine]:
-    return describe_all()
+def lines() -> list[CommandSpec[Any]]:
+    return load_specs()
 
 
 @pytest.fixture(scope="module")
@@ -36,20 +38,26 @@ def share(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-# --- the description
+# --- the declaration
 
 
-def test_every_command_has_the_options_of_its_table(lines: list[CommandLine]) -> None:
+def test_every_class_of_options_belongs_to_a_command(lines: list[CommandSpec[Any]]) -> None:
     """Which options a command has is declared by a dataclass in its module: none is forgotten."""
     assert [line.name for line in lines] == sorted(COMMANDS)
     for line in lines:
-        module = import_module(COMMANDS[line.name][1].partition(":")[0])
-        declared = [cls for cls in vars(module).values() if isinstance(cls, type) and issubclass(cls, CommandOptions)]
-        spellings = {spelling for each in line.options for spelling in each.spellings}
-        for cls in declared:
-            if cls.__module__ == module.__name__:
-                for each in OptionTable.of(cls).options:
+        module = import_module(f"bunraku.commands.{line.name}")
+        spellings = {spelling for each in line.completed_options() for spelling in each.spellings}
+        for cls in vars(module).values():
+            if isinstance(cls, type) and issubclass(cls, CommandOptions) and cls.__module__ == module.__name__:
+                for each in option_docs(cls):
                     assert set(each.spellings) <= spellings, (line.name, each)
+
+
+def test_the_help_says_something_of_each_action_and_option(lines: list[CommandSpec[Any]]) -> None:
+    for line in lines:
+        for rows in line.tables().values():
+            assert all(rows.values()), (line.name, rows)
+        assert max(map(len, line.help().splitlines())) <= 140, line.name
 
 
 @pytest.mark.parametrize(
@@ -65,17 +73,17 @@ def test_every_command_has_the_options_of_its_table(lines: list[CommandLine]) ->
         ("lookup", ""),
     ],
 )
-def test_the_actions_are_those_of_the_help(lines: list[CommandLine], name: str, actions: str) -> None:
-    assert list(next(line for line in lines if line.name == name).actions) == actions.split()
+def test_a_command_has_its_actions(lines: list[CommandSpec[Any]], name: str, actions: str) -> None:
+    assert list(next(line for line in lines if line.name == name).action_docs) == actions.split()
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_every_action_of_the_help_is_one_of_the_command(
-    lines: list[CommandLine], name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    lines: list[CommandSpec[Any]], name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A command says of a word that is none: none of those in the help may be told so."""
     folders = [f"--{each}={tmp_path / each}" for each in ("confdir", "vardir", "logdir", "rundir")]
-    for action in next(line for line in lines if line.name == name).actions:
+    for action in next(line for line in lines if line.name == name).action_docs:
         if name in ("completion", "config"):
             continue  # their words print, or are said to be wrong in other words
         main([name, action, "--help", *folders])
@@ -162,7 +170,7 @@ end < LINES
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "script", "options"), [("bash", BASH, ["--norc"]), ("zsh", ZSH, ["-f"]), ("fish", FISH, ["--no-config"])])
 def test_a_shell_completes_commands_actions_and_options(
-    name: str, script: str, options: list[str], lines: list[CommandLine], tmp_path: Path
+    name: str, script: str, options: list[str], lines: list[CommandSpec[Any]], tmp_path: Path
 ) -> None:
     program = shutil.which(name)
     if program is None:
@@ -178,18 +186,18 @@ def test_a_shell_completes_commands_actions_and_options(
 
 
 @pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
-def test_a_script_has_every_command_and_option(name: str, lines: list[CommandLine]) -> None:
+def test_a_script_has_every_command_and_option(name: str, lines: list[CommandSpec[Any]]) -> None:
     words = set(re.findall(r"[\w-]+", completion.SHELLS[name](lines)))
     for line in lines:
-        assert {line.name, *line.actions} <= words
-        for each in line.options:
+        assert {line.name, *line.action_docs} <= words
+        for each in line.completed_options():
             bare = {spelling.lstrip("-") if name == "fish" else spelling for spelling in each.spellings}
             assert bare <= words, (line.name, each)
     prefix = "" if name == "fish" else "--"
     assert {f"{prefix}{setting}" for setting in (*AgentSettings.model_fields, *MasterSettings.model_fields)} <= words
 
 
-def test_puppet_completion_prints_the_script(lines: list[CommandLine], capsys: pytest.CaptureFixture[str]) -> None:
+def test_puppet_completion_prints_the_script(lines: list[CommandSpec[Any]], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["completion", "bash"]) == 0
     assert capsys.readouterr().out == completion.bash(lines)
     assert main(["completion", "csh"]) == 1
@@ -206,7 +214,7 @@ def test_there_is_a_page_of_every_command_and_one_of_the_settings(share: Path) -
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("groff") is None, reason="groff is not installed")
-def test_groff_has_nothing_to_say_about_a_page_and_shows_every_option(share: Path, lines: list[CommandLine]) -> None:
+def test_groff_has_nothing_to_say_about_a_page_and_shows_every_option(share: Path, lines: list[CommandSpec[Any]]) -> None:
     for path in sorted(share.glob("man/man?/*")):
         done = subprocess.run(
             ["groff", "-man", "-ww", "-Kutf8", "-Tutf8", "-P-c", "-rLL=200n", str(path)],
@@ -222,8 +230,8 @@ def test_groff_has_nothing_to_say_about_a_page_and_shows_every_option(share: Pat
         if line is not None:
             assert f"{manpages.PROGRAM}-{line.name} - {line.summary}" in " ".join(text.split()).replace("‐", "-")
             words = set(re.findall(r"[\w-]+", text))
-            assert {*line.actions} <= words
-            for each in line.options:
+            assert {*line.action_docs} <= words
+            for each in line.completed_options():
                 assert {*each.spellings} & {word.replace("_", "-") for word in words}, (line.name, each)
         elif path.name.endswith(".5"):
             assert {*AgentSettings.model_fields, *MasterSettings.model_fields} <= set(re.findall(r"\w+", text))

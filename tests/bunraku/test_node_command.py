@@ -10,7 +10,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from bunraku.commands import certificates
+from bunraku.commands import cert
 from bunraku.commands.node import deactivate, main, node_statuses, status_text
 from master.puppetdb.client import PuppetDbClient
 from shared.data import plainyaml
@@ -47,19 +47,19 @@ def kept(var: Path, name: str) -> list[str]:
 
 
 def test_nothing_is_left_of_a_node_that_is_gone(var: Path, places: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert certificates.cert([*places, "generate", "web1"]) == 0
+    assert cert.main([*places, "generate", "web1"]) == 0
     assert main([*places, "clean", "WEB1"]) == 0
     assert kept(var, "web1") == []
     assert kept(var, "web2") == list(KEPT)
     assert "Revoked certificate with serial" in capsys.readouterr().out
-    assert certificates.cert(["list", *places, "--all"]) == 0
+    assert cert.main(["list", *places, "--all"]) == 0
     assert "web1" not in capsys.readouterr().out
 
 
 def test_who_has_no_certificate_or_is_not_known_at_all_is_cleaned_too(
     var: Path, places: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert certificates.cert([*places, "generate", "other"]) == 0
+    assert cert.main([*places, "generate", "other"]) == 0
     assert main([*places, "clean", "web1", "nobody", "--verbose"]) == 0
     assert kept(var, "web1") == []
     said = capsys.readouterr()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bunraku.commands.resource import PrintedResource, ResourceCommand, edit_and_apply, main, parse, render
+from bunraku.commands.resource import PrintedResource, ResourceCommand, edit_and_apply, main, render
 from shared.errors import ConfigError, ResourceError
 from shared.ral import Platform, Providers
 from shared.settings import AgentSettings, load
@@ -43,7 +43,7 @@ def application(root: Path, *words: str, gid: int | None = 5, noop: bool = False
     programs = {name: Program(name) for name in ("groupadd", "groupmod", "groupdel")}
     for name, program in programs.items():
         setattr(provider, name, program)
-    options, _ = parse(words)
+    options, _ = main.parse(words)
     made = ResourceCommand(options, settings(root).model_copy(update={"noop": noop}), "notice")
 
     async def providers() -> Providers:
@@ -107,8 +107,8 @@ async def test_a_wrong_call_says_what_is_wrong(words: tuple[str, ...], message: 
 
 def test_an_option_that_does_not_exist_is_refused() -> None:
     with pytest.raises(ConfigError, match="invalid option: --nosuch"):
-        parse(["--nosuch", "user"])
-    options, flags = parse(["-y", "-p", "managehome", "--param=system", "user", "root", "--noop"])
+        main.parse(["--nosuch", "user"])
+    options, flags = main.parse(["-y", "-p", "managehome", "--param=system", "user", "root", "--noop"])
     assert (options.to_yaml, options.param, options.arguments, flags) == (True, ("managehome", "system"), ("user", "root"), {"noop": True})
 
 

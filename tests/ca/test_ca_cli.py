@@ -89,7 +89,7 @@ def test_sign_says_what_puppet_says(cert, site, pem) -> None:
         [],
     )
     assert cert("sign", "--all") == (24, [], ["Error: No waiting certificate requests to sign"])
-    hint = "  'puppet cert list' shows who waits."
+    hint = "  'puppet cert list' lists pending requests."
     assert cert("sign", "nobody") == (24, [], ["Error: Could not find certificate request for nobody", hint])
 
 

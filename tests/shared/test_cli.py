@@ -16,13 +16,13 @@ from shared.settings import AgentSettings
 class Options(CommandOptions):
     """One option of each kind."""
 
-    same_key: bool = flag("-k", off=("--other-key",))
-    cache: bool = flag(default=True, negatable=True)
-    allow_names: bool | None = maybe_flag()
-    name: str = text("-n", default="x")
-    code: str | None = maybe_text()
-    only: tuple[str, ...] = texts()
-    disable: str | None = optional_text()
+    same_key: bool = flag("use the same key", "-k", off=("--other-key",))
+    cache: bool = flag("forget nothing", default=True, negatable=True)
+    allow_names: bool | None = maybe_flag(None)
+    name: str = text("NAME", "whose key", "-n", default="x")
+    code: str | None = maybe_text("CODE", "code")
+    only: tuple[str, ...] = texts("WHAT", "nothing else")
+    disable: str | None = optional_text("WHY", "stop")
 
 
 def parse(*words: str, **more: Any) -> Options:

@@ -1,0 +1,10 @@
+"""`puppet certificate_revocation_list`, an indirection and no more, as Puppet 3.x has it."""
+
+from ..modulefaces.builtin import indirection_command
+
+main = indirection_command(
+    "certificate_revocation_list",
+    "Fetch the CA's revocation list.",
+    "puppet certificate_revocation_list find ca",
+    without=("search", "save", "destroy"),
+).spec

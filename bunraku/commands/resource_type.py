@@ -1,0 +1,10 @@
+"""`puppet resource_type`, an indirection and no more, as Puppet 3.x has it."""
+
+from ..modulefaces.builtin import indirection_command
+
+main = indirection_command(
+    "resource_type",
+    "Find classes, defined types and nodes of the master's manifests.",
+    "puppet resource_type search 'apache.*'",
+    without=("save", "destroy"),
+).spec

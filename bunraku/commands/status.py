@@ -1,0 +1,10 @@
+"""`puppet status`, an indirection and no more, as Puppet 3.x has it."""
+
+from ..modulefaces.builtin import indirection_command
+
+main = indirection_command(
+    "status",
+    "Ask whether the master answers.",
+    "puppet status find master.example.com --server master.example.com",
+    without=("search", "save", "destroy"),
+).spec
