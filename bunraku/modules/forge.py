@@ -16,6 +16,7 @@ from urllib.parse import quote, urlsplit
 from agent.servers.pace import Bounds, Pace
 from agent.servers.sites import HttpLimits, Proxy
 from agent.servers.websources import WebSources, peer_error, without_password
+from language.values.versions import SemVer
 from shared.data import plainjson
 from shared.errors import BadData, ConfigError, PeerAnswered, PeerError, PeerNotTrusted, PeerUnreachable, PuppetError, TooLarge
 from shared.filesystem.files import write_all
@@ -25,7 +26,6 @@ from shared.settings import AgentSettings
 
 from .errors import ModuleToolError
 from .releases.metadata import ModuleDependency, dashed, name_and_version, released_dependencies
-from .releases.versions import Version
 
 if TYPE_CHECKING:
     import aiohttp
@@ -41,7 +41,7 @@ class ForgeRelease:
     """A release of a module on a Forge; `sums`: the fields of its checksums."""
 
     name: str
-    version: Version
+    version: SemVer
     dependencies: tuple[ModuleDependency, ...]
     file: str
     sums: Mapping[str, str] = field(default_factory=dict, hash=False)

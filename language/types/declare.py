@@ -285,7 +285,7 @@ def define_type_set(name: str, definition: dict[str, Value]) -> TypeSetType:
         subject = "TypeSet initializer has wrong type,"
         raise EvaluationError(describe_mismatch(subject, _TYPE_SET_INITIALIZER, infer_set(definition)))
     version = SemVer.parse(to_s(definition["pcore_version"]))
-    if not _PCORE_VERSIONS.includes(version):
+    if version not in _PCORE_VERSIONS:
         raise EvaluationError(
             f"The pcore version for TypeSet '{name}' is not understood by this runtime. Expected range {_PCORE_VERSIONS}, got {version}"
         )

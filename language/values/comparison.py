@@ -85,7 +85,7 @@ def compare(left: Value, right: Value) -> int:
     if left.__class__ is SemVer:
         if right.__class__ is not SemVer:
             raise EvaluationError("Versions not comparable to non Versions")
-        return _order(left.precedence(), right.precedence())
+        return _order(left.order, right.order)
     if left is DEFAULT:
         if right is DEFAULT:
             return 0
@@ -184,7 +184,7 @@ def _in_versions(range_: SemVerRange, value: Value) -> bool:
             value = SemVer.parse(value)
         except EvaluationError:
             return False
-    return value.__class__ is SemVer and range_.includes(value)
+    return value.__class__ is SemVer and value in range_
 
 
 def contains(left: Value, right: Value) -> Match | bool:

@@ -8,7 +8,7 @@ import pytest
 
 from bunraku.modules.modulepath.resolution import Candidate, ResolutionProblem, Unsatisfiable, resolve
 from bunraku.modules.releases.metadata import ModuleDependency
-from bunraku.modules.releases.versions import Version, VersionRange
+from language.values.versions import SemVer, SemVerRange
 from shared.errors import TooLarge
 
 Universe = Mapping[str, Mapping[str, Mapping[str, str]]]
@@ -17,12 +17,12 @@ Universe = Mapping[str, Mapping[str, Mapping[str, str]]]
 async def chosen(releases: Universe) -> dict[str, str] | None:
     async def fetch(name: str) -> Sequence[Candidate]:
         return [
-            Candidate(name, Version.parse(version), tuple(ModuleDependency(*need, VersionRange.parse(need[1])) for need in needs.items()))
+            Candidate(name, SemVer.parse(version), tuple(ModuleDependency(*need, SemVerRange.parse(need[1])) for need in needs.items()))
             for version, needs in releases.get(name, {}).items()
         ]
 
     try:
-        candidates = await resolve(ResolutionProblem("m-a", VersionRange.parse(">= 0.0.0"), fetch, {}), {})
+        candidates = await resolve(ResolutionProblem("m-a", SemVerRange.parse(">= 0.0.0"), fetch, {}), {})
     except Unsatisfiable:
         return None
     return {candidate.name: str(candidate.version) for candidate in candidates}

@@ -14,7 +14,7 @@ import pytest
 
 from bunraku.modules.modulepath.resolution import Candidate, ResolutionProblem, Unsatisfiable, resolve
 from bunraku.modules.releases.metadata import ModuleDependency
-from bunraku.modules.releases.versions import Version, VersionRange
+from language.values.versions import SemVer, SemVerRange
 from tests.interop.conftest import NOT_INSTALLED
 
 pytestmark = [pytest.mark.slow, pytest.mark.interop, pytest.mark.skipif(shutil.which("ruby") is None, reason="ruby is not installed")]
@@ -54,14 +54,14 @@ def ours(releases: Universe) -> Any:
         return [
             Candidate(
                 name,
-                Version.parse(version),
-                tuple(ModuleDependency(other, text, VersionRange.parse(text)) for other, text in needs.items()),
+                SemVer.parse(version),
+                tuple(ModuleDependency(other, text, SemVerRange.parse(text)) for other, text in needs.items()),
             )
             for version, needs in releases.get(name, {}).items()
         ]
 
     try:
-        chosen = asyncio.run(resolve(ResolutionProblem("m-a", VersionRange.parse(">= 0.0.0"), fetch, {}), {}))
+        chosen = asyncio.run(resolve(ResolutionProblem("m-a", SemVerRange.parse(">= 0.0.0"), fetch, {}), {}))
     except Unsatisfiable:
         return None
     return {candidate.name: str(candidate.version) for candidate in chosen}

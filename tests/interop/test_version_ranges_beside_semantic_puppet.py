@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bunraku.modules.releases.versions import BadVersion, Version, VersionRange
+from language.values.versions import BadVersion, SemVer, SemVerRange
 from tests.interop.conftest import NOT_INSTALLED
 
 pytestmark = [pytest.mark.slow, pytest.mark.interop, pytest.mark.skipif(shutil.which("ruby") is None, reason="ruby is not installed")]
@@ -76,9 +76,9 @@ def version_range(chance: random.Random) -> str:
     return chance.choice((*("",) * 20, " ")) + text + chance.choice((*("",) * 5, " ", "\n"))
 
 
-def ours(text: str, versions: list[Version]) -> Any:
+def ours(text: str, versions: list[SemVer]) -> Any:
     try:
-        parsed = VersionRange.parse(text)
+        parsed = SemVerRange.parse(text)
     except BadVersion as err:
         return ["error", str(err)]
     return "".join("1" if each in parsed else "0" for each in versions)
@@ -94,10 +94,10 @@ def test_versions_and_ranges_are_read_as_semantic_puppet_reads_them() -> None:
     ranges = [version_range(chance) for _ in range(12_000)]
     asked = "".join(json.dumps(line) + "\n" for line in (texts, *([text] for text in ranges)))
     answer = subprocess.run(["ruby", "-e", RUBY], input=asked, capture_output=True, text=True, timeout=300, check=True).stdout.splitlines()
-    versions: list[Version] = []
+    versions: list[SemVer] = []
     for text, theirs in zip(texts, json.loads(answer[0]), strict=True):
         try:
-            versions.append(Version.parse(text))
+            versions.append(SemVer.parse(text))
             assert str(versions[-1]) == theirs
         except BadVersion:
             assert theirs is None, text
@@ -113,5 +113,5 @@ def test_versions_and_ranges_are_read_as_semantic_puppet_reads_them() -> None:
     overlaps = iter(json.loads(line) for line in answer[2 + len(ranges) :])
     for index in range(0, len(ranges), 2):
         if all(isinstance(theirs, str) for theirs in parsed[index : index + 2]):
-            one, other = (VersionRange.parse(text) for text in ranges[index : index + 2])
+            one, other = (SemVerRange.parse(text) for text in ranges[index : index + 2])
             assert (theirs := next(overlaps)) is None or theirs == one.overlaps(other), ranges[index : index + 2]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from language.values.versions import SemVer, SemVerRange
 from shared.errors import NotFound, PuppetError
 from shared.filesystem.files import make_directory
 
@@ -14,8 +15,7 @@ from .. import errors
 from ..errors import Wanted
 from ..forge import Forge, ForgeRelease
 from ..releases.checksums import has_changes
-from ..releases.metadata import dashed, folder_of, installed_dependencies, read_metadata
-from ..releases.versions import ANY_STABLE, Version, VersionRange
+from ..releases.metadata import ANY_STABLE, dashed, folder_of, installed_dependencies, read_metadata
 from .installed import InstalledModule, InstalledModules
 from .placement import ModulePlacement
 from .resolution import Candidate, Constraint, ResolutionProblem, Unsatisfiable, resolve
@@ -98,7 +98,7 @@ class ModuleInstaller:
         wanted = Wanted("install", name, version)
         there = self.installed.by_name.get(name)
         if there is not None and not self.force:
-            if self._version(there) in VersionRange.parse(version or ANY_STABLE):
+            if self._version(there) in SemVerRange.parse(version or ANY_STABLE):
                 return Installation(folder, unchanged=str(self._version(there)))
             had_changes = await asyncio.to_thread(has_changes, there.path)
             raise errors.already_installed(Wanted("install", name, version, str(self._version(there))), had_changes)
@@ -106,7 +106,7 @@ class ModuleInstaller:
         alone = self.force or self.ignore_dependencies
         if local is None or not alone:
             self.say("notice", f"Downloading from {self.forge.shown_url} ...")
-        versions = VersionRange.parse(version or ANY_STABLE)
+        versions = SemVerRange.parse(version or ANY_STABLE)
 
         async def fetch(module: str) -> list[Candidate]:
             here = [local] if local is not None and module == local.name else []
@@ -144,11 +144,11 @@ class ModuleInstaller:
             raise errors.installed_twice(wanted, [(module.version, module.directory) for module in matching])
         there = matching[0]
         wanted = Wanted("upgrade", name, version, there.version)
-        current = Version.parse(there.version)
+        current = SemVer.parse(there.version)
         self.say("notice", f"Found '{name}' ({errors.with_v(there.version)}) in {there.directory} ...")
         if not (self.force or self.ignore_changes) and await asyncio.to_thread(has_changes, there.path):
             raise errors.changed_locally(wanted)
-        versions = VersionRange.parse(version or ANY_STABLE)
+        versions = SemVerRange.parse(version or ANY_STABLE)
         offered = await self._candidates_of_forge(name)
         if not any(not version or candidate.version in versions for candidate in offered):
             raise errors.no_releases(wanted, self.forge.shown_url)
@@ -190,7 +190,7 @@ class ModuleInstaller:
         dependencies = installed_dependencies(read_metadata(module), name)
         return Candidate(name, version, dependencies, origin=module)
 
-    def _version(self, module: InstalledModule) -> Version:
+    def _version(self, module: InstalledModule) -> SemVer:
         """Return the version of an installed module, 0.0.0 with a warning when it is none."""
         if module.semantic_version is None:
             self.say(
@@ -199,7 +199,7 @@ class ModuleInstaller:
                 "If you are the maintainer for this module, please update the metadata.json with a valid Semantic Version "
                 "(http://semver.org).",
             )
-        return module.semantic_version or Version(0, 0, 0)
+        return module.semantic_version or SemVer(0, 0, 0)
 
     def _candidates_here(self, name: str, priority: int = _INSTALLED) -> list[Candidate]:
         module = self.installed.by_name.get(name)
@@ -217,7 +217,7 @@ class ModuleInstaller:
                 continue
             version = self._version(module)
             text = f">={version} {version.major}.x"
-            constraints.setdefault(module.name, []).append(Constraint(VersionRange.parse(text), text))
+            constraints.setdefault(module.name, []).append(Constraint(SemVerRange.parse(text), text))
             for dependency in module.dependencies:
                 constraint = Constraint(dependency.versions, dependency.text, module.name)
                 constraints.setdefault(dependency.name, []).append(constraint)
@@ -334,7 +334,7 @@ async def download(
 
 
 def _first_of_each_version(candidates: Sequence[Candidate]) -> list[Candidate]:
-    by_version: dict[Version, Candidate] = {}
+    by_version: dict[SemVer, Candidate] = {}
     for candidate in candidates:
         by_version.setdefault(candidate.version, candidate)
     return list(by_version.values())

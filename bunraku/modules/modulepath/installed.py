@@ -9,11 +9,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from language.values.versions import BadVersion, SemVer
 from shared.errors import PuppetError
 
 from ..errors import with_v
 from ..releases.metadata import FOLDER_NAME, MissingMetadata, ModuleDependency, dashed, installed_dependencies, read_metadata
-from ..releases.versions import BadVersion, Version
 
 Warn = Callable[[str], None]
 
@@ -48,10 +48,10 @@ class InstalledModule:
         return self.name or self.folder
 
     @cached_property
-    def semantic_version(self) -> Version | None:
+    def semantic_version(self) -> SemVer | None:
         """Its version, None when that is no semantic one."""
         try:
-            return Version.parse(self.version)
+            return SemVer.parse(self.version)
         except BadVersion:
             return None
 

@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from language.values.versions import SemVer
 from shared.errors import BadData, PuppetError
 from shared.filesystem.files import owner_in, sync_directory
 
 from ...puppet import COMMANDS
 from ..releases.archives import ModuleArchiveLimits, unpack
 from ..releases.metadata import folder_of, name_and_version, read_metadata
-from ..releases.versions import Version
 
 log = logging.getLogger("puppet.modules")
 
@@ -50,7 +50,7 @@ class ModulePlacement:
             self._staging[folder] = staging
         return self._staging[folder]
 
-    def unpacked(self, archive: Path, folder: Path) -> tuple[Path, str, Version]:
+    def unpacked(self, archive: Path, folder: Path) -> tuple[Path, str, SemVer]:
         """Unpack an archive beside the folder it is for; return where its module is, its name and version. Blocks. Errors as `unpack`."""
         room = self.room(folder) / secrets.token_hex(8)
         room.mkdir(mode=0o700)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from language.values.versions import SemVerRange
+
 from .. import errors
 from ..errors import Wanted
 from ..releases.checksums import has_changes
-from ..releases.versions import VersionRange
 from .installed import InstalledModule, InstalledModules
 from .placement import ModulePlacement
 
@@ -30,7 +31,7 @@ def uninstall(
         ModuleToolError: it stays where it is.
     """
     wanted = Wanted("uninstall", name, version)
-    versions = VersionRange.parse(version) if version else None
+    versions = SemVerRange.parse(version) if version else None
     named = [module for module in installed.everywhere if module.shown_name == name]
     matching = [
         module

@@ -14,10 +14,10 @@ from typing import Any, Final
 from resolvelib import AbstractProvider, BaseReporter
 from resolvelib.resolvers import Resolution, ResolutionImpossible, ResolutionTooDeep
 
+from language.values.versions import SemVer, SemVerRange
 from shared.errors import PuppetError, TooLarge
 
 from ..releases.metadata import ModuleDependency, folder_of
-from ..releases.versions import Version, VersionRange
 
 MAX_ROUNDS: Final = 20_000  # decisions of one search
 MAX_MODULES: Final = 250  # of which releases are asked for
@@ -34,7 +34,7 @@ class Candidate:
     """
 
     name: str
-    version: Version
+    version: SemVer
     dependencies: tuple[ModuleDependency, ...] = ()
     priority: int = 0
     origin: Any = field(default=None, compare=False, hash=False)
@@ -53,7 +53,7 @@ class Constraint:
         module: the installed module that wants it so; '' for one that only keeps the major version.
     """
 
-    versions: VersionRange
+    versions: SemVerRange
     text: str
     module: str = ""
 
@@ -113,7 +113,7 @@ class ResolutionProblem:
     """
 
     name: str
-    versions: VersionRange
+    versions: SemVerRange
     fetch: Fetch
     constraints: Mapping[str, Sequence[Constraint]]
     one_a_folder: bool = True

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from language.values.versions import SemVerRange
 from shared.errors import PuppetError, first_error
 from shared.filesystem.files import make_directory, owner_in
 from shared.settings import AgentSettings
@@ -17,7 +18,7 @@ from ..forge import Forge, ForgeRelease, forge_of
 from ..modulepath.installation import Say, download
 from ..modulepath.placement import ModulePlacement, placement
 from ..releases.archives import ModuleArchiveLimits
-from ..releases.versions import ANY_STABLE, VersionRange
+from ..releases.metadata import ANY_STABLE
 from .puppetfile import DeclaredModule, Puppetfile
 from .repositories import GitLimits, check_out
 
@@ -90,7 +91,7 @@ async def install_puppetfile(
 
 async def release_of(module: DeclaredModule, forge: Forge) -> ForgeRelease:
     """Return the newest release of a module that a Puppetfile allows; PuppetError when the Forge has none."""
-    versions = VersionRange.parse(module.version or ANY_STABLE)
+    versions = SemVerRange.parse(module.version or ANY_STABLE)
     releases = [release for release in await forge.releases(module.full_name) if release.version in versions]
     if not releases:
         raise PuppetError(

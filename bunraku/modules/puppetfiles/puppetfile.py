@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from environments.module_types.ruby_source import RubyFile
-from shared.errors import BadData, BadName, ConfigError, Location, NotFound, PuppetError, TooLarge
+from language.values.versions import BadVersion, SemVer, SemVerRange
+from shared.errors import BadName, ConfigError, Location, NotFound, PuppetError, TooLarge
 from shared.filesystem.files import open_beneath, parts_of
 from shared.git import ALL_PROTOCOLS, check_location, check_ref
 from shared.names import quoted_for_log
 
 from ..releases.metadata import FOLDER_NAME, FULL_NAME, dashed
-from ..releases.versions import BadVersion, Version, VersionRange
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -258,11 +258,11 @@ class _Reader:
         if not isinstance(version, str) or isinstance(version, _Symbol):
             raise self._error(node, "has a version that is none")
         try:
-            Version.parse(version)
+            SemVer.parse(version)
         except BadVersion:
             try:
-                VersionRange.parse(version)
-            except BadData as err:
+                SemVerRange.parse(version)
+            except BadVersion as err:
                 raise self._error(node, f"has a version that is none: {err}", "Write 1.2.3, a range, or :latest.") from err
         return version
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from language.values.versions import NOTHING, BadVersion, SemVer, SemVerRange
 from shared.data import plainjson
 from shared.errors import BadData, NotFound, PuppetError, TooLarge
 from shared.filesystem.files import open_beneath
 from shared.names import quoted_for_log
 
-from .versions import ANY_STABLE, NO_VERSION, BadVersion, Version, VersionRange
-
+ANY_STABLE: Final = ">= 0.0.0"  # what a dependency without a range asks for
 MAX_METADATA: Final = 4 << 20  # bytes of a metadata.json or checksums.json
 MAX_DEPENDENCIES: Final = 1000
 FOLDER_NAME: Final = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
@@ -49,7 +49,7 @@ class ModuleDependency:
 
     name: str
     text: str
-    versions: VersionRange
+    versions: SemVerRange
 
 
 def read_json(folder: Path, name: str) -> Any:
@@ -86,9 +86,9 @@ def installed_dependencies(metadata: Mapping[str, Any], module: str) -> tuple[Mo
             raise BadData(f"A dependency in the metadata.json of the module {module} has no name", hint="Write its author-name there.")
         text = entry.get("version_requirement") or ANY_STABLE
         try:
-            versions = VersionRange.parse(str(text))
+            versions = SemVerRange.parse(str(text))
         except BadVersion:
-            versions = NO_VERSION
+            versions = SemVerRange((NOTHING,), str(text))
         dependencies.append(ModuleDependency(dashed(entry["name"]), str(text), versions))
     return tuple(dependencies)
 
@@ -103,7 +103,7 @@ def released_dependencies(metadata: Mapping[str, Any]) -> tuple[ModuleDependency
         name, text = entry.get("name"), entry.get("version_requirement")
         try:
             valid_name(str(name))
-            versions = VersionRange.parse(ANY_STABLE if text is None else str(text))
+            versions = SemVerRange.parse(ANY_STABLE if text is None else str(text))
         except BadVersion as err:
             wrong = f"Invalid 'version_range' field in metadata.json: {err}"
             raise BadData(f"Malformed dependency: {name}. Exception was: {wrong}") from err
@@ -129,12 +129,12 @@ def valid_name(name: str) -> str:
     raise BadData(f"Invalid 'name' field in metadata.json: {wrong}")
 
 
-def name_and_version(metadata: Mapping[str, Any]) -> tuple[str, Version]:
-    """Return the name (`author-name`) and the version of a module that is to be installed; BadData when it cannot have such."""
+def name_and_version(metadata: Mapping[str, Any]) -> tuple[str, SemVer]:
+    """Return the name (`author-name`) and the version of a module that is to be installed; BadData, BadVersion when it cannot have such."""
     name, version = metadata.get("name"), metadata.get("version")
     if not isinstance(name, str) or not FULL_NAME.fullmatch(dashed(name)):
         shown = quoted_for_log(str(name))
         raise BadData(f"{shown} cannot be the name of a module", hint="A full name is an author, a dash, and small letters, digits or _.")
     if not isinstance(version, str):
         raise BadData(f"The metadata of {name} has no version")
-    return dashed(name), Version.parse(version)
+    return dashed(name), SemVer.parse(version)

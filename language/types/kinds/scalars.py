@@ -345,7 +345,7 @@ class SemVerType(ScalarType):
         self.ranges = tuple(ranges)
 
     def instance(self, value: Value) -> bool:
-        return value.__class__ is SemVer and (not self.ranges or any(r.includes(value) for r in self.ranges))
+        return value.__class__ is SemVer and (not self.ranges or any(value in r for r in self.ranges))
 
     def accepts(self, other: PuppetType, guard: Guard) -> bool:
         if not isinstance(other, SemVerType):

@@ -77,7 +77,7 @@ class TypeSetType(PuppetType):
             raise EvaluationError(f"{mine} cannot be resolved")
         if not isinstance(other, TypeSetType):
             raise EvaluationError(f"{mine} resolves to a {other.name}")
-        if other.version is None or not versions.includes(other.version):
+        if other.version is None or other.version not in versions:
             raise EvaluationError(f"{mine} resolves to an incompatible version. Expected {versions}, got {other.version}")
 
     def instance(self, value: Value) -> bool:
