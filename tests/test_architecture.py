@@ -71,7 +71,8 @@ LAYERS = {
         "directories hiera module_types ruby versions",
         "code_commands config_version first runs settings store_questions",
         "directory_environment",
-        "listings loaded",
+        "listings loaded module_sources",
+        "comparison",
     ),
     "master": (
         "authorization observability reports trust",
@@ -88,16 +89,14 @@ LAYERS = {
         "__main__",
     ),
     "master/dependencies": (
-        "sources",
         "inputs",
         "answers",
         "recorded_environment records",
         "compiled_from recorder",
     ),
     "master/preview": (
-        "page result textdiffs",
-        "comparison pool",
-        "worker",
+        "page result",
+        "pool worker",
         "__main__ nodes",
         "run",
         "served",

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
+from environments.comparison.catalogs import RELATIONSHIPS, SECRET, canonical, holds_secret
+from environments.comparison.textdiffs import diff_lines
 from shared.models.catalog import Catalog, CatalogResource
 
-RELATIONSHIPS = ("before", "notify", "require", "subscribe")
-SECRET = "[sensitive]"  # noqa: S105
+T = TypeVar("T")
 WIDTH = 70  # characters of a value that fits on a line with its attribute
-CONTEXT = 2  # lines around a change inside of a text
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,25 +91,21 @@ def difference(old: Catalog, new: Catalog) -> CatalogDiff:
     """Return the differences of `new` from `old`."""
     before, after = {resource.ref: resource for resource in old.resources}, {resource.ref: resource for resource in new.resources}
     changed = [(after[ref], changes) for ref in before if ref in after and (changes := tuple(_changes(before[ref], after[ref])))]
-    edges_before, edges_after = _edges(old), _edges(new)
+    edges_before, edges_after = ([(edge.source, edge.target) for edge in catalog.edges] for catalog in (old, new))
     return CatalogDiff(
-        removed=tuple(resource for ref, resource in before.items() if ref not in after),
-        added=tuple(resource for ref, resource in after.items() if ref not in before),
+        removed=tuple(before[ref] for ref in _without(before, after)),
+        added=tuple(after[ref] for ref in _without(after, before)),
         changed=tuple(changed),
         classes_removed=_without(old.classes, new.classes),
         classes_added=_without(new.classes, old.classes),
-        edges_removed=tuple(edge for edge in edges_before if edge not in edges_after),
-        edges_added=tuple(edge for edge in edges_after if edge not in edges_before),
+        edges_removed=_without(edges_before, edges_after),
+        edges_added=_without(edges_after, edges_before),
     )
 
 
-def _edges(catalog: Catalog) -> dict[tuple[str, str], None]:
-    return {(edge.source, edge.target): None for edge in catalog.edges}
-
-
-def _without(names: Iterable[str], others: Iterable[str]) -> tuple[str, ...]:
+def _without(items: Iterable[T], others: Iterable[T]) -> tuple[T, ...]:
     known = set(others)
-    return tuple(dict.fromkeys(name for name in names if name not in known))
+    return tuple(dict.fromkeys(item for item in items if item not in known))
 
 
 def _changes(old: CatalogResource, new: CatalogResource) -> Iterator[Change]:
@@ -118,7 +113,7 @@ def _changes(old: CatalogResource, new: CatalogResource) -> Iterator[Change]:
     for name in dict.fromkeys([*old.parameters, *new.parameters]):
         before, after = old.parameters.get(name), new.parameters.get(name)
         if _comparable(name, before) != _comparable(name, after):
-            yield Change(name, before, after, secret=name in secrets or _holds_secret(before) or _holds_secret(after))
+            yield Change(name, before, after, secret=name in secrets or holds_secret(before) or holds_secret(after))
     if sorted(old.sensitive_parameters) != sorted(new.sensitive_parameters):
         yield Change("(sensitive attributes)", sorted(old.sensitive_parameters), sorted(new.sensitive_parameters))
     if sorted(old.tags) != sorted(new.tags):
@@ -131,14 +126,8 @@ def _changes(old: CatalogResource, new: CatalogResource) -> Iterator[Change]:
 def _comparable(name: str, value: Any) -> str:
     """Return a value in a form in which what means the same is the same: hashes, and what comes before and after, have no order."""
     if name in RELATIONSHIPS and isinstance(value, list):
-        value = sorted(json.dumps(item, sort_keys=True) for item in value)
-    return json.dumps(value, sort_keys=True)
-
-
-def _holds_secret(value: Any) -> bool:
-    if isinstance(value, Mapping):
-        return value.get("__ptype") == "Sensitive" or any(map(_holds_secret, value.values()))
-    return isinstance(value, list) and any(map(_holds_secret, value))
+        value = sorted(map(canonical, value))
+    return canonical(value)
 
 
 def _classes(removed: Iterable[str], added: Iterable[str]) -> Iterator[str]:
@@ -164,9 +153,7 @@ def _attribute(change: Change) -> Iterator[str]:
         yield f"    - {change.name} = {_value_text(old)}"
     elif isinstance(old, str) and isinstance(new, str) and "\n" in old + new:
         yield f"      {change.name}:"
-        before, after = old.splitlines(), new.splitlines()
-        lines = list(difflib.unified_diff(before, after, n=CONTEXT, lineterm=""))[2:]
-        yield from (f"        {line}" for line in lines or ["(only ends of lines differ)"])
+        yield from (f"        {line}" for line in diff_lines(old, new))
     elif len(_value_text(old)) + len(_value_text(new)) < WIDTH:
         yield f"      {change.name}: {_value_text(old)} -> {_value_text(new)}"
     else:

@@ -10,13 +10,13 @@ from typing import Any
 from environments.directories import Environment
 from environments.directory_environment import DirectoryEnvironment
 from environments.files.code_files import CodeFiles, DiskFiles, Signature, TrackedFiles
+from environments.module_sources import ModuleSources
 from language.host import NativeType
 from language.loading.loader import function_files, manifest_files
 from language.syntax.source import Source
 from shared.errors import PuppetError
 
 from .inputs import ROOT, Input, absolute, relative
-from .sources import ModuleSources
 
 MAX_DIGESTS = 50_000
 """Answers about files that are read anew, of which digests are kept."""

@@ -14,11 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from environments.module_sources import module_sources
 from language.catalog.definitions import Definition
 from language.evaluation.dependencies import NodeDependencies
 from language.loading.loader import Loader, function_files, is_loadable, manifest_files
-
-from .sources import module_sources
 
 Input = tuple[str, ...]
 """A question: its kind, and what it is about."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from environments.comparison.catalogs import CatalogComparison, Diff, NodeWords, Place, SecretTexts
 from environments.directories import read_environment
 from environments.directory_environment import DirectoryEnvironment
 from environments.files.code_files import DiskFiles, TrackedFiles
@@ -31,7 +32,6 @@ from ..dependencies.recorded_environment import RecordedEnvironment
 from ..dependencies.records import CatalogRecord, CatalogRecords, digest_of_value, digest_of_values
 from ..pools.compile_worker import CompileWorker, Overtime, deadline, node_input
 from ..pools.compiled_catalog import CompiledCatalog
-from .comparison import CatalogComparison, Diff, NodeWords, Place, SecretTexts
 
 FROM, TO = 0, 1
 MAX_KNOWN = 50_000

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from environments.directories import EnvironmentSettings, read_environment
 from environments.directory_environment import DirectoryEnvironment
 from environments.files.code_files import DiskFiles, TrackedFiles
+from environments.module_sources import ModuleSources, module_sources
 from language.codegen.codecache import CodeCache
 from language.evaluation.compile import compile_catalog
 from language.evaluation.dependencies import NodeDependencies
@@ -29,7 +30,6 @@ from master.dependencies.answers import SideAnswers
 from master.dependencies.recorded_environment import RecordedEnvironment
 from master.dependencies.recorder import RecordSender
 from master.dependencies.records import CatalogRecords
-from master.dependencies.sources import ModuleSources, module_sources
 from master.pools.compile_worker import CompileWorker
 from master.preview.worker import PreviewWorker
 from shared.errors import PuppetError

@@ -54,18 +54,22 @@ class TextDiffs:
 
 
 def diff_of(old: str, new: str) -> TextDiff:
-    """Return the difference of two texts, line by line."""
-    before, after = old.splitlines(), new.splitlines()
-    if before == after:
-        lines = ["-(other ends of lines)", "+(other ends of lines)"]
-    elif len(before) + len(after) > MAX_COMPARED:
-        lines = _coarse(before, after)
-    else:
-        lines = list(difflib.unified_diff(before, after, n=CONTEXT, lineterm=""))[2:]
+    """Return the difference of two texts, line by line, within limits."""
+    lines = diff_lines(old, new)
     changed = [line for line in lines if line[:1] in ("+", "-")]
     text = "\n".join(changed)
     shown = tuple(line if len(line) <= MAX_WIDTH else f"{line[:MAX_WIDTH]}…" for line in lines[:MAX_LINES])
     return TextDiff(shown, text if len(text) <= MAX_CHANGED else digest_of(text).hex(), len(changed), truncated=shown != tuple(lines))
+
+
+def diff_lines(old: str, new: str) -> list[str]:
+    """Return the lines of a unified diff without file names."""
+    before, after = old.splitlines(), new.splitlines()
+    if before == after:
+        return ["-(other ends of lines)", "+(other ends of lines)"]
+    if len(before) + len(after) > MAX_COMPARED:
+        return _coarse(before, after)
+    return list(difflib.unified_diff(before, after, n=CONTEXT, lineterm=""))[2:]
 
 
 def _coarse(before: list[str], after: list[str]) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from environments.directory_environment import DirectoryEnvironment
+from .directory_environment import DirectoryEnvironment
 
 _SOURCE = re.compile(r"puppet://[^/]*/modules/(.+)", re.S)
 MAX_TEXT = 256 * 1024

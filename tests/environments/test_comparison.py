@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from environments.comparison.catalogs import CatalogComparison, NodeWords, SecretTexts
+from environments.comparison.textdiffs import MAX_LINES, diff_of
 from environments.directory_environment import DirectoryEnvironment
 from environments.files.code_files import DiskFiles
-from master.dependencies.sources import ModuleSources
-from master.preview.comparison import CatalogComparison, NodeWords, SecretTexts
-from master.preview.textdiffs import MAX_LINES, diff_of
+from environments.module_sources import ModuleSources
 
 ROOTS = ("/srv/from", "/srv/to")
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from shared.data import plainjson
 
-from ..dependencies.sources import ModuleSources, module_sources
+from ..module_sources import ModuleSources, module_sources
 from .textdiffs import TextDiffs, digest_of
 
 MAX_VALUE = 2_000
@@ -24,7 +24,7 @@ SECRET = "[sensitive]"  # noqa: S105
 SHORTEST_SECRET = 4
 """Characters; a shorter one, which may be a part of any word, is replaced where it is a whole word, and lines of a text only from here."""
 _AFTER = {"require": "before", "subscribe": "notify"}
-_RELATIONSHIPS = ("before", "notify", *_AFTER)
+RELATIONSHIPS = ("before", "notify", *_AFTER)
 NODE_FACTS = ("fqdn", "hostname", "ipaddress", "clientcert")
 
 Catalog = Mapping[str, Any]
@@ -150,7 +150,7 @@ class CatalogComparison:
         subject = self.secrets.hide(ref)
         change = _change("resource", action, subject, parameters=shown, truncated=truncated)
         change["places"]["new" if is_new else "old"] = self._place(resource, self.roots[is_new])
-        digest = digest_of(words.replace(_canonical({**values, **dict.fromkeys(secrets, SECRET)}))).hex()
+        digest = digest_of(words.replace(canonical({**values, **dict.fromkeys(secrets, SECRET)}))).hex()
         return ("resource", ref, None), (_key("resource", action, subject), digest, change)
 
     # --- parameters ---
@@ -160,7 +160,7 @@ class CatalogComparison:
         if before != after or plainjson.dumps(before) != plainjson.dumps(after):
             secrets = {*_secrets(old, before), *_secrets(new, after)}
             for name in dict.fromkeys([*before, *after]):
-                if name not in _RELATIONSHIPS:
+                if name not in RELATIONSHIPS:
                     yield from self._parameter(ref, name, (old, new), (name in before, name in after), name in secrets, words)
         for name in ("exported", "virtual"):
             if bool(old.get(name)) != bool(new.get(name)):
@@ -176,7 +176,7 @@ class CatalogComparison:
     ) -> Iterator[tuple[Place, Diff]]:
         old = resources[0].get("parameters", {}).get(name)
         new = self._neutral(resources[1].get("parameters", {}).get(name))
-        if present[0] == present[1] and _canonical(old) == _canonical(new):
+        if present[0] == present[1] and canonical(old) == canonical(new):
             return
         if secret:
             yield self._secret_entry(ref, name, resources, present)
@@ -197,7 +197,7 @@ class CatalogComparison:
     ) -> tuple[Place, Diff]:
         """Return the entry of a parameter whose values may be shown; texts of several lines, or `as_text`, as a diff."""
         old, new = self.secrets.hide(old), self.secrets.hide(new)
-        if all(present) and _canonical(old) == _canonical(new):  # only the secrets in them differ
+        if all(present) and canonical(old) == canonical(new):  # only the secrets in them differ
             return self._secret_entry(ref, name, resources, present)
         action, subject = _action(present), self.secrets.hide(ref)
         change = _change("parameter", action, subject, parameter=name, places=self._places(resources))
@@ -209,8 +209,8 @@ class CatalogComparison:
             change["old"], cut_old = _bounded(old)
             change["new"], cut_new = _bounded(new)
             change["truncated"] = cut_old or cut_new
-            same = words.replace(f"{_canonical(old)}\n{_canonical(new)}")
-        values = digest_of(f"{_canonical(old)}\n{_canonical(new)}").hex()
+            same = words.replace(f"{canonical(old)}\n{canonical(new)}")
+        values = digest_of(f"{canonical(old)}\n{canonical(new)}").hex()
         return ("parameter", ref, name), (_key("parameter", subject, name, action, same), values, change)
 
     def _secret_entry(
@@ -319,7 +319,7 @@ def _is_class(resource: Resource) -> bool:
     return bool(resource["type"] == "Class")
 
 
-def _canonical(value: Any) -> str:
+def canonical(value: Any) -> str:
     """Return a text that is equal for values that are the same to an agent: in a hash no order counts, and 1 is not 1.0."""
     return plainjson.dumps_pson(_ordered(value)).decode("utf-8", "surrogateescape")
 
@@ -344,7 +344,7 @@ def _bounded(value: Any) -> tuple[Any, bool]:
     """Return a value to be shown, and whether it is only the beginning, as text."""
     if value is None or isinstance(value, bool | int | float):
         return value, False
-    text = value if isinstance(value, str) else _canonical(value)
+    text = value if isinstance(value, str) else canonical(value)
     return (value, False) if len(text) <= MAX_VALUE else (f"{text[:MAX_VALUE]}…", True)
 
 
@@ -356,13 +356,14 @@ def _shown_parameters(parameters: Mapping[str, Any], secrets: Iterable[str]) -> 
 
 def _secrets(resource: Resource, parameters: Mapping[str, Any]) -> set[str]:
     """Return the names of the parameters that are sensitive, or have something sensitive in them."""
-    return {*resource.get("sensitive_parameters", ()), *(name for name, value in parameters.items() if _holds_secret(value))}
+    return {*resource.get("sensitive_parameters", ()), *(name for name, value in parameters.items() if holds_secret(value))}
 
 
-def _holds_secret(value: Any) -> bool:
+def holds_secret(value: Any) -> bool:
+    """Return whether there is something sensitive in a value."""
     if isinstance(value, Mapping):
-        return value.get("__ptype") == "Sensitive" or any(map(_holds_secret, value.values())) or any(map(_holds_secret, value))
-    return isinstance(value, list) and any(map(_holds_secret, value))
+        return value.get("__ptype") == "Sensitive" or any(map(holds_secret, value.values())) or any(map(holds_secret, value))
+    return isinstance(value, list) and any(map(holds_secret, value))
 
 
 def _containment(catalog: Catalog, neutral: Callable[[str], str]) -> dict[tuple[str, str, str], None]:
@@ -374,7 +375,7 @@ def _order(resources: Mapping[str, Resource], neutral: Callable[[Any], Any]) -> 
     pairs: dict[tuple[str, str, str], None] = {}
     for ref, resource in resources.items():
         parameters = resource.get("parameters", {})
-        for name in _RELATIONSHIPS:
+        for name in RELATIONSHIPS:
             if name not in parameters:
                 continue
             value = neutral(parameters[name])

@@ -1,0 +1,1 @@
+"""What catalogs of one node from two states of the code differ in."""
