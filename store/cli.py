@@ -20,7 +20,6 @@ from shared.process.threads import PacedThreads
 from shared.settings import MasterSettings, load
 
 from .process.service import StopRequest, exit_code, serve
-from .process.settings import CheckedSettings
 
 log = logging.getLogger("puppet.store")
 
@@ -74,7 +73,7 @@ def run(settings: MasterSettings) -> int:
 async def _serve(settings: MasterSettings) -> int:
     loop = asyncio.get_running_loop()
     loop.set_default_executor(PacedThreads(loop, THREADS, "worker"))
-    return await serve(CheckedSettings.of(settings.model_dump(mode="json")), StopRequest())
+    return await serve(settings, StopRequest())
 
 
 def become_service_account(settings: MasterSettings) -> bool:

@@ -18,9 +18,9 @@ from shared.process.daemon import give_way
 from shared.process.logqueue import queued
 from shared.process.memory import use_single_malloc_arena
 from shared.process.threads import PacedThreads
+from shared.settings import MasterSettings
 
 from .service import StopRequest, exit_code, serve
-from .settings import CheckedSettings
 
 READY = b"ready\n"
 """What the store prints once it listens."""
@@ -39,7 +39,7 @@ def main() -> int:
     line = sys.stdin.buffer.readline(MAX_SETTINGS)
     if not line.endswith(b"\n"):
         return 1  # the master has ended already
-    settings = CheckedSettings.of(json.loads(line))
+    settings = MasterSettings.model_validate(json.loads(line))
     ready = os.dup(1)
     os.dup2(2, 1)  # the console's log, which the master must not take for its answer
     logs.set_up_by(settings, foreground=not settings.daemonize, ident="puppet-store")
@@ -52,7 +52,7 @@ def main() -> int:
     return code
 
 
-async def _serve(settings: CheckedSettings, ready: int) -> int:
+async def _serve(settings: MasterSettings, ready: int) -> int:
     loop = asyncio.get_running_loop()
     loop.set_default_executor(PacedThreads(loop, THREADS, "worker"))
     request, input_reader = StopRequest(), asyncio.StreamReader()

@@ -13,24 +13,24 @@ from dataclasses import asdict
 
 from shared.errors import BadName, ConfigError
 from shared.names import valid_certname
+from shared.settings import MasterSettings
 
 from ..database.inspection import Problem, inspect_database
 from .listeners import read_access
 from .rooms import database_url
-from .settings import CheckedSettings
 
 CONNECT_TIMEOUT = 5.0  # seconds
 
 
 def main() -> int:
     """Print the problems; return 0."""
-    settings = CheckedSettings.of(json.loads(sys.stdin.buffer.read()))
+    settings = MasterSettings.model_validate(json.loads(sys.stdin.buffer.read()))
     problems = [*_allowlist_problems(settings), *inspect_database(database_url(settings), CONNECT_TIMEOUT)]
     json.dump([asdict(problem) for problem in problems], sys.stdout)
     return 0
 
 
-def _allowlist_problems(settings: CheckedSettings) -> Iterator[Problem]:
+def _allowlist_problems(settings: MasterSettings) -> Iterator[Problem]:
     try:
         names = read_access(settings).allowlist
     except ConfigError as err:

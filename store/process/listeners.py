@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 
 from httpd.connections.plain import PlainListener
 from httpd.dispatch.dispatcher import Dispatcher
+from httpd.limits import ServerLimits
 from httpd.options import ServerOptions
 from shared.errors import ConfigError
 from shared.filesystem.files import make_directory
 from shared.process.supervision import Supervisor
+from shared.settings import MasterSettings
 
 from ..endpoints.application import AccessRules, StoreApplication
 from ..endpoints.metrics import StoreMetrics
-from .settings import CheckedSettings
 
 if TYPE_CHECKING:
     from httpd.server import HttpServer
@@ -24,7 +25,7 @@ _SOCKET_HINT = "Another store may run already; the setting is store_socket."
 _PLAIN_HINT = "Another program may use the port already; the settings are store_plain_bindaddress and store_plain_port."
 
 
-def read_access(settings: CheckedSettings) -> AccessRules:
+def read_access(settings: MasterSettings) -> AccessRules:
     """Return who may use the store over TLS; raise ConfigError when the list cannot be read. Blocks."""
     if not settings.store_allowlist:
         return AccessRules(settings.certname)
@@ -43,11 +44,11 @@ class Listeners:
         metrics: Counts the answers.
     """
 
-    def __init__(self, application: StoreApplication, settings: CheckedSettings, metrics: StoreMetrics, supervisor: Supervisor) -> None:
+    def __init__(self, application: StoreApplication, settings: MasterSettings, metrics: StoreMetrics, supervisor: Supervisor) -> None:
         self._application = application
         self._settings = settings
         self._supervisor = supervisor
-        self._options = ServerOptions(limits=settings.limits, on_answer=metrics.count_answer)
+        self._options = ServerOptions(limits=ServerLimits.of(settings), on_answer=metrics.count_answer)
         self._plain: list[PlainListener] = []
         self._tls: HttpServer | None = None
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from shared.errors import ConfigError
 from shared.filesystem.files import make_directory
 from shared.process.supervision import Supervisor
+from shared.settings import MasterSettings
 
 from ..commands.commands import DatabaseUnavailable, ReceivedCommand
 from ..database.engine import Database
@@ -32,7 +33,6 @@ from ..retention.retention import STEPS, Retention, RetentionSettings
 from ..writing.writer import DatabaseWriter
 from .administration import StoreAdministration
 from .population import count_population
-from .settings import CheckedSettings
 from .tasks import CLEAN_UP
 
 log = logging.getLogger("puppet.store")
@@ -42,7 +42,7 @@ _DAY = 86400.0  # seconds
 _UP_FOR = 2.0  # seconds for which the database is not asked again whether it is there
 
 
-def database_url(settings: CheckedSettings) -> str:
+def database_url(settings: MasterSettings) -> str:
     """Return the address of the database."""
     return f"sqlite:///{settings.store_dir / 'store.sqlite'}" if settings.store == "sqlite" else settings.store
 
@@ -64,7 +64,7 @@ class Rooms:
         attempted: Set once the database is open, or could not be opened for the first time.
     """
 
-    settings: CheckedSettings
+    settings: MasterSettings
     supervisor: Supervisor
     attempted: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _queries: QueryService | None = field(default=None, init=False)
@@ -149,11 +149,11 @@ class Rooms:
         return time.time_ns() // 1000
 
 
-def _spool_limits(settings: CheckedSettings) -> SpoolLimits:
+def _spool_limits(settings: MasterSettings) -> SpoolLimits:
     return SpoolLimits(commands=settings.store_queue_commands, bytes=settings.store_queue_bytes)
 
 
-def _retention_settings(settings: CheckedSettings) -> RetentionSettings:
+def _retention_settings(settings: MasterSettings) -> RetentionSettings:
     interval = float(settings.store_gc_interval)
     separate_events = settings.store_event_ttl != settings.store_report_ttl
     return RetentionSettings(

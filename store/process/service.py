@@ -15,12 +15,12 @@ from shared.process.log import NOTICE
 from shared.process.memory import collect_garbage_forever, freeze_loaded_objects
 from shared.process.supervision import Supervisor
 from shared.process.systemd import Notifier
+from shared.settings import MasterSettings
 
 from ..endpoints.application import AccessRules, StoreApplication
 from ..endpoints.metrics import StoreMetrics
 from .listeners import Listeners, read_access
 from .rooms import Rooms
-from .settings import CheckedSettings
 from .tasks import CARRY_OUT, COLLECT_GARBAGE, NOTIFY_SYSTEMD, RELOAD, store_supervisor
 
 log = logging.getLogger("puppet.store")
@@ -54,7 +54,7 @@ class StopRequest:
         (self.repeated if self.requested.is_set() else self.requested).set()
 
 
-async def serve(settings: CheckedSettings, request: StopRequest, *, on_ready: Callable[[], None] = lambda: None) -> int:
+async def serve(settings: MasterSettings, request: StopRequest, *, on_ready: Callable[[], None] = lambda: None) -> int:
     """
     Run a store until its stop is requested, by a signal or otherwise; return the exit code.
 
@@ -143,7 +143,7 @@ async def _heartbeat(notifier: Notifier, supervisor: Supervisor) -> None:
         await asyncio.sleep(notifier.watchdog / 2)
 
 
-async def _reload_on_hup(settings: CheckedSettings, listeners: Listeners, state: _Access, hup: asyncio.Event) -> None:
+async def _reload_on_hup(settings: MasterSettings, listeners: Listeners, state: _Access, hup: asyncio.Event) -> None:
     """Run until cancelled: on each HUP read everything again that can be."""
     while True:
         await hup.wait()
