@@ -35,7 +35,7 @@ from ..pools.compiled_catalog import CompiledCatalog
 from ..pools.jobs import CompileJob
 from ..pools.parse_pool import IN_PLACE, ParsePool
 from ..puppetdb.termini import StorableCatalog
-from ..termini.node import reads_no_facts, with_facts_in_hand
+from ..termini.node import with_facts_in_hand
 from .static import CodeVersion, StaticCatalogs, negotiate_checksum
 
 log = logging.getLogger("puppet.compiler")
@@ -114,24 +114,18 @@ class CompilerTerminus(Terminus[Catalog]):
         sent_facts = await self._sent_facts(request)
         requested, exists = await self._environment_for(request)
         trusted = trusted_data(name, request.client, await self.external(certname_behind(name, request.client)))
-        writes: list[Callable[[], object]] = []  # what blocks, for one thread: to have one begin takes as long as the half of a write
         if sent_facts is not None:
             sent_facts = sent_facts.with_trusted(trusted)
             await self.nodes.expire(name, environment=requested)
             # Before the classifier runs, since some classifiers read the file.
-            await self.facts.save(sent_facts, environment=requested, later=writes if reads_no_facts(self.nodes) else None)
+            await self.facts.save(sent_facts, environment=requested)
         facts = sent_facts or await self.facts.find(name, environment=requested)
-        try:
-            node = await with_facts_in_hand(self.nodes, facts).find(
-                name,
-                environment=requested,
-                transaction_uuid=request.option("transaction_uuid") or None,
-                configured_environment=request.option("configured_environment") or None,
-                later=writes,
-            )
-        finally:
-            if writes:
-                await asyncio.to_thread(lambda: [write() for write in writes])
+        node = await with_facts_in_hand(self.nodes, facts).find(
+            name,
+            environment=requested,
+            transaction_uuid=request.option("transaction_uuid") or None,
+            configured_environment=request.option("configured_environment") or None,
+        )
         if node is None:
             raise PuppetError(f"Could not find node '{name}'; cannot compile", hint="The node terminus does not know it.")
         environment = node.environment or requested

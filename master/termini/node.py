@@ -138,11 +138,6 @@ class WithFactsInHand(Terminus[Node]):
         return await self.inner.find_with(request, self.facts)
 
 
-def reads_no_facts(nodes: Binding[Node]) -> bool:
-    """Return whether nodes are found with facts in hand without a look at stored ones, which an external classifier may read."""
-    return isinstance(nodes.terminus, WithFacts) and isinstance(nodes.terminus.inner, Plain)
-
-
 def with_facts_in_hand(nodes: Binding[Node], facts: Facts | None) -> Binding[Node]:
     """
     Return the same binding, cache and all, with these facts of the one node that is asked for.

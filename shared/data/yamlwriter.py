@@ -10,7 +10,6 @@ import base64
 import json
 import math
 import re
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -64,17 +63,14 @@ class WrittenItems:
     """
     The lines of lists and maps that stand in the second level of documents, by their key and their JSON.
 
-    Facts say much the same again and again, of one node and of many; and what is stored of a node says what its facts say. May be used by
-    several threads.
+    Facts say much the same again and again, of one node and of many. May be used by several threads.
 
     Args:
         size: About how many characters of items are kept.
-        maps: How many of the last maps are kept whole.
     """
 
-    def __init__(self, size: int, *, maps: int = 8) -> None:
+    def __init__(self, size: int) -> None:
         self.size = size
-        self._maps: deque[tuple[bytes, str]] = deque(maxlen=maps)
         self._added = 0
         self._lines: dict[tuple[str, bytes], str] = {}
         self._older: dict[tuple[str, bytes], str] = {}  # what is not used again before the others are as many as may be kept is dropped
@@ -85,14 +81,6 @@ class WrittenItems:
         if lines is None and (lines := self._older.get(key)) is not None:
             self.keep(key, lines)
         return lines
-
-    def map_of(self, exact: bytes) -> str | None:
-        """Return the lines of one of the last maps, None when it is not among them."""
-        return next((lines for other, lines in list(self._maps) if other == exact), None)
-
-    def keep_map(self, exact: bytes, lines: str) -> None:
-        """Keep the lines of a map until some others have come."""
-        self._maps.append((exact, lines))
 
     def keep(self, key: tuple[str, bytes], lines: str) -> None:
         """Keep the lines of an item."""
@@ -153,11 +141,7 @@ class _Document:
             self.add_items(value, head, indent, beside=beside)
 
     def remembered_items(self, value: Mapping[Any, Any], items: WrittenItems) -> None:
-        """Add the items of a map in the second level, as they or all of them were written before."""
-        whole, start = plainjson.dumps_exactly(value), len(self.lines)
-        if whole is not None and (text := items.map_of(whole)) is not None:
-            self.lines.append(text)
-            return
+        """Add the items of a map in the second level, as they were written before."""
         for key, item in value.items():
             exact = plainjson.dumps_exactly(item) if type(key) is str and type(item) in (dict, list) else None
             if exact is None:
@@ -171,8 +155,6 @@ class _Document:
                 del self.lines[first:]
                 items.keep((key, exact), lines)
             self.lines.append(lines)
-        if whole is not None:
-            items.keep_map(whole, "\n".join(self.lines[start:]))
 
     def add_items(self, value: Mapping[Any, Any], head: str, indent: str, *, beside: bool) -> None:
         """Add the items of a map, the first one `beside` the dash in `head`."""

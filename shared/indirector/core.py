@@ -118,7 +118,6 @@ class Request(Generic[M]):
     ignore_cache: bool = False
     ignore_terminus: bool = False
     ignore_cache_save: bool = False
-    later: list[Callable[[], object]] | None = None  # gets what blocks in a save, which the caller then has done; None: it is done at once
 
     @property
     def instance(self) -> M:
@@ -297,24 +296,10 @@ class Binding(Generic[M]):
 
     async def _save_to_cache(self, cache: Terminus[M], request: Request[M]) -> None:
         """Save what was found in the cache; an error of the system is only logged."""
-
-        def log_failure(err: OSError) -> None:
-            log.error("Could not cache %s for %s: %s", self.indirection.name, request.key, err)
-
-        def write_all(writes: Sequence[Callable[[], object]]) -> None:
-            try:
-                for write in writes:
-                    write()
-            except OSError as err:
-                log_failure(err)
-
-        writes: list[Callable[[], object]] | None = None if request.later is None else []
         try:
-            await cache.save(replace(request, later=writes))
+            await cache.save(request)
         except OSError as err:
-            log_failure(err)
-        if writes and request.later is not None:
-            request.later.append(lambda: write_all(writes))
+            log.error("Could not cache %s for %s: %s", self.indirection.name, request.key, err)
 
     async def search(self, key: str | Request[M], **parameters: Any) -> list[M] | None:
         """Return all instances that fit, never from the cache; None when what is searched does not exist."""

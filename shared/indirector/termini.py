@@ -98,10 +98,7 @@ class FilePerKey(Terminus[M]):
         digest = instance.digest() if self.written is not None else None
         if self.written is not None and digest is not None and self.written.holds(name, digest):
             return name
-        if request.later is not None:
-            request.later.append(lambda: self._write(request.key, instance, digest))
-        else:
-            await asyncio.to_thread(self._write, request.key, instance, digest)
+        await asyncio.to_thread(self._write, request.key, instance, digest)
         return name
 
     async def destroy(self, request: Request[M]) -> object:

@@ -95,7 +95,7 @@ class CommonSettings(Settings):
     facts_terminus: str = setting("", doc="Where facts come from; facter on an agent, yaml on a master.")
     catalog_terminus: str = setting("compiler", doc="Where catalogs come from on a master.")
     catalog_cache_terminus: str = setting("", doc="Where a master keeps catalogs besides.")
-    node_cache_terminus: str = setting("write_only_yaml", doc="Where a master keeps nodes besides, as each run had them.")
+    node_cache_terminus: str = setting("", doc="Where a master keeps nodes besides, as each run had them: write_only_yaml, for instance.")
 
     max_file_body: Size = setting("16MiB", gt=0, doc="Bytes of one metadata answer or other object held in memory.")
     pattern_timeout: Duration = setting(

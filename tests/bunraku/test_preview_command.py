@@ -395,7 +395,9 @@ class Classifier:
         """Return what a preview finds that adds a parameter to every notification, by its nodes."""
         self.site.write(code, "production")
         self.site.write({name: text.replace('": }', '": message => "m" }') for name, text in code.items()})
-        _, result = self.site.preview("--node_terminus=exec", f"--external_nodes={self.site.root}/enc", *words)
+        _, result = self.site.preview(
+            "--node_terminus=exec", f"--external_nodes={self.site.root}/enc", "--node_cache_terminus=write_only_yaml", *words
+        )
         return result
 
 
@@ -441,7 +443,7 @@ def test_a_node_of_which_no_run_is_kept_is_classified_now_and_named(classifier: 
         result = classifier.preview(*words)
         assert result["classified_now"] == nodes
         assert subjects(result)["Notify[new red]"] == nodes
-    classifier.site.run("--from", "production", "--to", "feature", "--all", "--node_cache_terminus=", "--node_terminus=plain")
+    classifier.site.run("--from", "production", "--to", "feature", "--all", "--node_terminus=plain")
     assert "classified now" not in classifier.site.capsys.readouterr().err  # nothing classifies nodes
 
 
@@ -460,5 +462,6 @@ def test_nodes_whose_last_run_was_in_another_environment_are_left_out_and_named(
     classifier.store_run("web2", ["old"], team="blue", environment="staging")
     result = classifier.preview("--all")
     assert (list(result["nodes"]), result["elsewhere"]) == (["web1"], ["web2"])
-    classifier.site.run("--from", "production", "--to", "feature", "--all", "--node_terminus=exec", "--external_nodes=/nowhere/enc")
+    options = ("--node_terminus=exec", "--external_nodes=/nowhere/enc", "--node_cache_terminus=write_only_yaml")
+    classifier.site.run("--from", "production", "--to", "feature", "--all", *options)
     assert "1 node is left out, in another environment.\n" in classifier.site.capsys.readouterr().out

@@ -75,11 +75,12 @@ async def test_a_preview_has_the_classes_of_the_last_run_although_the_classifier
     enc.write_text("#!/bin/sh\necho '{classes: {before: {}}, parameters: {team: blue}}'\n")
     enc.chmod(0o755)
     root, agent = tmp_path / "master", tmp_path / "agent"
-    async with pair.mastered(store="none", node_terminus="exec", external_nodes=str(enc)):
+    async with pair.mastered(store="none", node_terminus="exec", external_nodes=str(enc), node_cache_terminus="write_only_yaml"):
         assert (await pair.run()).code in (0, 2)
         enc.write_text("#!/bin/sh\necho '{classes: {now: {}}, parameters: {team: red}}'\n")
         here = [f"--confdir={root}", f"--codedir={root}/code", f"--vardir={root}/var", f"--logdir={root}/log", f"--rundir={root}/run"]
         here += ["--certname", "localhost", "--workers", "1", "--node_terminus", "exec", "--external_nodes", str(enc)]
+        here += ["--node_cache_terminus", "write_only_yaml"]
         there = [f"--confdir={agent}", f"--vardir={agent}/var", f"--logdir={agent}/log", f"--rundir={agent}/run", f"--certname={NAME}"]
         there += ["--server", "localhost", "--masterport", str(pair.port)]
         for places in (here, there):

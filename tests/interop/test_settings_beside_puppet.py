@@ -22,7 +22,6 @@ DIFFERENT = {
     "http_proxy_password": "no password is shown to manifests",
     "ldappassword": "no password is shown to manifests",
     "maxwaitforcert": "the text unlimited here, an infinite number there",
-    "node_cache_terminus": "nodes are written as YAML here",
 }
 
 

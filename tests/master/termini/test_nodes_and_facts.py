@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -255,16 +253,6 @@ async def test_facts_are_stored_before_the_classifier_runs_and_when_the_compile_
     assert cached["parameters"]["os"] == "x"
 
 
-class CountingThreads(ThreadPoolExecutor):
-    """Threads that count what they are given to do."""
-
-    count = 0
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
-        self.count += 1
-        return super().submit(fn, *args, **options)
-
-
 class Files:
     """The files of facts and nodes below a folder, and a compiler that looks at both and fails."""
 
@@ -295,12 +283,11 @@ class Files:
         await Binding(CATALOG, self.compiler).find(Request(key="n", options=options))
 
 
-async def test_one_thread_stores_facts_and_node_before_the_compile(tmp_path: Path) -> None:
-    files, threads = Files(tmp_path), CountingThreads(1)
-    asyncio.get_running_loop().set_default_executor(threads)
+async def test_facts_and_node_are_stored_before_the_compile(tmp_path: Path) -> None:
+    files = Files(tmp_path)
     with pytest.raises(CompileError):
         await files.ask()
-    assert (files.seen, threads.count) == ([(True, True)], 1)
+    assert files.seen == [(True, True)]
     stored = await files.facts.find("n")
     assert stored is not None and stored.values["os"] == "x"
 
