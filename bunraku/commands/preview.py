@@ -14,7 +14,6 @@ from typing import Any
 from shared.data import plainjson
 from shared.errors import ConfigError, PuppetError
 from shared.filesystem.files import write_atomic
-from shared.pattern_timeout import PATTERN_TIMEOUT
 from shared.process.cli import CommandOptions, flag, maybe_text, text, texts
 from shared.process.command import CommandSpec
 from shared.settings import AgentSettings, MasterSettings, load
@@ -110,7 +109,6 @@ class PreviewOptions(CommandOptions):
 def main(options: PreviewOptions, flags: dict[str, Any]) -> int:
     environment = str(flags.get("environment", ""))
     settings = settings_beside_master(flags)
-    PATTERN_TIMEOUT.set(settings.pattern_timeout)
     logging.getLogger("puppet").setLevel(logging.ERROR)
     logging.getLogger("puppet.preview").setLevel(logging.WARNING)
     command = PreviewCommand(options, settings, environment)

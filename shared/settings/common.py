@@ -50,7 +50,9 @@ class CommonSettings(Settings):
     hostcrl: Path = setting("$ssldir/crl.pem", doc="The CA's revocation lists, as fetched.")
     ssl_lockfile: Path = setting("$ssldir/ssl.lock", doc="Held while keys and certificates are made or fetched.")
     certificate_revocation: Revocation = setting("chain", doc="Check revocation of the whole chain, of the leaf, or not at all.")
-    ssl_trust_store: str = setting("", doc="A file of CAs that web servers may have besides the system's: of file sources, of reporturl.")
+    ssl_trust_store: str = setting(
+        "", undefined=True, doc="A file of CAs that web servers may have besides the system's: of file sources, of reporturl."
+    )
     csr_attributes: Path = setting("$confdir/csr_attributes.yaml", doc="Attributes and extensions for the certificate request.")
     trusted_oid_mapping_file: Path = setting(
         "$confdir/custom_trusted_oid_mapping.yaml", doc="Names of the site's own certificate extensions."
@@ -69,13 +71,15 @@ class CommonSettings(Settings):
     log_level: Literal["debug", "info", "notice", "warning", "err", "alert", "emerg", "crit"] = setting(
         "notice", doc="The least level shown."
     )
-    logdest: str = setting("", doc="Where logs go: console, syslog, journal, or files; a comma list.")
+    logdest: str = setting("", undefined=True, doc="Where logs go: console, syslog, journal, or files; a comma list.")
     syslogfacility: str = setting("daemon", doc="The facility of syslog messages.")
     color: str = setting("ansi", doc="ansi, or false; colour is only used on a terminal.")
     trace: Flag = setting(False, doc="Show where in the program an error came from.")
     verbose: Flag = setting(False, doc="Show info messages.")
     debug: Flag = setting(False, doc="Show debug messages.")
-    priority: Priority = setting("", doc="How much of the processor is asked for: high, normal, low, idle, or a number as nice takes it.")
+    priority: Priority = setting(
+        "", undefined=True, doc="How much of the processor is asked for: high, normal, low, idle, or a number as nice takes it."
+    )
     path: str = setting("none", doc="PATH for programs that agent and `puppet apply` start by name; none: as it is anyway.")
     profile: Flag = setting(False, doc="`puppet apply` and `puppet catalog compile` say which lines of manifests take the most time.")
     noop: Flag = setting(False, doc="Only say what would be done.")
@@ -94,8 +98,10 @@ class CommonSettings(Settings):
     external_nodes: str = setting("none", doc="The program of the exec terminus for nodes, an absolute path with arguments.")
     facts_terminus: str = setting("", doc="Where facts come from; facter on an agent, yaml on a master.")
     catalog_terminus: str = setting("compiler", doc="Where catalogs come from on a master.")
-    catalog_cache_terminus: str = setting("", doc="Where a master keeps catalogs besides.")
-    node_cache_terminus: str = setting("", doc="Where a master keeps nodes besides, as each run had them: write_only_yaml, for instance.")
+    catalog_cache_terminus: str = setting("", undefined=True, doc="Where a master keeps catalogs besides.")
+    node_cache_terminus: str = setting(
+        "", undefined=True, doc="Where a master keeps nodes besides, as each run had them: write_only_yaml, for instance."
+    )
 
     max_file_body: Size = setting("16MiB", gt=0, doc="Bytes of one metadata answer or other object held in memory.")
     pattern_timeout: Duration = setting(

@@ -42,14 +42,18 @@ class SettingField:
         annotation: The type of its values, without its reader.
         description: What it is for.
         limits: Of a number: `ge`, `gt`, `le`.
+        secret: Whether it is a password or may hold one, which catalogs must not get: manifests see undef.
+        undefined: Whether manifests see undef, not an empty text, when nobody has set it.
     """
 
-    __slots__ = ("_read", "annotation", "default", "description", "limits", "write")
+    __slots__ = ("_read", "annotation", "default", "description", "limits", "secret", "undefined", "write")
 
-    def __init__(self, default: Any, description: str, limits: Mapping[str, int]) -> None:
+    def __init__(self, default: Any, description: str, limits: Mapping[str, int], *, secret: bool, undefined: bool) -> None:
         self.default = default
         self.description = description
         self.limits = limits
+        self.secret = secret
+        self.undefined = undefined
         self.annotation: Any = None
         self.write: Callable[[Any], Any] | None = None
         self._read: Callable[[Any], Any] = _text
@@ -72,9 +76,9 @@ class SettingField:
         return value
 
 
-def setting(default: Any, *, doc: str, **limits: int) -> Any:
-    """Declare a setting: its default (text may name other settings as `$name`), what it is for, and the limits of its value."""
-    return SettingField(default, doc, limits)
+def setting(default: Any, *, doc: str, secret: bool = False, undefined: bool = False, **limits: int) -> Any:
+    """Declare a setting: its default (text may name other settings as `$name`); the rest is that of a SettingField."""
+    return SettingField(default, doc, limits, secret=secret, undefined=undefined)
 
 
 class DeclaredSettings:

@@ -22,11 +22,14 @@ class IgnoredSetting:
         default: As Puppet has it; may name other settings.
         why: A sentence: why it changes nothing here, or what to do instead of a refused value.
         refused: The run modes (sections) in which only the default may be said.
+        secret, undefined: As of a SettingField.
     """
 
     default: str
     why: str
     refused: tuple[str, ...] = ()
+    secret: bool = False
+    undefined: bool = False
 
     @property
     def flag(self) -> bool:
@@ -49,7 +52,7 @@ _ANYBODY = ("agent", "master", "user")
 IGNORED_SETTINGS: Mapping[str, IgnoredSetting] = {
     "always_retry_plugins": IgnoredSetting("true", "Types and providers are looked for once in each run."),
     "autoflush": IgnoredSetting("true", "Log files are always written at once."),
-    "binder_config": IgnoredSetting("", "Puppet 7 does not read it either: bindings are gone since Puppet 4."),
+    "binder_config": IgnoredSetting("", "Puppet 7 does not read it either: bindings are gone since Puppet 4.", undefined=True),
     "cacert": IgnoredSetting("$cadir/ca_crt.pem", _IN_CADIR, _MASTER),
     "cacrl": IgnoredSetting("$cadir/ca_crl.pem", _IN_CADIR, _MASTER),
     "cakey": IgnoredSetting("$cadir/ca_key.pem", _IN_CADIR, _MASTER),

@@ -80,12 +80,12 @@ class MasterSettings(StoreSettings):
     static_catalogs: Flag = setting(True, doc="Inline the metadata of files where an agent can use it.")
     rich_data: Flag = setting(True, doc="Catalogs keep values of all types, where an agent can read them; an environment.conf may differ.")
     environment_data_provider: Literal["", "none", "hiera", "function"] = setting(
-        "", doc="Where an environment's data is that has no hiera.yaml; deprecated, and an environment.conf may differ."
+        "", undefined=True, doc="Where an environment's data is that has no hiera.yaml; deprecated, and an environment.conf may differ."
     )
     code_id_command: str = setting("", doc="A program that prints the version of an environment's code.")
     code_content_command: str = setting("", doc="A program that prints a file of a version of an environment's code.")
     max_code_content: Size = setting("1GiB", gt=0, doc="Bytes of one file that code_content_command may print.")
-    deploy_repository: str = setting("", doc="The control repository of puppet deploy: a path, or an address of https or ssh.")
+    deploy_repository: str = setting("", secret=True, doc="The control repository of puppet deploy: a path, or an address of https or ssh.")
     deploy_keep: int = setting(5, ge=1, doc="Versions of an environment that puppet deploy keeps.")
     deploy_keep_time: Duration = setting(
         "1h", ge=0, doc="Seconds that further versions are kept after they were replaced, for runs that began with them."
@@ -102,12 +102,14 @@ class MasterSettings(StoreSettings):
     )
     deploy_hook_queue: int = setting(20, gt=0, doc="Deployments by the web hook that may wait; beyond that 503 with Retry-After.")
     max_hook_body: Size = setting("1MiB", gt=0, doc="Bytes of a call of the web hook.")
-    trusted_external_command: str = setting("", doc="A program that prints JSON for $trusted['external'] of a node, or a folder of them.")
+    trusted_external_command: str = setting(
+        "", undefined=True, doc="A program that prints JSON for $trusted['external'] of a node, or a folder of them."
+    )
     ldapserver: str = setting("ldap", doc="The LDAP server of the ldap node terminus.")
     ldapport: int = setting(389, ge=1, le=65535, doc="Its port.")
     ldapbase: str = setting("", doc="Where nodes are searched.")
     ldapuser: str = setting("", doc="Who searches.")
-    ldappassword: str = setting("", doc="That one's password.")
+    ldappassword: str = setting("", secret=True, doc="That one's password.")
     ldapstring: str = setting("(&(objectclass=puppetClient)(cn=%s))", doc="The filter; %s is the node's name.")
     ldapclassattrs: Words = setting(("puppetclass",), doc="Attributes that name classes.")
     ldapparentattr: str = setting("parentnode", doc="The attribute that names a parent node.")

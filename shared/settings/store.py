@@ -33,6 +33,7 @@ class StoreSettings(CommonSettings):
 
     store: StoreKind = setting(
         "none",
+        secret=True,
         doc="Where facts, catalogs and reports are kept for queries: none; sqlite, in a process of the master; a database as "
         "postgresql://USER@HOST/DATABASE, which several masters may share; or puppetdb, a server that puppetdb.conf names. auto, the "
         "default of a running master: sqlite, but none where puppet.conf, puppetdb.conf or routes.yaml say already where these things go.",

@@ -19,6 +19,7 @@ pytestmark = [
 MANIFEST = '$settings::all_local.each |$name, $value| { notice("${name} ${type($value, generalized)}") }'
 DIFFERENT = {
     "crl_refresh_interval": "a day here, never there",
+    "http_extra_headers": "no password is shown to manifests",
     "http_proxy_password": "no password is shown to manifests",
     "ldappassword": "no password is shown to manifests",
     "maxwaitforcert": "the text unlimited here, an infinite number there",

@@ -425,6 +425,7 @@ def test_manifests_see_the_settings_of_all_sections_that_count_for_the_process()
 
 def test_manifests_see_no_password() -> None:
     text = "[main]\nhttp_proxy_password = hunter2\nldappassword = hunter2\nforge_authorization = hunter2\ndeploy_repository = https://a:hunter2@b/c\n"
+    text += "http_extra_headers = authorization:hunter2\n"
     settings = load(MasterSettings, section="master", conf=conf.parse(text + "store = postgresql://a:hunter2@b/c"))
     assert "hunter2" not in repr(values_in_manifests(settings, AgentSettings))
 
