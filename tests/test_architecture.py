@@ -137,7 +137,7 @@ LAYERS = {
         "translation",
     ),
     "httpd": (
-        "limits peers tasks tls",
+        "limits metrics peers tasks tls",
         "options",
         "connections",
         "messages",

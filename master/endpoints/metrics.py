@@ -11,9 +11,10 @@ from httpd.connections.plain import PlainListener
 from httpd.dispatch.admission import Admission
 from httpd.limits import ServerLimits
 from httpd.messages.responses import Response, send, text_response
+from httpd.metrics import MIME
 from httpd.server import HttpServer
 
-from ..observability.metrics import MIME, Metrics
+from ..observability.metrics import Metrics
 
 MAX_CONNECTIONS = 16  # connections at the same time; further ones are cut
 

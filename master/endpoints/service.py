@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from httpd.messages.responses import Response, text_response
+from httpd.metrics import MIME
 from shared.client import Client
 from shared.data import plainjson
 from shared.errors import BadName, MethodNotAllowed, NotFound
@@ -18,7 +19,6 @@ from shared.names import quoted_for_log, valid_environment
 from ..authorization.auth_conf import Rules
 from ..authorization.rules import AccessDecision, AccessRequest, decide
 from ..observability.health import SERVICES, Health, State, worst
-from ..observability.metrics import MIME
 from .handlers import EnvironmentLookup
 from .schemes import forbidden_path
 

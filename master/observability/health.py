@@ -14,10 +14,11 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from httpd.metrics import Samples
 from shared.errors import PuppetError
 from shared.process.log import NOTICE
 
-from .metrics import Metrics, Samples
+from .metrics import Metrics
 
 log = logging.getLogger("puppet.master")
 

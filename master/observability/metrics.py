@@ -1,15 +1,14 @@
-"""The counters and measurements of a master, as Prometheus reads them. Source: Prometheus' text format 0.0.4."""
+"""The counters and measurements of a master."""
 
 from __future__ import annotations
 
 import asyncio
-import bisect
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Literal, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import Literal
 
-MIME = "text/plain; version=0.0.4; charset=utf-8"
+from httpd.metrics import Counter, Histogram, Samples, exposition, family_lines
 
 REQUEST_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 COMPILE_SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
@@ -26,79 +25,6 @@ _USUAL_REQUESTS = (  # the requests of agents at their runs
     ("node", "GET"),
     ("report", "PUT"),
 )
-
-Labels = tuple[str, ...]
-Samples = Iterable[tuple[Labels, float]]
-
-
-def _label_text(names: Labels, values: Labels) -> str:
-    """Return `{name="value",...}`; '' when there are no labels."""
-    pairs = [f'{name}="{_escaped(value)}"' for name, value in zip(names, values, strict=True)]
-    return "{" + ",".join(pairs) + "}" if pairs else ""
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
-class _Family(Protocol):
-    def lines(self) -> Iterator[str]: ...
-
-
-class Counter:
-    """A count that only grows. Without labels it is shown from the start, else from `start` on."""
-
-    def __init__(self, name: str, doc: str, *labels: str) -> None:
-        self.name, self.doc, self.labels = name, doc, labels
-        self._counts: dict[Labels, float] = {} if labels else {(): 0}
-
-    def start(self, *values: str) -> None:
-        """Show the count of these labels from 0 on: Prometheus sees no growth when a line begins with 1."""
-        self._counts.setdefault(values, 0)
-
-    def add(self, *values: str) -> None:
-        self._counts[values] = self._counts.get(values, 0) + 1
-
-    def lines(self) -> Iterator[str]:
-        yield from _header_lines(self.name, "counter", self.doc)
-        for values, count in sorted(self._counts.copy().items()):
-            yield f"{self.name}{_label_text(self.labels, values)} {count:g}"
-
-
-class Histogram:
-    """
-    The distribution of durations, in seconds; `bounds` are the upper ends of the buckets. Without labels it is shown from the start,
-    else from `start` on.
-    """
-
-    def __init__(self, name: str, doc: str, bounds: tuple[float, ...], *labels: str) -> None:
-        self.name, self.doc, self.bounds, self.labels = name, doc, bounds, labels
-        self._counts: dict[Labels, list[int]] = {}
-        self._sums: dict[Labels, float] = {}
-        if not labels:
-            self.start()
-
-    def start(self, *values: str) -> None:
-        """Show the buckets of these labels from 0 on."""
-        self._counts.setdefault(values, [0] * (len(self.bounds) + 1))
-        self._sums.setdefault(values, 0.0)
-
-    def observe(self, seconds: float, *values: str) -> None:
-        self.start(*values)
-        counts = self._counts[values]
-        counts[bisect.bisect_left(self.bounds, seconds)] += 1
-        self._sums[values] += seconds
-
-    def lines(self) -> Iterator[str]:
-        yield from _header_lines(self.name, "histogram", self.doc)
-        for values, counts in sorted(self._counts.copy().items()):
-            cumulative = 0
-            for bound, count in zip((*self.bounds, float("inf")), counts, strict=True):
-                cumulative += count
-                end = "+Inf" if bound == float("inf") else f"{bound:g}"
-                yield f"{self.name}_bucket{_label_text((*self.labels, 'le'), (*values, end))} {cumulative}"
-            yield f"{self.name}_sum{_label_text(self.labels, values)} {self._sums[values]:.6f}"
-            yield f"{self.name}_count{_label_text(self.labels, values)} {cumulative}"
 
 
 class LongestInWindow:
@@ -145,23 +71,6 @@ class ProcessorWaits:
             self._descriptor = -1
 
 
-class _ReadFamily:
-    """Numbers that another object keeps; they are read when the metrics are."""
-
-    def __init__(self, name: str, kind: str, doc: str, labels: Labels, samples: Callable[[], Samples]) -> None:
-        self.name, self.kind, self.doc, self.labels, self.samples = name, kind, doc, labels, samples
-
-    def lines(self) -> Iterator[str]:
-        yield from _header_lines(self.name, self.kind, self.doc)
-        for values, number in self.samples():
-            yield f"{self.name}{_label_text(self.labels, values)} {number:.15g}"
-
-
-def _header_lines(name: str, kind: str, doc: str) -> Iterator[str]:
-    yield f"# HELP {name} {doc}"
-    yield f"# TYPE {name} {kind}"
-
-
 class Metrics:
     """All counters and measurements of one master; `clock` returns seconds that only grow. Labels take few values, whatever peers send."""
 
@@ -180,7 +89,7 @@ class Metrics:
                 self.requests.start(indirection, method, status)
         for outcome in OUTCOMES:
             self.compiles.start(outcome)
-        self._families: list[_Family] = [self.requests, self.latency, self.compiles, self.ca, self.lag]
+        self._families = [family.lines for family in (self.requests, self.latency, self.compiles, self.ca, self.lag)]
         self.longest_lag, self.longest_block, self.longest_busy = LongestInWindow(clock), LongestInWindow(clock), LongestInWindow(clock)
         for what, longest, doc in (
             ("lag", self.longest_lag, "Seconds that the event loop was late at most, in the last minute or two."),
@@ -191,7 +100,7 @@ class Metrics:
 
     def read(self, name: str, kind: Literal["gauge", "counter"], doc: str, samples: Callable[[], Samples], *labels: str) -> None:
         """Add numbers that another object keeps: `samples` returns pairs of the values of `labels` and a number."""
-        self._families.append(_ReadFamily(name, kind, doc, labels, samples))
+        self._families.append(lambda: family_lines(name, kind, doc, labels, samples()))
 
     def count_answer(self, indirection: str, method: str, status: int, seconds: float) -> None:
         """Count a request that has ended; `status` is 0 when no response was sent."""
@@ -211,7 +120,7 @@ class Metrics:
 
     def text(self) -> str:
         """Return the text that Prometheus fetches."""
-        return "".join(f"{line}\n" for family in self._families for line in family.lines())
+        return exposition(line for lines in self._families for line in lines())
 
     async def watch_loop(self, waits: Callable[[], float] | None = None, busy: Callable[[], float] = time.thread_time) -> None:
         """

@@ -9,12 +9,12 @@ from typing import Any
 
 from httpd.connections.connection import HttpRequest
 from httpd.messages.responses import Response
+from httpd.metrics import MIME
 from shared.errors import MethodNotAllowed
 
 from .answers import compact_response
 from .metrics import StoreMetrics
 
-PROMETHEUS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _NOT_FOUND = "javax.management.InstanceNotFoundException"
 _NO_ATTRIBUTE = "javax.management.AttributeNotFoundException"
 
@@ -39,7 +39,7 @@ class MetricsEndpoint:
             raise MethodNotAllowed("Metrics can only be read")
         match list(segments):
             case []:
-                return Response(200, (await self._metrics.exposition()).encode(), PROMETHEUS_TYPE)
+                return Response(200, (await self._metrics.exposition()).encode(), MIME)
             case ["v2"] | ["v2", ""] | ["v2", "version"]:
                 info = {"agent": "1.7.1", "protocol": "7.2", "config": {}, "info": {}}
                 return compact_response(self._success({"type": "version"}, info))

@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from httpd.metrics import Counter, Histogram, exposition, family_lines
+
 _TICK = 5.0  # seconds between two updates of the averages
 _WINDOWS = {"OneMinuteRate": 60.0, "FiveMinuteRate": 300.0, "FifteenMinuteRate": 900.0}
 _SAMPLES = 512  # durations that percentiles are computed from
@@ -77,7 +79,6 @@ class Timer:
 
     clock: Callable[[], float] = time.monotonic
     meter: Meter = field(init=False)
-    seconds: float = 0.0  # of all events together
     _samples: deque[float] = field(default_factory=lambda: deque(maxlen=_SAMPLES))
 
     def __post_init__(self) -> None:
@@ -86,7 +87,6 @@ class Timer:
     def add(self, seconds: float) -> None:
         """Count an event that took so long."""
         self.meter.mark()
-        self.seconds += seconds
         self._samples.append(seconds)
 
     def attributes(self) -> dict[str, Any]:
@@ -120,18 +120,19 @@ class StoreMetrics:
         self._commands = commands
         self._clock = clock
         self._requests: dict[str, Timer] = {}
-        self._statuses: dict[tuple[str, str, int], int] = {}
+        self._answers = Counter("puppet_store_requests_total", "Requests answered.", "endpoint", "method", "status")
+        self._seconds = Histogram("puppet_store_request_seconds", "Seconds until answers were written.", (), "endpoint")
         self._meters: dict[str, Meter] = {}
         self._counted: Mapping[str, float] = {}
         self._counted_at = -math.inf
 
     def count_answer(self, endpoint: str, method: str, status: int, seconds: float) -> None:
         """Count a request that has been answered; `endpoint` is one of a bounded number of names."""
-        key = (endpoint, method if method in ("GET", "POST") else "other", status)
-        self._statuses[key] = self._statuses.get(key, 0) + 1
+        self._answers.add(endpoint, method if method in ("GET", "POST") else "other", str(status))
         if endpoint not in self._requests:
             self._requests[endpoint] = Timer(self._clock)
         self._requests[endpoint].add(seconds)
+        self._seconds.observe(seconds, endpoint)
 
     async def population(self) -> Mapping[str, float]:
         """Return the numbers of nodes and resources, which may be some seconds old."""
@@ -161,21 +162,9 @@ class StoreMetrics:
         """Return all metrics in the text form of Prometheus."""
         lines: list[str] = []
         for name, value in (await self.population()).items():
-            metric = f"puppet_store_{name.replace('-', '_')}"
-            lines += [f"# HELP {metric} What PuppetDB counts as {name}.", f"# TYPE {metric} gauge", f"{metric} {value:.15g}"]
+            lines += family_lines(f"puppet_store_{name.replace('-', '_')}", "gauge", f"What PuppetDB counts as {name}.", (), [((), value)])
         commands = dict(self._commands())
-        depth = commands.pop("depth", 0)
-        lines += ["# HELP puppet_store_commands_waiting Commands in the queue.", "# TYPE puppet_store_commands_waiting gauge"]
-        lines += [f"puppet_store_commands_waiting {depth}"]
-        lines += ["# HELP puppet_store_commands_total Commands by what became of them.", "# TYPE puppet_store_commands_total counter"]
-        lines += [f'puppet_store_commands_total{{result="{name}"}} {count}' for name, count in commands.items()]
-        lines += ["# HELP puppet_store_requests_total Requests answered.", "# TYPE puppet_store_requests_total counter"]
-        lines += [
-            f'puppet_store_requests_total{{endpoint="{endpoint}",method="{method}",status="{status}"}} {count}'
-            for (endpoint, method, status), count in self._statuses.items()
-        ]
-        lines += ["# HELP puppet_store_request_seconds Seconds until answers were written.", "# TYPE puppet_store_request_seconds summary"]
-        for endpoint, timer in self._requests.items():
-            lines += [f'puppet_store_request_seconds_sum{{endpoint="{endpoint}"}} {timer.seconds:.6f}']
-            lines += [f'puppet_store_request_seconds_count{{endpoint="{endpoint}"}} {timer.meter.count}']
-        return "\n".join(lines) + "\n"
+        lines += family_lines("puppet_store_commands_waiting", "gauge", "Commands in the queue.", (), [((), commands.pop("depth", 0))])
+        results = [((name,), count) for name, count in commands.items()]
+        lines += family_lines("puppet_store_commands_total", "counter", "Commands by what became of them.", ("result",), results)
+        return exposition([*lines, *self._answers.lines(), *self._seconds.lines()])

@@ -16,8 +16,6 @@ from ca.audit import ACTIONS
 from master.observability.metrics import (
     LAG_EVERY,
     WINDOW,
-    Counter,
-    Histogram,
     LongestInWindow,
     Metrics,
     ProcessorWaits,
@@ -27,37 +25,6 @@ from shared import __version__
 from tests.support.waiting import advance, turns, until
 
 DEBIAN = "/usr/bin/python3"
-
-
-def test_a_counter_has_a_line_for_each_set_of_labels() -> None:
-    counter = Counter("doors_total", "Doors opened.", "room", "by")
-    for by in ("me", "you", "me"):
-        counter.add("hall", by)
-    assert list(counter.lines()) == [
-        "# HELP doors_total Doors opened.",
-        "# TYPE doors_total counter",
-        'doors_total{room="hall",by="me"} 2',
-        'doors_total{room="hall",by="you"} 1',
-    ]
-
-
-def test_a_value_of_a_label_cannot_end_its_line_or_quotes() -> None:
-    counter = Counter("doors_total", "Doors opened.", "room")
-    counter.add('a"b\\c\nd 1')
-    assert list(counter.lines())[2:] == ['doors_total{room="a\\"b\\\\c\\nd 1"} 1']
-
-
-def test_a_histogram_counts_up_to_each_bound_and_the_bound_itself_belongs_to_it() -> None:
-    histogram = Histogram("wait_seconds", "Waits.", (0.1, 1.0))
-    for seconds in (0.05, 0.1, 0.5, 30.0):
-        histogram.observe(seconds)
-    assert list(histogram.lines())[2:] == [
-        'wait_seconds_bucket{le="0.1"} 2',
-        'wait_seconds_bucket{le="1"} 3',
-        'wait_seconds_bucket{le="+Inf"} 4',
-        "wait_seconds_sum 30.650000",
-        "wait_seconds_count 4",
-    ]
 
 
 def test_methods_that_nobody_knows_are_one() -> None:
@@ -79,23 +46,6 @@ def test_the_ca_is_counted_by_what_it_did_and_what_it_refused() -> None:
         metrics.count_decision({"action": "sign", "result": result})
     assert 'puppet_ca_actions_total{action="sign",result="done"} 3' in metrics.text()
     assert 'puppet_ca_actions_total{action="sign",result="refused"} 2' in metrics.text()
-
-
-def test_what_has_labels_begins_with_nothing_and_what_is_known_to_come_with_0() -> None:
-    assert list(Counter("a_total", "A.").lines())[2:] == ["a_total 0"]
-    counter = Counter("b_total", "B.", "room")
-    assert list(counter.lines())[2:] == []
-    counter.start("hall")
-    assert list(counter.lines())[2:] == ['b_total{room="hall"} 0']
-    counter.add("hall")
-    counter.start("hall")
-    assert list(counter.lines())[2:] == ['b_total{room="hall"} 1']
-    assert list(Histogram("c_seconds", "C.", (1.0,)).lines())[2:] == [
-        'c_seconds_bucket{le="1"} 0',
-        'c_seconds_bucket{le="+Inf"} 0',
-        "c_seconds_sum 0.000000",
-        "c_seconds_count 0",
-    ]
 
 
 def test_a_master_begins_at_0_with_what_agents_and_alerts_ask_for() -> None:
