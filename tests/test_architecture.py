@@ -130,7 +130,7 @@ LAYERS = {
         "compile expressions",
     ),
     "language/erb": (
-        "errors methods nodes",
+        "errors grammar methods nodes",
         "runtime",
         "reading",
         "purity writing",

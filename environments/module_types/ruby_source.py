@@ -8,6 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from language.erb.errors import Refusal
+from language.erb.grammar import syntax_tree
+from language.erb.reading import literals
+
 if TYPE_CHECKING:
     from tree_sitter import Node
 
@@ -15,7 +19,6 @@ MAX_STEPS = 20_000
 """Expressions evaluated for one type."""
 MAX_DEPTH = 50
 
-_ESCAPES = {"\\n": "\n", "\\t": "\t", "\\r": "\r", "\\e": "\x1b", "\\0": "\0", "\\s": " "}
 _REQUIRES = ("require", "require_relative", "load")
 _IGNORECASE, _EXTENDED, _MULTILINE = 1, 2, 4
 
@@ -54,11 +57,7 @@ class RubyFile:
 
     @classmethod
     def parse(cls, path: str, data: bytes) -> RubyFile:
-        # Imported here so that only a compiling process that meets a type in Ruby pays for it.
-        import tree_sitter_ruby
-        from tree_sitter import Language, Parser
-
-        return cls(path, data, Parser(Language(tree_sitter_ruby.language())).parse(data).root_node)
+        return cls(path, data, syntax_tree(data))
 
     def text(self, node: Node) -> str:
         return self.data[node.start_byte : node.end_byte].decode("utf-8", "replace")
@@ -177,6 +176,8 @@ class RubyExpressions:
         self.depth += 1
         try:
             return self._value(file, node, names)
+        except Refusal as err:
+            raise Unreadable(err.reason) from err
         finally:
             self.depth -= 1
 
@@ -187,13 +188,15 @@ class RubyExpressions:
             case "hash_key_symbol":
                 return file.text(node).strip("\"'")
             case "string" | "delimited_symbol" | "bare_string" | "bare_symbol":
-                return self._text(file, node.named_children, names, unescape=True)
+                delimited = node.parent if node.type.startswith("bare_") else node
+                opening = file.text(delimited.children[0]) if delimited is not None and delimited.children else ""
+                return self._text(file, node.named_children, names, opening.removeprefix(":"))
             case "chained_string":
                 return "".join(str(self.value(file, child, names)) for child in node.named_children)
             case "heredoc_beginning":
                 return file.heredoc(node)
             case "integer":
-                return int(file.text(node).replace("_", ""), 0)
+                return int(re.sub(r"^0(?=\d)", "0o", file.text(node).replace("_", "")), 0)
             case "true" | "false":
                 return node.type == "true"
             case "nil":
@@ -247,16 +250,16 @@ class RubyExpressions:
                     raise
         return values_by_key
 
-    def _text(self, file: RubyFile, parts: Sequence[Node], names: Names, *, unescape: bool = False) -> str:
-        """Return the text of a string's or regular expression's parts, the values of expressions among them."""
+    def _text(self, file: RubyFile, parts: Sequence[Node], names: Names, opening: str = "") -> str:
+        """Return the text of a regular expression's parts, or of those of a string that opens so, the values of expressions among them."""
         texts: list[str] = []
         for part in parts:
             text = file.text(part)
             if part.type == "interpolation":
                 value = self.value(file, part.named_children[0], names)
                 text = value.embedded if isinstance(value, RubyRegexp) else str(value)
-            elif part.type == "escape_sequence" and unescape:
-                text = _ESCAPES.get(text) or text[1:]
+            elif opening:
+                text = literals.characters(text, opening, part.start_byte, is_escape=part.type == "escape_sequence")
             texts.append(text)
         return "".join(texts)
 

@@ -11,11 +11,9 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-import tree_sitter_ruby
-from tree_sitter import Language, Parser
-
 from . import methods
 from .errors import Refusal
+from .grammar import syntax_tree
 from .reading.function_calls import LIBRARIES
 from .reading.ruby_versions import ruby_version_answer
 from .reading.scanner import OUTPUT, TEXT, TemplateProgram, scan
@@ -143,7 +141,7 @@ class _Search:
         self.program = program
         self.source = text
         self.is_template = is_template
-        self.root = Parser(Language(tree_sitter_ruby.language())).parse(program.octets).root_node
+        self.root = syntax_tree(program.octets)
         self.variables: set[str] = set()
         self.own_methods: set[str] = set()
 

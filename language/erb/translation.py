@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from types import CodeType
 
-import tree_sitter_ruby
-from tree_sitter import Language, Parser
-
 from ..syntax.source import Source
 from . import nodes as n
 from .errors import Refusal
+from .grammar import syntax_tree
 from .reading.functions import read_function
 from .reading.node_reader import named
 from .reading.scanner import scan
@@ -40,7 +38,7 @@ def read_template(template: str) -> tuple[n.Body, tuple[str, ...]]:
         Refusal: it has something that is not in the subset.
     """
     program = scan(template)
-    root = Parser(Language(tree_sitter_ruby.language())).parse(program.octets).root_node
+    root = syntax_tree(program.octets)
     reader = Reader(program, len(template))
     try:
         body = reader.body(named(root), 0)

@@ -6,6 +6,7 @@ import pytest
 
 from environments.module_types.models import DeclaredType
 from environments.module_types.registry import ModuleTypes, RubyTypeCache
+from environments.module_types.ruby_source import RubyExpressions, RubyFile
 from environments.module_types.ruby_types import read_ruby_type
 from tests.support.memory_files import MemoryFiles
 
@@ -47,6 +48,22 @@ def test_attributes_are_those_that_the_source_declares(body: str, properties: li
 
     assert declared.open == ""
     assert names(declared) == (properties, parameters)
+
+
+@pytest.mark.parametrize(
+    ("source", "value"),
+    [
+        (r"'it\'s \d\\'", "it's \\d\\"),
+        (r'"a\nb\x41\u00e9\d\a"', "a\nbA\u00e9d\a"),
+        (r"%q{a\}b}", "a}b"),
+        ("%w[a b]", ["a", "b"]),
+        ("[0x1f, 1_000, 017, 0]", [31, 1000, 15, 0]),
+        ('"a\\\nb"', "ab"),
+    ],
+)
+def test_literals_are_read_as_ruby_reads_them(source: str, value: object) -> None:
+    file = RubyFile.parse("x.rb", source.encode())
+    assert RubyExpressions({}, {}).value(file, file.root.named_children[0], {}) == value
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from environments.module_types.ruby_source import RubyFile
+from environments.module_types.ruby_source import RubyExpressions, RubyFile, Unreadable
 from language.values.versions import BadVersion, SemVer, SemVerRange
 from shared.errors import BadName, ConfigError, Location, NotFound, PuppetError, TooLarge
 from shared.filesystem.files import open_beneath, parts_of
@@ -194,16 +194,13 @@ class _Reader:
 
     def _literal(self, node: Node) -> Any:
         """Return the value of a string, a symbol, true, false or nil."""
-        if node.type in ("true", "false", "nil"):
-            return {"true": True, "false": False, "nil": None}[node.type]
-        if node.type == "simple_symbol":
-            return _Symbol(self._file.text(node)[1:])
-        if node.type in ("string", "delimited_symbol"):
-            if any(part.type != "string_content" for part in node.named_children):
-                raise self._error(node, "is not a plain text")
-            text = "".join(self._file.text(part) for part in node.named_children)
-            return _Symbol(text) if node.type == "delimited_symbol" else text
-        raise self._error(node, "is not a plain value")
+        if node.type not in ("true", "false", "nil", "simple_symbol", "string", "delimited_symbol"):
+            raise self._error(node, "is not a plain value")
+        try:
+            value = RubyExpressions({}, {}).value(self._file, node, {})
+        except Unreadable as err:
+            raise self._error(node, "is not a plain text") from err
+        return _Symbol(value) if node.type.endswith("symbol") else value
 
     def _below(self, node: Node, path: str) -> str:
         """Return a path that leads to a folder below the environment's."""

@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import tree_sitter_ruby
-from tree_sitter import Language, Parser
-
 from ...syntax.nodes import SyntaxNode
 from .. import methods
 from .. import nodes as n
 from ..errors import Refusal
+from ..grammar import syntax_tree
 from ..runtime.library import ERRORS
 from . import literal_reader
 from .function_calls import LIBRARIES, FunctionCallReader
@@ -84,7 +82,7 @@ def read_function(name: str, text: str) -> FunctionTree:
         if word in text:
             raise Refusal(f"the word {word}", text.index(word))
     program = TemplateProgram(octets, [], [(0, 0, text)])
-    root = Parser(Language(tree_sitter_ruby.language())).parse(octets).root_node
+    root = syntax_tree(octets)
     reader = FunctionReader(program, len(text))
     if root.has_error:
         raise Refusal("what the grammar of Ruby does not know", reader.error_offset(root))

@@ -44,18 +44,16 @@ def string(read: NodeReader, node: Node) -> SyntaxNode:
 
 def _string_parts(read: NodeReader, node: Node, opening: str) -> list[SyntaxNode]:
     parts: list[SyntaxNode] = []
-    raw = opening == "'" or opening.startswith(("%q", "%w", "%i"))
+    raw = literals.is_raw(opening)
     for child in named(node):
         at, end = read.place(child)
         text = read.text(child)
         if "\r" in text:
             raise read.refuse(child, "a line end of Windows in a string")
-        if child.type == "string_content":
-            if not raw and ("#@" in text or "#$" in text or "\\" in text):
-                raise read.refuse(child)
-            parts.append(n.Literal(at, end, literals.single_quoted(text, opening, at) if raw else text))
-        elif child.type == "escape_sequence":
-            parts.append(n.Literal(at, end, literals.single_quoted(text, opening, at) if raw else literals.escape(text, at)))
+        if child.type == "string_content" and not raw and ("#@" in text or "#$" in text or "\\" in text):
+            raise read.refuse(child)
+        if child.type in ("string_content", "escape_sequence"):
+            parts.append(n.Literal(at, end, literals.characters(text, opening, at, is_escape=child.type == "escape_sequence")))
         elif child.type == "interpolation" and not raw:
             parts.append(read.body(named(child), at, end))
         else:

@@ -25,17 +25,29 @@ def escape(text: str, at: int) -> str:
         return chr(int(letter[1:], 16))
     if re.fullmatch(r"u[0-9a-fA-F]{4}", letter) and not 0xD800 <= int(letter[1:], 16) < 0xE000:
         return chr(int(letter[1:], 16))
-    if len(letter) == 1 and letter.isascii() and not letter.isalnum() and letter.isprintable():
+    if len(letter) == 1 and letter.isascii() and letter.isprintable() and letter not in "uxcCM1234567":
         return letter
     raise Refusal(f"the escape {text}", at)
+
+
+def is_raw(opening: str) -> bool:
+    """Return whether a string that opens so has no escapes but those of `single_quoted`, and no expressions."""
+    return opening == "'" or opening.startswith(("%q", "%w", "%i", "%s"))
+
+
+def characters(text: str, opening: str, at: int, *, is_escape: bool) -> str:
+    """Return what a part of a string stands for, which the grammar may take for an escape."""
+    if is_raw(opening):
+        return single_quoted(text, opening, at)
+    return escape(text, at) if is_escape else text
 
 
 def single_quoted(text: str, delimiter: str, at: int) -> str:
     """Return the value of a string without escapes but those of its delimiter and of the backslash."""
     if "\\" not in text:
         return text
-    if delimiter != "'" and not delimiter.startswith("%q"):
-        raise Refusal("a backslash in %w", at)
+    if delimiter.startswith(("%w", "%i")):
+        raise Refusal("a backslash in %w", at)  # at which the grammar does not divide words as Ruby does
     special = "".join(f"\\{character}" for character in {delimiter[-1], _CLOSING.get(delimiter[-1], delimiter[-1]), "\\"})
     return re.sub(rf"\\([{special}])", r"\1", text)
 
