@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 INTEGER, BOOLEAN, UTF8_STRING, IA5_STRING, PRINTABLE_STRING = 0x02, 0x01, 0x0C, 0x16, 0x13
-SEQUENCE, SET, OBJECT_IDENTIFIER = 0x30, 0x31, 0x06
+SEQUENCE, OBJECT_IDENTIFIER = 0x30, 0x06
 
 _STRINGS = {
     UTF8_STRING: "utf-8",

@@ -27,18 +27,18 @@ def convert_to(context: Context, value: Value, type_: PuppetType, *args: Value, 
 
 
 @function("type", "Any value", "Enum[detailed] inference_method?")
-def type_(context: Context, value: Value, inference_method: str = "detailed") -> PuppetType:
+def type_(context: Context, value: Value, _: str = "detailed") -> PuppetType:
     """Return the type of the value: detailed (the default), reduced (one element type), or generalized (no ranges)."""
     return infer_set(value)
 
 
 @type_.also("Any value", "Enum[reduced] inference_method")
-def type_reduced(context: Context, value: Value, inference_method: str) -> PuppetType:
+def type_reduced(context: Context, value: Value, _: str) -> PuppetType:
     return infer(value)
 
 
 @type_.also("Any value", "Enum[generalized] inference_method")
-def type_generalized(context: Context, value: Value, inference_method: str) -> PuppetType:
+def type_generalized(context: Context, value: Value, _: str) -> PuppetType:
     return infer(value).generalized()
 
 

@@ -139,7 +139,7 @@ def empty_string(context: Context, str_: str) -> bool:
 
 
 @empty.also("Numeric num")
-def empty_number(context: Context, num: float) -> bool:
+def empty_number(context: Context, _: float) -> bool:
     context.warn_once("deprecations", "empty-from", "Calling function empty() with Numeric value is deprecated.", place=True)
     return False
 
@@ -150,7 +150,7 @@ def empty_binary(context: Context, bin_: Binary) -> bool:
 
 
 @empty.also("Undef x")
-def empty_undef(context: Context, x: None) -> bool:
+def empty_undef(context: Context, _: None) -> bool:
     return True
 
 

@@ -88,7 +88,7 @@ Fetch = Callable[[str], Awaitable[Sequence[Candidate]]]
 class _Resolution(Resolution[Any, Any, str]):
     """A search that goes back one decision at a time: resolvelib's own jumps over solutions where modules depend on each other."""
 
-    def _backjump(self, causes: Any) -> bool:
+    def _backjump(self, _causes: Any) -> bool:
         while len(self._states) >= 3:
             del self._states[-1]
             broken = self._states.pop()
@@ -175,14 +175,7 @@ class _Provider(AbstractProvider[Any, Any, str]):
             return f"/{requirement_or_candidate.folder}"  # no module is called so
         return str(requirement_or_candidate.name)
 
-    def get_preference(
-        self,
-        identifier: str,
-        resolutions: Mapping[str, Any],
-        candidates: Mapping[str, Iterator[Any]],
-        information: Mapping[str, Iterator[Any]],
-        backtrack_causes: Sequence[Any],
-    ) -> str:
+    def get_preference(self, identifier: str, *_: Any, **_others: Any) -> str:
         return identifier
 
     def find_matches(
