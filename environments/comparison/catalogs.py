@@ -148,8 +148,8 @@ class CatalogComparison:
         values = self.secrets.hide(values)
         shown, truncated = _shown_parameters(values, secrets)
         subject = self.secrets.hide(ref)
-        change = _change("resource", action, subject, parameters=shown, truncated=truncated)
-        change["places"]["new" if is_new else "old"] = self._place(resource, self.roots[is_new])
+        places = {"old": None, "new": None, "new" if is_new else "old": self._place(resource, self.roots[is_new])}
+        change = _change("resource", action, subject, parameters=shown, truncated=truncated, places=places)
         digest = digest_of(words.replace(canonical({**values, **dict.fromkeys(secrets, SECRET)}))).hex()
         return ("resource", ref, None), (_key("resource", action, subject), digest, change)
 
@@ -284,22 +284,8 @@ class CatalogComparison:
 
 
 def _change(kind: str, action: str, subject: str, **more: Any) -> dict[str, Any]:
-    return {
-        "kind": kind,
-        "action": action,
-        "subject": subject,
-        "parameter": None,
-        "container": None,
-        "old": None,
-        "new": None,
-        "diff": None,
-        "lines": 0,
-        "secret": False,
-        "parameters": None,
-        "truncated": False,
-        "places": {"old": None, "new": None},
-        **more,
-    }
+    """Return a change as data; what says nothing is not in it."""
+    return {"kind": kind, "action": action, "subject": subject, **more}
 
 
 def _action(present: tuple[bool, bool]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 from environments.versions import version_behind
@@ -57,30 +57,14 @@ class PreviewChange:
     lines: int = 0
     secret: bool = False
     parameters: Mapping[str, Any] | None = None
+    varies: bool = False
     truncated: bool = False
     places: Mapping[str, str | None] = field(default_factory=lambda: {"old": None, "new": None})
     values: str = ""
-    varies: bool = False
     nodes: list[str] = field(default_factory=list)
 
     def data(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "action": self.action,
-            "subject": self.subject,
-            "parameter": self.parameter,
-            "container": self.container,
-            "old": self.old,
-            "new": self.new,
-            "diff": None if self.diff is None else list(self.diff),
-            "lines": self.lines,
-            "secret": self.secret,
-            "parameters": self.parameters,
-            "varies": self.varies,
-            "truncated": self.truncated,
-            "places": dict(self.places),
-            "nodes": sorted(self.nodes),
-        }
+        return _entry_data(self)
 
 
 @dataclass(slots=True)
@@ -95,14 +79,7 @@ class PreviewMessage:
     nodes: list[str] = field(default_factory=list)
 
     def data(self) -> dict[str, Any]:
-        return {
-            "message": self.message,
-            "file": self.file,
-            "line": self.line,
-            "hint": self.hint,
-            "state": self.state,
-            "nodes": sorted(self.nodes),
-        }
+        return _entry_data(self)
 
 
 @dataclass(slots=True)
@@ -115,7 +92,11 @@ class UnstableValue:
     nodes: list[str] = field(default_factory=list)
 
     def data(self) -> dict[str, Any]:
-        return {"subject": self.subject, "parameter": self.parameter, "reason": self.reason, "nodes": sorted(self.nodes)}
+        return _entry_data(self)
+
+
+def _entry_data(entry: PreviewChange | PreviewMessage | UnstableValue) -> dict[str, Any]:
+    return {field.name: getattr(entry, field.name) for field in fields(entry) if field.name != "values"} | {"nodes": sorted(entry.nodes)}
 
 
 @dataclass(slots=True)
