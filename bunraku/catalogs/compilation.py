@@ -34,7 +34,8 @@ from shared.indirector import Request, Terminus
 from shared.models.catalog import CATALOG, Catalog
 from shared.models.facts import Facts, permitted_facts
 from shared.models.node import Node
-from shared.settings import AgentSettings, MasterSettings
+from shared.pattern_timeout import PATTERN_TIMEOUT
+from shared.settings import AgentSettings, MasterSettings, load
 from shared.settings.in_manifests import values_in_manifests
 from shared.wire.dialects import MODERN
 
@@ -64,6 +65,13 @@ class Compiled:
     resolve: Callable[[WireDeferred], Any]
     seconds: float
     let_go: Callable[[], None]
+
+
+def compiling_settings(flags: Mapping[str, Any], *, section: str = "user") -> tuple[AgentSettings, MasterSettings]:
+    """Return the settings of a command that compiles here, whose pattern_timeout counts from now on; `section` is that of the second."""
+    agent, master = load(AgentSettings, section="user", flags=flags), load(MasterSettings, section=section, flags=flags)
+    PATTERN_TIMEOUT.set(master.pattern_timeout)
+    return agent, master
 
 
 def environment_of(settings: MasterSettings, *, modulepath: Sequence[Path] = ()) -> Environment:

@@ -12,12 +12,12 @@ from typing import Any
 from shared.data.plainjson import dumps_pretty
 from shared.errors import BadData, ConfigError, NotFound, PuppetError
 from shared.models.catalog import CATALOG, Catalog
-from shared.pattern_timeout import PATTERN_TIMEOUT
 from shared.process.cli import maybe_text
 from shared.process.command import CommandSpec
+from shared.process.log import level_of
 from shared.settings import AgentSettings, MasterSettings, load
 
-from ..catalogs.compilation import LocalEnvironment, Manifest, environment_of, external_for, node_for, profile_text
+from ..catalogs.compilation import LocalEnvironment, Manifest, compiling_settings, environment_of, external_for, node_for, profile_text
 from ..catalogs.difference import difference
 from ..catalogs.nodes import facts_of, given_facts
 from ..console import complain, printer
@@ -78,10 +78,7 @@ class CatalogCommand:
     flags: dict[str, Any]
 
     def settings(self, **more: str) -> tuple[AgentSettings, MasterSettings]:
-        flags = {**self.flags, **more}
-        agent = load(AgentSettings, section="user", flags=flags)
-        master = load(MasterSettings, section="master", flags=flags)
-        return agent, master
+        return compiling_settings({**self.flags, **more}, section="master")
 
     def compile(self) -> None:
         agent, _ = self.settings()
@@ -151,11 +148,10 @@ class CatalogCommand:
             CompileError: it cannot be compiled. NotFound: the environment is not there. PuppetError: node or facts are not to be had.
         """
         agent, master = self.settings(**({"environment": environment} if environment else {}))
-        PATTERN_TIMEOUT.set(master.pattern_timeout)
         return asyncio.run(self._compiled(name, agent, master, profile=profile))
 
     async def _compiled(self, name: str, agent: AgentSettings, master: MasterSettings, *, profile: bool) -> dict[str, Any]:
-        log = printer("debug" if agent.debug else "info" if agent.verbose else agent.log_level)
+        log = printer(level_of(agent))
         node = await node_for(master, name)
         if node.environment and "environment" not in self.flags and node.environment != master.environment:
             agent, master = self.settings(environment=node.environment)

@@ -23,12 +23,12 @@ from language.types.inference.infer import infer
 from language.values.core import Sensitive, Value
 from shared.data import plainyaml
 from shared.errors import BadData, ConfigError, Location, ParseError, PuppetError, Unsupported
-from shared.pattern_timeout import PATTERN_TIMEOUT
 from shared.process.cli import flag, maybe_text, text
 from shared.process.command import CommandSpec
-from shared.settings import AgentSettings, MasterSettings, load
+from shared.process.log import level_of
+from shared.settings import AgentSettings, MasterSettings
 
-from ..catalogs.compilation import LocalEnvironment, Manifest, environment_of, external_for, node_for
+from ..catalogs.compilation import LocalEnvironment, Manifest, compiling_settings, environment_of, external_for, node_for
 from ..catalogs.nodes import facts_of, given_facts
 from ..console import complain, printer, say
 from ..faces import FaceOptions
@@ -63,10 +63,7 @@ class EppOptions(FaceOptions):
     notes="TEMPLATE is module/name.epp, or a file; without any the template is read from standard input.",
 ).main
 def main(options: EppOptions, flags: dict[str, Any]) -> int:
-    agent = load(AgentSettings, section="user", flags=flags)
-    master = load(MasterSettings, section="user", flags=flags)
-    PATTERN_TIMEOUT.set(master.pattern_timeout)
-    command = EppCommand(options, agent, master)
+    command = EppCommand(options, *compiling_settings(flags))
     return options.choose({"validate": command.validate, "render": command.render, "dump": command.dump})()
 
 
@@ -82,7 +79,7 @@ class EppCommand:
 
     def _site(self) -> LocalEnvironment:
         agent = self.agent
-        log = printer("debug" if agent.debug else "info" if agent.verbose else agent.log_level)
+        log = printer(level_of(agent))
         return LocalEnvironment.of(self.master, environment_of(self.master), Manifest(), log)
 
     def _sources(self, site: LocalEnvironment) -> tuple[list[tuple[str, Source]], list[str]]:

@@ -20,12 +20,12 @@ from shared.data import plainyaml
 from shared.data.plainjson import dumps_pretty
 from shared.errors import ConfigError, EvaluationError
 from shared.models.node import Node
-from shared.pattern_timeout import PATTERN_TIMEOUT
 from shared.process.cli import CommandOptions, flag, maybe_text, text
 from shared.process.command import CommandSpec
-from shared.settings import AgentSettings, MasterSettings, load
+from shared.process.log import level_of
+from shared.settings import AgentSettings, MasterSettings
 
-from ..catalogs.compilation import LocalEnvironment, Manifest, environment_of, external_for, node_for
+from ..catalogs.compilation import LocalEnvironment, Manifest, compiling_settings, environment_of, external_for, node_for
 from ..catalogs.nodes import facts_of, given_facts
 from ..console import printer
 
@@ -78,10 +78,7 @@ def main(options: LookupCommandOptions, flags: dict[str, Any]) -> int:
     if form not in FORMATS:
         raise ConfigError(f"Unknown rendering format '{form}'", hint=f"There are {', '.join(FORMATS)}.")
     explainer = Explainer(only_options=only_options) if explained else None
-    agent = load(AgentSettings, section="user", flags=flags)
-    master = load(MasterSettings, section="master", flags=flags)
-    PATTERN_TIMEOUT.set(master.pattern_timeout)
-    compilation = asyncio.run(_compiler(options, agent, master))
+    compilation = asyncio.run(_compiler(options, *compiling_settings(flags, section="master")))
     return _answer(options, compilation, merge, explainer, form)
 
 
@@ -134,7 +131,7 @@ def _value(compilation: Compilation, options: LookupCommandOptions, merge: Any, 
 async def _compiler(options: LookupCommandOptions, agent: AgentSettings, master: MasterSettings) -> Compilation:
     """Return a compilation for the node: of its catalog with --compile, else of nothing, with its facts in top scope."""
     name = master.certname if options.node is None else options.node
-    log = printer("debug" if agent.debug else "info" if agent.verbose else agent.log_level)
+    log = printer(level_of(agent))
     given = {} if options.facts is None else given_facts(Path(options.facts))
     if given.keys() & set(TRUSTED_FACTS) and not given.keys() >= set(TRUSTED_FACTS):
         names, file = ",".join(TRUSTED_FACTS), options.facts
