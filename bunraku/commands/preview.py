@@ -162,7 +162,8 @@ class PreviewCommand:
 
     def _finish(self, result: dict[str, Any]) -> int:
         if number := len(result.get("classified_now", ())):
-            say("notice", f"{number} {'node was' if number == 1 else 'nodes were'} classified now, as no run of theirs is kept")
+            nodes = "1 node was" if number == 1 else f"{number} nodes were"
+            say("notice", f"{nodes} classified now, as no run of theirs is kept: see node_cache_terminus")
         if self.options.html is not None:
             _write_page(Path(self.options.html), result)
         self._print(result)
