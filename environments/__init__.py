@@ -2,6 +2,7 @@
 
 __all__ = [
     "code_commands",
+    "comparison",
     "config_version",
     "directories",
     "directory_environment",
@@ -10,6 +11,7 @@ __all__ = [
     "hiera",
     "listings",
     "loaded",
+    "module_sources",
     "module_types",
     "revisions",
     "ruby",
