@@ -49,6 +49,7 @@ from .authorization.rules import Prefix, Rule
 from .catalogs.compiler_terminus import CompilerTerminus
 from .catalogs.static import StaticCatalogs
 from .catalogs.v4 import V4Catalogs
+from .endpoints.routes import reserved_names
 from .pools.compile_pool import CompilePool
 from .pools.parse_pool import ParsePool
 from .puppetdb.client import PuppetDbClient
@@ -282,7 +283,7 @@ def bind(
         Binding(RESOURCE_TYPE, registry.terminus(RESOURCE_TYPE, {"parser": lambda: Parser(compile_pool.definitions)}, "parser")),
         *ca_bindings(ca),
     ]
-    bindings += registry.own_indirections({binding.indirection.name for binding in bindings})
+    bindings += registry.own_indirections({binding.indirection.name for binding in bindings}, reserved_names())
     return Indirector(bindings).prepared()
 
 

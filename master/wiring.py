@@ -35,13 +35,14 @@ from shared.wire.dialects import MODERN
 
 from .bindings import bind, code_commands, v4_catalogs
 from .dependencies.recorder import CatalogRecorder
-from .endpoints.app import HANDSHAKE_HINT, LISTEN_HINT, MasterApp, MasterAppOptions
+from .endpoints.app import HANDSHAKE_HINT, LISTEN_HINT, MasterApp
 from .endpoints.ca import CaEndpoints
 from .endpoints.deploy import DeployHook, read_secret
 from .endpoints.limits import MasterLimits
 from .endpoints.metrics import MetricsListener, describe_server
 from .endpoints.preview import PreviewEndpoint
 from .endpoints.puppetserver import ServerEndpoints
+from .endpoints.routes import MasterAppOptions
 from .endpoints.store import StoreProxy
 from .observability.health import Health
 from .observability.longtasks import (
@@ -62,7 +63,6 @@ from .pools.compile_pool import CompilePool
 from .pools.configured import compile_pool_for
 from .pools.parse_pool import ParsePool
 from .preview.served import PreviewService
-from .puppetdb.client import PuppetDbClient
 from .puppetdb.configured import puppetdb_client
 from .puppetdb.queries import PuppetDbQueries
 from .puppetdb.termini import PuppetDbCatalogs
@@ -220,22 +220,21 @@ async def _serving(
         server = ServerEndpoints(environments, compile_pool.listing, v4, limits, code_commands(settings), parsers)
         sizes = settings.store_max_archive, settings.store_max_command
         proxy = StoreProxy(settings.store_socket, *sizes, settings.store_query_timeout + 30) if store else None
+        preview = PreviewService(settings, environments, indirector, client, on_question)
+        previews = PreviewEndpoint(preview.lines, settings.max_previews) if settings.max_previews else None
         hook = await _deploy_hook(settings, supervisor, ends)
+        parts = (server, CaEndpoints(ca, limits) if ca else None, previews, hook, proxy)
         served = MasterAppOptions(
             indirector,
             environments,
+            metrics.text,
             limits,
             parsers=parsers,
-            server=server,
-            ca=CaEndpoints(ca, limits) if ca else None,
-            previews=preview_endpoint(settings, environments, indirector, client),
-            hook=hook,
-            store=proxy,
+            parts=[part for part in parts if part is not None],
             auth_conf=settings.rest_authconfig,
             filetimeout=settings.filetimeout,
             oid_names=OidNames.load(settings.trusted_oid_mapping_file),
             certname=settings.certname,
-            metrics=metrics.text,
             health=health,
         )
         http = _http_server(settings, served, ca, metrics, refusals, supervisor)
@@ -261,16 +260,6 @@ async def _serving(
         supervisor.start(RECORD_ORIGINS, partial(record_file.keep_written, compile_pool.origins))
         _start_watches(settings, ca, http, health, metrics, crl_refresh, supervisor)
         yield Master(http, indirector, environments, compile_pool, health, metrics, refusals, host, port)
-
-
-def preview_endpoint(
-    settings: MasterSettings, environments: Environments, indirector: Indirector, client: PuppetDbClient
-) -> PreviewEndpoint | None:
-    """Return the endpoint that makes previews, if there is to be one."""
-    if not settings.max_previews:
-        return None
-    service = PreviewService(settings, environments, indirector, client, PuppetDbQueries(client))
-    return PreviewEndpoint(service.lines, settings.max_previews)
 
 
 async def _deploy_hook(settings: MasterSettings, supervisor: Supervisor, ends: AsyncExitStack) -> DeployHook | None:

@@ -10,6 +10,7 @@ import pytest
 from bunraku.modules.puppetfiles.puppetfile import parse_puppetfile
 from certs.oids import OidNames
 from master.authorization.auth_conf import parse_rules
+from master.endpoints.routes import default_rules
 from master.puppetdb.configuration import read_puppetdb_conf, unknown_puppetdb_settings
 from shared.indirector.routes import read_routes
 from shared.settings import AgentSettings, MasterSettings, load, unknown_settings
@@ -33,7 +34,7 @@ OF_THE_MODULE = {("console", ""), ("text", ""), ("conf", "auth.conf"), ("yaml", 
 
 
 def read_auth_conf(path: Path) -> None:
-    assert parse_rules(path.read_text(), str(path), OidNames())
+    assert parse_rules(path.read_text(), str(path), OidNames(), default_rules())
 
 
 def read_rule(path: Path) -> None:

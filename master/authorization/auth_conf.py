@@ -26,7 +26,6 @@ from shared.filesystem.identity import digest_of
 from shared.names import quoted_for_log
 
 from . import auth_hocon
-from .defaults import LEGACY_RULES, MODERN_RULES
 from .patterns import name_entry, network_entry, ruby_regex
 from .rules import AclEntry, Matcher, PathRegex, Prefix, Rule
 
@@ -42,18 +41,17 @@ _YES, _NO = ("yes", "on", "true"), ("no", "off", "false", "all", "any")
 class Rules:
     """The rules of each URL scheme."""
 
-    legacy: tuple[Rule, ...] = LEGACY_RULES
-    modern: tuple[Rule, ...] = MODERN_RULES
+    legacy: tuple[Rule, ...]
+    modern: tuple[Rule, ...]
 
-    @classmethod
-    def of(cls, own: tuple[Rule, ...]) -> Rules:
-        """Return a file's rules followed by the defaults: in scheme A by those whose path the file does not name."""
+    def after(self, own: tuple[Rule, ...]) -> Rules:
+        """Return a file's rules followed by these, the defaults: in scheme A by those whose path the file does not name."""
         named = {rule.name for rule in own}
-        missing = tuple(rule for rule in LEGACY_RULES if rule.name not in named)
+        missing = tuple(rule for rule in self.legacy if rule.name not in named)
         for rule in missing:
             log.info("Inserting default '%s' (auth %s) ACL", rule.name, "true" if rule.authenticated else "any")
         before = own[:-1] if own and _denies_the_rest(own[-1]) else own
-        return cls((*own, *missing), (*before, *MODERN_RULES))
+        return Rules((*own, *missing), (*before, *self.modern))
 
 
 def _denies_the_rest(rule: Rule) -> bool:
@@ -141,12 +139,12 @@ def _add_directive(stanza: _Stanza, directive: str, value: str, where: Location)
             stanza.entries += [network_entry(part, directive == "allow_ip", where) for part in values]
 
 
-def parse_rules(text: str, file: str, names: OidNames) -> Rules:
-    """Return the rules of a file of either form, with defaults where they belong; raise ConfigError, which names the line or the rule."""
+def parse_rules(text: str, file: str, names: OidNames, defaults: Rules) -> Rules:
+    """Return the rules of a file of either form, with `defaults` where they belong; raise ConfigError, which names the line or the rule."""
     if auth_hocon.is_hocon(text):
         rules = auth_hocon.parse(text, file, names)
         return Rules(rules, rules)
-    return Rules.of(parse(text, file))
+    return defaults.after(parse(text, file))
 
 
 @dataclass(eq=False, repr=False)
@@ -154,11 +152,12 @@ class AuthFile:
     """The rules of a file, checked for changes at most each `filetimeout` seconds; if the new file does not parse, the old rules stay."""
 
     path: Path | None
+    defaults: Rules
     _: KW_ONLY
     names: OidNames = field(default_factory=OidNames)
     filetimeout: float = 15.0
     clock: Callable[[], float] = time.monotonic
-    _rules: Rules = field(default_factory=Rules, init=False)
+    _rules: Rules = field(init=False)
     _loaded_digest: bytes | None = field(default=None, init=False)
     _next_check: float = field(default=0.0, init=False)
 
@@ -186,12 +185,12 @@ class AuthFile:
 
     def _read(self) -> tuple[Rules, bytes | None]:
         if self.path is None:
-            return Rules(), None
+            return self.defaults, None
         digest = digest_of(self.path)
         try:
             text = self.path.read_text("utf-8")
         except FileNotFoundError:
-            return Rules(), None
+            return self.defaults, None
         except (OSError, UnicodeDecodeError) as err:
             raise ConfigError(f"Could not read {self.path}: {err}") from err
-        return parse_rules(text, str(self.path), self.names), digest
+        return parse_rules(text, str(self.path), self.names, self.defaults), digest

@@ -21,6 +21,7 @@ from shared.settings import AgentSettings, MasterSettings, read, unknown_setting
 from ..authorization.auth_conf import parse_rules
 from ..authorization.rules import AccessRequest, decide
 from ..bindings import bind
+from ..endpoints.routes import default_rules
 from ..observability.metrics import Metrics
 from ..pools.configured import compile_pool_for
 from .findings import Finding, run_check
@@ -69,7 +70,7 @@ def _rules(settings: MasterSettings) -> Iterator[Finding]:
     path = settings.rest_authconfig
     if not path.exists():
         return
-    rules = parse_rules(path.read_text("utf-8"), str(path), OidNames.load(settings.trusted_oid_mapping_file))
+    rules = parse_rules(path.read_text("utf-8"), str(path), OidNames.load(settings.trusted_oid_mapping_file), default_rules())
     agent = Client("agent.example.com", "192.0.2.1", authenticated=True)
     renewal = AccessRequest((RENEWAL,), "save", None, agent, url=RENEWAL, method="post")
     if settings.ca and settings.allow_auto_renewal and not decide(rules.modern, renewal).allowed:

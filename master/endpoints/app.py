@@ -1,46 +1,29 @@
 """
-The master's application: which endpoints a request goes to, and how its errors are put into words.
+The master's application: which endpoint or indirection a request goes to, and how its errors are put into words.
 
-    Dispatcher (http) → MasterApp.handle → ServerEndpoints | Handlers | CaEndpoints | StoreProxy | ServiceEndpoints → Response
+    Dispatcher (http) → MasterApp.handle → Handlers | EndpointRoute.respond → Response
 """
 
 from __future__ import annotations
 
 import logging
-import secrets
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Protocol
+from collections.abc import Mapping
+from contextlib import nullcontext
 
-from certs.oids import OidNames
 from httpd.application import HttpApplication
 from httpd.connections.connection import HttpRequest
 from httpd.dispatch.admission import Admission
 from httpd.dispatch.dispatcher import request_number
-from httpd.messages.responses import Response, text_response
+from httpd.messages.responses import Response
 from shared import __version__
-from shared.client import Client
 from shared.errors import NoEnvironment, PuppetError
-from shared.indirector.core import Indirector
 from shared.indirector.paths import is_scheme_b, parse
 
 from ..authorization.auth_conf import AuthFile, Rules
-from ..observability.health import Health
-from ..pools.parse_pool import ParsePool
-from .deploy import NAME as HOOK_NAME
-from .deploy import PATH as HOOK_PATH
-from .deploy import DeployHook
-from .handlers import OF_THE_CA, EnvironmentLookup, Handlers
-from .limits import MasterLimits
-from .preview import NAME as PREVIEW_NAME
-from .preview import PATH as PREVIEW_PATH
-from .preview import PreviewEndpoint
-from .puppetserver import ServerEndpoints, server_endpoint
-from .schemes import LEGACY_SCHEME, MODERN_SCHEME, PLAIN_SCHEME, Scheme, is_internal, not_routed
-from .service import RequestTarget, ServiceEndpoints, endpoint_name
-from .store import PREFIX as STORE_PREFIX
-from .store import StoreProxy
+from .handlers import OF_THE_CA, Handlers
+from .routes import EndpointCall, MasterAppOptions, RouteTable, default_rules, denial_for, find_routes, require_method
+from .schemes import LEGACY_SCHEME, MODERN_SCHEME, Scheme, is_internal, not_routed
+from .service import ServiceEndpoints
 
 LISTEN_HINT = "Another program may use the port already; the settings are bindaddress and masterport."
 HANDSHAKE_HINT = (
@@ -49,61 +32,12 @@ HANDSHAKE_HINT = (
 _LANES = frozenset({"catalog", "report"})  # of their own: they wait for a few processes, and for the disk
 
 
-class Ca(Protocol):
-    """The endpoints below /puppet-ca/v1."""
-
-    async def respond(self, request: HttpRequest, target: RequestTarget, client: Client, rules: Rules) -> Response: ...
-
-
-def random_delay(most: int) -> int:
-    """Return a random number of seconds from 1 to `most`."""
-    return 1 + secrets.randbelow(max(most, 1))
-
-
-@dataclass(frozen=True, slots=True)
-class MasterAppOptions:
-    """
-    The options of a master's application.
-
-    Attributes:
-        parsers: Read large bodies, and YAML, in processes of their own; None: all are read in this process.
-        server: The endpoints that puppetserver has of its own; None: there are none.
-        ca: The CA's endpoints; None: this master is no CA.
-        previews: Makes previews of changed code; None: this master makes none.
-        hook: Takes the calls of the control repository's web hook; None: there is none.
-        store: Passes requests on to this master's store; None: there is none.
-        auth_conf: The file of rules; None: only the default rules hold.
-        filetimeout: Seconds between two looks at that file.
-        certname: Our name, which agents of 8 are told with their catalog.
-        metrics: Returns the text for collectors of metrics; None: there is no such endpoint.
-        health: The conditions that the states of services follow from; without any the state of the server alone counts.
-        retry_delay: Returns the seconds of Retry-After, given the most.
-    """
-
-    indirector: Indirector
-    environments: EnvironmentLookup
-    limits: MasterLimits = field(default_factory=MasterLimits)
-    parsers: ParsePool | None = None
-    server: ServerEndpoints | None = None
-    ca: Ca | None = None
-    previews: PreviewEndpoint | None = None
-    hook: DeployHook | None = None
-    store: StoreProxy | None = None
-    auth_conf: Path | None = None
-    filetimeout: float = 15.0
-    oid_names: OidNames = field(default_factory=OidNames)
-    certname: str = ""
-    metrics: Callable[[], str] | None = None
-    health: Health = field(default_factory=Health)
-    retry_delay: Callable[[int], int] = random_delay
-
-
 class MasterApp(HttpApplication):
-    """Puppet's HTTP interface: the indirections of both URL schemes, puppetserver's, the CA's and the service's endpoints."""
+    """Puppet's HTTP interface: the indirections of both URL schemes, and the endpoints that have routes."""
 
     def __init__(self, options: MasterAppOptions) -> None:
-        limits, environments = options.limits, options.environments
-        self.auth = AuthFile(options.auth_conf, names=options.oid_names, filetimeout=options.filetimeout)
+        limits = options.limits
+        self.auth = AuthFile(options.auth_conf, default_rules(), names=options.oid_names, filetimeout=options.filetimeout)
         self.admission = Admission(
             limits.max_active_requests,
             limits.max_queued_requests,
@@ -112,13 +46,10 @@ class MasterApp(HttpApplication):
             options.retry_delay,
         )
         self.certname = options.certname
-        self.handlers = Handlers(options.indirector, environments, limits, options.parsers)
-        self.service = ServiceEndpoints(environments, lambda: self.state, __version__, options.metrics, options.health)
-        self.server = options.server
-        self.ca = options.ca
-        self.previews = options.previews
-        self.hook = options.hook
-        self.store = options.store
+        self.handlers = Handlers(options.indirector, options.environments, limits, options.parsers)
+        service = ServiceEndpoints(options, lambda: self.state, __version__)
+        self._parts = {type(part): part for part in (options, service, *options.parts)}
+        self.routes = RouteTable(route for route in find_routes() if route.part in self._parts)
 
     async def start(self) -> None:
         await self.auth.start()
@@ -152,36 +83,22 @@ class MasterApp(HttpApplication):
     async def handle(self, request: HttpRequest) -> Response:
         rules = await self.auth.rules()
         path = request.sent_path
-        if self.store is not None and path.startswith(STORE_PREFIX):
-            request.endpoint = "store"
-            async with self.admission.slot(request.client.name, "store"):
-                return await self.store.respond(request, request.client, rules)
-        scheme = self._scheme(path)
-        if scheme is PLAIN_SCHEME:
-            return await self._server_response(request, rules)
-        if scheme is LEGACY_SCHEME or (path.startswith("/puppet/v3/") and path != "/puppet/v3/environments"):
+        route = self.routes.of(path)
+        if route is None and (self._scheme(path) is LEGACY_SCHEME or path.startswith("/puppet/v3/")):
             return await self._indirected_response(request, rules)
-        target = RequestTarget.of(request.method, path, request.sent_query)
-        if target.segments[0] == "puppet-ca":
-            if self.ca is None or target.segments[1:2] != ("v1",):
-                return text_response(404, "Not Found")
-            return await self.ca.respond(request, target, request.client, rules)
-        if self.hook is not None and target.segments == HOOK_PATH:
-            request.endpoint = HOOK_NAME
-            return await self.hook.respond(request, target)  # who knows its secret; no rule is asked
-        if self.previews is not None and target.segments == PREVIEW_PATH:
-            request.endpoint = PREVIEW_NAME  # no slot, which it would hold for long: few run at the same time
-            return await self.previews.respond(request, target, request.client, rules)
-        request.endpoint = endpoint_name(target.segments)
-        response = await self.service.respond(target, request.client, rules)
-        return response or not_routed(target.path, request.headers.get("Accept", ""))
-
-    async def _server_response(self, request: HttpRequest, rules: Rules) -> Response:
-        assert self.server is not None
-        request.endpoint = server_endpoint(request.sent_path)
-        target = RequestTarget.of(request.method, request.sent_path, request.sent_query)
-        async with self.admission.slot(request.client.name, request.endpoint if request.endpoint in _LANES else ""):
-            return await self.server.respond(request, target, request.client, rules)
+        call = EndpointCall(request, rules)
+        if route is None or not route.as_sent:
+            route = self.routes.of(call.target.path)
+            if route is None or route.as_sent:
+                return not_routed(call.target.path, request.headers.get("Accept", ""))
+        request.endpoint = route.endpoint
+        async with nullcontext() if route.lane is None else self.admission.slot(request.client.name, route.lane):
+            if route.is_guarded:
+                require_method(call.target, *route.methods)
+                if denied := denial_for(call.target, call):
+                    return denied
+            response = await route.respond(self._parts[route.part], call) if route.respond else None
+        return response or not_routed(call.target.path, request.headers.get("Accept", ""))
 
     async def _indirected_response(self, request: HttpRequest, rules: Rules) -> Response:
         client = request.client
@@ -196,6 +113,6 @@ class MasterApp(HttpApplication):
 
     def _scheme(self, path: str) -> Scheme:
         """Return the scheme that a path, as it was sent, belongs to."""
-        if self.server is not None and server_endpoint(path):
-            return PLAIN_SCHEME
+        if route := self.routes.of(path):
+            return route.scheme
         return MODERN_SCHEME if is_scheme_b(path) else LEGACY_SCHEME

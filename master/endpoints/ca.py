@@ -12,6 +12,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,15 +30,17 @@ from shared.models.ocsp import request_of
 from shared.names import valid_certname
 from shared.wire.dialects import MODERN
 
-from ..authorization.auth_conf import Rules
+from ..authorization.defaults import ADMINISTRATOR, EVERYBODY, rule
+from ..authorization.rules import Below, Exactly, OneOf
 from .limits import MasterLimits
+from .routes import EndpointCall, EndpointRoute, RequestTarget, denial_for
 from .schemes import is_internal
-from .service import RequestTarget, denial_for
 
 log = logging.getLogger("puppet.http")
 
 T = TypeVar("T")
 
+_TEXT, _JSON = "text/plain", "application/json"
 _JSON_KINDS = ("application/json", "text/pson", "pson")
 _MAX_NAMES = 10_000  # in one clean or sign
 _DONE = Response(204, content_type="text/plain")  # 5.x clients give up on an answer without a type
@@ -52,10 +55,11 @@ class CaEndpoints:
         self.limits = limits
         self.clock = clock
 
-    async def respond(self, request: HttpRequest, target: RequestTarget, client: Client, rules: Rules) -> Response:
+    async def respond(self, call: EndpointCall) -> Response:
         """Return the response, also to errors, which are plain text here; raise those that a stranger must not read."""
+        client, target = call.request.client, _corrected_spelling(call.target)
         try:
-            return await self._answer(request, target, client, rules)
+            return await self._answer(call, target)
         except PuppetError as err:
             if is_internal(err) and not client.authenticated:
                 raise
@@ -63,32 +67,17 @@ class CaEndpoints:
                 log.error("%s %s: %s", client.address, client.name, err)
             return error_response(err)
 
-    async def _answer(self, request: HttpRequest, target: RequestTarget, client: Client, rules: Rules) -> Response:
-        target = _corrected_spelling(target)
+    async def _answer(self, call: EndpointCall, target: RequestTarget) -> Response:
         name, *rest = target.segments[2:] or ("",)
-        endpoint = self._endpoints().get(name)
+        endpoint = _HANDLERS.get(name)
         if endpoint is not None:
-            request.endpoint = name
-        denied = denial_for(target, client, rules, *_rule_paths(name, rest), verb=_verb(name, target))
+            call.request.endpoint = name
+        denied = denial_for(target, call, *_rule_paths(name, rest), verb=_verb(name, target))
         if denied is not None:
             return denied
         if endpoint is None:
             raise NotFound("Not Found")
-        return await endpoint(request, target, client, rest)
-
-    def _endpoints(self) -> dict[str, Callable[[HttpRequest, RequestTarget, Client, Sequence[str]], Awaitable[Response]]]:
-        return {
-            "certificate": self._certificate,
-            "certificate_request": self._certificate_request,
-            "certificate_revocation_list": self._crl,
-            "certificate_status": self._status,
-            "certificate_statuses": self._statuses,
-            "expirations": self._expirations,
-            "clean": self._clean,
-            "sign": self._sign,
-            "certificate_renewal": self._renewal,
-            "ocsp": self._ocsp,
-        }
+        return await endpoint(self, call.request, target, call.request.client, rest)
 
     async def _certificate(self, request: HttpRequest, target: RequestTarget, client: Client, rest: Sequence[str]) -> Response:
         name = _single_segment(rest)
@@ -282,3 +271,54 @@ def _certnames(body: dict[str, Any]) -> list[str] | None:
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names) or len(names) > _MAX_NAMES:
         return None
     return [valid_certname(name) for name in names]
+
+
+async def _nothing(part: object, call: EndpointCall) -> Response:
+    return text_response(404, "Not Found")
+
+
+_CA = "/puppet-ca/v1"
+_CERTIFICATE = rule(f"{_CA}/certificate", Below("/certificate"), "find", EVERYBODY, authenticated=False)
+_REQUEST = rule(f"{_CA}/certificate_request", Below("/certificate_request"), "find save", EVERYBODY, authenticated=False)
+_CRL = rule(f"{_CA}/crl", Exactly("/certificate_revocation_list/ca"), "find", EVERYBODY, authenticated=False)
+_UPLOAD = rule(f"{_CA}/crl upload", Exactly(f"{_CA}/certificate_revocation_list"), "save", ADMINISTRATOR)
+_STATUSES = OneOf((Below("/certificate_status"), Below(f"{_CA}/certificate_statuses")))
+_STATUS = rule(f"{_CA}/certificate_status", _STATUSES, "find search save destroy", ADMINISTRATOR)
+_EXPIRATIONS = rule(f"{_CA}/expirations", Exactly(f"{_CA}/expirations"), "find", EVERYBODY)
+_CLEAN = rule(f"{_CA}/clean", Exactly(f"{_CA}/clean"), "save", ADMINISTRATOR)
+_SIGN = rule(f"{_CA}/sign", Below(f"{_CA}/sign"), "save", ADMINISTRATOR)
+_RENEWAL = rule(f"{_CA}/certificate_renewal", Exactly(f"{_CA}/certificate_renewal"), "save", EVERYBODY)
+# A signed answer costs a signature of the CA, so that strangers get none; a rule of the site may allow it.
+_OCSP = rule(f"{_CA}/ocsp", OneOf((Below(f"{_CA}/ocsp"), Below("/ocsp"))), "find save", EVERYBODY)
+
+_HANDLERS = {
+    "certificate": CaEndpoints._certificate,
+    "certificate_request": CaEndpoints._certificate_request,
+    "certificate_revocation_list": CaEndpoints._crl,
+    "certificate_status": CaEndpoints._status,
+    "certificate_statuses": CaEndpoints._statuses,
+    "expirations": CaEndpoints._expirations,
+    "clean": CaEndpoints._clean,
+    "sign": CaEndpoints._sign,
+    "certificate_renewal": CaEndpoints._renewal,
+    "ocsp": CaEndpoints._ocsp,
+}
+_route = partial(EndpointRoute, respond=CaEndpoints.respond, part=CaEndpoints, lane=None, is_guarded=False)
+
+ROUTES = (
+    _route(f"{_CA}/certificate/{{certname}}", {"GET": ""}, _TEXT, "A certificate, or the CA's own as `ca`.", rule=_CERTIFICATE),
+    _route(f"{_CA}/certificate_request/{{certname}}", {"GET": "", "PUT": "pem", "DELETE": ""}, _TEXT, "A pending request.", rule=_REQUEST),
+    _route(f"{_CA}/certificate_revocation_list/ca", {"GET": ""}, _TEXT, "The revocation lists.", rule=_CRL),
+    _route(f"{_CA}/certificate_revocation_list", {"PUT": "pem"}, _TEXT, "Replace revocation lists of the chain above.", rule=_UPLOAD),
+    _route(f"{_CA}/certificate_status/{{certname}}", {"GET": "", "PUT": "json", "DELETE": ""}, _JSON, "Sign or revoke.", rule=_STATUS),
+    _route(f"{_CA}/certificate_statuses/{{any}}", {"GET": ""}, _JSON, "All certificates and requests.", ("state", "for"), rule=_STATUS),
+    _route(f"{_CA}/expirations", {"GET": ""}, _JSON, "When certificates and lists of the CA end.", rule=_EXPIRATIONS),
+    _route(f"{_CA}/clean", {"PUT": "json"}, _TEXT, "Revoke and remove several.", rule=_CLEAN),
+    _route(f"{_CA}/sign", {"POST": "json"}, _JSON, "Sign several.", rule=_SIGN),
+    _route(f"{_CA}/sign/all", {"POST": ""}, _JSON, "Sign all that may be signed.", rule=_SIGN),
+    _route(f"{_CA}/certificate_renewal", {"POST": ""}, _TEXT, "A new certificate for the one that is presented.", rule=_RENEWAL),
+    _route(f"{_CA}/ocsp", {"POST": "ocsp"}, RESPONSE_MIME, "The state of certificates, RFC 6960.", rule=_OCSP),
+    _route(f"{_CA}/ocsp/{{request}}", {"GET": ""}, RESPONSE_MIME, "The same, with the request in base64.", rule=_OCSP),
+    _route(f"{_CA}/{{path*}}", {}, name="unknown"),
+    EndpointRoute("/puppet-ca/{path*}", {}, respond=_nothing, name="unknown", lane=None, is_guarded=False),
+)

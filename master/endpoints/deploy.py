@@ -17,6 +17,7 @@ import re
 import stat
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,12 +29,10 @@ from shared.data import plainjson
 from shared.errors import BadRequest, ConfigError, Denied, Unavailable, UnsupportedMediaType
 from shared.names import environment_of_branch, quoted_for_log
 
-from .service import RequestTarget, require_method
+from .routes import EndpointCall, EndpointRoute, require_method
 
 log = logging.getLogger("puppet.http")
 
-PATH: Final = ("puppet-admin-api", "v1", "deploy")
-NAME: Final = "deploy"
 SHORTEST_SECRET: Final = 16
 READ_TIMEOUT: Final = 30.0  # seconds for a body
 MAX_READING: Final = 4  # bodies that are read at the same time
@@ -137,9 +136,10 @@ class DeployHook:
     limit: int
     _reading: int = field(default=0, init=False)
 
-    async def respond(self, request: HttpRequest, target: RequestTarget) -> Response:
+    async def respond(self, call: EndpointCall) -> Response:
         """Return the response to a call; raise Denied, BadRequest, Unavailable."""
-        require_method(target, "POST")
+        require_method(call.target, "POST")
+        request = call.request
         if request.headers.get("Content-Encoding"):
             raise UnsupportedMediaType("The body of a web hook is signed as it is: it may not be compressed")
         body = await self._body(request)
@@ -178,3 +178,9 @@ class DeployHook:
 
 def _json(status: int, data: object) -> Response:
     return Response(status, plainjson.dumps(data), "application/json;charset=utf-8")
+
+
+_SUMMARY = "The web hook of the control repository, for who knows its secret (deploy_hook_secret); 404 without one."
+_route = partial(EndpointRoute, respond=DeployHook.respond, part=DeployHook)
+# Who knows the secret is let in; no rule is asked.
+ROUTES = (_route("/puppet-admin-api/v1/deploy", {"POST": "json"}, "application/json", _SUMMARY, lane=None, is_guarded=False),)

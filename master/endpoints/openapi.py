@@ -1,16 +1,15 @@
 """
 The HTTP interface as an OpenAPI document, built from the tables that route and authorize: `python -m master.endpoints.openapi` prints it.
 
-The calls of both schemes come from the indirections, METHODS and the default rules; the endpoints that are no indirections are listed in
-ENDPOINTS, which a test compares with a running master.
+The calls of both schemes come from the indirections, METHODS and the default rules; the endpoints that are no indirections from the
+routes.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from shared import __version__
 from shared.client import Client
@@ -30,8 +29,9 @@ from shared.models.static_file_content import STATIC_FILE_CONTENT
 from shared.models.status import STATUS
 from shared.wire.dialects import LEGACY, MODERN, Dialect
 
-from ..authorization.defaults import LEGACY_RULES, MODERN_RULES
+from ..authorization.defaults import LEGACY_RULES
 from ..authorization.rules import AccessRequest, Rule, decide
+from .routes import Body, EndpointRoute, default_rules, find_routes
 
 SERVED: tuple[Indirection[Any], ...] = (
     *(CATALOG, FACTS, FILE_BUCKET_FILE, FILE_CONTENT, FILE_METADATA, NODE, REPORT),
@@ -50,67 +50,7 @@ CALLERS: tuple[tuple[str, Client], ...] = (
 NOBODY = "nobody, unless the site's auth.conf says so"
 
 JSON_KINDS = ("application/json", "text/pson")
-Body = Literal["", "json", "pem", "ocsp"]
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """An endpoint that is no indirection; `methods` maps each method to the kind of body it takes. Parameters stand in braces."""
-
-    path: str
-    methods: Mapping[str, Body]
-    answer: str
-    doc: str
-    query: Sequence[str] = ()
-
-
 _CA = "/puppet-ca/v1"
-ENDPOINTS = (
-    Endpoint(f"{_CA}/certificate/{{certname}}", {"GET": ""}, "text/plain", "A certificate, or the CA's own as `ca`."),
-    Endpoint(f"{_CA}/certificate_request/{{certname}}", {"GET": "", "PUT": "pem", "DELETE": ""}, "text/plain", "A pending request."),
-    Endpoint(f"{_CA}/certificate_revocation_list/ca", {"GET": ""}, "text/plain", "The revocation lists."),
-    Endpoint(f"{_CA}/certificate_revocation_list", {"PUT": "pem"}, "text/plain", "Replace revocation lists of the chain above."),
-    Endpoint(f"{_CA}/certificate_status/{{certname}}", {"GET": "", "PUT": "json", "DELETE": ""}, "application/json", "Sign or revoke."),
-    Endpoint(f"{_CA}/certificate_statuses/{{any}}", {"GET": ""}, "application/json", "All certificates and requests.", ("state", "for")),
-    Endpoint(f"{_CA}/expirations", {"GET": ""}, "application/json", "When certificates and lists of the CA end."),
-    Endpoint(f"{_CA}/clean", {"PUT": "json"}, "text/plain", "Revoke and remove several."),
-    Endpoint(f"{_CA}/sign", {"POST": "json"}, "application/json", "Sign several."),
-    Endpoint(f"{_CA}/sign/all", {"POST": ""}, "application/json", "Sign all that may be signed."),
-    Endpoint(f"{_CA}/certificate_renewal", {"POST": ""}, "text/plain", "A new certificate for the one that is presented."),
-    Endpoint(f"{_CA}/ocsp", {"POST": "ocsp"}, "application/ocsp-response", "The state of certificates, RFC 6960."),
-    Endpoint(f"{_CA}/ocsp/{{request}}", {"GET": ""}, "application/ocsp-response", "The same, with the request in base64."),
-    Endpoint("/status/v1/simple", {"GET": ""}, "text/plain", "Whether the master runs."),
-    Endpoint("/status/v1/simple/{service}", {"GET": ""}, "text/plain", "Whether one of its services runs."),
-    Endpoint("/status/v1/services", {"GET": ""}, "application/json", "The services.", ("level",)),
-    Endpoint("/status/v1/services/{service}", {"GET": ""}, "application/json", "One of them.", ("level",)),
-    Endpoint("/metrics", {"GET": ""}, "text/plain", "What the master counts, for Prometheus."),
-    Endpoint("/puppet/v3/environments", {"GET": ""}, "application/json", "The environments and their settings."),
-    Endpoint("/v2.0/environments", {"GET": ""}, "application/json", "The same, for Puppet 3.5 to 3.8."),
-    Endpoint(
-        "/puppet/v3/environment_classes", {"GET": ""}, "application/json", "The classes of an environment, by file.", ("environment",)
-    ),
-    Endpoint(
-        "/puppet/v3/environment_modules", {"GET": ""}, "application/json", "The modules of an environment, or of all.", ("environment",)
-    ),
-    Endpoint("/puppet/v3/tasks", {"GET": ""}, "application/json", "The tasks of an environment.", ("environment",)),
-    Endpoint("/puppet/v3/tasks/{module}/{task}", {"GET": ""}, "application/json", "A task and its files.", ("environment",)),
-    Endpoint("/puppet/v3/plans", {"GET": ""}, "application/json", "The plans of an environment.", ("environment",)),
-    Endpoint("/puppet/v3/plans/{module}/{plan}", {"GET": ""}, "application/json", "A plan.", ("environment",)),
-    Endpoint("/puppet/v4/catalog", {"POST": "json"}, "application/json", "A catalog compiled with facts that are given."),
-    Endpoint(
-        "/puppet/v1/preview",
-        {"POST": "json"},
-        "application/x-ndjson",
-        "What another environment changes in the catalogs of nodes: a line for each node, then the result.",
-    ),
-    Endpoint("/puppet-admin-api/v1/environment-cache", {"DELETE": ""}, "", "Read code again.", ("environment",)),
-    Endpoint(
-        "/puppet-admin-api/v1/deploy",
-        {"POST": "json"},
-        "application/json",
-        "The web hook of the control repository, for who knows its secret (deploy_hook_secret); 404 without one.",
-    ),
-)
 _BODIES: Mapping[Body, Sequence[str]] = {"json": JSON_KINDS, "pem": ("text/plain",), "ocsp": ("application/ocsp-request",)}
 _VERBS = {"GET": "find", "PUT": "save", "POST": "save", "DELETE": "destroy"}
 
@@ -123,6 +63,11 @@ def allowed_caller(rules: Sequence[Rule], paths: Iterable[str], verb: str) -> st
     )
 
 
+def documented_routes() -> dict[str, EndpointRoute]:
+    """Return the routes of the document by their paths, without what is ignored at the end of them."""
+    return {route.path.partition("/{")[0] if route.path.endswith("*}") else route.path: route for route in find_routes() if route.summary}
+
+
 def document() -> dict[str, Any]:
     """Return the whole document, as plain data."""
     paths: dict[str, Any] = {}
@@ -130,9 +75,8 @@ def document() -> dict[str, Any]:
         for scheme in ("modern", "legacy"):
             for path, method, operation in _calls(indirection, scheme):
                 paths.setdefault(path, {})[method.lower()] = operation
-    for endpoint in ENDPOINTS:
-        for method, body in endpoint.methods.items():
-            paths.setdefault(endpoint.path, {})[method.lower()] = _operation_of(endpoint, method, body)
+    for path, route in documented_routes().items():
+        paths[path] = {method.lower(): _operation_of(route, path, method, body) for method, body in route.methods.items()}
     return {
         "openapi": "3.1.0",
         "info": {
@@ -190,7 +134,7 @@ def _calls(indirection: Indirection[Any], scheme: str) -> Iterable[tuple[str, st
         key = "certname" if indirection.name in BY_CERTNAME and number == "singular" else "key"
         path = f"/puppet/v3/{name}/{{{key}}}" if modern else f"/{{environment}}/{name}/{{{key}}}"
         access_paths = [f"/{indirection.name}/node.example.com", *([f"/puppet/v3/{name}/node.example.com"] if modern else [])]
-        access = allowed_caller(MODERN_RULES if modern else LEGACY_RULES, access_paths, "find" if verb == "head" else verb)
+        access = allowed_caller(default_rules().modern if modern else LEGACY_RULES, access_paths, "find" if verb == "head" else verb)
         yield path, method, _operation(indirection, MODERN if modern else LEGACY, method, verb, key, access)
 
 
@@ -214,29 +158,28 @@ def _operation(indirection: Indirection[Any], dialect: Dialect, method: str, ver
     return operation | {"responses": _responses(answers)}
 
 
-def _operation_of(endpoint: Endpoint, method: str, body: Body) -> dict[str, Any]:
-    names = [part[1:-1] for part in endpoint.path.split("/") if part.startswith("{")]
-    path = endpoint.path.replace("{certname}", "node.example.com").replace("{", "").replace("}", "")
+def _operation_of(route: EndpointRoute, shown: str, method: str, body: Body) -> dict[str, Any]:
+    names = [part[1:-1] for part in shown.split("/") if part.startswith("{")]
+    path = shown.replace("{certname}", "node.example.com").replace("{", "").replace("}", "")
     segments = path.split("/")[3:]
     rule_paths = [path]
     if path.startswith(f"{_CA}/certificate") and len(segments) == 2:
         rule_paths.insert(0, f"/{segments[0].replace('statuses', 'status')}/{segments[1]}")
     search = segments[:1] == ["certificate_statuses"]
     operation: dict[str, Any] = {
-        "operationId": f"{method.lower()}-{endpoint.path.strip('/').replace('/', '-').replace('{', '').replace('}', '')}",
-        "summary": endpoint.doc,
-        "x-allowed": allowed_caller(MODERN_RULES, rule_paths, "search" if search else _VERBS[method]),
+        "operationId": f"{method.lower()}-{shown.strip('/').replace('/', '-').replace('{', '').replace('}', '')}",
+        "summary": route.summary,
+        "x-allowed": allowed_caller(default_rules().modern, rule_paths, "search" if search else _VERBS[method]),
         "parameters": [
-            *({"$ref": "#/components/parameters/certname"} if name == "certname" else _path_parameter(name) for name in names),
-            *({"in": "query", "name": name, "schema": {"type": "string"}} for name in endpoint.query),
+            *(
+                {"$ref": "#/components/parameters/certname"} if name == "certname" else {**_PARAMETERS["key"], "name": name}
+                for name in names
+            ),
+            *({"in": "query", "name": name, "schema": {"type": "string"}} for name in route.query),
         ],
-        "responses": _responses([endpoint.answer] if endpoint.answer else []),
+        "responses": _responses([route.answer] if route.answer else []),
     }
     return operation | ({"requestBody": _content(_BODIES[body])} if body else {})
-
-
-def _path_parameter(name: str) -> dict[str, Any]:
-    return {**_PARAMETERS["key"], "name": name}
 
 
 def _content(kinds: Iterable[str]) -> dict[str, Any]:

@@ -10,21 +10,17 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, Protocol, Self
 
-from httpd.connections.connection import HttpRequest
 from httpd.messages import bodies
 from httpd.messages.responses import Response
-from shared.client import Client
 from shared.data import plainjson
 from shared.errors import BadRequest, Unavailable
 from shared.names import valid_certname, valid_environment
 
-from ..authorization.auth_conf import Rules
-from .service import RequestTarget, denial_for, require_method
+from .routes import EndpointCall, EndpointRoute
 
-PATH: Final = ("puppet", "v1", "preview")
-NAME: Final = "preview"
 MAX_BODY: Final = 4 << 20  # bytes: the names of 100,000 nodes
 RETRY: Final = 60  # seconds after which to ask again while other previews run
 
@@ -94,13 +90,9 @@ class PreviewEndpoint:
     most: int
     _running: int = field(default=0, init=False)
 
-    async def respond(self, request: HttpRequest, target: RequestTarget, client: Client, rules: Rules) -> Response:
+    async def respond(self, call: EndpointCall) -> Response:
         """Return the response, whose lines are made as they are sent; raise BadRequest, Unavailable."""
-        require_method(target, "POST")
-        denied = denial_for(target, client, rules)
-        if denied is not None:
-            return denied
-        body = await bodies.read_body(request, MAX_BODY)
+        body = await bodies.read_body(call.request, MAX_BODY)
         question = await asyncio.to_thread(lambda: PreviewQuestion.of(plainjson.loads(body)))
         return Response(200, content_type="application/x-ndjson", chunks=self._one_of_few(question))
 
@@ -117,3 +109,9 @@ class PreviewEndpoint:
                 self._running -= 1
 
         return lines
+
+
+_SUMMARY = "What another environment changes in the catalogs of nodes: a line for each node, then the result."
+_route = partial(EndpointRoute, respond=PreviewEndpoint.respond, part=PreviewEndpoint)
+# It would hold a slot for long, and few run at the same time.
+ROUTES = (_route("/puppet/v1/preview", {"POST": "json"}, "application/x-ndjson", _SUMMARY, lane=None),)

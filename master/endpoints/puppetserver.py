@@ -11,37 +11,32 @@ import asyncio
 import hashlib
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from environments.code_commands import CodeCommands
-from httpd.connections.connection import HttpRequest
 from httpd.messages import bodies
 from httpd.messages.responses import Response
-from shared.client import Client
 from shared.data import plainjson
 from shared.errors import BadRequest, NotFound, PuppetError
-from shared.indirector.core import Option
-from shared.indirector.paths import parameters, single
+from shared.indirector.paths import single
 from shared.models.catalog import CATALOG
 from shared.names import valid_environment
 
-from ..authorization.auth_conf import Rules
+from ..authorization.defaults import EVERYBODY, rule
+from ..authorization.rules import Below
 from ..catalogs.v4_request import CatalogRequest, parse_catalog_request, parse_large_catalog_request
 from ..pools.parse_pool import IN_PLACE, ParsePool
 from .handlers import EnvironmentLookup, parse_body
 from .limits import MasterLimits
-from .schemes import not_routed
-from .service import RequestTarget, denial_for, require_method
+from .routes import EndpointCall, EndpointRoute
+from .schemes import PLAIN_SCHEME
 
 log = logging.getLogger("puppet.http")
 
-_PATH = re.compile(
-    r"/puppet/v3/(environment_classes|environment_modules|environment_transports|tasks|plans|compile)(?:/.*)?|/puppet/v4/(catalog)",
-    re.DOTALL | re.ASCII,
-)
 _JSON = "application/json;charset=utf-8"
 _GZIP_SUFFIX = re.compile(r"--gzip\Z")  # the suffix that Jetty adds to a tag, and that clients send back
 
@@ -50,12 +45,6 @@ _REASONS_MISSING = {
     "environment_transports": "transports of devices are described by Ruby of modules, which this master does not load",
     "compile": "catalogs of syntax trees, as Bolt's apply sends them, are not compiled",
 }
-
-
-def server_endpoint(raw_path: str) -> str:
-    """Return the name of the endpoint that a path, as it was sent, belongs to; '' for every other path."""
-    match = _PATH.fullmatch(raw_path)
-    return match[1] or match[2] if match is not None else ""
 
 
 class ListingSource(Protocol):
@@ -87,34 +76,28 @@ class ServerEndpoints:
     code: CodeCommands | None = None
     parsers: ParsePool | None = None
 
-    async def respond(self, request: HttpRequest, target: RequestTarget, client: Client, rules: Rules) -> Response:
-        """Return the response of the endpoint that the target names; raise PuppetError, which the plain scheme puts into words."""
-        name, *thing = target.segments[2:]  # behind the name: a module and a task or plan of it, else ignored
-        require_method(target, "POST" if name in ("catalog", "compile") else "GET")
-        denied = denial_for(target, client, rules)
-        if denied is not None:
-            return denied
-        options = parameters(target.raw_query)
-        match name, thing:
-            case "catalog", _:
-                return await self._catalog(request)
-            case "environment_classes", _:
-                body = await self.listing("classes", await self._environment(options))
-                return await _tagged_response(body, request.headers.get("If-None-Match", ""))
-            case "environment_modules", _:
-                return _json(await self.listing("modules", await self._environment(options) if "environment" in options else ""))
-            case (("tasks" | "plans"), []):
-                return _json(await self.listing(name, await self._environment(options)))
-            case "tasks", [module, task] if module and task:
-                return await self._task(await self._environment(options), module, task)
-            case "plans", [module, plan] if module and plan:
-                return _json(await self.listing("plan", await self._environment(options), module, plan))
-            case (("tasks" | "plans"), _):
-                return not_routed(target.path, request.headers.get("Accept", ""))
-        raise NotFound(f"{target.path} is not served here: {_REASONS_MISSING[name]}")
+    async def classes(self, call: EndpointCall) -> Response:
+        body = await self.listing("classes", await self._environment(call))
+        return await _tagged_response(body, call.request.headers.get("If-None-Match", ""))
 
-    async def _catalog(self, request: HttpRequest) -> Response:
-        body = await bodies.read_body(request, self.limits.body(CATALOG.limit))
+    async def modules(self, call: EndpointCall) -> Response:
+        return _json(await self.listing("modules", await self._environment(call) if "environment" in call.options else ""))
+
+    async def things(self, call: EndpointCall) -> Response | None:
+        match call.target.segments[2:]:
+            case (name,):
+                return _json(await self.listing(name, await self._environment(call)))
+            case ("plans", module, plan) if module and plan:
+                return _json(await self.listing("plan", await self._environment(call), module, plan))
+            case ("tasks", module, task) if module and task:
+                return await self._task(await self._environment(call), module, task)
+        return None
+
+    async def missing(self, call: EndpointCall) -> None:
+        raise NotFound(f"{call.target.path} is not served here: {_REASONS_MISSING[call.target.segments[2]]}")
+
+    async def catalog(self, call: EndpointCall) -> Response:
+        body = await bodies.read_body(call.request, self.limits.body(CATALOG.limit))
         if self.parsers is not None and len(body) >= IN_PLACE:
             catalog_request = await parse_large_catalog_request(body, self.parsers)
         else:
@@ -152,8 +135,8 @@ class ServerEndpoints:
             return ""
         return digest.hexdigest()
 
-    async def _environment(self, options: Mapping[str, Option]) -> str:
-        name = single("environment", options.get("environment"))
+    async def _environment(self, call: EndpointCall) -> str:
+        name = single("environment", call.options.get("environment"))
         if name is None:
             raise BadRequest("An environment parameter must be specified")
         if not await self.environments.exists(valid_environment(name)):
@@ -171,3 +154,21 @@ async def _tagged_response(body: bytes, if_none_match: str) -> Response:
     if _GZIP_SUFFIX.sub("", if_none_match) == tag:
         return Response(304, headers={"ETag": tag})
     return Response(200, body, "application/json", {"ETag": tag})
+
+
+_route = partial(EndpointRoute, answer="application/json", part=ServerEndpoints, scheme=PLAIN_SCHEME, as_sent=True)
+_get = partial(_route, methods={"GET": ""}, query=("environment",))
+_post = partial(_route, methods={"POST": "json"})
+_TASKS = rule("/puppet/v3/tasks", Below("/puppet/v3/tasks"), "find", EVERYBODY)
+
+ROUTES = (
+    _get("/puppet/v3/environment_classes/{ignored*}", respond=ServerEndpoints.classes, summary="The classes of an environment, by file."),
+    _get("/puppet/v3/environment_modules/{ignored*}", respond=ServerEndpoints.modules, summary="The modules of an environment, or of all."),
+    _get("/puppet/v3/environment_transports/{ignored*}", respond=ServerEndpoints.missing),
+    _get("/puppet/v3/tasks/{other*}", respond=ServerEndpoints.things, summary="The tasks of an environment.", rule=_TASKS),
+    _get("/puppet/v3/tasks/{module}/{task}", respond=ServerEndpoints.things, summary="A task and its files.", rule=_TASKS),
+    _get("/puppet/v3/plans/{other*}", respond=ServerEndpoints.things, summary="The plans of an environment."),
+    _get("/puppet/v3/plans/{module}/{plan}", respond=ServerEndpoints.things, summary="A plan."),
+    _post("/puppet/v3/compile/{ignored*}", respond=ServerEndpoints.missing),
+    _post("/puppet/v4/catalog", respond=ServerEndpoints.catalog, summary="A catalog compiled with facts that are given.", lane="catalog"),
+)

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from urllib.parse import urlencode
@@ -21,16 +22,14 @@ from yarl import URL
 from httpd.connections.connection import HttpRequest
 from httpd.messages.bodies import packed_chunks, read_body
 from httpd.messages.responses import Response
-from shared.client import NO_SUBQUERIES, Client
+from shared.client import NO_SUBQUERIES
 from shared.data import plainjson
 from shared.errors import BadName, BadRequest, PuppetError, Unavailable
 from shared.indirector.paths import decode_path, parameters, single
 
-from ..authorization.auth_conf import Rules
+from .routes import EndpointCall, EndpointRoute, RequestTarget, decision_for, denial_for
 from .schemes import not_routed
-from .service import RequestTarget, decision_for, denial_for
 
-PREFIX = "/pdb/"
 _REQUEST_HEADERS = ("Accept", "Accept-Encoding", "Content-Type", "Content-Encoding", "X-Uncompressed-Length", "User-Agent")
 _RESPONSE_HEADERS = ("Content-Encoding", "Content-Disposition", "Location", "Retry-After", "Vary", "X-Records", "X-Deprecation")
 _EVERYTHING = "/pdb/query/v4"
@@ -48,7 +47,7 @@ def store_target(request: HttpRequest) -> RequestTarget:
     segments = tuple(decode_path(part).replace("/", "%2F") for part in request.sent_path.split("/")[1:])
     if any(part in (".", "..") or any(ord(c) < 32 or ord(c) == 127 for c in part) for part in segments):
         raise BadName("The path is not valid")
-    return RequestTarget(request.method, request.sent_path, request.sent_query, "/" + "/".join(segments), segments)
+    return RequestTarget(request.method, request.sent_query, "/" + "/".join(segments), segments)
 
 
 class StoreProxy:
@@ -85,10 +84,10 @@ class StoreProxy:
         if self._session is not None:
             await self._session.close()
 
-    async def respond(self, request: HttpRequest, client: Client, rules: Rules) -> Response:
+    async def respond(self, call: EndpointCall) -> Response:
         """Return the store's response, if a rule lets the client have it; raise Unavailable when the store does not answer."""
-        target = store_target(request)
-        if denied := denial_for(target, client, rules):
+        request, target = call.request, store_target(call.request)
+        if denied := denial_for(target, call):
             return denied
         assert self._session is not None
         headers = {name: value for name in _REQUEST_HEADERS if (value := request.headers.get(name)) is not None}
@@ -98,9 +97,9 @@ class StoreProxy:
                 return not_routed(target.path, request.headers.get("Accept", ""))
             body = await read_body(request, self._max_command)
             headers.pop("Content-Encoding", None)
-            if denied := denial_for(await asyncio.to_thread(_command_target, target, body), client, rules):
+            if denied := denial_for(await asyncio.to_thread(_command_target, target, body), call):
                 return denied
-        elif not decision_for(replace(target, path=_EVERYTHING), client, rules).allowed:
+        elif not decision_for(replace(target, path=_EVERYTHING), call).allowed:
             headers[NO_SUBQUERIES] = "true"
         url = URL(f"http://store{request.raw_path}", encoded=True)
         async with AsyncExitStack() as stack:
@@ -141,3 +140,7 @@ async def _chunks(answer: aiohttp.ClientResponse, stack: AsyncExitStack) -> Asyn
                 yield chunk
         except (aiohttp.ClientError, TimeoutError) as err:
             raise ConnectionError("The store broke off its answer") from err
+
+
+_route = partial(EndpointRoute, respond=StoreProxy.respond, part=StoreProxy)
+ROUTES = (_route("/pdb/{api}/{path*}", {}, name="store", lane="store", is_guarded=False, as_sent=True),)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,6 @@ from shared.indirector.routes import read_routes
 from shared.settings import MasterSettings
 
 log = logging.getLogger("puppet.indirector")
-
-ENDPOINTS = frozenset(
-    {"compile", "environment_class", "environment_classe", "environment_module", "environment_transport", "environment", "plan", "task"}
-)
-"""Names that no indirection may have: its URL, or that of a search, would be an endpoint of the master's."""
 
 Factories = Mapping[str, Callable[[], Terminus[Any]]]
 
@@ -60,7 +55,7 @@ class TerminusRegistry:
             return built_in_terminus(indirection.name, factories, name)
         return terminus_of(plugin, PluginContext(self.settings.model_dump(), indirection=indirection))
 
-    def own_indirections(self, bound_names: set[str]) -> list[Binding[Any]]:
+    def own_indirections(self, bound_names: Set[str], reserved_names: Set[str]) -> list[Binding[Any]]:
         """
         Return bindings of the indirections that modules declare.
 
@@ -68,14 +63,15 @@ class TerminusRegistry:
         error in the log.
 
         Args:
-            bound_names: indirections that are built in, which nothing replaces.
+            bound_names: Indirections that are built in, which nothing replaces.
+            reserved_names: Names that no indirection may have, for endpoints have them.
         """
         bindings: dict[str, Binding[Any]] = {}
         for name in dict.fromkeys([*self.models, *(of for of, _ in self.plugins)]):
             if name in bound_names and name not in self.models:
                 continue  # a terminus of a built-in one
             try:
-                binding = self._own_binding(name, built_in=name in bound_names or name in ENDPOINTS)
+                binding = self._own_binding(name, built_in=name in bound_names or name in reserved_names)
             except ConfigError as err:
                 log.error("The indirection %s of a module is not served: %s", name, text_with_hint(err))
                 continue

@@ -11,9 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from master.endpoints.openapi import NOBODY
+from shared.data import plainyaml
 from tests.support.documentation import ROOT
 from tests.support.imports import PACKAGES
 from tests.support.processes import clean_environment
+from tests.support.started import started
 
 pytestmark = pytest.mark.slow
 
@@ -80,6 +83,27 @@ def twice(context: Context, text: str) -> str:
 '''
 
 
+ENDPOINT = '''"""What a dial shows."""
+
+from __future__ import annotations
+
+from httpd.messages.responses import Response
+
+from ..authorization.defaults import EVERYBODY, rule
+from ..authorization.rules import Below
+from .routes import EndpointCall, EndpointRoute, MasterAppOptions
+
+
+async def shown(master: MasterAppOptions, call: EndpointCall) -> Response:
+    """Return the number."""
+    return Response(200, f"{call.target.segments[-1]} of {master.certname}".encode(), "text/plain")
+
+
+RULE = rule("/puppet/v3/dials", Below("/puppet/v3/dials"), "find", EVERYBODY)
+ROUTES = (EndpointRoute("/puppet/v3/dials/{dial}", {"GET": ""}, "text/plain", "What a dial shows.", respond=shown, rule=RULE),)
+'''
+
+
 @dataclass(frozen=True, slots=True)
 class Copy:
     """A copy of the sources, and its `puppet`."""
@@ -94,18 +118,27 @@ class Copy:
             path.write_text(text)
 
     def puppet(self, *words: str, code: int = 0) -> str:
-        command = [
-            sys.executable,
-            "-c",
-            f"import sys; sys.path.insert(0, {str(self.root)!r}); from bunraku.puppet import main; sys.exit(main())",
-            *words,
-        ]
         places = ["--confdir", str(self.root / "conf"), "--vardir", str(self.root / "var")]
-        done = subprocess.run(
-            [*command, *places], env=clean_environment(), cwd=self.root, capture_output=True, text=True, timeout=120, check=False
-        )
+        return self.run("bunraku", *words, *places, code=code)
+
+    def run(self, module: str, *words: str, code: int = 0) -> str:
+        command = [str(self.python()), "-I", "-m", module, *words]
+        done = subprocess.run(command, env=clean_environment(), cwd=self.root, capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout
+
+    def python(self) -> Path:
+        """Return a program that is called as `python -I -m MODULE …`, and finds the modules of the copy."""
+        program = self.root / "python"
+        program.write_text(
+            f"#!{sys.executable} -I\n"
+            "import runpy, sys\n"
+            f"sys.path.insert(0, {str(self.root)!r})\n"
+            "module, sys.argv[1:] = sys.argv[3], sys.argv[4:]\n"
+            "runpy.run_module(module, run_name='__main__', alter_sys=True)\n"
+        )
+        program.chmod(0o755)
+        return program
 
 
 @pytest.fixture
@@ -140,3 +173,15 @@ def test_a_setting_is_a_line_of_the_class_of_its_program(copy: Copy) -> None:
     )
     assert copy.puppet("config", "print", "chime", "--section", "agent") == "3600\n"
     assert copy.puppet("config", "print", "chime", "--section", "agent", "--chime", "5m") == "300\n"
+
+
+@pytest.mark.parametrize(("rule", "status", "allowed"), [("RULE", 200, "any certificate"), ("None", 403, NOBODY)])
+def test_an_endpoint_is_its_file(copy: Copy, rule: str, status: int, allowed: str) -> None:
+    copy.add({"master/endpoints/dial.py": ENDPOINT.replace("rule=RULE", f"rule={rule}")})
+    with started(copy.root / "site", python=str(copy.python())) as site:
+        answers = {name: site.ask("GET", "/puppet/v3/dials/volume", name=name) for name in ("agent1", None)}
+        assert site.ask("PUT", "/puppet/v3/dials/volume").status == 405
+    assert (answers["agent1"].status, answers[None].status) == (status, 403)
+    assert answers["agent1"].body.startswith(b"volume of localhost") is (status == 200)
+    described = plainyaml.loads(copy.run("master.endpoints.openapi").encode())["paths"]["/puppet/v3/dials/{dial}"]["get"]
+    assert (described["summary"], described["x-allowed"]) == ("What a dial shows.", allowed)

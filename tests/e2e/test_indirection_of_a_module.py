@@ -6,16 +6,13 @@ import asyncio
 import base64
 import json
 import logging
-import re
 import shutil
 from pathlib import Path
 
 import pytest
 
 from bunraku.puppet import main
-from master.endpoints import puppetserver
-from master.termini.registry import ENDPOINTS
-from shared.indirector.paths import plurality
+from master.endpoints.routes import reserved_names
 from tests.support.pair import NAME, Pair, client_of
 
 pytestmark = pytest.mark.slow
@@ -107,9 +104,9 @@ async def test_an_answer_that_the_ca_has_not_signed_is_refused(pair: Pair, agent
 
 
 def test_no_indirection_may_have_the_name_of_an_endpoint() -> None:
-    names = re.findall(r"[a-z_]{4,}", puppetserver._PATH.pattern.partition("(?:/")[0].removeprefix("/puppet"))
-    assert len(names) > 4
-    assert {plurality(name)[0] for name in (*names, "environments")} <= ENDPOINTS | {"environment"}
+    assert reserved_names() == {
+        *("compile", "environment", "environment_classe", "environment_module", "environment_transport", "plan", "task")
+    }
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from master import bindings
-from master.endpoints.ca import CaEndpoints
-from master.endpoints.openapi import ENDPOINTS, SERVED, document, text
+from master.endpoints import ca
+from master.endpoints.openapi import SERVED, document, documented_routes, text
 from shared.indirector.core import Indirection
 from tests.support.examples import examples
 from tests.support.started import CANARY, OPEN, Answered, Started, started
@@ -37,7 +37,7 @@ def test_every_remote_indirection_and_every_endpoint_of_the_ca_is_in_it() -> Non
     remote = {each.name for each in vars(bindings).values() if isinstance(each, Indirection) and each.remote}
     documented = {path.split("/")[3] for path in PATHS if path.startswith("/puppet-ca/v1/")}
     assert remote == {each.name for each in SERVED} | (remote & documented)
-    assert documented == set(CaEndpoints._endpoints(CaEndpoints.__new__(CaEndpoints)))
+    assert documented == set(ca._HANDLERS)
 
 
 QUICK = {"header_timeout": "3", "body_timeout": "3"}  # seconds, after which who says nothing more is not waited for
@@ -278,10 +278,10 @@ def test_requests_made_up_from_the_document_never_end_in_an_incident(rules: str,
 
 @pytest.mark.slow
 def test_only_the_methods_of_the_document_are_taken(open_site: Started) -> None:
-    for endpoint in ENDPOINTS:
-        target = filled(endpoint.path, "agent1" if "{certname}" in endpoint.path else "ca")
+    for path, route in documented_routes().items():
+        target = filled(path, "agent1" if "{certname}" in path else "ca")
         for method in ("GET", "PUT", "POST", "DELETE"):
-            if method not in endpoint.methods:
+            if method not in route.methods:
                 answer = open_site.ask(method, target)
                 assert answer.status in (404, 405), (method, target, answer)
             elif method == "GET":

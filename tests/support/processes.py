@@ -188,9 +188,9 @@ class MasterProcess:
 
 
 @contextmanager
-def master(root: Path, **settings: str) -> Iterator[MasterProcess]:
+def master(root: Path, *, python: str = sys.executable, **settings: str) -> Iterator[MasterProcess]:
     """A running master; it is ended whatever happens."""
-    process = MasterProcess(root, settings)
+    process = MasterProcess(root, settings, python=python)
     try:
         yield process
     finally:

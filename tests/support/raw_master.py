@@ -24,8 +24,9 @@ from certs.keys import KeyKind
 from httpd.options import ServerOptions
 from httpd.server import HttpServer
 from httpd.tls.trust import TrustFiles
-from master.endpoints.app import HANDSHAKE_HINT, MasterApp, MasterAppOptions
+from master.endpoints.app import HANDSHAKE_HINT, MasterApp
 from master.endpoints.metrics import describe_server
+from master.endpoints.routes import MasterAppOptions
 from master.observability.longtasks import master_supervisor
 from master.observability.metrics import Metrics
 from tests.support.throwaway_ca import ThrowAwayCa

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from master.authorization.auth_conf import AuthFile, Rules, parse
+from master.authorization.auth_conf import AuthFile, parse
 from master.authorization.rules import AccessRequest, decide
+from master.endpoints.routes import default_rules
 from shared.client import Client
 from shared.errors import ConfigError
 
@@ -155,13 +156,13 @@ auth any
 
 def test_the_shipped_file_gets_only_the_missing_default_and_it_is_never_reached(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "puppet.auth")
-    rules = Rules.of(parse(SHIPPED, "auth.conf"))
+    rules = default_rules().after(parse(SHIPPED, "auth.conf"))
     assert [record.getMessage() for record in caplog.records] == ["Inserting default '/status' (auth true) ACL"]
     assert not decide(rules.legacy, AccessRequest(("/status/x",), "find", "production", who())).allowed
 
 
 def test_the_shipped_file_leaves_the_defaults_of_scheme_b_in_reach() -> None:
-    rules = Rules.of(parse(SHIPPED, "auth.conf"))
+    rules = default_rules().after(parse(SHIPPED, "auth.conf"))
     anonymous = who(authenticated=False)
     crl = ("/certificate_revocation_list/ca", "/puppet-ca/v1/certificate_revocation_list/ca")
     assert decide(rules.modern, AccessRequest(crl, "find", None, anonymous)).allowed
@@ -171,7 +172,7 @@ def test_the_shipped_file_leaves_the_defaults_of_scheme_b_in_reach() -> None:
 
 
 def test_a_sites_rule_counts_in_both_schemes_by_either_path() -> None:
-    rules = Rules.of(parse("path /catalog\nallow admin\npath ~ ^/puppet/v3/tasks\nallow ops\n", "auth.conf"))
+    rules = default_rules().after(parse("path /catalog\nallow admin\npath ~ ^/puppet/v3/tasks\nallow ops\n", "auth.conf"))
     asked = AccessRequest(("/catalog/web1", "/puppet/v3/catalog/web1"), "find", "production", who("admin"))
     assert decide(rules.legacy, asked).allowed
     assert decide(rules.modern, asked).allowed
@@ -214,23 +215,23 @@ DEFAULTS = [
 @pytest.mark.parametrize(("path", "verb", "authenticated", "legacy", "modern"), DEFAULTS)
 def test_the_defaults_are_those_of_the_reference(path: str, verb: str, authenticated: bool, legacy: bool, modern: bool) -> None:
     question = AccessRequest((path,), verb, "production", who("me", authenticated=authenticated))
-    assert decide(Rules().legacy, question).allowed is legacy
-    assert decide(Rules().modern, question).allowed is modern
+    assert decide(default_rules().legacy, question).allowed is legacy
+    assert decide(default_rules().modern, question).allowed is modern
 
 
 def test_only_administrators_reach_the_status_of_certificates() -> None:
     question = AccessRequest(("/certificate_status/x",), "save", None, who("cli", pp_cli_auth="true"))
-    assert decide(Rules().modern, question).allowed
-    assert not decide(Rules().legacy, question).allowed
+    assert decide(default_rules().modern, question).allowed
+    assert not decide(default_rules().legacy, question).allowed
     forged = who("cli", authenticated=False, pp_cli_auth="true")
-    assert not decide(Rules().modern, AccessRequest(("/certificate_status/x",), "save", None, forged)).allowed
+    assert not decide(default_rules().modern, AccessRequest(("/certificate_status/x",), "save", None, forged)).allowed
 
 
 async def test_a_changed_file_counts_after_filetimeout_and_a_broken_one_does_not(tmp_path: Path) -> None:
     now = 0.0
     path = tmp_path / "auth.conf"
     path.write_text("path /facts\nallow *\n")
-    file = AuthFile(path, filetimeout=15, clock=lambda: now)
+    file = AuthFile(path, default_rules(), filetimeout=15, clock=lambda: now)
     await file.start()
     facts = AccessRequest(("/facts/x",), "find", "production", who())
 
@@ -259,10 +260,10 @@ async def test_a_broken_file_stops_the_start(tmp_path: Path) -> None:
     path = tmp_path / "auth.conf"
     path.write_text("allow *\n")
     with pytest.raises(ConfigError):
-        await AuthFile(path).start()
+        await AuthFile(path, default_rules()).start()
 
 
 async def test_no_file_means_the_defaults(tmp_path: Path) -> None:
-    file = AuthFile(tmp_path / "missing")
+    file = AuthFile(tmp_path / "missing", default_rules())
     await file.start()
-    assert await file.rules() == Rules()
+    assert await file.rules() == default_rules()

@@ -14,6 +14,7 @@ from certs.oids import OidNames
 from master.authorization.auth_conf import AuthFile
 from master.authorization.auth_hocon import is_hocon, parse
 from master.authorization.rules import AccessRequest, decide
+from master.endpoints.routes import default_rules
 from shared.client import Client
 from shared.errors import ConfigError
 from tests.master.authorization.puppetservers_rules import ASKED, BAD, GOOD, RULES, Asking, Parameters
@@ -145,7 +146,7 @@ async def test_a_file_may_change_its_form(tmp_path: Path) -> None:
     path = tmp_path / "auth.conf"
     path.write_text("path /facts\nallow *\n")
     now = 0.0
-    file = AuthFile(path, filetimeout=15, clock=lambda: now)
+    file = AuthFile(path, default_rules(), filetimeout=15, clock=lambda: now)
     await file.start()
     path.write_text(SITE)
     now = 15.0

@@ -8,12 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from master.authorization.auth_conf import parse
-from master.authorization.defaults import LEGACY_RULES, MODERN_RULES
 from master.authorization.rules import AccessRequest, decide
+from master.endpoints.routes import default_rules
 from shared.client import Client
 from shared.errors import ConfigError
 from tests.support.examples import examples
 
+DEFAULTS = default_rules()
 LAWS = settings(max_examples=examples(80), deadline=None, derandomize=True)
 
 names = st.one_of(
@@ -32,7 +33,7 @@ def asked(kind: str, key: str) -> tuple[str, ...]:
 @LAWS
 @given(clients, st.sampled_from(OWN), names, verbs)
 def test_what_is_a_nodes_own_is_given_to_nobody_else(client: Client, kind: str, key: str, verb: str) -> None:
-    for rules in (LEGACY_RULES, MODERN_RULES):
+    for rules in (DEFAULTS.legacy, DEFAULTS.modern):
         if decide(rules, AccessRequest(asked(kind, key), verb, "production", client)).allowed:
             assert client.authenticated and client.name.lower() == key.lower() and "/" not in key
 
@@ -42,7 +43,7 @@ def test_what_is_a_nodes_own_is_given_to_nobody_else(client: Client, kind: str, 
 def test_a_stranger_reaches_only_what_is_open(client: Client, path: str, verb: str) -> None:
     stranger = Client(client.name, client.address, False)
     opened = re.compile(r"/(certificate|certificate_request|status/v1/(simple|services))(/.*)?|/certificate_revocation_list/ca")
-    for rules in (LEGACY_RULES, MODERN_RULES):
+    for rules in (DEFAULTS.legacy, DEFAULTS.modern):
         if decide(rules, AccessRequest((f"/{path}",), verb, None, stranger)).allowed:
             assert opened.fullmatch(f"/{path}".replace("/puppet-ca/v1", "")), path
 
@@ -52,7 +53,7 @@ def test_a_stranger_reaches_only_what_is_open(client: Client, path: str, verb: s
 def test_only_an_administrator_manages_certificates(what: str, key: str, verb: str, name: str) -> None:
     agent = Client(name, "192.0.2.1", True, {"pp_role": "true", "pp_cli_auth": "false"})
     for path in (f"/puppet-ca/v1/{what}", f"/puppet-ca/v1/{what}/{key}"):
-        assert not decide(MODERN_RULES, AccessRequest((path,), verb, None, agent)).allowed
+        assert not decide(DEFAULTS.modern, AccessRequest((path,), verb, None, agent)).allowed
 
 
 words = st.sampled_from(

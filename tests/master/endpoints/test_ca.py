@@ -44,7 +44,7 @@ async def master(tmp_path: Path) -> AsyncIterator[RunningMaster]:
         environments=KnownEnvironments(),
         trust=ca.trust("puppet"),
         limits=MasterLimits(),
-        ca=CaEndpoints(service, MasterLimits()),
+        parts=[CaEndpoints(service, MasterLimits())],
     )
     service.on_revocation.append(server.tls.reload)
     async with running(server, ca) as started:

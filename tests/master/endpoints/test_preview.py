@@ -45,9 +45,9 @@ def rules(tmp_path: Path) -> Path:
 
 
 async def test_nobody_may_ask_until_a_rule_says_who(serve: Serve, rules: Path) -> None:
-    async with serve(previews=endpoint(b"{}\n")) as master:
+    async with serve(parts=[endpoint(b"{}\n")]) as master:
         assert (await (await master.client("agent1")).ask("POST", URL, BODY, **JSON)).status == 403
-    async with serve(previews=endpoint(b"{}\n"), auth_conf=rules) as master:
+    async with serve(parts=[endpoint(b"{}\n")], auth_conf=rules) as master:
         for name, status in (("agent1", 200), ("agent2", 403), (None, 403)):
             assert (await (await master.client(name)).ask("POST", URL, BODY, **JSON)).status == status
         assert (await (await master.client("agent1")).ask("GET", URL)).status == 405
@@ -59,24 +59,24 @@ async def test_a_master_that_makes_none_has_no_such_endpoint(serve: Serve, rules
 
 
 async def test_lines_are_sent_as_they_are_made(serve: Serve, rules: Path) -> None:
-    async with serve(previews=endpoint(b'{"node":"a"}\n', b'{"result":{}}\n'), auth_conf=rules) as master:
+    async with serve(parts=[endpoint(b'{"node":"a"}\n', b'{"result":{}}\n')], auth_conf=rules) as master:
         answer = await (await master.client("agent1")).ask("POST", URL, BODY, **JSON)
     assert answer.headers["content-type"] == "application/x-ndjson"
     assert [json.loads(line) for line in answer.body.splitlines()] == [{"node": "a"}, {"result": {}}]
 
 
 async def test_an_error_before_the_first_line_is_the_answer_and_one_after_it_cuts_it(serve: Serve, rules: Path) -> None:
-    async with serve(previews=endpoint(NotFound("Could not find environment 'feature'")), auth_conf=rules) as master:
+    async with serve(parts=[endpoint(NotFound("Could not find environment 'feature'"))], auth_conf=rules) as master:
         answer = await (await master.client("agent1")).ask("POST", URL, BODY, **JSON)
         assert answer.status == 404 and "Could not find environment 'feature'" in answer.text
-    async with serve(previews=endpoint(b"{}\n", OSError("the disk is gone")), auth_conf=rules) as master:
+    async with serve(parts=[endpoint(b"{}\n", OSError("the disk is gone"))], auth_conf=rules) as master:
         with pytest.raises((EOFError, OSError)):
             await (await master.client("agent1")).ask("POST", URL, BODY, **JSON)
 
 
 async def test_beyond_the_bound_previews_are_turned_away_until_one_has_ended(serve: Serve, rules: Path) -> None:
     begun, go_on = asyncio.Event(), asyncio.Event()
-    async with serve(previews=endpoint(b"1\n", b"2\n", begun=begun, go_on=go_on), auth_conf=rules) as master:
+    async with serve(parts=[endpoint(b"1\n", b"2\n", begun=begun, go_on=go_on)], auth_conf=rules) as master:
         first, second = await master.client("agent1"), await master.client("agent1")
         asked = asyncio.create_task(first.ask("POST", URL, BODY, **JSON))
         await begun.wait()

@@ -74,7 +74,7 @@ def endpoints(lists: Lists, catalogs: Catalogs) -> ServerEndpoints:
 async def site(serve: Serve, endpoints: ServerEndpoints, tmp_path: Path) -> AsyncIterator[RunningMaster]:
     rules = tmp_path / "auth.conf"
     rules.write_text(RULES)
-    async with serve(server=endpoints, auth_conf=rules) as master:
+    async with serve(parts=[endpoints], auth_conf=rules) as master:
         yield master
 
 
@@ -83,7 +83,7 @@ async def test_nobody_is_let_in_without_a_rule_of_the_site(
     serve: Serve, endpoints: ServerEndpoints, lists: Lists, catalogs: Catalogs, path: str
 ) -> None:
     method = "POST" if path in (CATALOG, "/puppet/v3/compile") else "GET"
-    async with serve(server=endpoints) as master:
+    async with serve(parts=[endpoints]) as master:
         for name in (None, "agent1"):
             answer = await (await master.client(name)).ask(method, f"{path}?environment=production", b"{}" if method == "POST" else b"")
             assert answer.status == 403
@@ -171,7 +171,7 @@ async def test_no_other_spelling_is_an_endpoint(site: RunningMaster, lists: List
 
 
 async def test_tasks_are_for_every_node_and_no_stranger(serve: Serve, endpoints: ServerEndpoints, lists: Lists) -> None:
-    async with serve(server=endpoints) as master:
+    async with serve(parts=[endpoints]) as master:
         assert (await (await master.client(None)).ask("GET", "/puppet/v3/tasks?environment=production")).status == 403
         assert lists.asked == []
         assert (await (await master.client("agent1")).ask("GET", "/puppet/v3/tasks?environment=production")).status == 200
@@ -235,7 +235,7 @@ async def test_files_of_a_task_are_had_by_version_where_they_are_as_at_that(
         "files": [{"filename": name, "sha256": digest, "size_bytes": 10, "place": place} for name, place in PLACES.items()],
     }
     endpoints = ServerEndpoints(KnownEnvironments(), lists, catalogs, MasterLimits(), code)
-    async with serve(server=endpoints) as master:
+    async with serve(parts=[endpoints]) as master:
         answer = await (await master.client("agent1")).ask("GET", "/puppet/v3/tasks/m/t?environment=production")
     found = json.loads(answer.body)["files"]
     assert [list(each) for each in found] == [["filename", "sha256", "size_bytes", "uri"]] * 4

@@ -73,7 +73,7 @@ async def master(serve: Serve, tmp_path: Path) -> AsyncIterator[RunningMaster]:
     """A master with a store, which `admin` may query."""
     rules = tmp_path / "auth.conf"
     rules.write_text(RULES)
-    async with store_at(tmp_path / "s") as proxy, serve(store=proxy, auth_conf=rules) as master:
+    async with store_at(tmp_path / "s") as proxy, serve(parts=[proxy], auth_conf=rules) as master:
         yield master
 
 
@@ -108,7 +108,7 @@ async def test_PDB_07_only_whom_a_rule_names_reaches_the_store(master: RunningMa
 async def test_a_store_that_is_away_is_said(serve: Serve, tmp_path: Path) -> None:
     rules = tmp_path / "auth.conf"
     rules.write_text(RULES)
-    async with StoreProxy(tmp_path / "s", 5000, 4000, 5) as proxy, serve(store=proxy, auth_conf=rules) as master:
+    async with StoreProxy(tmp_path / "s", 5000, 4000, 5) as proxy, serve(parts=[proxy], auth_conf=rules) as master:
         admin = await master.client("admin")
         answer = await admin.ask("GET", "/pdb/query/v4/nodes")
         assert answer.status == 503 and answer.headers["retry-after"] == "5"
