@@ -273,15 +273,18 @@ def without_hints(run: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]
     return run | {"logs": logs}
 
 
+REASON = re.compile("(?:Could not evaluate|Failed to apply catalog): ")
+
+
 def as_refusal(run: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
     """
     A run as the reference answers it when one resource of the catalog cannot be made: it then applies nothing and reports nothing.
 
-    Ours fails this resource, with the same reason.
+    Ours fails this resource with the same reason, or refuses the catalog with it.
     """
     if wanted["exit"] != 1 or "resources" in wanted:
         return run
-    reasons = [message.partition("Could not evaluate: ")[2] for level, _, message in run["logs"] if level == "err"]
+    reasons = [REASON.split(message)[-1] for level, _, message in run["logs"] if level == "err" and REASON.search(message)]
     return {"exit": 1, "logs": [["err", "Puppet", reasons[0]]]} if any(reasons) else run
 
 
