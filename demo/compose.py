@@ -24,10 +24,9 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
+from demo.run import Failed, say, title  # noqa: E402
 from shared.data import plainyaml  # noqa: E402
 from tests.gate import caches  # noqa: E402
-
-from .run import Failed, say, title  # noqa: E402
 
 BASE = caches.folder("compose-base")  # what `make compose-base` made
 ENV = ROOT / ".env"  # Compose reads it by itself

@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
-from .run import PUPPET, Failed, say, title  # noqa: E402
+from demo.run import PUPPET, Failed, say, title  # noqa: E402
 
 FLEET = ROOT / "demo" / "fleet"
 BRANCH = "tls-and-certificates"

@@ -26,11 +26,11 @@ from store.commands.payloads import parse_payload
 from store.commands.submission import SubmissionRefused, read_submission
 from store.endpoints.queries.querytext import read_query
 from store.jsontext import load_json
+from tests.support.imports import PACKAGES
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("agent", "bunraku", "certs", "httpd", "master", "shared", "store")
 
 DIRECT = {  # who parses JSON without counting its values, and why it may
     "agent/providers/concat_file/pieces.py": "counted one line before",

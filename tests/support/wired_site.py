@@ -100,6 +100,7 @@ async def wired(tmp_path: Path) -> AsyncIterator[WiredSite]:
         "logdir": str(tmp_path / "log"),
         "certname": "localhost", "autosign": "true", "key_type": "ec", "bindaddress": "127.0.0.1", "masterport": "0",
         "node_terminus": "exec", "external_nodes": str(classifier), "compile_workers": "1",
+        "node_cache_terminus": "write_only_yaml",
     }  # fmt: skip
     settings = load(MasterSettings, section="master", flags=flags)
     async with running(settings) as master:
