@@ -249,6 +249,7 @@ def test_a_new_key_in_front_seals_and_the_old_one_still_opens(tmp_path: Path) ->
     assert other.open(ExportedParameter("web1", "Acct", "x", "pw"), exchange.rows[0]["sealed"]["pw"]) == SECRET
 
 
+@pytest.mark.slow
 def test_a_value_of_any_size_that_was_sealed_is_opened(tmp_path: Path) -> None:
     keys, parameter = ExportKeys(tmp_path / "exported.key"), ExportedParameter("web1", "Acct", "x", "pw")
     keys.create()

@@ -270,6 +270,7 @@ class PartialWriter(FakeWriter):
         await super().write(commands)
 
 
+@pytest.mark.slow
 async def test_PDB_12_commands_of_other_nodes_are_stored_while_a_large_one_is_written_in_parts(tmp_path: Path) -> None:
     writer = PartialWriter(large=10**9)
     async with Spool(tmp_path) as spool, running(CommandProcessor(spool, writer, replace(QUICK, longest_delay=1e6))) as processor:

@@ -103,6 +103,7 @@ async def test_PDB_12_a_large_catalog_replaces_the_old_one_at_once_and_others_wr
         assert set(map(tuple, versions)) <= {("1",), ("2",)} and versions == sorted(versions) and ["1"] in versions
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "facts",
     [
