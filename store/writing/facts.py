@@ -67,11 +67,11 @@ class FactsChange:
     def _compare_facts(self, stored: Mapping[str, str], shared: SharedRows) -> None:
         room = PathRoom()
         for name, value in self.command.values.items():
-            text = dump_json(value).decode()
+            text = json_text(value)
             before = stored.get(name)
             if before == text:
                 continue
-            self.changed[name] = json_text(value)
+            self.changed[name] = text
             found = set(leaves(name, value, room))
             if before is None:
                 self.added.add(name)
