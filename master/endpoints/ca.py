@@ -72,7 +72,7 @@ class CaEndpoints:
         endpoint = _HANDLERS.get(name)
         if endpoint is not None:
             call.request.endpoint = name
-        denied = denial_for(target, call, *_rule_paths(name, rest), verb=_verb(name, target))
+        denied = denial_for(target, call, *rule_paths(name, rest), verb=rule_verb(name, target))
         if denied is not None:
             return denied
         if endpoint is None:
@@ -214,14 +214,15 @@ def _corrected_spelling(target: RequestTarget) -> RequestTarget:
     return replace(target, segments=segments, path="/" + "/".join(segments))
 
 
-def _rule_paths(name: str, rest: Sequence[str]) -> tuple[str, ...]:
+def rule_paths(name: str, rest: Sequence[str]) -> tuple[str, ...]:
     """Return the path that rules of 3.8's form use: the singular indirection and the key."""
     if not rest or not name.startswith("certificate") or name == "certificate_renewal":
         return ()
     return (f"/{'certificate_status' if name == 'certificate_statuses' else name}/{'/'.join(rest)}",)
 
 
-def _verb(name: str, target: RequestTarget) -> str:
+def rule_verb(name: str, target: RequestTarget) -> str:
+    """Return the verb that rules of 3.8's form use."""
     return "search" if name == "certificate_statuses" and target.method == "GET" else target.verb
 
 

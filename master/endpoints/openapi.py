@@ -31,7 +31,8 @@ from shared.wire.dialects import LEGACY, MODERN, Dialect
 
 from ..authorization.defaults import LEGACY_RULES
 from ..authorization.rules import AccessRequest, Rule, decide
-from .routes import Body, EndpointRoute, default_rules, find_routes
+from .ca import rule_paths, rule_verb
+from .routes import Body, EndpointRoute, RequestTarget, default_rules, find_routes
 
 SERVED: tuple[Indirection[Any], ...] = (
     *(CATALOG, FACTS, FILE_BUCKET_FILE, FILE_CONTENT, FILE_METADATA, NODE, REPORT),
@@ -50,9 +51,7 @@ CALLERS: tuple[tuple[str, Client], ...] = (
 NOBODY = "nobody, unless the site's auth.conf says so"
 
 JSON_KINDS = ("application/json", "text/pson")
-_CA = "/puppet-ca/v1"
 _BODIES: Mapping[Body, Sequence[str]] = {"json": JSON_KINDS, "pem": ("text/plain",), "ocsp": ("application/ocsp-request",)}
-_VERBS = {"GET": "find", "PUT": "save", "POST": "save", "DELETE": "destroy"}
 
 
 def allowed_caller(rules: Sequence[Rule], paths: Iterable[str], verb: str) -> str:
@@ -161,15 +160,13 @@ def _operation(indirection: Indirection[Any], dialect: Dialect, method: str, ver
 def _operation_of(route: EndpointRoute, shown: str, method: str, body: Body) -> dict[str, Any]:
     names = [part[1:-1] for part in shown.split("/") if part.startswith("{")]
     path = shown.replace("{certname}", "node.example.com").replace("{", "").replace("}", "")
-    segments = path.split("/")[3:]
-    rule_paths = [path]
-    if path.startswith(f"{_CA}/certificate") and len(segments) == 2:
-        rule_paths.insert(0, f"/{segments[0].replace('statuses', 'status')}/{segments[1]}")
-    search = segments[:1] == ["certificate_statuses"]
+    target = RequestTarget.of(method, path, "")
+    name, *rest = target.segments[2:] or ("",)
+    paths, verb = (rule_paths(name, rest), rule_verb(name, target)) if target.segments[0] == "puppet-ca" else ((), target.verb)
     operation: dict[str, Any] = {
         "operationId": f"{method.lower()}-{shown.strip('/').replace('/', '-').replace('{', '').replace('}', '')}",
         "summary": route.summary,
-        "x-allowed": allowed_caller(default_rules().modern, rule_paths, "search" if search else _VERBS[method]),
+        "x-allowed": allowed_caller(default_rules().modern, (*paths, path), verb),
         "parameters": [
             *(
                 {"$ref": "#/components/parameters/certname"} if name == "certname" else {**_PARAMETERS["key"], "name": name}
