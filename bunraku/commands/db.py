@@ -71,12 +71,12 @@ def main(options: DbOptions, flags: dict[str, Any]) -> int:
     if of_move and options.action != "move":
         raise ConfigError(f"puppet db {options.action} does not take --{of_move[0]}", hint="That is an option of 'puppet db move'.")
     if options.action == "move":
-        from .db_move import move  # with SQLAlchemy, which asks for 15 MB and 0.2 s
+        from ..stores.moving import move  # with SQLAlchemy, which asks for 15 MB and 0.2 s
 
         options.exactly(0)
         return move(options.from_, options.to, flags, restart=options.restart, as_json=options.as_json)
+    from ..stores.archives import ACTIONS
     from ..stores.servers import servers_of  # with what TLS takes, 10 MB, which a store on a socket does without
-    from .db_archives import ACTIONS
 
     action = ACTIONS.get(options.action)
     if action is None:

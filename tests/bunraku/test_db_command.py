@@ -13,8 +13,8 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from bunraku.commands.db_archives import Importer
 from bunraku.stores.access import StoreClient, StoreServers
+from bunraku.stores.archives import Importer
 from httpd.tls.trust import TrustFiles
 from shared.errors import PeerUnreachable
 from store.archive.reading import ArchiveReader

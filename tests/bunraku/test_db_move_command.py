@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bunraku.commands import db_move
+from bunraku.stores import moving
 from store.database.engine import Database
 from store.writing.writer import DatabaseWriter
 from tests.support.command_line import Puppet, Said
@@ -59,7 +59,7 @@ def test_a_move_that_is_interrupted_says_how_it_goes_on(puppet: Puppet, monkeypa
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(db_move, "move_database", interrupt)
+    monkeypatch.setattr(moving, "move_database", interrupt)
     said = move(puppet, "--from", "sqlite", "--to", "postgresql://db.example.com/store")
     assert said.code == 1 and "interrupted" in said.err and "the same command goes on where this one stopped" in said.err
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from bunraku.commands.db_archives import Importer
 from bunraku.puppet import main
 from bunraku.stores.access import StoreClient, StoreServers
+from bunraku.stores.archives import Importer
 from httpd.tls.trust import TrustFiles
 from store.commands.submission import Submission
 from tests.support.archives import archive_contents

@@ -23,8 +23,8 @@ from store.archive.writing import ArchiveQuestion, ArchiveWriter, archive_chunks
 from store.commands.submission import Submission
 from store.jsontext import dump_json, load_json
 
-from ..stores.access import StoreClient, StoreServers, read_rows
-from ..stores.options import StoreFaceOptions
+from .access import StoreClient, StoreServers, read_rows
+from .options import StoreFaceOptions
 
 _CHUNK = 2**18
 _AT_ONCE = 8  # commands that are under way at the same time
