@@ -6,57 +6,17 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from shared import __version__
 from shared.errors import PuppetError
 from shared.suggestions import did_you_mean
 
-Command = Callable[[Sequence[str]], int]
-Code = TypeVar("Code", int, int | None)
+if TYPE_CHECKING:
+    from pathlib import Path
 
-# What each is for. Its module, `bunraku.commands.NAME`, whose `main` it is, is imported when it runs.
-COMMANDS: Mapping[str, str] = {
-    "agent": "Fetch this machine's catalog from a master and apply it",
-    "apply": "Apply a manifest without a master",
-    "ca": "Manage the certificate authority (the face of 3.x)",
-    "catalog": "Compile, print and compare catalogs",
-    "cert": "Manage the certificate authority",
-    "certificate": "Find, sign and destroy certificates, here or on the CA",
-    "certificate_request": "Find requests for certificates at the CA",
-    "certificate_revocation_list": "Fetch the CA's revocation list",
-    "completion": "Print a shell completion script",
-    "config": "Print and change settings",
-    "db": "Back up, restore and move a store or PuppetDB; show its status",
-    "deploy": "Deploy a commit of the control repository",
-    "describe": "Show the attributes of resource types",
-    "doc": "Print references of types, functions and settings",
-    "epp": "Check, render and dump EPP templates",
-    "facts": "Print this machine's facts, or send them to the master",
-    "file": "Fetch files of the master's filebucket",
-    "filebucket": "Store and fetch files by checksum",
-    "generate": "Generate metadata of Ruby types, which isolates environments",
-    "lookup": "Look up Hiera data and explain it",
-    "master": "Serve catalogs, files and certificates",
-    "module": "Install, upgrade, list and pack modules",
-    "node": "Remove the data of decommissioned nodes; show a node",
-    "parser": "Check manifests",
-    "plugin": "Download plugins from the master",
-    "preview": "Show what a code change changes in the catalogs of many nodes",
-    "query": "Query a store or a PuppetDB in PQL",
-    "report": "List the last runs of all nodes; send a stored report",
-    "resource": "Print and change the resources of this system",
-    "resource_type": "Find classes and defined types of the master's manifests",
-    "ssl": "Get, verify, show and remove this host's key and certificate",
-    "status": "Ask whether the master answers",
-}
+    from shared.process.command import CommandSpec
 
-
-# These take an interruption for an orderly end, as Puppet's do.
-FACES = frozenset(
-    {"ca", "catalog", "certificate", "certificate_request", "certificate_revocation_list", "config", "db", "deploy", "epp", "facts", "file"}
-    | {"generate", "lookup", "module", "node", "parser", "plugin", "query", "report", "resource_type", "status"}
-)
 # Those of Puppet that are not here, and what does the same.
 ELSEWHERE: Mapping[str, str] = {
     "device": "Puppet's own program manages devices; this one does not.",
@@ -104,7 +64,8 @@ def dispatch(arguments: Sequence[str]) -> int:
 def run(arguments: Sequence[str]) -> int:
     """Run the subcommand that `arguments` begin with."""
     name, rest = arguments[0], list(arguments[1:])
-    if name not in COMMANDS:
+    names = command_names()
+    if name not in names:
         code = run_face(name, rest)
         if code is not None:
             return code
@@ -113,18 +74,37 @@ def run(arguments: Sequence[str]) -> int:
             os.execv(program, [program, *rest])  # noqa: S606
         if name in ELSEWHERE:
             return complain(f"The subcommand '{name}' of Puppet is not supported here", ELSEWHERE[name])
-        hint = did_you_mean(name, [*COMMANDS, "help"], form="puppet {}", otherwise=SEE_HELP)
+        hint = did_you_mean(name, [*names, "help"], form="puppet {}", otherwise=SEE_HELP)
         return complain(f"Unknown Puppet subcommand '{name}'", hint)
     if rest[:1] in (["--version"], ["-V"]):
         print(__version__)
         return 0
-    return finished(lambda: command_of(name)(rest), is_face=name in FACES)
+    code = finished(lambda: command_of(name), rest)
+    assert code is not None
+    return code
 
 
-def command_of(name: str) -> Command:
-    """Return the main function of a subcommand."""
-    command: Command = import_module(f"bunraku.commands.{name}").main
+def command_names() -> list[str]:
+    """Return the names of the subcommands that are built in: each is the module `bunraku.commands.NAME`, and nothing else lists them."""
+    return sorted(path.stem for path in _folder().glob("[a-z]*.py"))
+
+
+def summary_of(name: str) -> str:
+    """Return what a subcommand is for: the first sentence of its module's docstring, which is read without importing the module."""
+    with (_folder() / f"{name}.py").open(encoding="utf-8") as file:
+        return file.readline().strip('"\n').partition(". ")[0].rstrip(".")
+
+
+def command_of(name: str) -> CommandSpec[Any]:
+    """Return a subcommand, whose module is imported."""
+    command: CommandSpec[Any] = import_module(f"bunraku.commands.{name}").main
     return command
+
+
+def _folder() -> Path:
+    from pathlib import Path  # here, since `puppet --version` does without
+
+    return Path(__file__).parent / "commands"
 
 
 def program_of(name: str) -> str | None:
@@ -136,10 +116,12 @@ def program_of(name: str) -> str | None:
     return which(f"puppet-{name}")
 
 
-def finished(command: Callable[[], Code], *, is_face: bool) -> Code | int:
-    """Run a command; the exit code, after an error or an interruption is printed."""
+def finished(find: Callable[[], CommandSpec[Any] | None], arguments: Sequence[str]) -> int | None:
+    """Find a command and run it; the exit code, after an error or an interruption is printed. None: there is no such command."""
+    command = None
     try:
-        return command()
+        command = find()
+        return None if command is None else command(arguments)
     except PuppetError as err:
         return complain(str(err), err.hint)
     except ModuleNotFoundError as err:
@@ -150,6 +132,7 @@ def finished(command: Callable[[], Code], *, is_face: bool) -> Code | int:
             raise
         return complain(str(lacking), lacking.hint)
     except KeyboardInterrupt:
+        is_face = command is not None and command.is_face
         print("Cancelling Face" if is_face else "Cancelling", file=sys.stderr)
         return 0 if is_face else 1
 
@@ -158,12 +141,7 @@ def run_face(name: str, arguments: Sequence[str]) -> int | None:
     """Run the face of that name, if a module has one; the exit code, None when there is none. Only here, so that no other command waits."""
     if not (name.isidentifier() and name.isascii()):
         return None
-
-    def called() -> int | None:
-        face: Command | None = module_faces().command_of(name, arguments)
-        return None if face is None else face(arguments)
-
-    return finished(called, is_face=True)
+    return finished(lambda: module_faces().command_of(name, arguments), arguments)
 
 
 def module_faces() -> Any:
@@ -173,9 +151,10 @@ def module_faces() -> Any:
 
 def show_help(settings: Sequence[str] = ()) -> int:
     """Print the subcommands, one a line; return 0. `settings`: options that say where the modules are, such as --environment."""
-    faces: Mapping[str, str] = module_faces().help_lines({*COMMANDS, "help", "version"}, settings)
-    width = max(map(len, [*COMMANDS, *faces]))
-    lines = [f"  {name:<{width}}  {doc}" for name, doc in sorted(COMMANDS.items())]
+    names = command_names()
+    faces: Mapping[str, str] = module_faces().help_lines({*names, "help", "version"}, settings)
+    width = max(map(len, [*names, *faces]))
+    lines = [f"  {name:<{width}}  {summary_of(name)}" for name in names]
     print("Usage: puppet <subcommand> [options] [arguments]\n\nAvailable subcommands:\n" + "\n".join(lines))
     if faces:
         print("\nSubcommands of modules:\n" + "\n".join(f"  {name:<{width}}  {doc}".rstrip() for name, doc in faces.items()))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib import import_module
 from typing import Any
 
 from shared.process.command import CommandSpec
 
-from ..puppet import COMMANDS
+from ..puppet import command_names, command_of, summary_of
 
 
 def load_specs() -> list[CommandSpec[Any]]:
     """Return what each command is, sorted by name."""
-    return [replace(import_module(f"bunraku.commands.{name}").main, summary=summary) for name, summary in sorted(COMMANDS.items())]
+    return [replace(command_of(name), summary=summary_of(name)) for name in command_names()]

@@ -1,4 +1,4 @@
-"""`puppet agent`: the agent, with the functions that deferred values call."""
+"""Fetch this machine's catalog from a master and apply it."""
 
 from __future__ import annotations
 
@@ -21,4 +21,4 @@ def resolver(settings: AgentSettings, environment: str, facts: Mapping[str, Any]
     return made(settings, environment, facts, log)
 
 
-main = replace(cli.COMMAND, call=lambda argv: cli.main(argv, deferring=resolver))
+main = replace(cli.COMMAND, is_face=False, call=lambda argv: cli.main(argv, deferring=resolver))

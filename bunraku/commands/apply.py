@@ -1,4 +1,4 @@
-"""`puppet apply`: compile a manifest here and apply it here. Source: command line reference 2.2."""
+"""Apply a manifest without a master. Source: command line reference 2.2."""
 
 from __future__ import annotations
 
@@ -73,6 +73,7 @@ class ApplyOptions(CommandOptions):
     aliases={**DEBUGGING, "-l": "--logdest"},
     notes="""Exit codes: 0 applied, 1 it could not be compiled or applied, 63 the file of classes cannot be read; with
     --detailed-exitcodes 2 changes, 4 failures, 6 both.""",
+    is_face=False,
 ).main
 def main(options: ApplyOptions, flags: dict[str, Any]) -> int:
     if options.version:

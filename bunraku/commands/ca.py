@@ -1,4 +1,4 @@
-"""`puppet ca`, the face of 3.x: the actions of `puppet cert`."""
+"""Manage the certificate authority (the face of 3.x)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`puppet catalog`: compile a node's catalog here, look at it, compare two. Source: command line reference 2.11."""
+"""Compile, print and compare catalogs. Source: command line reference 2.11."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`puppet cert`, and the CA of this host for other commands. Source: command line reference 2.4."""
+"""Manage the certificate authority. Source: command line reference 2.4."""
 
 from __future__ import annotations
 
@@ -65,4 +65,4 @@ def run_on_ca(spec: CommandSpec[Any], command: Callable[..., int], argv: Sequenc
     return command(arguments, place)
 
 
-main = replace(puppet_cert.COMMAND, call=lambda argv: run_on_ca(puppet_cert.COMMAND, puppet_cert.cert, argv))
+main = replace(puppet_cert.COMMAND, is_face=False, call=lambda argv: run_on_ca(puppet_cert.COMMAND, puppet_cert.cert, argv))

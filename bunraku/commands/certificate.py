@@ -1,4 +1,4 @@
-"""`puppet certificate`: certificates of a CA, here or elsewhere. Source: command line reference 2.4."""
+"""Find, sign and destroy certificates, here or on the CA. Source: command line reference 2.4."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`puppet certificate_request`, an indirection and no more, as Puppet 3.x has it."""
+"""Find requests for certificates at the CA."""
 
 from ..modulefaces.builtin import indirection_command
 

@@ -1,4 +1,4 @@
-"""`puppet certificate_revocation_list`, an indirection and no more, as Puppet 3.x has it."""
+"""Fetch the CA's revocation list."""
 
 from ..modulefaces.builtin import indirection_command
 

@@ -1,4 +1,4 @@
-"""`puppet completion`: scripts that complete commands, actions and options in a shell."""
+"""Print a shell completion script."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ class CompletionOptions(CommandOptions):
     },
     notes="""The Debian package installs all three scripts. They know all commands that are built in; for subcommands of modules they call
     this command. What it prints is read off their sources; nothing of a module runs.""",
+    is_face=False,
 ).main
 def main(options: CompletionOptions, flags: dict[str, Any]) -> int:
     what, *names = options.arguments or ("",)
@@ -58,12 +59,12 @@ def print_script(shell: str) -> int:
 def print_words(what: str, name: str, options: CompletionOptions, flags: dict[str, Any]) -> int:
     """Print the faces of modules, or what one of them has; the exit code, 1 for a face that is not there."""
     from ..modulefaces.files import face_folders, faces_in, outlines
-    from ..puppet import COMMANDS
+    from ..puppet import command_names
 
     faces = faces_in(face_folders(flags, options.modulepath))
     if name:
         faces = {name: faces[name]} if name in faces else {}
-    found, _ = outlines(faces, {*COMMANDS, "help", "version"})
+    found, _ = outlines(faces, {*command_names(), "help", "version"})
     if what == "faces":
         words = {outline.name: outline.summary for outline in found}
     elif what == "actions":

@@ -1,4 +1,4 @@
-"""`puppet config print|set|delete`. Source: command line reference 2.11."""
+"""Print and change settings. Source: command line reference 2.11."""
 
 from __future__ import annotations
 

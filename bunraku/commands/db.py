@@ -1,4 +1,4 @@
-"""`puppet db export|import|move|status`: everything that a store or a PuppetDB holds as one file or in another database, and how it is."""
+"""Back up, restore and move a store or PuppetDB; show its status."""
 
 from __future__ import annotations
 

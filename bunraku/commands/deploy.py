@@ -1,4 +1,4 @@
-"""`puppet deploy`: an environment becomes a ref of the control repository, in one step."""
+"""Deploy a commit of the control repository."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`puppet describe`: what types have, of their declarations. Source: Debian's `puppet describe`."""
+"""Show the attributes of resource types. Source: Debian's `puppet describe`."""
 
 from __future__ import annotations
 
@@ -50,6 +50,7 @@ class DescribeOptions(CommandOptions):
     usage=["[--short] [--providers] [--meta] TYPE ...", "--list"],
     text="Prints what a type is for and its attributes, with the values they take.",
     notes="docs/types.md has all of them, with how each provider is tested.",
+    is_face=False,
 ).main
 def main(options: DescribeOptions, flags: dict[str, Any]) -> int:
     if not (options.arguments or options.list):

@@ -1,4 +1,4 @@
-"""`puppet doc`: references made of declarations: types, metaparameters, functions, settings. Source: command line reference 2.11."""
+"""Print references of types, functions and settings. Source: command line reference 2.11."""
 
 from __future__ import annotations
 
@@ -98,6 +98,7 @@ class DocOptions(CommandOptions):
     usage=["[--reference NAME] [--json] [ENTRY ...]", "--list"],
     text="Prints a reference in Markdown, or those entries of it that are named. Functions of modules are not in it.",
     notes="See also: puppet describe TYPE.",
+    is_face=False,
 ).main
 def main(options: DocOptions, flags: dict[str, Any]) -> int:
     if options.list:

@@ -1,4 +1,4 @@
-"""`puppet epp validate|render|dump`. Source: command line reference 2.9."""
+"""Check, render and dump EPP templates. Source: command line reference 2.9."""
 
 from __future__ import annotations
 

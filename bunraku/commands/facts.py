@@ -1,4 +1,4 @@
-"""`puppet facts show|find|upload`. Source: command line reference 2.11."""
+"""Print this machine's facts, or send them to the master. Source: command line reference 2.11."""
 
 from __future__ import annotations
 

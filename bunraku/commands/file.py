@@ -1,4 +1,4 @@
-"""`puppet file`, an indirection and no more, as Puppet 3.x has it."""
+"""Fetch files of the master's filebucket."""
 
 from ..modulefaces.builtin import indirection_command
 

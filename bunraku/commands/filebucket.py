@@ -1,4 +1,4 @@
-"""`puppet filebucket`: contents by checksum, in a bucket of this machine or of a server. Source: command line reference 2.11."""
+"""Store and fetch files by checksum. Source: command line reference 2.11."""
 
 from __future__ import annotations
 
@@ -60,6 +60,7 @@ class FilebucketOptions(CommandOptions):
     },
     help_if_bare=True,
     notes="The server's bucket is asked with this host's certificate, as in: puppet filebucket get CHECKSUM --server puppet.example.com",
+    is_face=False,
 ).main
 def main(options: FilebucketOptions, flags: dict[str, Any]) -> int:
     actions = main.action_docs

@@ -1,4 +1,4 @@
-"""`puppet generate types`. Source: command line reference 2.17; language reference 17."""
+"""Generate metadata of Ruby types, which isolates environments. Source: command line reference 2.17; language reference 17."""
 
 from __future__ import annotations
 

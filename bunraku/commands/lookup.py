@@ -1,4 +1,4 @@
-"""`puppet lookup`: what the site's data says for a node, and why. Source: command line reference 2.8."""
+"""Look up Hiera data and explain it. Source: command line reference 2.8."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""`puppet master`, which is the master's own."""
+"""Serve catalogs, files and certificates."""
 
 from dataclasses import replace
 
 from master import cli
 
-main = replace(cli.COMMAND, call=cli.main)
+main = replace(cli.COMMAND, is_face=False, call=cli.main)

@@ -1,4 +1,4 @@
-"""`puppet module`: modules of the Forge and of folders. Source: command line reference 1.2; Puppet 7.23's own output."""
+"""Install, upgrade, list and pack modules. Source: command line reference 1.2; Puppet 7.23's own output."""
 
 from __future__ import annotations
 

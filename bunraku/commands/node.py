@@ -1,4 +1,4 @@
-"""`puppet node clean|deactivate|find|status`. Source: command line reference 2.11."""
+"""Remove the data of decommissioned nodes; show a node. Source: command line reference 2.11."""
 
 from __future__ import annotations
 

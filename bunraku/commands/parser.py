@@ -1,4 +1,4 @@
-"""`puppet parser validate|dump`. Source: command line reference 2.9."""
+"""Check manifests. Source: command line reference 2.9."""
 
 from __future__ import annotations
 

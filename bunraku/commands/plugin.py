@@ -1,4 +1,4 @@
-"""`puppet plugin download`: plugin sync without a run. Source: command line reference 2.11."""
+"""Download plugins from the master. Source: command line reference 2.11."""
 
 from __future__ import annotations
 

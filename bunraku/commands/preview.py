@@ -1,4 +1,4 @@
-"""`puppet preview`: what a change of code changes in the catalogs of many nodes, before it is deployed."""
+"""Show what a code change changes in the catalogs of many nodes."""
 
 from __future__ import annotations
 
@@ -105,6 +105,7 @@ class PreviewOptions(CommandOptions):
 
     Exit codes: 0 no difference, 2 differences, 4 nodes cannot be compiled from --to, 6 both; 1 when there is no preview. With --fail-on
     new-errors 4 when nodes fail that did not; with --fail-on changes 2 when catalogs differ.""",
+    is_face=False,
 ).main
 def main(options: PreviewOptions, flags: dict[str, Any]) -> int:
     environment = str(flags.get("environment", ""))

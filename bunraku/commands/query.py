@@ -1,4 +1,4 @@
-"""`puppet query`: asks a store or a PuppetDB, in PQL or with a syntax tree in JSON."""
+"""Query a store or a PuppetDB in PQL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`puppet report`: the last runs of all nodes, and a stored report sent to the master. Source: command line reference 1.2."""
+"""List the last runs of all nodes; send a stored report. Source: command line reference 1.2."""
 
 from __future__ import annotations
 

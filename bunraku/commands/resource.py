@@ -1,4 +1,4 @@
-"""`puppet resource`: what is on this system, as the resource layer sees it; and changing it. Source: command line reference 2.7."""
+"""Print and change the resources of this system. Source: command line reference 2.7."""
 
 from __future__ import annotations
 
@@ -78,6 +78,7 @@ class PrintedResource:
     setting_docs={"--noop": "only print what would change"},
     arguments_only_after=2,
     notes="Exit codes: 0, also when a change failed (which is said); 1 for a wrong call.",
+    is_face=False,
 ).main
 def main(options: ResourceOptions, flags: dict[str, Any]) -> int:
     settings = load(AgentSettings, section="user", flags=flags)

@@ -1,4 +1,4 @@
-"""`puppet resource_type`, an indirection and no more, as Puppet 3.x has it."""
+"""Find classes and defined types of the master's manifests."""
 
 from ..modulefaces.builtin import indirection_command
 

@@ -1,4 +1,4 @@
-"""`puppet ssl`: this host's key and certificate, without a run. Source: command line reference 2.6."""
+"""Get, verify, show and remove this host's key and certificate. Source: command line reference 2.6."""
 
 from __future__ import annotations
 
@@ -65,6 +65,7 @@ class SslOptions(FaceOptions):
     notes="""The CA is ca_server, on ca_port, or the first that answers of those that DNS (use_srv_records) or server_list names.
 
     Exit codes: 0 done, 1 it could not be done.""",
+    is_face=False,
 ).main
 def main(options: SslOptions, flags: dict[str, Any]) -> int:
     if not options.arguments:

@@ -1,4 +1,4 @@
-"""`puppet status`, an indirection and no more, as Puppet 3.x has it."""
+"""Ask whether the master answers."""
 
 from ..modulefaces.builtin import indirection_command
 

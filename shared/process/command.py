@@ -31,7 +31,8 @@ class CommandSpec(Generic[O]):
         setting_docs: Settings that its help names, as in `--server HOST`.
         aliases: Other spellings of settings.
         parts: Actions with options of their own.
-        summary: What it does, in a line; of a command that is built in, `bunraku.puppet.COMMANDS` has it.
+        summary: What it does, in a line; of a command that is built in, its module's docstring begins with it.
+        is_face: Whether an interruption is an orderly end of it, as of Puppet's faces.
         call: What runs it, given its command line.
     """
 
@@ -50,6 +51,7 @@ class CommandSpec(Generic[O]):
     help_if_bare: bool = False
     parts: Sequence[CommandSpec[Any]] = ()
     summary: str = ""
+    is_face: bool = True
     call: Callable[[Sequence[str]], int] | None = None
 
     def parse(self, argv: Sequence[str]) -> tuple[O, dict[str, Any]]:

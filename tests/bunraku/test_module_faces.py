@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bunraku.puppet import COMMANDS, main
+from bunraku.puppet import command_names, main
 from tests.support.command_line import Puppet, Said
 from tests.support.needs import needs_root
 from tests.support.processes import clean_environment
@@ -527,4 +527,4 @@ def test_a_name_that_can_be_no_face_is_not_looked_for(capsys: pytest.CaptureFixt
 
     monkeypatch.setattr("bunraku.puppet.module_faces", looked_for)
     assert main(["../x"]) == 1
-    assert "agent" in COMMANDS
+    assert "agent" in command_names()

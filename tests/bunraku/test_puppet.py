@@ -3,11 +3,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from bunraku.puppet import COMMANDS, ELSEWHERE, main
+from bunraku.puppet import ELSEWHERE, command_names, command_of, main, summary_of
 from shared import __version__
 
 
@@ -20,7 +22,14 @@ def test_without_a_subcommand_it_points_to_the_help(capsys: pytest.CaptureFixtur
 def test_help_names_every_subcommand(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(argv) == 0
     out = capsys.readouterr().out
-    assert all(f"  {name} " in out for name in COMMANDS)
+    assert all(f"  {name} " in out for name in command_names())
+
+
+def test_a_summary_is_one_short_line_and_read_off_the_source() -> None:
+    for name in command_names():
+        summary = summary_of(name)
+        assert (import_module(f"bunraku.commands.{name}").__doc__ or "").startswith(f"{summary}.")
+        assert summary[0].isupper() and len(summary) <= 70
 
 
 @pytest.mark.parametrize(
@@ -31,7 +40,7 @@ def test_version_goes_before_or_after_the_subcommand(argv: list[str], capsys: py
     assert capsys.readouterr().out == f"{__version__}\n"
 
 
-@pytest.mark.parametrize("name", sorted(COMMANDS))
+@pytest.mark.parametrize("name", command_names())
 @pytest.mark.parametrize("form", [("{}", "--help"), ("{}", "-h"), ("help", "{}")], ids=["long", "short", "help"])
 def test_every_subcommand_explains_itself(name: str, form: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main([word.format(name) for word in form]) == 0
@@ -126,15 +135,16 @@ def test_an_error_is_one_line_and_its_hint_another(capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize(
-    ("name", "module", "code", "said"), [("config", "config", 0, "Cancelling Face\n"), ("filebucket", "filebucket", 1, "Cancelling\n")]
+    ("name", "code", "said"),
+    [("config", 0, "Cancelling Face\n"), ("ca", 0, "Cancelling Face\n"), ("cert", 1, "Cancelling\n"), ("filebucket", 1, "Cancelling\n")],
 )
 def test_ctrl_c_ends_a_command_in_puppets_words(
-    name: str, module: str, code: int, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str, code: int, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def interrupted(argv: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(f"bunraku.commands.{module}.main", interrupted)
+    monkeypatch.setattr(f"bunraku.commands.{name}.main", replace(command_of(name), call=interrupted))
     assert main([name, "x"]) == code
     assert capsys.readouterr().err == said
 

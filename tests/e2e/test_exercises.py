@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -103,6 +104,31 @@ RULE = rule("/puppet/v3/dials", Below("/puppet/v3/dials"), "find", EVERYBODY)
 ROUTES = (EndpointRoute("/puppet/v3/dials/{dial}", {"GET": ""}, "text/plain", "What a dial shows.", respond=shown, rule=RULE),)
 '''
 
+COMMAND = '''"""Show where dials stand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from shared.process.cli import CommandOptions, flag
+from shared.process.command import CommandSpec
+
+
+@dataclass(frozen=True, slots=True)
+class DialOptions(CommandOptions):
+    """The command line of `puppet dial`."""
+
+    loud: bool = flag("in capitals")
+
+
+@CommandSpec("dial", DialOptions, actions={"show NAME": "print where one stands"}).main
+def main(options: DialOptions, flags: dict[str, Any]) -> int:
+    text = f"{options.arguments[1]} stands at 7"
+    print(text.upper() if options.loud else text)
+    return 0
+'''
+
 
 @dataclass(frozen=True, slots=True)
 class Copy:
@@ -173,6 +199,15 @@ def test_a_setting_is_a_line_of_the_class_of_its_program(copy: Copy) -> None:
     )
     assert copy.puppet("config", "print", "chime", "--section", "agent") == "3600\n"
     assert copy.puppet("config", "print", "chime", "--section", "agent", "--chime", "5m") == "300\n"
+
+
+def test_a_command_is_its_file(copy: Copy, tmp_path: Path) -> None:
+    copy.add({"bunraku/commands/dial.py": COMMAND})
+    assert copy.puppet("dial", "show", "volume", "--loud") == "VOLUME STANDS AT 7\n"
+    assert re.search("^  dial +Show where dials stand$", copy.puppet("help"), re.MULTILINE)
+    copy.run("bunraku.commandlines", str(tmp_path / "share"), "2026-01-31")
+    assert "print where one stands" in (tmp_path / "share/man/man1/bunraku-puppet-dial.1").read_text()
+    assert "-l loud -d 'in capitals'" in copy.puppet("completion", "fish")
 
 
 @pytest.mark.parametrize(("rule", "status", "allowed"), [("RULE", 200, "any certificate"), ("None", 403, NOBODY)])

@@ -15,7 +15,7 @@ from language.values.versions import SemVer
 from shared.errors import BadData, PuppetError
 from shared.filesystem.files import owner_in, sync_directory
 
-from ...puppet import COMMANDS
+from ...puppet import command_names
 from ..releases.archives import ModuleArchiveLimits, unpack
 from ..releases.metadata import folder_of, name_and_version, read_metadata
 
@@ -76,7 +76,7 @@ class ModulePlacement:
         Raises:
             BadData: It brings a face with the name of a command, which would never be used.
         """
-        if taken := sorted(face.stem for face in module.glob("lib/puppet/face/*.py") if face.stem in COMMANDS):
+        if taken := sorted({face.stem for face in module.glob("lib/puppet/face/*.py")}.intersection(command_names())):
             raise BadData(f"{name} has a face {taken[0]}, but puppet {taken[0]} is built in", hint="The module is not installed.")
         place = folder / folder_of(name)
         self._placements.append(_Placement(module, place, self.room(folder) / secrets.token_hex(8)))
