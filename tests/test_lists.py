@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from language.catalog.resources import METAPARAMETERS
-from shared.ral.metaparams import Metaparams
 from store.queries.pql import parser
 from store.queries.schema.entities import ENTITIES
 from tests.environments.ruby.site import PROGRAM
@@ -24,11 +22,6 @@ def words(path: str, pattern: str) -> set[str]:
     match = re.search(pattern, (ROOT / path).read_text())
     assert match is not None
     return set(re.findall(r"\w+", match[1]))
-
-
-def test_the_agent_the_compiler_and_the_program_in_ruby_know_the_same_metaparameters() -> None:
-    in_ruby = words("agent/ruby/program/types/attributes.rb", r"METAPARAMETERS = %i\[([^]]*)\]")
-    assert in_ruby == METAPARAMETERS == {name for name, param in vars(Metaparams).items() if getattr(param, "meta", False)}
 
 
 def test_pql_names_all_entities_of_its_grammar_in_errors_and_the_store_has_them() -> None:

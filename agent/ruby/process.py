@@ -17,6 +17,7 @@ from shared.errors import PuppetError, ResourceError, Unsupported, WrappedError
 from shared.models.catalog import Catalog
 from shared.ral import Ref, Type
 from shared.ral.attributes import Property
+from shared.ral.metaparams import METAPARAMETERS
 from shared.ruby import RubyChild, RubySettings
 from shared.types.file import File
 
@@ -198,7 +199,7 @@ class RubyProcess:
         if self._closed:  # before there was a process to end
             child.end()
         self.generation += 1
-        self._told(child, "setup", [str(path) for path in self.libraries])
+        self._told(child, "setup", [str(path) for path in self.libraries], list(METAPARAMETERS))
         known = [entry.data for entry in self._resources.values()]
         if known:
             self.log.notice("Ruby is started again")

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Final, Protocol
 
 from shared.errors import EvaluationError, Location
+from shared.ral import metaparams
 from shared.regexps import Regexp
 
 from ..host import NativeType
@@ -19,8 +20,8 @@ from ..values.text import inspect, to_s
 from .definitions import Definition
 
 RELATIONSHIPS: Final = ("before", "notify", "require", "subscribe")
-METAPARAMETERS: Final = frozenset(("alias", "audit", "loglevel", "noop", "schedule", "stage", "tag", *RELATIONSHIPS))
-INHERITED: Final = ("noop", "schedule", "audit", "loglevel", "alias", "tag", "stage")
+METAPARAMETERS: Final = frozenset(metaparams.METAPARAMETERS)
+INHERITED: Final = tuple(name for name in metaparams.METAPARAMETERS if name not in RELATIONSHIPS)
 """Metaparameters that a container hands down. Source: language reference 13, step 9."""
 
 _TAG = re.compile(r"\w[\w:.-]*\n?\Z")

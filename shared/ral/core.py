@@ -12,7 +12,7 @@ from ..errors import Location, PuppetError, ResourceError
 from .attributes import Param, Property, TypeDeclaration, refusal
 from .handling import Handler
 from .messages import ABSENT
-from .metaparams import Metaparams
+from .metaparams import RELATIONSHIPS, Metaparams
 from .references import Ref
 from .secrets import HIDDEN, Secrets
 
@@ -420,6 +420,16 @@ class Type(Metaparams):
         """Return whether this resource may not be changed: its own `noop`, else the run's."""
         own: bool | None = self.noop
         return own if own is not None else bool(self.surroundings and self.surroundings.noop)
+
+    def given_metaparameters(self, *, relationships: bool) -> dict[str, Any]:
+        """
+        Return the metaparameters in its declaration that hold for resources made of it, too; `alias` and `stage` are its own.
+
+        Args:
+            relationships: with those to other resources.
+        """
+        own = {"alias", "stage", *(() if relationships else RELATIONSHIPS)}
+        return {name: value for name, value in self.given.items() if self.declaration.attributes[name].meta and name not in own}
 
     def child(self, title: str, parameters: Mapping[str, Any], *, origin: Origin | None = None, type: type[Type] | None = None) -> Type:
         """Return a new resource (by default of the same type) with this one's tags, for `generate` and `eval_generate`."""

@@ -62,3 +62,7 @@ class Metaparams:
     before = RelationshipParam(object, meta=True, many=True, doc="Resources that come after this one.")
     notify = RelationshipParam(object, meta=True, many=True, doc="Resources that come after this one and are refreshed when it changes.")
     stage = Param(str, meta=True, doc="The stage that a class belongs to.")
+
+
+METAPARAMETERS = tuple(name for name, each in vars(Metaparams).items() if isinstance(each, Param))
+RELATIONSHIPS = frozenset(name for name in METAPARAMETERS if isinstance(vars(Metaparams)[name], RelationshipParam))

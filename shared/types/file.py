@@ -15,12 +15,12 @@ from ..models.file_metadata import FileMetadata
 from ..ral import ABSENT, Ensure, Origin, Param, Property, Ref, State, Type, Value
 from ..ral.attributes import as_list, ruby_class, text_of
 from ..ral.core import CompleteCatalog
+from ..ral.metaparams import RELATIONSHIPS
 
 _ONLY_WITH_SOURCE = ("none", "ctime", "mtime")
 _NOT_FOR_CHILDREN = frozenset(
-    ("ensure", "recurse", "recurselimit", "max_files", "target", "alias", "source", "path", "content",
-     "require", "before", "notify", "subscribe")
-)  # fmt: skip
+    ("ensure", "recurse", "recurselimit", "max_files", "target", "alias", "source", "path", "content", *RELATIONSHIPS)
+)
 
 
 def _absolute(value: Any) -> None:

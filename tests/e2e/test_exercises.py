@@ -143,6 +143,12 @@ class Copy:
             path.parent.mkdir(exist_ok=True)
             path.write_text(text)
 
+    def replace(self, name: str, old: str, new: str) -> None:
+        path = self.root / name
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new, 1))
+
     def puppet(self, *words: str, code: int = 0) -> str:
         places = ["--confdir", str(self.root / "conf"), "--vardir", str(self.root / "var")]
         return self.run("bunraku", *words, *places, code=code)
@@ -189,14 +195,17 @@ def test_a_function_is_a_function_in_the_file_of_its_topic(copy: Copy) -> None:
     assert "Notice: Scope(Class[main]): abab" in copy.puppet("apply", "-e", "notice(twice('ab'))")
 
 
+def test_a_metaparameter_is_a_line_of_the_class_of_all_and_its_effect(copy: Copy) -> None:
+    copy.replace("shared/ral/metaparams.py", "    stage = Param(", '    chime = Param(str, meta=True, doc="A sound.")\n    stage = Param(')
+    copy.replace("agent/providers/notify/log.py", 'text, "message"', "f'{resource.chime}: {text}', \"message\"")
+    manifest = "define d() { notify { 'open': withpath => true } }  d { 'x': chime => 'ding' }"
+    assert "ding: open" in copy.puppet("apply", "-e", manifest)
+    assert "- **chime**" in copy.puppet("describe", "--meta", "notify")
+
+
 def test_a_setting_is_a_line_of_the_class_of_its_program(copy: Copy) -> None:
-    place = copy.root / "shared/settings/agent.py"
-    text = place.read_text()
-    place.write_text(
-        text.replace(
-            "    onetime: Flag", '    chime: Duration = setting("1h", ge=0, doc="Seconds between two chimes.")\n    onetime: Flag', 1
-        )
-    )
+    chime = '    chime: Duration = setting("1h", ge=0, doc="Seconds between two chimes.")\n'
+    copy.replace("shared/settings/agent.py", "    onetime: Flag", f"{chime}    onetime: Flag")
     assert copy.puppet("config", "print", "chime", "--section", "agent") == "3600\n"
     assert copy.puppet("config", "print", "chime", "--section", "agent", "--chime", "5m") == "300\n"
 

@@ -17,7 +17,6 @@ from ...servers.sources import FileSources
 from .pieces import Piece, merge_pieces
 
 MAX_PIECE = 64 * 2**20  # bytes of a piece's source
-_META = ("noop", "schedule", "audit", "loglevel")
 
 
 class Concat(Provider[ConcatFile], type=ConcatFile, name=""):
@@ -31,10 +30,8 @@ class Concat(Provider[ConcatFile], type=ConcatFile, name=""):
 
     async def generate(self, resource: ConcatFile) -> Sequence[Type]:
         parameters: dict[str, Any] = {"path": resource.path, "ensure": "absent" if resource.ensure == "absent" else "file"}
-        for attribute in (*PASSED_ON, *_META):
-            value = resource.value_of(attribute)
-            if value is not None and (attribute not in _META or resource.is_given(attribute)):
-                parameters[attribute] = value
+        parameters |= {name: value for name in PASSED_ON if (value := resource.value_of(name)) is not None}
+        parameters |= resource.given_metaparameters(relationships=False)
         return [resource.child(str(resource.path), parameters, type=File)]
 
     async def eval_generate(self, resource: ConcatFile) -> Sequence[Type]:

@@ -10,8 +10,6 @@ from shared.errors import ResourceError
 from shared.ral import Origin, Provider, Providers, Ref, State, Type
 from shared.types.resources import NEVER_PURGED, ResourcesMetatype
 
-_PASSED_ON = ("noop", "schedule", "audit", "loglevel", "tag", "require", "subscribe", "before", "notify")
-
 
 class ResourcesPurge(Provider[ResourcesMetatype], type=ResourcesMetatype, name=""):
     """
@@ -40,7 +38,7 @@ class ResourcesPurge(Provider[ResourcesMetatype], type=ResourcesMetatype, name="
         if provider is None:
             raise ResourceError(f"Could not find a suitable provider for {resource.name}")
         existing = await provider.instances()
-        inherited = {name: value for name, value in resource.given.items() if name in _PASSED_ON}
+        inherited = resource.given_metaparameters(relationships=True)
         removals: list[Type] = []
         # By their names on the system: titles may differ, and a reference does not find every resource.
         managed = {other.key for other in resource.managed(resource.name)}

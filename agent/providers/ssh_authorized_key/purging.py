@@ -14,8 +14,6 @@ from ..parsed.records import ParsedRecord
 from ..parsed.storage import read_file
 from .parsed import AuthorizedKeysFormat, default_target, name_records
 
-_PASSED_ON = ("noop", "schedule", "audit", "loglevel", "tag")
-
 
 async def unmanaged_keys(resource: User) -> Sequence[Type]:
     """Return for each key in the user's files a resource that removes it; the run drops those that the catalog has."""
@@ -29,7 +27,7 @@ async def unmanaged_keys(resource: User) -> Sequence[Type]:
             path = f"{home.rstrip('/')}/{entry.partition('/')[2]}"
         for record in await asyncio.to_thread(_keys, path):
             parameters = {"ensure": "absent", "user": resource.name, "target": path}
-            inherited = {name: value for name, value in resource.given.items() if name in _PASSED_ON}
+            inherited = resource.given_metaparameters(relationships=False)
             key = resource.child(record.name, parameters | inherited, type=SshAuthorizedKey)
             key.origin = replace(key.origin, purging=True)
             resources.append(key)

@@ -17,7 +17,6 @@ from shared.types.tidy import Tidy
 from ..file.mounts import mount_points_below
 
 MANY = 1000  # entries above which a directory without max_files gets a warning
-_PASSED_ON = ("noop", "schedule", "audit", "loglevel", "tag", "require", "subscribe", "before", "notify")
 
 
 class TidyFinder(Provider[Tidy], type=Tidy, name=""):
@@ -43,7 +42,7 @@ class TidyFinder(Provider[Tidy], type=Tidy, name=""):
         return list(removals.values())
 
     def _removal(self, resource: Tidy, path: str) -> dict[str, Any]:
-        inherited = {name: value for name, value in resource.given.items() if name in _PASSED_ON}
+        inherited = resource.given_metaparameters(relationships=True)
         return {"path": path, "backup": resource.backup, "ensure": "absent", "force": True} | inherited
 
     def _must_go(self, resource: Tidy, path: str, info: os.stat_result) -> bool:

@@ -16,7 +16,9 @@ module Bunraku
     end
 
     # @param libraries [Array<String>] folders like a module's lib
-    def setup(libraries)
+    # @param metaparameters [Array<String>] names
+    def setup(libraries, metaparameters)
+      Bunraku.metaparameters = metaparameters.map(&:to_sym)
       $LOAD_PATH.unshift(*libraries)
       @libraries = libraries
       @features = $LOADED_FEATURES.size

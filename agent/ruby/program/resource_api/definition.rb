@@ -125,7 +125,7 @@ module Puppet
 
     # What a type says about itself.
     class TypeDefinition < BaseTypeDefinition
-      RESERVED = %i[title provider alias audit before consume export loglevel noop notify require schedule stage subscribe tag].freeze
+      RESERVED = %i[title provider consume export].freeze
       FEATURES = %w[supports_noop canonicalize custom_insync remote_resource simple_get_filter custom_generate].freeze
 
       def initialize(definition)
@@ -146,7 +146,7 @@ module Puppet
 
       def validate_schema(definition, attributes_key)
         super
-        RESERVED.each { |name| raise DevError, "must not define an attribute called `#{name.inspect}`" if attributes.key?(name) }
+        (RESERVED + Bunraku.metaparameters).each { |name| raise DevError, "must not define an attribute called `#{name.inspect}`" if attributes.key?(name) }
         patterns = definition[:title_patterns]
         if definition.key?(:title_patterns) && !patterns.is_a?(Array)
           raise DevError, "`:title_patterns` must be an array, not `#{patterns.class}`"

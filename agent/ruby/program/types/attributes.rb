@@ -1,7 +1,11 @@
 # frozen_string_literal: true
 
 module Bunraku
-  METAPARAMETERS = %i[noop schedule audit loglevel alias tag require subscribe before notify stage].freeze
+  class << self
+    # The names of all metaparameters, which the agent says.
+    attr_accessor :metaparameters
+  end
+  self.metaparameters = []
 
   # A parameter of every type: the agent applies it, here it is only known.
   class Metaparameter

@@ -150,11 +150,11 @@ module Puppet
       end
 
       def metaparam?(name)
-        Bunraku::METAPARAMETERS.include?(name.to_sym)
+        metaparams.include?(name.to_sym)
       end
 
       def metaparams
-        Bunraku::METAPARAMETERS
+        Bunraku.metaparameters
       end
 
       # Names of all attributes: namevars, provider, properties, parameters, metaparameters.
