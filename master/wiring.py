@@ -252,7 +252,7 @@ async def _serving(
         crl_refresh = await _crl_refresh(settings, metrics)
         ends.push_async_callback(http.stop, 0)
         host, port = await http.start(settings.bindaddress, settings.masterport)
-        ends.push_async_callback(supervisor.stop, *WATCHES)
+        await ends.enter_async_context(supervisor.stopping())
         record_file = OriginsFile.of(settings)
         ends.push_async_callback(asyncio.to_thread, record_file.write, compile_pool.origins)
         if recorder is not None:
@@ -302,9 +302,6 @@ async def _crl_refresh(settings: MasterSettings, metrics: Metrics) -> CrlRefresh
     return crl_refresh
 
 
-WATCHES = (RECORD_ORIGINS, RECORD_DEPENDENCIES, WARN_OF_EXPIRIES, REFRESH_CRL, RENEW_CRL, WATCH_HEALTH, REMOVE_LEFTOVERS)
-
-
 def _start_watches(
     settings: MasterSettings,
     ca: CaService | None,
@@ -314,7 +311,7 @@ def _start_watches(
     crl_refresh: CrlRefresh | None,
     supervisor: Supervisor,
 ) -> None:
-    """Start the tasks that run beside a master that listens: `WATCHES`, as far as it needs them."""
+    """Start the tasks that run beside a master that listens, as far as it needs them."""
     expiries = Expiries(lambda: [*server_endings(trust_files(settings)), *(agent_endings(ca.authority) if ca else ())])
     expiries.describe(metrics)
     supervisor.start(WARN_OF_EXPIRIES, expiries.watch)

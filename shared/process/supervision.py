@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -101,6 +102,15 @@ class Supervisor:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)  # _watch raises nothing but its own cancellation
+
+    @asynccontextmanager
+    async def stopping(self) -> AsyncIterator[None]:
+        """Stop, at the end of the context, the tasks that were started in it."""
+        earlier = set(self._started)
+        try:
+            yield
+        finally:
+            await self.stop(*(self._started.keys() - earlier))
 
     def _named(self, name: str) -> SupervisedTask:
         if name not in self.tasks:

@@ -3,45 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from typing import TypeAlias
 
+from ..commands.commands import ReplaceCatalog, StoreReport
 from ..jsontext import Json
 
 Row: TypeAlias = Mapping[str, Json]
 Payload: TypeAlias = dict[str, Json]
 
-_REPORT_FIELDS = (
-    "certname",
-    "environment",
-    "type",
-    "puppet_version",
-    "report_format",
-    "configuration_version",
-    "start_time",
-    "end_time",
-    "producer_timestamp",
-    "producer",
-    "transaction_uuid",
-    "catalog_uuid",
-    "code_id",
-    "job_id",
-    "cached_catalog_status",
-    "status",
-    "noop",
-    "noop_pending",
-    "corrective_change",
-)
-_CATALOG_FIELDS = (
-    "certname",
-    "version",
-    "environment",
-    "transaction_uuid",
-    "catalog_uuid",
-    "code_id",
-    "job_id",
-    "producer_timestamp",
-    "producer",
-)
+_REPORT_FIELDS = [field.name for field in fields(StoreReport) if field.name not in ("events", "logs", "metrics")]
+_CATALOG_FIELDS = [field.name for field in fields(ReplaceCatalog) if field.name not in ("resources", "edges", "hash")]
 _RESOURCE_FIELDS = ("type", "title", "exported", "tags", "parameters", "file", "line")
 _EVENT_FIELDS = ("status", "timestamp", "property", "name", "new_value", "old_value", "message", "corrective_change")
 

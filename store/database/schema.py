@@ -9,14 +9,14 @@ from sqlalchemy import Column, Connection, MetaData, Table, Text, insert, inspec
 from .moves import UNFINISHED, forget_move
 from .tables import metadata
 
-HEAD = "004"
-"""The newest script in `migrations/versions`: what `tables.py` says."""
-
 HALF_MOVED = "the database holds only a part of what 'puppet db move' brings here: call that again until it has ended, or use another one"
 
 NEWER = "the database was written by a newer version of this program: use that, or restore a backup"
 
 _SCRIPTS = Path(__file__).parent / "migrations"
+
+HEAD = max(path.name.partition("_")[0] for path in _SCRIPTS.glob("versions/[0-9]*_*.py"))
+"""The newest script in `migrations/versions`: what `tables.py` says."""
 
 _LOCK = 0x62756E72616B75
 """A number for PostgreSQL's advisory lock, which nobody else uses."""

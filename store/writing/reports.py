@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 
 from sqlalchemy import Connection, bindparam, insert, select
 
@@ -20,6 +21,9 @@ _INSERT = insert(reports)
 _NEW_EVENTS = BulkInsert(events)
 
 _AGENT = "agent"
+
+_REPORT_COLUMNS = [field.name for field in fields(StoreReport) if field.name in reports.c]
+_EVENT_COLUMNS = [field.name for field in fields(ReportEvent) if field.name in events.c]
 
 
 class NewReports:
@@ -55,45 +59,13 @@ def _report_row(node: int, digest: str, report: StoreReport, received: int, shar
     return {
         "node_id": node,
         "hash": digest,
-        "type": report.type,
-        "puppet_version": report.puppet_version,
-        "report_format": report.report_format,
-        "configuration_version": report.configuration_version,
-        "start_time": report.start_time,
-        "end_time": report.end_time,
-        "producer_timestamp": report.producer_timestamp,
         "received": received,
         "environment_id": shared.environment_id(report.environment),
         "producer_id": shared.producer_id(report.producer),
-        "status": report.status,
-        "noop": report.noop,
-        "noop_pending": report.noop_pending,
-        "corrective_change": report.corrective_change,
-        "transaction_uuid": report.transaction_uuid,
-        "catalog_uuid": report.catalog_uuid,
-        "code_id": report.code_id,
-        "job_id": report.job_id,
-        "cached_catalog_status": report.cached_catalog_status,
-        "logs": report.logs,
-        "metrics": report.metrics,
+        **{name: getattr(report, name) for name in _REPORT_COLUMNS},
     }
 
 
 def _event_row(report: int, event: ReportEvent) -> dict[str, object]:
-    return {
-        "report_id": report,
-        "status": event.status,
-        "timestamp": event.timestamp,
-        "resource_type": event.resource_type,
-        "resource_title": event.resource_title,
-        "property": event.property,
-        "name": event.name,
-        "new_value": event.new_value,
-        "old_value": event.old_value,
-        "message": event.message,
-        "file": event.file,
-        "line": event.line,
-        "containment_path": event.containment_path,
-        "containing_class": containing_class(event),
-        "corrective_change": event.corrective_change,
-    }
+    own = {name: getattr(event, name) for name in _EVENT_COLUMNS}
+    return {"report_id": report, "containing_class": containing_class(event), **own}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -18,6 +19,7 @@ from tests.support.documentation import ROOT
 from tests.support.imports import PACKAGES
 from tests.support.processes import clean_environment
 from tests.support.started import started
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -129,6 +131,64 @@ def main(options: DialOptions, flags: dict[str, Any]) -> int:
     return 0
 '''
 
+CHIME = """
+
+async def chime() -> None:
+    try:
+        Path({rung!r}).touch()
+        await asyncio.Event().wait()
+    finally:
+        Path({ended!r}).touch()
+"""
+COLUMN = '''"""What reports say of chimes."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "005"
+down_revision = "004"
+
+
+def upgrade() -> None:
+    """Add the column."""
+    op.add_column("reports", sa.Column("chime", sa.Text()))
+'''
+STORE = """
+import asyncio, json, sys
+
+from store.archive.payloads import report_payload
+from store.commands.commands import ReceivedCommand
+from store.commands.payloads import parse_payload
+from store.database.engine import Database
+from store.queries.questions import Question
+from store.queries.service import QueryService
+from store.writing.writer import DatabaseWriter
+
+
+async def main(address, payload):
+    database = Database.open(address)
+    await database.migrate()
+    await DatabaseWriter(database).write([ReceivedCommand(parse_payload("store report", 8, payload.encode(), 0), 0)])
+    answer = await QueryService(database).answer(Question("reports", json.loads(sys.argv[3])))
+    print(json.dumps([report_payload(row).get("chime", "no such field") async for rows in answer.batches for row in rows]))
+    await database.close()
+
+
+asyncio.run(main(*sys.argv[1:3]))
+"""
+REPORT = {
+    **dict.fromkeys(("environment", "status", "noop", "transaction_uuid", "cached_catalog_status", "catalog_uuid", "code_id")),
+    **dict.fromkeys(("corrective_change", "noop_pending", "producer", "logs", "metrics")),
+    "certname": "web1",
+    "configuration_version": "1",
+    "puppet_version": "8.0.0",
+    "report_format": 12,
+    "resources": [],
+    **dict.fromkeys(("start_time", "end_time", "producer_timestamp"), "2026-01-31T00:00:00Z"),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Copy:
@@ -217,6 +277,36 @@ def test_a_command_is_its_file(copy: Copy, tmp_path: Path) -> None:
     copy.run("bunraku.commandlines", str(tmp_path / "share"), "2026-01-31")
     assert "print where one stands" in (tmp_path / "share/man/man1/bunraku-puppet-dial.1").read_text()
     assert "-l loud -d 'in capitals'" in copy.puppet("completion", "fish")
+
+
+def test_a_field_of_reports_is_declared_for_queries_the_database_and_the_command(copy: Copy) -> None:
+    (copy.root / "exercise.py").write_text(STORE)
+    words = ("exercise", f"sqlite:///{copy.root / 'store.sqlite'}")
+    assert copy.run(*words, json.dumps(REPORT), "null") == '["no such field"]\n'
+    copy.replace("store/queries/schema/entities.py", '_member("logs"', 'Field("chime"),\n            _member("logs"')
+    copy.replace("store/database/tables.py", '    Column("logs", PackedJson)', '    Column("chime", Text),\n    Column("logs", PackedJson)')
+    copy.add({"store/database/migrations/versions/005_chimes.py": COLUMN})
+    copy.replace("store/commands/commands.py", "    events: Sequence", "    chime: str | None\n    events: Sequence")
+    copy.replace("store/commands/report_payloads.py", '| {"job_id"', '| {"chime", "job_id"')
+    copy.replace("store/commands/report_payloads.py", "        events=", '        chime=fields.optional_text("chime"),\n        events=')
+    report = json.dumps({**REPORT, "certname": "web2", "chime": "ding"})
+    assert copy.run(*words, report, '["=", "chime", "ding"]') == '["ding"]\n'
+    assert json.loads(copy.run(*words, report, "null")) in (["ding", None], [None, "ding"])
+
+
+def test_a_background_task_is_its_name_and_its_start(copy: Copy) -> None:
+    names = "master/observability/longtasks.py"
+    copy.replace(names, "\nMASTER_TASKS = (", '\nCHIME = "chime"\nMASTER_TASKS = (\n    SupervisedTask(CHIME),')
+    start = "    supervisor.start("
+    copy.replace("master/wiring.py", f"{start}WATCH_HEALTH", f"{start}CHIME, chime)\n{start}WATCH_HEALTH")
+    copy.replace("master/wiring.py", "    DEPLOY,\n", "    CHIME,\n    DEPLOY,\n")
+    rung, ended = copy.root / "rung", copy.root / "ended"
+    with (copy.root / "master/wiring.py").open("a") as file:
+        file.write(CHIME.format(rung=str(rung), ended=str(ended)))
+    with started(copy.root / "site", python=str(copy.python())) as site:
+        wait_until(rung.exists)
+        assert site.process.stop() == 0
+    assert ended.exists()
 
 
 @pytest.mark.parametrize(("rule", "status", "allowed"), [("RULE", 200, "any certificate"), ("None", 403, NOBODY)])

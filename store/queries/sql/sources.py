@@ -29,6 +29,7 @@ from ...database.tables import (
     reports,
     resources,
 )
+from ..schema.entities import ENTITIES
 from .dialects import Expression, Sql
 
 
@@ -81,6 +82,11 @@ def entity_source(entity: str, sql: Sql, number: int) -> EntitySource:
 
 def _alias(table: Table) -> NamedFromClause:
     return table.alias()
+
+
+def _columns(entity: str, row: NamedFromClause) -> dict[str, Expression]:
+    """Return the fields of an entity that are columns of the same name in the table that it comes from."""
+    return {field.name: row.c[field.name] for field in ENTITIES[entity].fields if field.name in row.c}
 
 
 def _visible_nodes() -> NamedFromClause:
@@ -217,12 +223,11 @@ def _catalogs(sql: Sql) -> EntitySource:
     tables: FromClause = catalog.join(node, node.c.id == catalog.c.node_id)
     tables, environment = _optional(tables, environments, catalog.c.environment_id)
     tables, producer = _optional(tables, producers, catalog.c.producer_id)
-    same = ("version", "transaction_uuid", "catalog_uuid", "code_id", "job_id", "producer_timestamp", "hash")
     fields = {
         "certname": node.c.certname,
         "environment": environment.name,
         "producer": producer.name,
-        **{name: catalog.c[name] for name in same},
+        **_columns("catalogs", catalog),
         "resources": _array_of(
             _resources(sql), ("resource", "type", "title", "tags", "exported", "file", "line", "parameters"), node.c.id, sql
         ),
@@ -245,7 +250,7 @@ def _json_rows(source: EntitySource, fields: Mapping[str, Expression], where: Ex
 def _catalog_inputs(sql: Sql) -> EntitySource:
     inputs, node = _alias(catalog_inputs), _alias(nodes)
     tables = inputs.join(node, node.c.id == inputs.c.node_id)
-    fields = {"certname": node.c.certname, **{name: inputs.c[name] for name in ("producer_timestamp", "catalog_uuid", "inputs")}}
+    fields = {"certname": node.c.certname, **_columns("catalog_inputs", inputs)}
     return EntitySource(tables, fields, node)
 
 
@@ -276,7 +281,7 @@ def _resources(sql: Sql) -> EntitySource:
         "certname": node.c.certname,
         "environment": environment.name,
         "resource": parameters.c.hash,
-        **{name: resource.c[name] for name in ("type", "title", "tags", "exported", "file", "line")},
+        **_columns("resources", resource),
         "tag": resource.c.tags,
         "parameters": parameters.c.parameters,
     }
@@ -312,11 +317,6 @@ def _reports(sql: Sql) -> EntitySource:
     tables: FromClause = report.join(node, node.c.id == report.c.node_id)
     tables, environment = _optional(tables, environments, report.c.environment_id)
     tables, producer = _optional(tables, producers, report.c.producer_id)
-    same = (
-        "hash", "type", "puppet_version", "report_format", "configuration_version", "start_time", "end_time", "producer_timestamp",
-        "status", "noop", "noop_pending", "transaction_uuid", "catalog_uuid", "code_id", "job_id", "cached_catalog_status", "logs",
-        "metrics",
-    )  # fmt: skip
     inner = _plain_events()
     members = {name: inner.fields[name] for name in _EVENT_MEMBERS}
     assert inner.report is not None
@@ -325,8 +325,8 @@ def _reports(sql: Sql) -> EntitySource:
         "receive_time": report.c.received,
         "environment": environment.name,
         "producer": producer.name,
+        **_columns("reports", report),
         "corrective_change": _unknown_boolean(),
-        **{name: report.c[name] for name in same},
         "resource_events": _json_rows(inner, members, inner.report == report.c.id, sql),
     }
     return EntitySource(tables, fields, node, report=report.c.id, named={"environment": environment, "producer": producer})
@@ -335,11 +335,7 @@ def _reports(sql: Sql) -> EntitySource:
 def _plain_events() -> EntitySource:
     """Return the events without their reports and nodes."""
     event = _alias(events)
-    same = (
-        "status", "timestamp", "resource_type", "resource_title", "property", "name", "old_value", "new_value", "message", "file", "line",
-        "containment_path", "containing_class",
-    )  # fmt: skip
-    fields = {**{name: event.c[name] for name in same}, "corrective_change": _unknown_boolean()}
+    fields = {**_columns("events", event), "corrective_change": _unknown_boolean()}
     return EntitySource(event, fields, report=event.c.report_id, event=event.c.id)
 
 
