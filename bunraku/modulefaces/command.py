@@ -13,7 +13,9 @@ from typing import Any
 
 from shared import pluginfiles
 from shared.errors import ConfigError, PuppetError
-from shared.faces import Face, FaceAction, FaceCall
+from shared.faces import Face, FaceCall
+from shared.faces.core import FaceAction
+from shared.faces.parameters import REQUIRED
 from shared.process import log as logs
 from shared.settings import AgentSettings, load
 
@@ -40,14 +42,18 @@ class FaceCommand:
         """Run `puppet FACE …`; the exit code. ConfigError: the command line is wrong. PuppetError: the action failed."""
         options, flags = self.spec.parse(argv)
         given: Given = {each: value for each in face_options(self.face) if (value := getattr(options, each)) not in (None, ())}
-        action, words = self._action(options.arguments)
+        declaration, words = self.face.declaration, options.arguments
+        action = declaration.actions.get(words[0].replace("-", "_")) if words else None
         if options.help:
-            named = len(words) < len(options.arguments)  # and not the default one
-            print((action_spec(self.face, action) if action is not None and named else self.spec).help())
+            print((self.spec if action is None else action_spec(self.face, action)).help())
             return 0
-        if action is None:
-            if options.arguments:
-                raise unknown_action(self.name, options.arguments[0], self.face.declaration.actions)
+        if action is not None:
+            words = words[1:]
+        elif declaration.default_action:
+            action = declaration.actions[declaration.default_action]
+        elif words:
+            raise unknown_action(self.name, words[0], declaration.actions)
+        else:
             raise ConfigError(f"'{self.name}' has no default action.  See `puppet help {self.name}`.")
         return self.call(action, words, given, _form(options, action), flags)
 
@@ -64,17 +70,9 @@ class FaceCommand:
         own = {each.name: each.converted(given[each.name]) for each in self.face.declaration.options.values() if each.name in given}
         return asyncio.run(self._called(action, call, settings, own, flags))
 
-    def _action(self, arguments: Sequence[str]) -> tuple[FaceAction[..., Any] | None, Sequence[str]]:
-        """Return the action that the first argument names, or the default one, and its arguments."""
-        actions, default = self.face.declaration.actions, self.face.declaration.default_action
-        named = arguments[0].replace("-", "_") if arguments else ""
-        if named in actions:
-            return actions[named], arguments[1:]
-        return (actions[default], arguments) if default else (None, arguments)
-
     def _values(self, action: FaceAction[..., Any], words: Sequence[str], given: Given) -> dict[str, Any]:
         """Return the values of an action's parameters; ConfigError when the command line does not fit it."""
-        parameters = action.parameters()
+        parameters = action.parameters
         arguments = [each for each in parameters if not each.is_option]
         least, most = sum(each.is_required for each in arguments), None if any(each.repeated for each in arguments) else len(arguments)
         if len(words) < least or (most is not None and len(words) > most):
@@ -88,10 +86,10 @@ class FaceCommand:
                 raise ConfigError(f"--{word} is no option of puppet {self.name} {action.name}", hint=self._try(action))
         in_place = {each.name: words[index:] if each.repeated else words[index] for index, each in enumerate(arguments[: len(words)])}
         given = {**given, **in_place}
-        for each in parameters:
-            if each.name not in given and each.is_required:
-                raise ConfigError(f"puppet {self.name} {action.name} needs --{each.word}", hint=self._try(action))
-        return {each.name: each.converted(given[each.name]) if each.name in given else each.default for each in parameters}
+        values = {each.name: each.converted(given[each.name]) if each.name in given else each.default for each in parameters}
+        if missing := next((each for each in parameters if values[each.name] is REQUIRED), None):
+            raise ConfigError(f"puppet {self.name} {action.name} needs --{missing.word}", hint=self._try(action))
+        return values
 
     def _try(self, action: FaceAction[..., Any]) -> str:
         return f"Try 'puppet help {self.name} {action.name}' for usage"
@@ -144,7 +142,7 @@ def _count(least: int, most: int | None) -> str:
 def _apply(action: FaceAction[..., Any], face: Face, values: Mapping[str, Any]) -> Any:
     """Call the method with the values of its parameters."""
     words, options = list[Any](), dict[str, Any]()
-    for each in action.parameters():
+    for each in action.parameters:
         if each.is_option:
             options[each.name] = values[each.name]
         else:

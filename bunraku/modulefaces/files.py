@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,6 @@ from shared.settings import AgentSettings, MasterSettings, load
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
 _MODULE = re.compile(r"[a-z]\w*", re.ASCII)
-MAX_SOURCE = 1 << 20  # bytes of a face's file
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,21 +56,16 @@ class FaceFile:
         """Return what its source says; ConfigError when it cannot be read, is not Python or declares no face of its name. Blocks."""
         self.check()
         try:
-            with self.path.open("rb") as stream:
-                source = stream.read(MAX_SOURCE + 1)
-            if len(source) > MAX_SOURCE:
-                raise ConfigError(f"The face {self.name} is larger than {MAX_SOURCE} bytes (file: {self.path})")
-            tree = ast.parse(source)
+            tree = ast.parse(self.path.read_bytes())
         except OSError as err:
             raise ConfigError(f"Could not read the face {self.name}: {err.strerror} (file: {self.path})") from err
         except (SyntaxError, ValueError, RecursionError, MemoryError) as err:
             where = Location(str(self.path), getattr(err, "lineno", None))
             problem = f"{type(err).__name__}: {getattr(err, 'msg', err)}"
             raise ConfigError(f"Could not load the face {self.name}: {problem}", where=where) from err
-        classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
-        for node in classes.values():
-            if _keyword(node, "name") == self.name:
-                return _outline(self.name, node, classes)
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and _keyword(node, "name") == self.name:
+                return _outline(self.name, node)
         raise ConfigError(f"{self.path} defines no face {self.name}", hint=f'It would be a class X(Face, name="{self.name}").')
 
 
@@ -146,45 +140,31 @@ def _keyword(node: ast.ClassDef, name: str) -> Any:
         return None
 
 
-def _outline(name: str, node: ast.ClassDef, classes: Mapping[str, ast.ClassDef]) -> FaceOutline:
+def _outline(name: str, node: ast.ClassDef) -> FaceOutline:
     actions: dict[str, str] = {}
-    options: dict[str, None] = {}
-    for base in _bases(node, classes):
-        if base is None:
-            from shared.faces import IndirectionFace  # with all that moves over the wire
+    options: set[str] = set()
+    if any(_name_of(base) == "IndirectionFace" for base in node.bases):
+        from shared.faces import IndirectionFace  # with all that moves over the wire
+        from shared.faces.core import FaceAction
 
-            actions |= {name: each.doc.summary for name, each in vars(IndirectionFace).items() if hasattr(each, "parameters")}
-            options |= dict.fromkeys(("extra", "terminus"))
-            continue
-        for each in base.body:
-            if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) and any(map(_is_action, each.decorator_list)):
-                actions[each.name.rstrip("_")] = parse_docstring(ast.get_docstring(each)).summary
-                flags = dict(zip([one.arg for one in each.args.kwonlyargs], each.args.kw_defaults, strict=True))
-                options |= {_option(one, default): None for one, default in flags.items()}
-            elif isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name) and _is_call_of(each.value, "option"):
-                options[_option(each.target.id, None)] = None
+        actions |= {name: each.doc.summary for name, each in vars(IndirectionFace).items() if isinstance(each, FaceAction)}
+        options |= {"extra", "terminus"}
+    for each in node.body:
+        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) and any(_name_of(one) == "action" for one in each.decorator_list):
+            actions[each.name.rstrip("_")] = parse_docstring(ast.get_docstring(each)).summary
+            options |= {_option(one.arg, default) for one, default in zip(each.args.kwonlyargs, each.args.kw_defaults, strict=True)}
+        elif isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name) and _name_of(each.value) == "option":
+            options.add(_option(each.target.id, None))
     for action in _keyword(node, "without") or ():
         actions.pop(action, None)
-    return FaceOutline(name, parse_docstring(ast.get_docstring(node)).summary, actions, tuple(sorted(options)))
+    return FaceOutline(name, parse_docstring(ast.get_docstring(node)).summary, actions, sorted(options))
 
 
-def _bases(node: ast.ClassDef, classes: Mapping[str, ast.ClassDef]) -> Iterator[ast.ClassDef | None]:
-    """Yield the classes of the file that a face is made of, the farthest first; None stands for `IndirectionFace`."""
-    for base in node.bases:
-        called = base.attr if isinstance(base, ast.Attribute) else base.id if isinstance(base, ast.Name) else ""
-        if called == "IndirectionFace":
-            yield None
-        elif called in classes and classes[called] is not node and classes[called].lineno < node.lineno:
-            yield from _bases(classes[called], classes)
-    yield node
-
-
-def _is_action(decorator: ast.expr) -> bool:
-    return _is_call_of(decorator, "action") or (isinstance(decorator, ast.Name) and decorator.id == "action")
-
-
-def _is_call_of(node: ast.expr | None, name: str) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
+def _name_of(node: ast.expr | None) -> str:
+    """Return the name in `name`, `module.name` or a call of them, else ''."""
+    if isinstance(node, ast.Call):
+        node = node.func
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def _option(name: str, default: ast.expr | None) -> str:

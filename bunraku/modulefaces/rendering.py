@@ -25,8 +25,8 @@ def plain(value: Any) -> Any:
         return value
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [plain(item) for item in (sorted(value) if isinstance(value, set | frozenset) else value)]
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
     if isinstance(value, Path):
         return str(value)
     if hasattr(value, "isoformat"):
@@ -50,16 +50,15 @@ def rendered(value: Any, form: str) -> bytes:
         except Unsupported:
             return plainjson.dumps_pretty(plain(value))  # most have no form of their own
     data = plain(value)
-    if isinstance(data, str):
-        return _line(escape_controls(data, lines=True))
-    if _is_scalar(data):
-        return _line(_scalar(data))
-    if isinstance(data, list) and all(map(_is_scalar, data)):
-        return b"".join(_line(_scalar(item)) for item in data)
-    if isinstance(data, dict) and all(map(_is_scalar, data.values())):
+    items = data.values() if isinstance(data, dict) else data if isinstance(data, list) else ()
+    if any(isinstance(item, dict | list) for item in items):
+        return plainjson.dumps_pretty(data)
+    if isinstance(data, dict):
         width = max(map(len, map(escape_controls, data)), default=0)
         return b"".join(_line(f"{escape_controls(key):<{width}}  {_scalar(item)}".rstrip()) for key, item in data.items())
-    return plainjson.dumps_pretty(data)
+    if isinstance(data, list):
+        return b"".join(_line(_scalar(item)) for item in data)
+    return _line(escape_controls(data, lines=True) if isinstance(data, str) else _scalar(data))
 
 
 def write_output(output: str | bytes) -> None:
@@ -72,10 +71,6 @@ def write_output(output: str | bytes) -> None:
 
 def _line(text: str) -> bytes:
     return text.encode() if text.endswith("\n") or not text else f"{text}\n".encode()
-
-
-def _is_scalar(value: Any) -> bool:
-    return value is None or isinstance(value, bool | int | float | str)
 
 
 def _scalar(value: Any) -> str:

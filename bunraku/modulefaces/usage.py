@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dataclasses import make_dataclass
 from typing import Any
 
-from shared.faces import Face, FaceAction
+from shared.faces import Face
+from shared.faces.core import FaceAction
 from shared.faces.parameters import FaceParameter
 from shared.process.cli import CommandOptions, flag, maybe_flag, maybe_text, text, texts
 from shared.process.command import CommandSpec
@@ -18,7 +19,7 @@ from .rendering import FORMS
 def face_options(face: type[Face]) -> dict[str, FaceParameter]:
     """Return the options of a face and of all its actions, by name."""
     declaration = face.declaration
-    own = {each.name: each for action in declaration.actions.values() for each in action.parameters() if each.is_option}
+    own = {each.name: each for action in declaration.actions.values() for each in action.parameters if each.is_option}
     return {**own, **declaration.options}
 
 
@@ -37,7 +38,7 @@ def face_spec(face: type[Face]) -> CommandSpec[Any]:
 
 def action_spec(face: type[Face], action: FaceAction[..., Any]) -> CommandSpec[Any]:
     """Return an action as a command, for its help."""
-    doc, parameters = action.doc, action.parameters()
+    doc, parameters = action.doc, action.parameters
     options = [*(each for each in parameters if each.is_option), *face.declaration.options.values()]
     return CommandSpec(
         face.declaration.name,
@@ -62,7 +63,7 @@ def _options_class(parameters: Iterable[FaceParameter], forms: Iterable[str]) ->
 
 
 def _usage(action: FaceAction[..., Any]) -> str:
-    parameters = action.parameters()
+    parameters = action.parameters
     return " ".join([action.name, *(each.usage for is_option in (False, True) for each in parameters if each.is_option is is_option)])
 
 

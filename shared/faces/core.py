@@ -9,22 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, ParamSpec, Protocol, Self, TypeVar, get_type_hints, overload
+from typing import Any, ClassVar, Generic, ParamSpec, Self, TypeVar, get_type_hints, overload
 
 from ..docstrings import Docstring, parse_docstring
 from ..errors import ConfigError
-from ..indirector import Binding
-from ..settings import AgentSettings
-from .parameters import FaceParameter, parameter_of, parameters_of
+from ..settings import IGNORED_SETTINGS, AgentSettings, MasterSettings
+from .parameters import FaceParameter, evaluated, parameter_of, parameters_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 Hook = TypeVar("Hook", bound=Callable[..., Any])
-Renderer = Callable[[Any, Any], str | bytes]
-"""A method that makes the output of what an action returned."""
-
 SECTIONS = ("user", "agent", "master")
+_OWN_WORDS = frozenset(("help", "version", "render-as", "json", "yaml", "modulepath"))
+_SETTINGS = {*AgentSettings.model_fields, *MasterSettings.model_fields, *IGNORED_SETTINGS, "serverport"}
 
 
 @dataclass(slots=True)
@@ -36,16 +34,6 @@ class FaceCall:
     render_as: str = "console"
 
 
-class FaceServices(Protocol):
-    """What the program does for a face."""
-
-    async def binding(self, indirection: str, terminus: str = "") -> Binding[Any]:
-        """Return an indirection with one of its termini, '' for the default; ConfigError: there is none of that name."""
-
-    async def default_terminus(self, indirection: str) -> str:
-        """Return the name of the terminus that `binding` takes when none is named; ConfigError: there is no such indirection."""
-
-
 class FaceAction(Generic[P, R]):
     """A method of a face that the command line calls. In Python it is called like any method, without hooks."""
 
@@ -54,6 +42,7 @@ class FaceAction(Generic[P, R]):
         self.is_default = default
         self.render_as = render_as
         self.doc = parse_docstring(function.__doc__)
+        self.parameters: tuple[FaceParameter, ...] = ()  # known when its class is complete
         self.renderers: dict[str, Callable[..., str | bytes]] = {}
         self.hooks_before: list[Callable[..., Any]] = []
         self.hooks_after: list[Callable[..., Any]] = []
@@ -61,10 +50,6 @@ class FaceAction(Generic[P, R]):
     @property
     def name(self) -> str:
         return self.function.__name__.rstrip("_")
-
-    def parameters(self) -> tuple[FaceParameter, ...]:
-        """Return the parameters of the method; ConfigError when one is nothing for a command line."""
-        return parameters_of(self.function, self.doc)
 
     @overload
     def __get__(self, face: None, owner: type) -> FaceAction[P, R]: ...
@@ -151,7 +136,7 @@ class Face:
     declaration: ClassVar[FaceDeclaration]
     settings: AgentSettings
     exit_code: int = 0
-    _services: FaceServices
+    services: Any  # what the program does for faces of indirections
 
     def __init_subclass__(cls, *, name: str = "", section: str = "user", without: tuple[str, ...] = (), **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -161,47 +146,34 @@ class Face:
             raise ConfigError(f"There is no section {section}", hint=f"Sections are {', '.join(SECTIONS)}.")
         actions: dict[str, FaceAction[..., Any]] = {}
         options: dict[str, FaceParameter] = {}
-        types = _annotations(cls)
+        types = evaluated(get_type_hints, cls)
         for base in reversed(cls.__mro__):
             for attribute, value in vars(base).items():
                 if isinstance(value, FaceAction):
                     actions[value.name] = value
+                    value.parameters = parameters_of(value.function, value.doc)
                 elif isinstance(value, _FaceOption):
                     annotation = types.get(attribute, type(value.default))
                     options[attribute] = parameter_of(attribute, annotation, value.default, value.doc, is_option=True)
         for unwanted in without:
             actions.pop(unwanted, None)
-        if sum(each.is_default for each in actions.values()) > 1:
-            raise ConfigError(f"The face {name} has more than one default action")
+        for each in (*options.values(), *(each for action in actions.values() for each in action.parameters if each.is_option)):
+            if each.word in _OWN_WORDS or each.word.replace("-", "_") in _SETTINGS:
+                raise ConfigError(f"--{each.word} is a setting, or an option of every face", hint="Read self.settings.")
         cls.declaration = FaceDeclaration(name, parse_docstring(cls.__doc__), section, actions, options)
 
     @classmethod
-    def made(cls, settings: AgentSettings, services: FaceServices, options: Mapping[str, Any]) -> Self:
+    def made(cls, settings: AgentSettings, services: Any, options: Mapping[str, Any]) -> Self:
         """Return the face of one call: `options` are the values of those of all actions that were given."""
         face = cls()
         face.settings = settings
-        face._services = services
+        face.services = services
         for name, parameter in cls.declaration.options.items():
             setattr(face, name, options.get(name, parameter.default))
         return face
-
-    async def binding(self, indirection: str, terminus: str = "") -> Binding[Any]:
-        """Return an indirection to find, search, save and destroy instances, at one of its termini, '' for the default; ConfigError."""
-        return await self._services.binding(indirection, terminus)
-
-    async def default_of(self, indirection: str) -> str:
-        """Return the name of an indirection's default terminus; ConfigError."""
-        return await self._services.default_terminus(indirection)
 
     def before(self, call: FaceCall) -> Any:
         """Run before every action; what it raises ends the call. May be `async`."""
 
     def after(self, call: FaceCall, result: Any) -> Any:
         """Run after every action that has not failed. May be `async`."""
-
-
-def _annotations(cls: type) -> dict[str, Any]:
-    try:
-        return get_type_hints(cls)
-    except (NameError, SyntaxError, TypeError, AttributeError) as err:
-        raise ConfigError(f"An option of {cls.__name__} has a type that cannot be found: {err}") from err

@@ -13,8 +13,6 @@ from ..errors import BadData, ConfigError, NotFound, PuppetError
 from ..indirector import Binding, Model, Option, Request
 from .core import Face, action, option
 
-MAX_INSTANCE = 64 << 20  # bytes of a file or of standard input
-
 
 class IndirectionFace(Face):
     """
@@ -38,7 +36,8 @@ class IndirectionFace(Face):
 
     async def bound(self) -> Binding[Any]:
         """Return the indirection at the terminus of the command line; ConfigError when it has none of that name."""
-        return await self.binding(self.indirection, self.terminus or self.default_terminus)
+        binding: Binding[Any] = await self.services.binding(self.indirection, self.terminus or self.default_terminus)
+        return binding
 
     def request(self, key: str, body: Model | None = None) -> Request[Any]:
         """Return the request for a key, with the options of `--extra`; ConfigError when these are no object."""
@@ -92,7 +91,7 @@ class IndirectionFace(Face):
             file: the instance, in JSON or YAML; - for standard input.
         """
         binding = await self.bound()
-        instance = binding.indirection.model.from_data(_data(await asyncio.to_thread(_contents, file), file))
+        instance = binding.indirection.model.from_data(await asyncio.to_thread(_data, file))
         await binding.save(self.request(instance.name, instance))
 
     @action
@@ -108,7 +107,7 @@ class IndirectionFace(Face):
     @action
     async def info(self) -> str:
         """Print which terminus answers."""
-        name = self.terminus or self.default_terminus or await self.default_of(self.indirection)
+        name = self.terminus or self.default_terminus or await self.services.default_terminus(self.indirection)
         return f"Run mode '{self.declaration.section}': {name}"
 
 
@@ -116,23 +115,12 @@ def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _contents(file: str) -> bytes:
-    """Return what a file or standard input has. Blocks; PuppetError."""
+def _data(file: str) -> Any:
+    """Return the data in a file, or on standard input. Blocks; PuppetError."""
     try:
-        if file == "-":
-            body = sys.stdin.buffer.read(MAX_INSTANCE + 1)
-        else:
-            with Path(file).open("rb") as stream:
-                body = stream.read(MAX_INSTANCE + 1)
+        body = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        return plainjson.loads(body) if body.lstrip().startswith((b"{", b"[")) else plainyaml.loads(body)
     except OSError as err:
         raise PuppetError(f"Could not read {file}: {err.strerror}") from err
-    if len(body) > MAX_INSTANCE:
-        raise PuppetError(f"Could not read {file}: it is larger than {MAX_INSTANCE} bytes")
-    return body
-
-
-def _data(body: bytes, file: str) -> Any:
-    try:
-        return plainjson.loads(body) if body.lstrip().startswith((b"{", b"[")) else plainyaml.loads(body)
     except BadData as err:
         raise BadData(f"Could not read {file}: {err.message}", hint=err.hint) from err

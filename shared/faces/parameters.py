@@ -6,12 +6,14 @@ import inspect
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 from ..docstrings import Docstring
 from ..errors import ConfigError
 
+T = TypeVar("T")
 REQUIRED: Any = inspect.Parameter.empty
 _KINDS: dict[Any, str] = {str: "text", int: "a whole number", float: "a number", bool: "true or false", Path: "a path"}
 
@@ -107,11 +109,17 @@ def parameter_of(name: str, annotation: Any, default: Any, doc: str, *, is_optio
             f"The parameter {name} cannot be a {text}",
             hint="There are str, int, float, bool, Path and Literal of texts, each also as X | None, or as tuple[X, ...].",
         )
-    if is_option and kind is bool and repeated:
-        raise ConfigError(f"The option {name} is true or false, and cannot be given several times")
     if default is REQUIRED and (repeated or (is_option and kind is bool)):
         default = () if repeated else False
     return FaceParameter(name, is_option, kind, choices, repeated, default, doc)
+
+
+def evaluated(evaluate: Callable[[Any], T], declared: Any) -> T:
+    """Return the signature or the annotations of a method or class; ConfigError when a type in them cannot be found."""
+    try:
+        return evaluate(declared)
+    except (NameError, SyntaxError, TypeError, AttributeError) as err:
+        raise ConfigError(f"{declared.__name__} has a type that cannot be found: {err}") from err
 
 
 def parameters_of(function: Callable[..., Any], doc: Docstring) -> tuple[FaceParameter, ...]:
@@ -121,13 +129,9 @@ def parameters_of(function: Callable[..., Any], doc: Docstring) -> tuple[FacePar
     Raises:
         ConfigError: one has a type that a command line cannot have, or takes keywords of any name.
     """
-    try:
-        declared = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
-    except (NameError, SyntaxError, TypeError, AttributeError) as err:
-        raise ConfigError(f"The signature of {function.__name__} has a type that cannot be found: {err}") from err
-    for each in declared:
-        if each.kind is each.VAR_KEYWORD:
-            raise ConfigError(f"{function.__name__} takes **{each.name}: a command line has no options of any name")
+    declared = list(evaluated(partial(inspect.signature, eval_str=True), function).parameters.values())[1:]
+    if any(each.kind is each.VAR_KEYWORD for each in declared):
+        raise ConfigError(f"{function.__name__} takes keywords of any name, which a command line has not")
     return tuple(
         parameter_of(
             each.name,

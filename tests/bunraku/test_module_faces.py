@@ -148,16 +148,10 @@ def test_a_result_is_rendered_as_yaml_and_in_a_form_of_the_action(lamps: Path, c
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("import os\nos._exit(7)\n", "SystemExit: it calls os._exit(7)"),
         ("import sys\nsys.exit(7)\n", "SystemExit: 7"),
-        ("import signal\nwhile True: signal.pause()\n", "TimeoutError: it takes longer than 0.01 seconds"),
     ],
-    ids=["os._exit", "sys.exit", "hang"],
 )
-def test_a_face_that_ends_or_holds_the_command_while_it_is_loaded_is_an_error(
-    tmp_path: Path, called: Puppet, monkeypatch: pytest.MonkeyPatch, text: str, reason: str
-) -> None:
-    monkeypatch.setattr("bunraku.modulefaces.loading.LOADING_TIME", 0.01)
+def test_a_face_that_ends_the_command_while_it_is_loaded_is_an_error(tmp_path: Path, called: Puppet, text: str, reason: str) -> None:
     file = add_face(tmp_path, "lights", "lamps", text)
     said = called("lamps", "show")
     assert (said.code, said.out) == (1, "")
@@ -354,23 +348,11 @@ def test_a_terminus_is_refused_where_everybody_may_write_to_it(tmp_path: Path, p
         (face("show", "x = 1 / 0"), "Could not load the face show: ZeroDivisionError: division by zero"),
         (face("shows"), "defines the face shows, not show"),
         ("x = 1", "must define one subclass of Face, not 0"),
-        (face("show", "@action\n    def do(self, *, server: str = '') -> None: ..."), "--server is a setting"),
-        (face("show", "@action\n    def do(self, *, json: bool = False) -> None: ..."), "--json is an option of every face"),
+        (face("show", "@action\n    def do(self, *, server: str = '') -> None: ..."), "--server is a setting, or an option of every face"),
+        (face("show", "@action\n    def do(self, *, json: bool = False) -> None: ..."), "--json is a setting, or an option of every face"),
         (face("show", "@action\n    def do(self, x: dict) -> None: ..."), "The parameter x cannot be a dict"),
-        (face("show", "@action\n    def do(self, **x: str) -> None: ..."), "do takes **x: a command line has no options of any name"),
+        (face("show", "@action\n    def do(self, **x: str) -> None: ..."), "do takes keywords of any name, which a command line has not"),
         (face("show", "@action\n    def do(self, x: 'Nowhere') -> None: ..."), "has a type that cannot be found"),
-        (
-            face("show", "@action\n    def a(self, *, x: bool) -> None: ...\n    @action\n    def b(self, *, x: str) -> None: ..."),
-            "--x takes a value in one action, and none in another",
-        ),
-        (
-            face("show", "x: str = option('')\n    @action\n    def a(self, *, x: str) -> None: ..."),
-            "an option of all actions, and of a",
-        ),
-        (
-            face("show", "@action(default=True)\n    def a(self) -> None: ...\n    @action(default=True)\n    def b(self) -> None: ..."),
-            "has more than one default action",
-        ),
     ],
 )
 def test_a_declaration_that_cannot_be_is_an_error_of_its_own_command(tmp_path: Path, called: Puppet, text: str, error: str) -> None:
@@ -401,7 +383,6 @@ def test_a_face_imports_types_of_modules(tmp_path: Path, called: Puppet) -> None
         ("[1, 'two']", "1\ntwo\n"),
         ("{'a': 1, 'bcd': None}", "a    1\nbcd\n"),
         ("[{'a': [1]}]", '[\n  {\n    "a": [\n      1\n    ]\n  }\n]\n'),
-        ("{'b', 'a'}", "a\nb\n"),
     ],
 )
 def test_results_are_printed_for_people(tmp_path: Path, called: Puppet, value: str, printed: str) -> None:
