@@ -1,4 +1,9 @@
-"""Whether a certificate can be trusted: its chain, dates, revocation and names. Pure, with `now` as an argument."""
+"""
+Whether a certificate can be trusted: its chain, dates, revocation and names. Pure, with `now` as an argument.
+
+cryptography's own verifier cannot take its place: it knows no revocation lists, does not say which certificate fails and why, refuses
+Ed25519 and small RSA keys, and takes every certificate of a bundle for an anchor (tests/certs/test_verify_against_cryptography.py).
+"""
 
 from __future__ import annotations
 
