@@ -15,8 +15,9 @@ from sqlalchemy import Connection, select, text
 
 from store.database import schema
 from store.database.engine import Database
-from store.database.schema import HEAD, UnknownSchema, set_schema_version, upgrade_schema
+from store.database.schema import HEAD, UnknownSchema, set_schema_version
 from store.database.tables import facts, metadata
+from tests.support.store_first_tables import create_first_tables
 
 DESCRIPTIONS = {
     "sqlite": "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND tbl_name <> 'alembic_version'",
@@ -39,7 +40,9 @@ def described(connection: Connection) -> list[list[str]]:
 async def description(url: str, *, by_scripts: bool) -> list[list[str]]:
     database = Database.open(url)
     try:
-        await (database.write(upgrade_schema) if by_scripts else database.migrate())
+        if by_scripts:
+            await database.write(create_first_tables)
+        await database.migrate()
         return await database.write(described)
     finally:
         await database.close()
@@ -85,6 +88,7 @@ async def test_facts_survive_the_move_into_rows_of_their_own(empty_database_url:
     database = Database.open(empty_database_url)
 
     def before(connection: Connection) -> None:
+        create_first_tables(connection)
         config = Config()
         config.set_main_option("script_location", str(Path(schema.__file__).parent / "migrations"))
         config.attributes["connection"] = connection
