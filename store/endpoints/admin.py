@@ -15,9 +15,9 @@ from shared.errors import BadRequest, MethodNotAllowed
 
 from ..jsontext import Json, load_json
 from ..retention.retention import STEPS, CleaningInProgress, Step
+from .administration import StoreAdministration
 from .answers import compact_response, error_response, json_response
 from .negotiation import require_body_of, require_json_accepted
-from .services import Administration
 
 _CHUNK = 64 * 1024
 _SHOWN = 1000  # bytes of a command in an error
@@ -32,7 +32,7 @@ class AdminEndpoint:
         max_archive: Bytes of an archive, compressed.
     """
 
-    def __init__(self, administration: Administration, max_body: int, max_archive: int) -> None:
+    def __init__(self, administration: StoreAdministration, max_body: int, max_archive: int) -> None:
         self._administration = administration
         self._max_body = max_body
         self._max_archive = max_archive

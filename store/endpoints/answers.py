@@ -12,7 +12,7 @@ from httpd.messages.responses import Response
 from shared.data import plainjson
 
 from ..jsontext import Json
-from .queries.questions import RowBatches
+from ..queries.batches import Batches
 
 JSON_TYPE = "application/json;charset=utf-8"
 TEXT_TYPE = "text/plain;charset=utf-8"
@@ -70,7 +70,7 @@ def dashboard_redirect() -> Response:
     return Response(302, headers={"Location": DASHBOARD})
 
 
-async def array_response(batches: RowBatches, *, pretty: bool, headers: Mapping[str, str]) -> Response:
+async def array_response(batches: Batches, *, pretty: bool, headers: Mapping[str, str]) -> Response:
     """
     Return a response with an array of rows, of which only a batch at a time is held in memory.
 
@@ -96,7 +96,7 @@ async def _joined(begin: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncItera
             yield chunk
 
 
-async def _array_chunks(batches: RowBatches, *, pretty: bool) -> AsyncGenerator[bytes, None]:
+async def _array_chunks(batches: Batches, *, pretty: bool) -> AsyncGenerator[bytes, None]:
     """Yield the text of an array, one piece for each batch that is not empty; `batches` are closed."""
     opening, separator, closing = ("[ ", ", ", " ]") if pretty else ("[", ",", "]")
     before = opening

@@ -11,9 +11,9 @@ from shared.errors import MethodNotAllowed
 
 from ..commands.batches import read_batch
 from ..commands.submission import SubmissionRefused, read_submission
+from ..queue.processor import CommandProcessor, Receipt
 from .answers import error_response, json_response, text_response
 from .negotiation import require_body_of, url_parameters
-from .services import CommandIntake, CommandReceipt
 
 
 class CommandEndpoint:
@@ -24,8 +24,8 @@ class CommandEndpoint:
         max_body: Bytes of a command, as it is sent and unpacked.
     """
 
-    def __init__(self, intake: CommandIntake, max_body: int) -> None:
-        self._intake = intake
+    def __init__(self, processor: CommandProcessor, max_body: int) -> None:
+        self._processor = processor
         self._max_body = max_body
 
     async def respond(self, request: HttpRequest) -> Response:
@@ -41,7 +41,7 @@ class CommandEndpoint:
                 submission = await asyncio.to_thread(read_submission, parameters, request.headers, body, limit=self._max_body)
         except SubmissionRefused as err:
             return error_response(err.status, err.message) if err.status in (400, 413) else text_response(err.status, err.message)
-        return _response(await self._intake.submit(submission))
+        return _response(await self._processor.submit(submission))
 
     async def respond_to_batch(self, request: HttpRequest) -> Response:
         """Return the response to many commands: their UUIDs, in their order. Where it is an error, some of them may be in the queue."""
@@ -53,11 +53,11 @@ class CommandEndpoint:
             submissions = read_batch(body)
         except SubmissionRefused as err:
             return error_response(err.status, err.message)
-        receipts = await asyncio.gather(*map(self._intake.submit, submissions))
+        receipts = await asyncio.gather(*map(self._processor.submit, submissions))
         return json_response({"uuids": [receipt.uuid for receipt in receipts]})
 
 
-def _response(receipt: CommandReceipt) -> Response:
+def _response(receipt: Receipt) -> Response:
     if not receipt.has_waited:
         return json_response({"uuid": receipt.uuid})
     answer = {"uuid": receipt.uuid, "processed": receipt.is_processed, "timed_out": not receipt.is_processed}

@@ -8,8 +8,8 @@ from httpd.messages.responses import Response
 from shared.errors import BadRequest, MethodNotAllowed
 
 from ..jsontext import load_json
+from ..queries.sealed import SealedParameters
 from .answers import json_response
-from .services import SealedLookup
 
 
 class SealedEndpoint:
@@ -20,7 +20,7 @@ class SealedEndpoint:
         max_body: Bytes of a question.
     """
 
-    def __init__(self, parameters: SealedLookup, max_body: int) -> None:
+    def __init__(self, parameters: SealedParameters, max_body: int) -> None:
         self._parameters = parameters
         self._max_body = max_body
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import aclosing
 
-from ..endpoints.queries.questions import Queries
 from ..jsontext import Json
+from ..queries.batches import first_row
 from ..queries.questions import Question
+from ..queries.service import QueryService
 
 _COUNT: Json = ["function", "count"]
 
 
-async def count_population(queries: Queries) -> Mapping[str, float]:
+async def count_population(queries: QueryService) -> Mapping[str, float]:
     """Return the numbers by name; counts are whole numbers, which clients show as they are."""
     active = await _count(queries, "nodes", ["=", "node_state", "active"])
     inactive = await _count(queries, "nodes", ["=", "node_state", "inactive"])
@@ -26,12 +26,8 @@ async def count_population(queries: Queries) -> Mapping[str, float]:
     }
 
 
-async def _count(queries: Queries, entity: str, condition: Json) -> int:
+async def _count(queries: QueryService, entity: str, condition: Json) -> int:
     query: Json = ["extract", [_COUNT], *([condition] if condition is not None else [])]
-    answer = await queries.answer(Question(entity, query))
-    async with aclosing(answer.batches) as batches:
-        async for batch in batches:
-            for row in batch:
-                count = row.get("count") if isinstance(row, dict) else None
-                return count if isinstance(count, int) else 0
-    return 0
+    row = await first_row(await queries.answer(Question(entity, query)))
+    count = row.get("count") if row is not None else None
+    return count if isinstance(count, int) else 0

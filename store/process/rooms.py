@@ -18,6 +18,7 @@ from ..commands.commands import DatabaseUnavailable, ReceivedCommand
 from ..database.engine import Database
 from ..database.writers import DatabaseLimits
 from ..endpoints.admin import AdminEndpoint
+from ..endpoints.administration import StoreAdministration
 from ..endpoints.application import StoreApplication, StoreEndpoints
 from ..endpoints.commands import CommandEndpoint
 from ..endpoints.jolokia import MetricsEndpoint
@@ -31,7 +32,6 @@ from ..queue.processor import CommandProcessor, ProcessorLimits
 from ..queue.spool import Spool, SpoolLimits
 from ..retention.retention import STEPS, Retention, RetentionSettings
 from ..writing.writer import DatabaseWriter
-from .administration import StoreAdministration
 from .population import count_population
 from .tasks import CLEAN_UP
 

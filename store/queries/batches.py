@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, aclosing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -120,6 +120,15 @@ class QueryAnswer:
 
     batches: Batches
     total: int | None = None
+
+
+async def first_row(answer: QueryAnswer) -> dict[str, Json] | None:
+    """Return the first row of an answer, which is closed; None when there is none."""
+    async with aclosing(answer.batches) as batches:
+        async for batch in batches:
+            for row in batch:
+                return row if isinstance(row, dict) else None
+    return None
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import aclosing
 
 from httpd.connections.connection import HttpRequest
 from httpd.messages.bodies import read_body
@@ -14,13 +13,14 @@ from shared.data import plainjson
 from shared.errors import BadData, BadRequest
 
 from ...jsontext import Json
+from ...queries.batches import QueryAnswer, first_row
 from ...queries.questions import Question
+from ...queries.service import QueryService
 from ..answers import array_response, compact_response, dashboard_redirect, error_response, json_response, text_response
 from ..negotiation import require_body_of, require_json_accepted, url_parameters
 from .paging import COUNTING, DISTINCT, check_names, flag_of, paging_of
 from .paths import QueryTarget, Subject, restrict, target_of
 from .querytext import read_query
-from .questions import AnswerInBatches, Queries
 
 _LARGE = 64 * 1024  # bytes of JSON that take a millisecond to parse
 _NEVER_EXPLAINED = ("event_counts", "aggregate_event_counts")  # as in the reference
@@ -35,7 +35,7 @@ class QueryEndpoint:
         max_body: Bytes of the body of a query.
     """
 
-    def __init__(self, queries: Queries, max_body: int) -> None:
+    def __init__(self, queries: QueryService, max_body: int) -> None:
         self._queries = queries
         self._max_body = max_body
 
@@ -94,14 +94,14 @@ class QueryEndpoint:
         answer = await self._queries.answer(question)
         if target.is_single or target.column:
             assert target.subject is not None
-            return await _first_row(answer, target.subject, target.column)
+            return await _first_row_response(answer, target.subject, target.column)
         headers = {} if answer.total is None else {"X-Records": str(answer.total)}
         return await array_response(answer.batches, pretty=pretty, headers=headers)
 
     async def _exists(self, subject: Subject) -> bool:
         field = subject.conditions[0][1]
         question = Question(subject.entity, ["extract", [field], restrict(None, subject.conditions)])
-        return await _next_row(await self._queries.answer(question)) is not None
+        return await first_row(await self._queries.answer(question)) is not None
 
 
 def _root_query(parameters: dict[str, Json]) -> Json:
@@ -116,18 +116,9 @@ def _unknown(subject: Subject) -> Response:
     return error_response(404, f"No information is known about {subject.kind} {subject.name}")
 
 
-async def _next_row(answer: AnswerInBatches) -> dict[str, Json] | None:
-    """Return the first row of an answer, which is closed; None when there is none."""
-    async with aclosing(answer.batches) as batches:
-        async for batch in batches:
-            for row in batch:
-                return row if isinstance(row, dict) else None
-    return None
-
-
-async def _first_row(answer: AnswerInBatches, subject: Subject, column: str) -> Response:
+async def _first_row_response(answer: QueryAnswer, subject: Subject, column: str) -> Response:
     """Return the response with the only row of an answer, or with the list in one of its columns."""
-    row = await _next_row(answer)
+    row = await first_row(answer)
     if row is None:
         return _unknown(subject)
     if not column:

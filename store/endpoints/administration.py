@@ -20,10 +20,10 @@ from ..archive.reading import read_archive
 from ..archive.writing import ArchiveQuestion, ArchiveWriter, archive_chunks
 from ..database.engine import Database
 from ..database.tables import metadata
-from ..endpoints.queries.questions import Queries
-from ..endpoints.services import CommandIntake
 from ..jsontext import Json
 from ..queries.questions import Paging, Question
+from ..queries.service import QueryService
+from ..queue.processor import CommandProcessor
 from ..retention.retention import Retention, Step
 
 log = logging.getLogger("puppet.store")
@@ -36,8 +36,8 @@ class StoreAdministration:
     """Does what administrators ask for."""
 
     database: Database
-    queries: Queries
-    intake: CommandIntake
+    queries: QueryService
+    processor: CommandProcessor
     retention: Retention
 
     async def clean(self, steps: Sequence[Step], purge_limit: int | None) -> None:
@@ -75,7 +75,7 @@ class StoreAdministration:
         async for submission in read_archive(archive, _log_refused):
             while True:
                 try:
-                    await self.intake.submit(submission)
+                    await self.processor.submit(submission)
                     break
                 except Unavailable:
                     await asyncio.sleep(_BUSY_PAUSE)
