@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
+from shared.errors import UnsupportedMediaType
+
 from ..jsontext import Json, dump_json, load_json
 from ..timestamps import parse_timestamp
 from .commands import PayloadRejected
@@ -42,7 +44,7 @@ class Submission:
 
 
 class SubmissionRefused(Exception):
-    """What was submitted is no command. The answer is JSON with the message as `error` for 400 and 413, and plain text else."""
+    """What was submitted is no command; the answer is JSON with the message as `error`."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -62,9 +64,9 @@ def read_submission(parameters: Mapping[str, str], headers: Mapping[str, str], b
         body: The body as it was sent.
         limit: The most bytes of a payload, decoded.
     Raises:
-        SubmissionRefused: The request is no command that is accepted.
+        SubmissionRefused: The request is no command that is accepted. UnsupportedMediaType: Its coding is not known.
     """
-    coding = _check_headers(headers)
+    coding = _coding_of(headers)
     if len(body) > limit or _announced_length(headers) > limit:
         raise SubmissionRefused(413, "Command size exceeds max-command-size")
     if "command" not in parameters:
@@ -87,25 +89,14 @@ def read_submission(parameters: Mapping[str, str], headers: Mapping[str, str], b
     )
 
 
-def _check_headers(headers: Mapping[str, str]) -> Coding:
-    content_type = headers.get("Content-Type", "").partition(";")[0].strip().lower()
-    if content_type not in ("", "application/json"):
-        raise SubmissionRefused(415, f"content type {content_type} not supported")
-    accept = headers.get("Accept", "")
-    if accept.strip() and not any(_admits_json(media_range) for media_range in accept.split(",")):
-        raise SubmissionRefused(406, "must accept application/json")
+def _coding_of(headers: Mapping[str, str]) -> Coding:
     match headers.get("Content-Encoding", "").strip().lower():
         case "" | "identity":
             return "identity"
         case "gzip":
             return "gzip"
         case coding:
-            raise SubmissionRefused(415, f"content encoding {coding} not supported")
-
-
-def _admits_json(media_range: str) -> bool:
-    name, *options = (part.strip().lower() for part in media_range.split(";"))
-    return name in ("application/json", "application/*", "*/*") and not any(re.fullmatch(r"q=0(\.0*)?", option) for option in options)
+            raise UnsupportedMediaType(f"content encoding {coding} not supported")
 
 
 def _announced_length(headers: Mapping[str, str]) -> int:

@@ -12,8 +12,8 @@ from shared.errors import MethodNotAllowed
 from ..commands.batches import read_batch
 from ..commands.submission import SubmissionRefused, read_submission
 from ..queue.processor import CommandProcessor, Receipt
-from .answers import error_response, json_response, text_response
-from .negotiation import require_body_of, url_parameters
+from .answers import error_response, json_response
+from .negotiation import require_body_of, require_json_accepted, url_parameters
 
 
 class CommandEndpoint:
@@ -34,13 +34,15 @@ class CommandEndpoint:
             raise MethodNotAllowed("Commands must be submitted via POST")
         parameters = url_parameters(request)
         body = b"".join([chunk async for chunk in packed_chunks(request, self._max_body)])
+        require_body_of(request, "application/json")
+        require_json_accepted(request)
         try:
             if parameters.get("command"):
                 submission = read_submission(parameters, request.headers, body, limit=self._max_body)
             else:  # an old client's: its body has to be parsed
                 submission = await asyncio.to_thread(read_submission, parameters, request.headers, body, limit=self._max_body)
         except SubmissionRefused as err:
-            return error_response(err.status, err.message) if err.status in (400, 413) else text_response(err.status, err.message)
+            return error_response(err.status, err.message)
         return _response(await self._processor.submit(submission))
 
     async def respond_to_batch(self, request: HttpRequest) -> Response:

@@ -16,7 +16,7 @@ CASES = json.loads((Path(__file__).parents[2] / "conformance/puppetdb/commands.j
 TO_COMMANDS = [
     case
     for case in CASES
-    if case["request"]["path"] == "/pdb/cmd/v1" and (case["answer"]["status"] != 500 and case["request"]["method"] == "POST")
+    if case["request"]["path"] == "/pdb/cmd/v1" and case["answer"]["status"] not in (406, 415, 500) and case["request"]["method"] == "POST"
 ]
 PARAMETERS = {"command": "replace_facts", "version": "5", "certname": "web1"}
 
@@ -65,7 +65,6 @@ def test_the_time_and_the_patience_of_the_client_are_read() -> None:
 REFUSALS = [
     ({"body": b"x" * 1001}, 413, "Command size exceeds max-command-size"),
     ({"X_Uncompressed_Length": "1001"}, 413, "Command size exceeds max-command-size"),
-    ({"Accept": "text/html, application/json;q=0"}, 406, "must accept application/json"),
     ({"parameters": {**PARAMETERS, "secondsToWaitForCompletion": "x"}}, 400, "secondsToWaitForCompletion must be a number."),
     ({"parameters": {**PARAMETERS, "secondsToWaitForCompletion": "inf"}}, 400, "secondsToWaitForCompletion must be a number."),
     (

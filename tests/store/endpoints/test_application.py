@@ -66,6 +66,12 @@ async def test_submissions_are_taken_and_refused_as_recorded(client: RawClient, 
     assert body == json.loads(json.dumps(expected["body"]).replace("@UUID@", UUID))
 
 
+async def test_a_client_that_takes_no_json_submits_nothing(store: FakeStore, client: RawClient) -> None:
+    refused = await client.ask("POST", COMMAND, b"{}", Accept="text/html, application/json;q=0")
+    assert (refused.status, refused.text) == (406, "must accept application/json")
+    assert not store.intake.submissions
+
+
 async def test_who_waits_hears_what_became_of_the_command(store: FakeStore, client: RawClient) -> None:
     async def wait(receipt: FakeReceipt) -> tuple[int, Any]:
         store.intake.receipt = receipt
