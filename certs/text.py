@@ -1,4 +1,4 @@
-"""Certificates and requests as text for people, in the form that OpenSSL and `puppet cert print` have."""
+"""Certificates as text for people, in the form that OpenSSL and `puppet cert print` have."""
 
 from __future__ import annotations
 
@@ -74,31 +74,6 @@ def certificate(thing: x509.Certificate) -> str:
     return "\n".join(lines) + "\n"
 
 
-def request(thing: x509.CertificateSigningRequest) -> str:
-    """Return the whole request."""
-    lines = [
-        "Certificate Request:",
-        "    Data:",
-        "        Version: 1 (0x0)",
-        f"        Subject: {_name(thing.subject)}",
-        *_public_key(thing.public_key()),
-        "        Attributes:",
-        *(
-            f"            {oids.SHORT_NAMES.get(a.oid.dotted_string, a.oid.dotted_string)}: {_safe(a.value.decode('utf-8', 'replace'))}"
-            for a in _own(thing)
-        ),
-        *(["            Requested Extensions:", *_extensions(thing.extensions, "            ")] if len(thing.extensions) else []),
-        f"    Signature Algorithm: {_signature_name(thing.signature_algorithm_oid)}",
-        "    Signature Value:",
-        *_octets(thing.signature, "        ", 18),
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _own(thing: x509.CertificateSigningRequest) -> list[x509.Attribute]:
-    return [a for a in thing.attributes if a.oid.dotted_string not in (oids.EXTENSION_REQUEST, oids.MS_EXTENSION_REQUEST)]
-
-
 def _signature_name(oid: x509.ObjectIdentifier) -> str:
     return _SIGNATURES.get(oid.dotted_string, oid.dotted_string)
 
@@ -154,7 +129,8 @@ def _public_key(key: PublicKeyTypes) -> Iterable[str]:
         yield f"            Public Key Algorithm: {type(key).__name__.strip('_')}"
 
 
-def _extensions(extensions: x509.Extensions, indent: str = "            ") -> Iterable[str]:
+def _extensions(extensions: x509.Extensions) -> Iterable[str]:
+    indent = "            "
     for extension in extensions:
         oid = extension.oid.dotted_string
         title = _TITLES.get(oid) or oids.SHORT_NAMES.get(oid, oid)

@@ -142,11 +142,7 @@ class Rooms:
         """Return how many commands there were, by what became of them, and under `depth` how many wait."""
         if self._processor is None:
             return {}
-        return {str(event): count for event, count in self._processor.statistics.counts().items()} | {"depth": self._processor.spool.depth}
-
-    def clock(self) -> int:
-        """Return the time in microseconds since the epoch."""
-        return time.time_ns() // 1000
+        return {**self._processor.counts, "depth": self._processor.spool.depth}
 
 
 def _spool_limits(settings: MasterSettings) -> SpoolLimits:

@@ -19,6 +19,7 @@ from shared.settings import MasterSettings
 
 from ..endpoints.application import AccessRules, StoreApplication
 from ..endpoints.metrics import StoreMetrics
+from ..timestamps import microseconds_now
 from .listeners import Listeners, read_access
 from .rooms import Rooms
 from .tasks import CARRY_OUT, COLLECT_GARBAGE, NOTIFY_SYSTEMD, RELOAD, store_supervisor
@@ -77,7 +78,7 @@ async def serve(settings: MasterSettings, request: StopRequest, *, on_ready: Cal
     active, queued = settings.store_active_requests, settings.store_queued_requests
     admission = Admission(active, queued, 2 * active + queued, settings.max_retry_delay, lambda most: min(most, 30))
     state = _Access(access)
-    application = StoreApplication(admission, state.rules, rooms.clock)
+    application = StoreApplication(admission, state.rules, microseconds_now)
     listeners = Listeners(application, settings, metrics, supervisor)
     try:
         places = await listeners.start()

@@ -46,6 +46,11 @@ class Question:
     subqueries: bool = True
 
 
+def is_set(value: Json) -> bool:
+    """Return whether a parameter is true: as JSON has it, or the word."""
+    return value is True or (isinstance(value, str) and value.lower() == "true")
+
+
 @dataclass(frozen=True, slots=True)
 class QueryLimits:
     """How much a question may cost."""

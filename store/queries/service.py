@@ -15,10 +15,10 @@ from sqlalchemy.sql.selectable import Select
 from ..database.engine import Database, Dialect
 from ..jsontext import Json
 from .batches import Batches, QueryAnswer, StatementPart, refusals
-from .language.counting import is_set, read_counting, read_distinct
+from .language.counting import read_counting, read_distinct
 from .language.selections import read_query, with_paging
 from .language.tree import ColumnFunction
-from .questions import QueryLimits, Question
+from .questions import QueryLimits, Question, is_set
 from .rows import shown_row
 from .schema.entities import ENTITIES, NODES_WITH_EXPIRATION, Entity
 from .schema.fields import Kind

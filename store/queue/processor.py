@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from uuid import uuid4
@@ -23,8 +23,7 @@ from ..commands.commands import (
 from ..commands.payloads import decode_payload, parse_packed, parse_payload
 from ..commands.submission import Submission
 from .segments import QueuedCommand, SegmentDamaged
-from .spool import Spool, microseconds_now
-from .statistics import QueueStatistics
+from .spool import Spool
 
 log = logging.getLogger("puppet.store")
 
@@ -124,12 +123,16 @@ class CommandProcessor:
 
     While the database is away all commands wait. A command that cannot be stored although others can is discarded, and so is one that says
     nothing that can be stored. Commands of a node are stored in the order of their receipt.
+
+    Attributes:
+        counts: Of commands: `seen`, `processed`, `fatal` (invalid, or impossible to store), `retried`, `discarded` (moved to that
+            folder), `ignored` (the queue had a newer one).
     """
 
     spool: Spool
     writer: CommandWriter
     limits: ProcessorLimits = field(default_factory=ProcessorLimits)
-    statistics: QueueStatistics = field(default_factory=QueueStatistics)
+    counts: Counter[str] = field(default_factory=Counter, init=False)
     _tasks: list[_Task] = field(default_factory=list, init=False)  # taken, not yet stored or discarded; in the order of receipt
     _unread: list[QueuedCommand] = field(default_factory=list, init=False)  # taken, their payloads not yet read
     _waiters: dict[str, asyncio.Future[str | None]] = field(default_factory=dict, init=False)
@@ -144,16 +147,14 @@ class CommandProcessor:
 
         Raises what `Spool.add` raises: then the command is not accepted.
         """
-        uuid, start = str(uuid4()), time.monotonic()
+        uuid = str(uuid4())
         seconds = submission.seconds_to_wait
         if seconds is None or len(self._waiters) >= self.limits.waiters:
             await self.spool.add(submission, uuid)
-            self.statistics.add_seconds("message-persistence-time", time.monotonic() - start)
             return Receipt(uuid, has_waited=seconds is not None)
         outcome = self._waiters[uuid] = asyncio.get_running_loop().create_future()
         try:
             await self.spool.add(submission, uuid)
-            self.statistics.add_seconds("message-persistence-time", time.monotonic() - start)
             async with asyncio.timeout(min(seconds, self.limits.longest_wait)):
                 return Receipt(uuid, has_waited=True, is_processed=True, error=await outcome)
         except TimeoutError:
@@ -182,9 +183,7 @@ class CommandProcessor:
         """Read the payloads of the next commands; return whether the disk lets them be read."""
         if not self._unread:
             self._unread = self.spool.take(self.limits.batch_commands)
-            now = microseconds_now()
-            self.statistics.count("seen", len(self._unread))
-            self.statistics.add_seconds("queue-time", sum(max(0, now - queued.received) for queued in self._unread) / 1e6)
+            self.counts["seen"] += len(self._unread)
         # Those that fail alone do not keep out others, which show whether the database is there.
         fresh_size = sum(task.size for task in self._tasks if not task.failed_pass)
         large = max((task.size for task in self._tasks if task.is_unfinished), default=0)  # it keeps out nobody
@@ -235,7 +234,7 @@ class CommandProcessor:
             current = _without_superseded(tasks)
             error = await self._write(current)
             if error is None:
-                self.statistics.count("ignored", len(tasks) - len(current))
+                self.counts["ignored"] += len(tasks) - len(current)
                 await self._finish(tasks)
                 return
             if isinstance(error, DatabaseUnavailable):
@@ -246,7 +245,6 @@ class CommandProcessor:
     async def _write(self, tasks: Sequence[_Task]) -> Exception | None:
         """Have commands written; what prevented it is returned."""
         commands = [ReceivedCommand(task.command, task.queued.received) for task in tasks if task.command is not None]
-        start = time.monotonic()
         try:
             await self.writer.write(commands)
         except Exception as err:  # noqa: BLE001  # by the writer's contract any error is a fault of one of the commands
@@ -254,14 +252,13 @@ class CommandProcessor:
         if self._outages:
             log.info("Commands can be stored again; %d wait", self.spool.depth)
         self._outages = self._suspicions = 0
-        self.statistics.add_seconds("processing-time", time.monotonic() - start)
         return None
 
     def _note_outage(self, error: Exception, tasks: Sequence[_Task]) -> None:
         if not self._outages:
             log.warning("Commands cannot be stored just now, so that %d wait: %s: %s", self.spool.depth, type(error).__name__, error)
         self._outages += 1
-        self.statistics.count("retried", len(tasks))
+        self.counts["retried"] += len(tasks)
 
     async def _write_singly(self, tasks: Sequence[_Task]) -> None:
         """
@@ -314,7 +311,7 @@ class CommandProcessor:
         if task.failures < self.limits.attempts and (is_unavailable or not (has_stored or self._suspicions < _SUSPICIOUS)):
             if has_stored:
                 log.warning("The command %s was not stored, although others were: %s", _description(task), error)
-                self.statistics.count("retried")
+                self.counts["retried"] += 1
             else:
                 self._note_outage(error, [task])
             return
@@ -328,7 +325,7 @@ class CommandProcessor:
         if not tasks:
             return
         await self.spool.remove(task.queued for task in tasks)
-        self.statistics.count("processed", len(tasks))
+        self.counts["processed"] += len(tasks)
         for task in tasks:
             self._tell(task)
         self._drop(tasks)
@@ -343,8 +340,8 @@ class CommandProcessor:
                 log.error("The faulty command %s cannot be moved to the folder of discarded commands: %s", _description(task), err)
                 continue
             log.warning("Discarded the command %s: %s", _description(task), task.error)
-            self.statistics.count("fatal")
-            self.statistics.count("discarded")
+            self.counts["fatal"] += 1
+            self.counts["discarded"] += 1
             self._drop([task])
 
     def _tell(self, task: _Task) -> None:

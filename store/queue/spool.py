@@ -6,7 +6,6 @@ import asyncio
 import errno
 import logging
 import os
-import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -23,17 +22,13 @@ from shared.filesystem.files import FileLock, make_directory, sync_directory
 from ..commands.commands import PayloadRejected
 from ..commands.payloads import Coding, decode_payload
 from ..commands.submission import Submission
+from ..timestamps import microseconds_now
 from .discarded import DiscardedCommands, DiscardedLimits
 from .segments import SUFFIX, Addition, QueuedCommand, SegmentDamaged, read_payload, read_segment, segment_path, write_segment
 
 log = logging.getLogger("puppet.store")
 
 _SUFFIXES: Mapping[Coding, str] = {"identity": ".json", "gzip": ".json.gz", "packed": ".packed"}
-
-
-def microseconds_now() -> int:
-    """Return the microseconds since the epoch."""
-    return time.time_ns() // 1000
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from sqlalchemy import Connection
 
 from ..commands.commands import DatabaseUnavailable
 from ..database.engine import Database, StatementTimeout
+from ..timestamps import microseconds_now
 from .nodes import choose_purgeable, correct_expiry_batch, delete_node_batch, expire_batch, node_id
 from .reports import delete_event_batch, delete_report_batch
 from .unused import SHARED_TABLES, collect_table, update_statistics
@@ -55,11 +56,6 @@ class RetentionSettings:
     """Events of whole days (UTC) before that are deleted; None: with their reports only."""
     intervals: Mapping[Step, float] = field(default_factory=lambda: {**dict.fromkeys(STEPS, 3600.0), "other": 86400.0})
     """Seconds between two runs of each step; a step without one, or with 0, is not done by itself."""
-
-
-def microseconds_now() -> int:
-    """Return the time, as the store keeps it."""
-    return time.time_ns() // 1000
 
 
 class Retention:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, text, update
+from sqlalchemy import Connection, bindparam, func, insert, select, text, update
 
 from ..commands.commands import (
     ConfigureExpiration,
@@ -139,8 +139,6 @@ _NEWEST_REPORTS = (
     .where(reports.c.node_id.in_(bindparam("ids", expanding=True)))
     .group_by(reports.c.node_id)
 )
-
-_REMOVE_INPUTS = delete(catalog_inputs).where(catalog_inputs.c.node_id == bindparam("node"))
 
 _CHANGE = (
     update(nodes)

@@ -2,7 +2,7 @@ import subprocess
 
 import pytest
 
-from certs import certificates, csr, text
+from certs import certificates, text
 from certs.files import bundles
 from certs.keys import KeyKind
 
@@ -32,10 +32,3 @@ def test_puppet_extensions_are_shown_by_name_and_controls_are_escaped(ca) -> Non
     shown = text.certificate(leaf)
     assert "pp_role: \n                web\\u{1b}[2K\n" in shown
     assert "\x1b" not in shown
-
-
-def test_a_request_shows_its_name_attributes_and_extensions() -> None:
-    attributes = csr.CsrAttributes({"1.2.840.113549.1.9.7": "x"}, {"1.3.6.1.4.1.34380.1.1.13": "web"})
-    shown = text.request(csr.build(KeyKind("ec").generate(), "web1", attributes=attributes, dns_alt_names=["a"]))
-    for part in ("Subject: CN = web1", "1.2.840.113549.1.9.7: x", "pp_role: ", "DNS:a, DNS:web1"):
-        assert part in shown

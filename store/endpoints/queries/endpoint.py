@@ -14,11 +14,11 @@ from shared.errors import BadData, BadRequest
 
 from ...jsontext import Json
 from ...queries.batches import QueryAnswer, first_row
-from ...queries.questions import Question
+from ...queries.questions import Question, is_set
 from ...queries.service import QueryService
 from ..answers import array_response, compact_response, dashboard_redirect, error_response, json_response, text_response
 from ..negotiation import require_body_of, require_json_accepted, url_parameters
-from .paging import COUNTING, DISTINCT, check_names, flag_of, paging_of
+from .paging import COUNTING, DISTINCT, check_names, paging_of
 from .paths import QueryTarget, Subject, restrict, target_of
 from .querytext import read_query
 
@@ -83,11 +83,11 @@ class QueryEndpoint:
             query = restrict(read_query(value) if isinstance(value, str) else value, target.conditions)
         options = {name: value for name, value in parameters.items() if name in _OPTIONS}
         question = Question(target.entity, query, paging_of(parameters), options, subqueries)
-        if flag_of(parameters.get("ast_only")):
+        if is_set(parameters.get("ast_only")):
             return json_response(self._queries.ast(question))
         if target.subject is not None and not target.is_single and not await self._exists(target.subject):
             return _unknown(target.subject)
-        pretty = flag_of(parameters.get("pretty"))
+        pretty = is_set(parameters.get("pretty"))
         if parameters.get("explain") is not None and target.entity not in _NEVER_EXPLAINED:
             plans = await self._queries.plans(question)
             return json_response(plans[0]) if target.is_single else json_response(plans) if pretty else compact_response(plans)

@@ -9,7 +9,7 @@ from shared.errors import BadRequest
 
 from ...jsontext import Json, load_json
 from ...queries.language.messages import show_value
-from ...queries.questions import Paging
+from ...queries.questions import Paging, is_set
 
 GENERAL = frozenset(
     ["query", "pretty", "explain", "optimize_drop_unused_joins", "include_facts_expiration", "include_package_inventory", "origin"]
@@ -27,18 +27,13 @@ def check_names(parameters: Mapping[str, Json], allowed: frozenset[str]) -> None
             raise BadRequest(f"Unsupported query parameter '{name}'")
 
 
-def flag_of(value: Json) -> bool:
-    """Return whether a parameter is true: as JSON has it, or the word."""
-    return value is True or (isinstance(value, str) and value.lower() == "true")
-
-
 def paging_of(parameters: Mapping[str, Json]) -> Paging:
     """Return the paging that parameters ask for, typed as in a JSON body or texts as in a URL; raise BadRequest."""
     return Paging(
         limit=_number(parameters, "limit", 1, "a positive non-zero integer"),
         offset=_number(parameters, "offset", 0, "a non-negative integer"),
         order_by=_order_by(parameters.get("order_by")),
-        include_total=flag_of(parameters.get("include_total")),
+        include_total=is_set(parameters.get("include_total")),
     )
 
 

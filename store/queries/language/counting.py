@@ -8,7 +8,7 @@ from typing import Literal, cast
 
 from ...jsontext import Json, load_json
 from ...timestamps import parse_timestamp
-from ..questions import QueryRefused
+from ..questions import QueryRefused, is_set
 from .messages import show_value
 from .tree import Operator
 
@@ -74,11 +74,6 @@ def read_distinct(parameters: Mapping[str, Json]) -> Distinct | None:
             f"query parameters 'distinct_start_time' and 'distinct_end_time' must be valid datetime strings: {times}"
         ) from err
     return distinct if is_set(is_distinct) else None
-
-
-def is_set(value: Json) -> bool:
-    """Return whether a parameter is true: as JSON has it, or the word."""
-    return value is True or (isinstance(value, str) and value.lower() == "true")
 
 
 def read_counting(parameters: Mapping[str, Json], *, is_aggregate: bool) -> Counting:

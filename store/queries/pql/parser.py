@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TypeAlias
@@ -51,12 +50,10 @@ _WORDS = {
 """How a message calls a terminal of the grammar; one that another implies has no word. Any other terminal is called by its sign."""
 
 
-@dataclass(frozen=True, slots=True)
-class PqlLimits:
-    """How large a query may be: characters, and brackets and negations within each other."""
-
-    length: int = 2**20
-    depth: int = 100
+_MAX_LENGTH = 2**20
+"""Characters of a query."""
+_MAX_DEPTH = 100
+"""Brackets and negations within each other."""
 
 
 class _Fault(Exception):
@@ -227,9 +224,6 @@ class _NestingCounter(PostLex):
 
     always_accept = ()
 
-    def __init__(self, depth: int) -> None:
-        self.depth = depth
-
     def process(self, tokens: Iterator[Token]) -> Iterator[Token]:
         """Yield the tokens as they are."""
         depth = 0
@@ -240,13 +234,13 @@ class _NestingCounter(PostLex):
             elif token in ("}", "]", ")"):
                 depth -= 1
             negations = negations + 1 if token.value == "!" else 0
-            if depth + negations > self.depth:
-                raise _Fault(token.start_pos or 0, f"This query is nested more than {self.depth} levels deep")
+            if depth + negations > _MAX_DEPTH:
+                raise _Fault(token.start_pos or 0, f"This query is nested more than {_MAX_DEPTH} levels deep")
             yield token
 
 
 @cache
-def _parser(depth: int) -> Lark:
+def _parser() -> Lark:
     """Return the parser, which takes some hundredths of a second to make."""
     return Lark(
         Path(__file__).with_name("pql.lark").read_text("utf-8"),
@@ -254,22 +248,21 @@ def _parser(depth: int) -> Lark:
         lexer="contextual",
         maybe_placeholders=False,
         transformer=_AstBuilder(),
-        postlex=_NestingCounter(depth),
+        postlex=_NestingCounter(),
     )
 
 
-def parse(text: str, limits: PqlLimits | None = None) -> list[Ast]:
+def parse(text: str) -> list[Ast]:
     """
     Return the syntax tree of a query, `["from", ENTITY, …]`. It takes about ten microseconds a word; the first call also loads the grammar.
 
     Raises:
-        PqlError: the text is no query, or it is larger than the limits allow.
+        PqlError: the text is no query, or it is too large.
     """
-    limits = limits or PqlLimits()
-    if len(text) > limits.length:
-        raise PqlError(text, limits.length, f"This query is longer than {limits.length} characters")
+    if len(text) > _MAX_LENGTH:
+        raise PqlError(text, _MAX_LENGTH, f"This query is longer than {_MAX_LENGTH} characters")
     try:
-        query = _parser(limits.depth).parse(text)
+        query = _parser().parse(text)
     except UnexpectedToken as err:
         end = err.token.type == "$END"
         raise _syntax_error(text, len(text) if end else err.token.start_pos or 0, err.accepts or err.expected) from err
@@ -320,4 +313,4 @@ def _word(terminal: str) -> str:
 @cache
 def _parser_signs() -> dict[str, str]:
     """Return the signs that the grammar's anonymous terminals stand for."""
-    return {terminal.name: terminal.pattern.value for terminal in _parser(PqlLimits().depth).terminals}
+    return {terminal.name: terminal.pattern.value for terminal in _parser().terminals}

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 
 from store.queries.pql.errors import PqlError
-from store.queries.pql.parser import PqlLimits, parse
+from store.queries.pql.parser import parse
 from tests.support.examples import examples
 from tests.support.pql_texts import queries, text_of
 from tests.support.steps import steps_in
@@ -23,9 +23,9 @@ SYNTAX: list[dict[str, Any]] = json.loads((RECORDED / "pql-syntax.json").read_te
 PLACE = re.compile(r"PQL parse error at line \d+, column \d+:")
 
 
-def error_of(text: str, limits: PqlLimits | None = None) -> PqlError:
+def error_of(text: str) -> PqlError:
     with pytest.raises(PqlError) as caught:
-        parse(text, limits)
+        parse(text)
     return caught.value
 
 
@@ -132,9 +132,11 @@ def test_a_hostile_text_is_refused_soon(query: str) -> None:
 
 
 def test_the_depth_that_is_allowed_is_a_limit() -> None:
-    nested = "nodes{ ((((a = 1)))) }"
-    assert parse(nested, PqlLimits(depth=5)) == ["from", "nodes", ["=", "a", 1]]
-    assert "nested more than 4 levels" in str(error_of(nested, PqlLimits(depth=4)))
+    def nested(brackets: int) -> str:
+        return f"nodes{{ {'(' * brackets}a = 1{')' * brackets} }}"
+
+    assert parse(nested(99)) == ["from", "nodes", ["=", "a", 1]]
+    assert "nested more than 100 levels" in str(error_of(nested(100)))
 
 
 def test_a_long_list_of_names_is_a_query() -> None:

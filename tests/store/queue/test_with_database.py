@@ -53,12 +53,12 @@ async def test_the_data_set_is_stored_after_the_database_was_away(database_url: 
                 for submission in submissions():
                     await processor.submit(submission)
                 for _ in range(2):
-                    retried = processor.statistics.counts().get("retried", 0)
-                    await until(lambda retried=retried: processor.statistics.counts().get("retried", 0) > retried)
+                    retried = processor.counts.get("retried", 0)
+                    await until(lambda retried=retried: processor.counts.get("retried", 0) > retried)
                 assert spool.depth == 46
                 connection.close()
             await until(lambda: not spool.depth)
-        counts = processor.statistics.counts()
+        counts = processor.counts
         assert (counts["processed"], counts.get("discarded", 0)) == (46, 0)
         assert counts["retried"] > 0
     async with database.reading() as connection:
