@@ -8,6 +8,9 @@ from what is stored, so that a node of which nothing has changed costs a few row
 
 from __future__ import annotations
 
+from dataclasses import fields
+from typing import Any
+
 from sqlalchemy import (
     Boolean,
     Column,
@@ -260,3 +263,8 @@ catalog_inputs = Table(
     Column("inputs", JsonColumn, nullable=False),
 )
 """`inputs` are distinct pairs of a type and a name, sorted."""
+
+
+def same_names(table: Table, record: type[Any]) -> tuple[str, ...]:
+    """Return the names of the columns of a table that are also fields of a dataclass."""
+    return tuple(field.name for field in fields(record) if field.name in table.c)

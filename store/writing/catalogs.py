@@ -13,7 +13,7 @@ from ..commands.commands import ReplaceCatalog, ResourceEntry, ResourceName
 from ..commands.hashes import catalog_hash, resource_hash
 from ..database.bulk import BulkInsert, BulkUpdate
 from ..database.columns import JsonText, json_text
-from ..database.tables import RELATIONSHIPS, catalogs, edges, parameter_sets, resources
+from ..database.tables import RELATIONSHIPS, catalogs, edges, parameter_sets, resources, same_names
 from ..jsontext import dump_json, load_stored
 from .nodes import NodeState
 from .shared_rows import SharedRows
@@ -79,6 +79,9 @@ _REMOVE_EDGE = delete(edges).where(
 )
 
 _CHANGED_CATALOGS = BulkUpdate([catalogs.c.node_id], [column for column in catalogs.c if column.name != "node_id"])
+
+
+_OF_COMMAND = same_names(catalogs, ReplaceCatalog)
 
 
 class _StoredResource(NamedTuple):
@@ -158,16 +161,11 @@ class CatalogChange:
         return {
             "node_id": self.node.id,
             "received": self.received,
-            "producer_timestamp": command.producer_timestamp,
             "environment_id": shared.environment_id(command.environment),
             "producer_id": shared.producer_id(command.producer),
+            **{name: getattr(command, name) for name in _OF_COMMAND},
             "hash": self.hash,
             "edges_hash": self.edges_hash,
-            "version": command.version,
-            "transaction_uuid": command.transaction_uuid,
-            "catalog_uuid": command.catalog_uuid,
-            "code_id": command.code_id,
-            "job_id": command.job_id,
         }
 
     def changed_rows(self, shared: SharedRows) -> tuple[list[dict[str, object]], list[dict[str, object]]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from sqlalchemy import Connection, bindparam, func, insert, select, text, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, text
 
 from ..commands.commands import (
     ConfigureExpiration,
@@ -16,7 +16,8 @@ from ..commands.commands import (
     ReplaceFacts,
     StoreReport,
 )
-from ..database.tables import catalog_inputs, catalogs, factsets, nodes, reports
+from ..database.bulk import BulkUpdate
+from ..database.tables import catalog_inputs, catalogs, factsets, nodes, reports, same_names
 
 
 class StartAgain(Exception):
@@ -134,29 +135,17 @@ _IDS = select(nodes.c.id, nodes.c.certname).where(_CERTNAMES)
 
 _NEW = text("INSERT INTO nodes (certname) VALUES (:certname) ON CONFLICT DO NOTHING").execution_options(preserve_rowcount=True)
 
+_REMOVE_INPUTS = delete(catalog_inputs).where(catalog_inputs.c.node_id == bindparam("node"))
+
 _NEWEST_REPORTS = (
     select(reports.c.node_id, func.max(reports.c.producer_timestamp))
     .where(reports.c.node_id.in_(bindparam("ids", expanding=True)))
     .group_by(reports.c.node_id)
 )
 
-_CHANGE = (
-    update(nodes)
-    .where(nodes.c.id == bindparam("node"))
-    .values(
-        {
-            column: bindparam(column.name)
-            for column in (
-                nodes.c.deactivated,
-                nodes.c.expired,
-                nodes.c.expires_facts,
-                nodes.c.expires_facts_updated,
-                nodes.c.latest_report_id,
-                nodes.c.latest_report_time,
-            )
-        }
-    )
-)
+_CHANGED = BulkUpdate([nodes.c.id], [column for column in nodes.c if column.name not in ("id", "certname")])
+
+_OF_STATE = same_names(nodes, NodeState)
 
 
 def lock_nodes(connection: Connection, commands: Sequence[ReceivedCommand]) -> list[NodeState]:
@@ -190,37 +179,16 @@ def lock_nodes(connection: Connection, commands: Sequence[ReceivedCommand]) -> l
 
 def write_nodes(connection: Connection, states: Sequence[NodeState]) -> None:
     """Write the rows of the nodes themselves, where they have changed."""
-    rows = [
-        {
-            "node": state.id,
-            "deactivated": state.deactivated,
-            "expired": state.expired,
-            "expires_facts": state.expires_facts,
-            "expires_facts_updated": state.expires_facts_updated,
-            "latest_report_id": state.latest_report_id,
-            "latest_report_time": state.latest_report_time,
-        }
-        for state in states
-        if state.is_changed
-    ]
-    if rows:
-        connection.execute(_CHANGE, rows)
+    _CHANGED.update(connection, [{name: getattr(state, name) for name in _OF_STATE} for state in states if state.is_changed])
 
 
 def write_inputs(connection: Connection, states: Sequence[NodeState]) -> None:
     """Write the inputs of catalogs, each set in place of the node's older one."""
     rows = [
-        {
-            "node_id": state.id,
-            "producer_timestamp": state.inputs.producer_timestamp,
-            "catalog_uuid": state.inputs.catalog_uuid,
-            "inputs": state.inputs.inputs,
-        }
+        {"node_id": state.id, **{name: getattr(state.inputs, name) for name in ("producer_timestamp", "catalog_uuid", "inputs")}}
         for state in states
         if state.inputs
     ]
     if rows:
-        connection.execute(
-            catalog_inputs.delete().where(catalog_inputs.c.node_id == bindparam("node_id")), [{"node_id": row["node_id"]} for row in rows]
-        )
+        connection.execute(_REMOVE_INPUTS, [{"node": row["node_id"]} for row in rows])
         connection.execute(insert(catalog_inputs), rows)

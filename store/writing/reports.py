@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
 
 from sqlalchemy import Connection, bindparam, insert, select
 
 from ..commands.commands import ReportEvent, StoreReport, containing_class
 from ..commands.hashes import report_hash
 from ..database.bulk import BulkInsert
-from ..database.tables import events, reports
+from ..database.tables import events, reports, same_names
 from .nodes import NodeState
 from .shared_rows import SharedRows
 
@@ -22,8 +21,7 @@ _NEW_EVENTS = BulkInsert(events)
 
 _AGENT = "agent"
 
-_REPORT_COLUMNS = [field.name for field in fields(StoreReport) if field.name in reports.c]
-_EVENT_COLUMNS = [field.name for field in fields(ReportEvent) if field.name in events.c]
+_OF_REPORT, _OF_EVENT = same_names(reports, StoreReport), same_names(events, ReportEvent)
 
 
 class NewReports:
@@ -62,10 +60,13 @@ def _report_row(node: int, digest: str, report: StoreReport, received: int, shar
         "received": received,
         "environment_id": shared.environment_id(report.environment),
         "producer_id": shared.producer_id(report.producer),
-        **{name: getattr(report, name) for name in _REPORT_COLUMNS},
+        **{name: getattr(report, name) for name in _OF_REPORT},
     }
 
 
 def _event_row(report: int, event: ReportEvent) -> dict[str, object]:
-    own = {name: getattr(event, name) for name in _EVENT_COLUMNS}
-    return {"report_id": report, "containing_class": containing_class(event), **own}
+    return {
+        "report_id": report,
+        "containing_class": containing_class(event),
+        **{name: getattr(event, name) for name in _OF_EVENT},
+    }
