@@ -33,7 +33,8 @@ from ..language.tree import (
 )
 from ..questions import QueryRefused
 from ..schema.fields import Field, Kind
-from .dialects import Expression, Sql
+from .dialects import Sql
+from .expressions import Expression
 from .sources import EntitySource
 from .sqlite import COMPARE
 

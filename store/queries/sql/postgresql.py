@@ -24,11 +24,11 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONPATH
 from ...database.columns import JsonColumn
 from ...jsontext import Json
 from ..language.tree import Operator
-from .dialects import Expression
+from .expressions import Expression
 
 
 class PostgresqlSql:
-    """Expressions of PostgreSQL."""
+    """Expressions of PostgreSQL; SqliteSql says what each of them means."""
 
     def at(self, document: Expression, keys: Sequence[str | int]) -> Expression:
         if not keys:

@@ -15,7 +15,8 @@ from ..language.places import projectable_place
 from ..language.tree import Column, ColumnFunction, Dotted, Order, Selection
 from ..schema.fields import Field, Kind
 from .conditions import Conditions
-from .dialects import Expression, Sql
+from .dialects import Sql
+from .expressions import Expression
 from .sources import EntitySource, entity_source
 
 

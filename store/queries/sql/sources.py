@@ -30,7 +30,8 @@ from ...database.tables import (
     resources,
 )
 from ..schema.entities import ENTITIES
-from .dialects import Expression, Sql
+from .dialects import Sql
+from .expressions import Expression
 
 
 @dataclass(frozen=True, slots=True)
