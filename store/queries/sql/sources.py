@@ -81,10 +81,6 @@ def entity_source(entity: str, sql: Sql, number: int) -> EntitySource:
     return _BUILDERS[entity](sql)
 
 
-def _alias(table: Table) -> NamedFromClause:
-    return table.alias()
-
-
 def _columns(entity: str, row: NamedFromClause) -> dict[str, Expression]:
     """Return the fields of an entity that are columns of the same name in the table that it comes from."""
     return {field.name: row.c[field.name] for field in ENTITIES[entity].fields if field.name in row.c}
@@ -102,7 +98,7 @@ def _optional(tables: FromClause, table: Table, key: Expression) -> tuple[FromCl
 
 
 def _nodes(sql: Sql) -> EntitySource:
-    node, catalog, factset, report = _visible_nodes(), _alias(catalogs), _alias(factsets), _alias(reports)
+    node, catalog, factset, report = _visible_nodes(), catalogs.alias(), factsets.alias(), reports.alias()
     tables: FromClause = (
         node.outerjoin(catalog, catalog.c.node_id == node.c.id)
         .outerjoin(factset, factset.c.node_id == node.c.id)
@@ -145,7 +141,7 @@ def _unknown_boolean() -> Expression:
 
 
 def _facts(sql: Sql) -> EntitySource:
-    fact, node, factset = _alias(facts), _alias(nodes), _alias(factsets)
+    fact, node, factset = facts.alias(), nodes.alias(), factsets.alias()
     tables: FromClause = fact.join(node, node.c.id == fact.c.node_id).outerjoin(factset, factset.c.node_id == fact.c.node_id)
     tables, environment = _optional(tables, environments, factset.c.environment_id)
     fields = {"certname": node.c.certname, "name": fact.c.name, "environment": environment.name, "value": fact.c.value}
@@ -158,12 +154,12 @@ def _fact_names(sql: Sql) -> EntitySource:
 
 
 def _fact_paths(sql: Sql) -> EntitySource:
-    path = _alias(fact_paths)
+    path = fact_paths.alias()
     return EntitySource(path, {"path": path.c.path, "name": path.c.name, "type": path.c.type, "depth": path.c.depth})
 
 
 def _fact_contents(sql: Sql) -> EntitySource:
-    fact, node, factset, path = _alias(facts), _alias(nodes), _alias(factsets), _alias(fact_paths)
+    fact, node, factset, path = facts.alias(), nodes.alias(), factsets.alias(), fact_paths.alias()
     is_there = sql.leaf_type(fact.c.value, path.c.path, path.c.pointer) == path.c.type
     tables: FromClause = (
         fact.join(path, and_(path.c.name == fact.c.name, is_there))
@@ -182,12 +178,12 @@ def _fact_contents(sql: Sql) -> EntitySource:
 
 
 def _facts_of(node: NamedFromClause, sql: Sql) -> Expression:
-    fact = _alias(facts)
+    fact = facts.alias()
     return select(sql.object_of(fact.c.name, fact.c.value)).where(fact.c.node_id == node.c.id).scalar_subquery()
 
 
 def _factsets(sql: Sql) -> EntitySource:
-    factset, node = _alias(factsets), _alias(nodes)
+    factset, node = factsets.alias(), nodes.alias()
     tables: FromClause = factset.join(node, node.c.id == factset.c.node_id)
     tables, environment = _optional(tables, environments, factset.c.environment_id)
     tables, producer = _optional(tables, producers, factset.c.producer_id)
@@ -204,8 +200,8 @@ def _factsets(sql: Sql) -> EntitySource:
 
 
 def _inventory(sql: Sql) -> EntitySource:
-    factset, node = _alias(factsets), _alias(nodes)
-    trusted = _alias(facts)
+    factset, node = factsets.alias(), nodes.alias()
+    trusted = facts.alias()
     tables: FromClause = factset.join(node, node.c.id == factset.c.node_id)
     tables, environment = _optional(tables, environments, factset.c.environment_id)
     value = select(trusted.c.value).where(trusted.c.node_id == node.c.id, trusted.c.name == "trusted").scalar_subquery()
@@ -220,7 +216,7 @@ def _inventory(sql: Sql) -> EntitySource:
 
 
 def _catalogs(sql: Sql) -> EntitySource:
-    catalog, node = _alias(catalogs), _alias(nodes)
+    catalog, node = catalogs.alias(), nodes.alias()
     tables: FromClause = catalog.join(node, node.c.id == catalog.c.node_id)
     tables, environment = _optional(tables, environments, catalog.c.environment_id)
     tables, producer = _optional(tables, producers, catalog.c.producer_id)
@@ -249,14 +245,14 @@ def _json_rows(source: EntitySource, fields: Mapping[str, Expression], where: Ex
 
 
 def _catalog_inputs(sql: Sql) -> EntitySource:
-    inputs, node = _alias(catalog_inputs), _alias(nodes)
+    inputs, node = catalog_inputs.alias(), nodes.alias()
     tables = inputs.join(node, node.c.id == inputs.c.node_id)
     fields = {"certname": node.c.certname, **_columns("catalog_inputs", inputs)}
     return EntitySource(tables, fields, node)
 
 
 def _catalog_input_contents(sql: Sql) -> EntitySource:
-    inputs, node = _alias(catalog_inputs), _alias(nodes)
+    inputs, node = catalog_inputs.alias(), nodes.alias()
     pair = sql.members(inputs.c.inputs)
     tables = inputs.join(node, node.c.id == inputs.c.node_id).join(pair, and_(True))
     value = type_coerce(pair.c.value, JsonColumn)
@@ -271,7 +267,7 @@ def _catalog_input_contents(sql: Sql) -> EntitySource:
 
 
 def _resources(sql: Sql) -> EntitySource:
-    resource, node, parameters, catalog = _alias(resources), _visible_nodes(), _alias(parameter_sets), _alias(catalogs)
+    resource, node, parameters, catalog = resources.alias(), _visible_nodes(), parameter_sets.alias(), catalogs.alias()
     tables: FromClause = (
         resource.join(node, node.c.id == resource.c.node_id)
         .outerjoin(parameters, parameters.c.id == resource.c.parameter_set_id)
@@ -290,7 +286,7 @@ def _resources(sql: Sql) -> EntitySource:
 
 
 def _edges(sql: Sql) -> EntitySource:
-    edge, source, target, node = _alias(edges), _alias(resources), _alias(resources), _visible_nodes()
+    edge, source, target, node = edges.alias(), resources.alias(), resources.alias(), _visible_nodes()
     tables: FromClause = (
         edge.join(source, source.c.id == edge.c.source_id)
         .join(target, target.c.id == edge.c.target_id)
@@ -314,7 +310,7 @@ _EVENT_MEMBERS = (
 
 
 def _reports(sql: Sql) -> EntitySource:
-    report, node = _alias(reports), _alias(nodes)
+    report, node = reports.alias(), nodes.alias()
     tables: FromClause = report.join(node, node.c.id == report.c.node_id)
     tables, environment = _optional(tables, environments, report.c.environment_id)
     tables, producer = _optional(tables, producers, report.c.producer_id)
@@ -335,13 +331,13 @@ def _reports(sql: Sql) -> EntitySource:
 
 def _plain_events() -> EntitySource:
     """Return the events without their reports and nodes."""
-    event = _alias(events)
+    event = events.alias()
     fields = {**_columns("events", event), "corrective_change": _unknown_boolean()}
     return EntitySource(event, fields, report=event.c.report_id, event=event.c.id)
 
 
 def _events(sql: Sql) -> EntitySource:
-    inner, report, node = _plain_events(), _alias(reports), _alias(nodes)
+    inner, report, node = _plain_events(), reports.alias(), nodes.alias()
     assert inner.report is not None
     tables: FromClause = inner.tables.join(report, report.c.id == inner.report).join(node, node.c.id == report.c.node_id)
     tables, environment = _optional(tables, environments, report.c.environment_id)
@@ -359,17 +355,17 @@ def _events(sql: Sql) -> EntitySource:
 
 
 def _environments(sql: Sql) -> EntitySource:
-    environment = _alias(environments)
+    environment = environments.alias()
     return EntitySource(environment, {"name": environment.c.name})
 
 
 def _producers(sql: Sql) -> EntitySource:
-    producer = _alias(producers)
+    producer = producers.alias()
     return EntitySource(producer, {"name": producer.c.name})
 
 
 def _packages(sql: Sql) -> EntitySource:
-    package = _alias(packages)
+    package = packages.alias()
     return EntitySource(package, _package_fields(package))
 
 
@@ -378,7 +374,7 @@ def _package_fields(package: NamedFromClause) -> dict[str, Expression]:
 
 
 def _package_inventory(sql: Sql) -> EntitySource:
-    pair, package, node = _alias(node_packages), _alias(packages), _alias(nodes)
+    pair, package, node = node_packages.alias(), packages.alias(), nodes.alias()
     tables = pair.join(package, package.c.id == pair.c.package_id).join(node, node.c.id == pair.c.node_id)
     return EntitySource(tables, {"certname": node.c.certname, **_package_fields(package)}, node)
 
