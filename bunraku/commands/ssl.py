@@ -203,7 +203,7 @@ class HostSsl:
         """Remove this host's files; PuppetError while this host is the CA, and has not forgotten the certificate."""
         settings = self.settings
         layout = self.layout
-        is_the_master = (layout.cadir / "signed" / f"{settings.certname}.pem").exists()
+        is_the_master = (layout.root / "ca" / "signed" / f"{settings.certname}.pem").exists()
         if is_the_master or (settings.certname == settings.ca_server and asyncio.run(self._known_to_the_ca())):
             raise PuppetError(
                 f"The certificate {settings.certname} must be cleaned from the CA first",

@@ -349,7 +349,7 @@ class CertCommands:
         for kind in self.registry.delete(name, by=self.site.by):
             path = store.signed_path(name) if kind == "Puppet::SSL::Certificate" else store.request_path(name)
             self._report_removed(kind.removeprefix("Puppet::SSL::"), name, path)
-        ssl = SslDir(self.site.ssldir.root, name)
+        ssl = SslDir.at(self.site.ssldir.root, name)
         for kind, path in (("Certificate", ssl.hostcert), ("Key", ssl.hostprivkey), ("", ssl.hostpubkey)):
             if path.exists():
                 path.unlink()
@@ -363,7 +363,7 @@ class CertCommands:
             raise BadData(
                 f"A certificate or request already exists for {name}", hint=f"Run 'puppet cert clean {name}' first to replace it."
             )
-        ssl = SslDir(self.site.ssldir.root, name)
+        ssl = SslDir.at(self.site.ssldir.root, name)
         ssl.create()
         key = ssl.key()
         if key is None:

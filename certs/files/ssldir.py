@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TypeVar
 
@@ -28,78 +28,39 @@ PRIVATE_DIRECTORY_MODE = 0o750
 
 @dataclass(frozen=True, slots=True)
 class SslDir:
-    """
-    The files of one node below `root`; `certname` has passed the name rule.
-
-    `places`: what is elsewhere, by the name that this class has for it.
-    """
+    """The files of one node, all of them below `root` unless settings say otherwise; `certname` has passed the name rule."""
 
     root: Path
     certname: str
-    places: Mapping[str, Path] = field(default_factory=dict, hash=False)
+    certdir: Path
+    privatekeydir: Path
+    publickeydir: Path
+    requestdir: Path
+    localcacert: Path
+    hostcert: Path
+    hostprivkey: Path
+    hostpubkey: Path
+    hostcsr: Path
+    hostcrl: Path
+    lock: Path
 
-    def __post_init__(self) -> None:
-        valid_certname(self.certname)
+    @classmethod
+    def at(cls, root: Path, certname: str) -> SslDir:
+        """Return the usual places."""
+        certs, private, public, requests = (root / name for name in ("certs", "private_keys", "public_keys", "certificate_requests"))
+        folders = (certs, private, public, requests)
+        cert, key, public_key, csr = (folder / f"{valid_certname(certname)}.pem" for folder in folders)
+        return cls(root, certname, *folders, certs / "ca.pem", cert, key, public_key, csr, root / "crl.pem", root / "ssl.lock")
 
     @classmethod
     def of(cls, settings: CommonSettings) -> SslDir:
         """Return the paths where the settings put each of them."""
-        names = ("certdir", "privatekeydir", "publickeydir", "requestdir", "localcacert")
-        own = ("hostcert", "hostprivkey", "hostpubkey", "hostcsr", "hostcrl")
-        places: dict[str, Path] = {name: getattr(settings, name) for name in (*names, *own)}
-        return cls(settings.ssldir, settings.certname, {**places, "lock": settings.ssl_lockfile})
-
-    @property
-    def certdir(self) -> Path:
-        return self.places.get("certdir", self.root / "certs")
-
-    @property
-    def privatekeydir(self) -> Path:
-        return self.places.get("privatekeydir", self.root / "private_keys")
-
-    @property
-    def publickeydir(self) -> Path:
-        return self.places.get("publickeydir", self.root / "public_keys")
-
-    @property
-    def requestdir(self) -> Path:
-        return self.places.get("requestdir", self.root / "certificate_requests")
+        places: dict[str, Path] = {field.name: getattr(settings, field.name) for field in fields(cls)[2:-1]}
+        return cls(settings.ssldir, valid_certname(settings.certname), **places, lock=settings.ssl_lockfile)
 
     @property
     def privatedir(self) -> Path:
         return self.root / "private"
-
-    @property
-    def localcacert(self) -> Path:
-        return self.places.get("localcacert", self.certdir / "ca.pem")
-
-    @property
-    def hostcert(self) -> Path:
-        return self.places.get("hostcert", self.certdir / f"{self.certname}.pem")
-
-    @property
-    def hostprivkey(self) -> Path:
-        return self.places.get("hostprivkey", self.privatekeydir / f"{self.certname}.pem")
-
-    @property
-    def hostpubkey(self) -> Path:
-        return self.places.get("hostpubkey", self.publickeydir / f"{self.certname}.pem")
-
-    @property
-    def hostcsr(self) -> Path:
-        return self.places.get("hostcsr", self.requestdir / f"{self.certname}.pem")
-
-    @property
-    def hostcrl(self) -> Path:
-        return self.places.get("hostcrl", self.root / "crl.pem")
-
-    @property
-    def lock(self) -> Path:
-        return self.places.get("lock", self.root / "ssl.lock")
-
-    @property
-    def cadir(self) -> Path:
-        return self.root / "ca"
 
     @property
     def owner(self) -> tuple[int, int] | None:

@@ -47,7 +47,7 @@ def target(tmp_path):
 @pytest.fixture
 def take(old, target):
     def take(source=None, **rest):
-        ssldir = SslDir(target.cadir.parent / "ssl", "master.example.com")
+        ssldir = SslDir.at(target.cadir.parent / "ssl", "master.example.com")
         return adoption.adopt(source or old.files.cadir, target, ssldir=ssldir, now=old.clock.now, **rest)
 
     return take
@@ -265,7 +265,7 @@ def test_a_full_disk_leaves_nothing(take, target, monkeypatch) -> None:
 
 
 def test_a_certificate_of_this_host_that_is_of_another_ca_is_said(old, target, tmp_path) -> None:
-    host, key = SslDir(tmp_path / "host", "master.example.com"), keys.KeyKind("ec").generate()
+    host, key = SslDir.at(tmp_path / "host", "master.example.com"), keys.KeyKind("ec").generate()
     host.create()
     other = certificates.self_signed_authority(key, "Another", serial=1, ttl=10**7, now=old.clock.now)
     host.save_certificate(
@@ -277,7 +277,7 @@ def test_a_certificate_of_this_host_that_is_of_another_ca_is_said(old, target, t
 
 @pytest.mark.parametrize("key_is_there", [False, True])
 def test_a_certificate_of_this_host_without_its_key_is_said(old, target, tmp_path, key_is_there) -> None:
-    host = SslDir(tmp_path / "host", "web1")
+    host = SslDir.at(tmp_path / "host", "web1")
     host.create()
     if key_is_there:
         host.save_key(keys.KeyKind("ec").generate())
@@ -293,7 +293,7 @@ def command(place, *argv):
 
 @pytest.fixture
 def place(old, target):
-    return CaSite(target, SslDir(target.cadir.parent / "ssl", "master.example.com"), rules=old.rules, now=old.clock)
+    return CaSite(target, SslDir.at(target.cadir.parent / "ssl", "master.example.com"), rules=old.rules, now=old.clock)
 
 
 def test_the_command_says_what_it_took_and_what_is_odd(old, place, target) -> None:
@@ -327,7 +327,7 @@ def test_a_ca_of_debians_puppetserver_is_taken_over(tmp_path, target) -> None:
     setup = [str(PUPPETSERVER), "ca", "setup", "--config", str(folder / "puppet.conf"), "--ca-name", "Theirs"]
     done = subprocess.run(setup, env=environ, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    host = SslDir(folder / "ssl", "m.example.com")
+    host = SslDir.at(folder / "ssl", "m.example.com")
     found = adoption.adopt(folder / "ca", target, ssldir=host, now=utc_now())
     assert found.done and found.signed == ["m.example.com"] and len(found.chain) == 2
     assert any("root_key.pem" in each for each in found.odd) and not any("m.example.com" in each for each in found.odd)

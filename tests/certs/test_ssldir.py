@@ -12,7 +12,7 @@ from tests.support.needs import needs_root
 
 
 def test_files_are_where_puppet_has_them_with_its_modes(tmp_path, ca) -> None:
-    ssl = SslDir(tmp_path / "ssl", "web1")
+    ssl = SslDir.at(tmp_path / "ssl", "web1")
     ssl.create()
     ssl.save_key(KeyKind("ec").generate())
     ssl.save_authorities(dump([ca.certificate]))
@@ -36,12 +36,12 @@ def test_files_are_where_puppet_has_them_with_its_modes(tmp_path, ca) -> None:
 
 
 def test_what_is_not_there_is_none(tmp_path) -> None:
-    ssl = SslDir(tmp_path, "web1")
+    ssl = SslDir.at(tmp_path, "web1")
     assert (ssl.authorities(), ssl.crls(), ssl.certificate(), ssl.key(), ssl.request()) == (None, None, None, None, None)
 
 
 def test_a_damaged_file_is_named(tmp_path) -> None:
-    ssl = SslDir(tmp_path, "web1")
+    ssl = SslDir.at(tmp_path, "web1")
     ssl.create()
     ssl.hostcert.write_text("-----BEGIN CERTIFICATE-----\nAAA")
     with pytest.raises(BadData, match=r"certs/web1\.pem"):
@@ -50,14 +50,14 @@ def test_a_damaged_file_is_named(tmp_path) -> None:
 
 def test_a_name_that_climbs_is_refused(tmp_path) -> None:
     with pytest.raises(BadName):
-        SslDir(tmp_path, "../web1")
+        SslDir.at(tmp_path, "../web1")
 
 
 @needs_root
 def test_root_gives_new_files_to_the_owner_of_the_directory(tmp_path, ca) -> None:
     import os
 
-    ssl = SslDir(tmp_path / "ssl", "web1")
+    ssl = SslDir.at(tmp_path / "ssl", "web1")
     ssl.root.mkdir()
     os.chown(ssl.root, 65534, 65534)
     ssl.create()

@@ -62,7 +62,7 @@ async def test_R_11_a_request_whose_reply_was_lost_is_not_made_again_by_hand(tmp
         return Reply(404)
 
     master = FakeMaster(ca.serving(tmp_path), answer)
-    layout = SslDir(tmp_path / "ssl", NAME)
+    layout = SslDir.at(tmp_path / "ssl", NAME)
 
     async def run() -> None:
         options = BootstrapOptions(key=KeyKind("ec"), waitforcert=0)

@@ -110,7 +110,7 @@ async def test_a_master_that_does_not_take_our_certificate_is_told_from_one_that
 
 def bootstrapping(root: Path, master: FakeMaster, **options: Any) -> Bootstrap:
     return Bootstrap(
-        SslDir(root, NAME),
+        SslDir.at(root, NAME),
         Site("localhost", master.port),
         BootstrapOptions(key=KeyKind("ec"), waitforcert=0, **options),
         HttpClient,

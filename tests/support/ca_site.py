@@ -95,7 +95,7 @@ class Site:
 
     @property
     def ssldir(self) -> SslDir:
-        return SslDir(self.root / "ssl", "master.example.com")
+        return SslDir.at(self.root / "ssl", "master.example.com")
 
     def create(self) -> CertificateAuthority:
         bootstrap.create(self.files, "Puppet CA: master.example.com", key, self.rules, now=self.clock, report=self.trail.append)

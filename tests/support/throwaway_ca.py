@@ -65,7 +65,7 @@ class ThrowAwayCa:
 
     def ssldir(self, root: Path, name: str) -> SslDir:
         """An ssldir that has been through bootstrap."""
-        layout = SslDir(root, name)
+        layout = SslDir.at(root, name)
         layout.create()
         key = KeyKind("ec").generate()
         layout.save_key(key)

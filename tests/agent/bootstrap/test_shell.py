@@ -79,7 +79,7 @@ class World:
         self.authority = ThrowAwayCa.new()
         self.ca = Ca(self.authority, version=version)
         self.root = root
-        self.layout = SslDir(root / "ssl", NAME)
+        self.layout = SslDir.at(root / "ssl", NAME)
         self.master = FakeMaster(self.authority.serving(root), lambda ask: self.ca.answer(ask))
         self.options = BootstrapOptions(key=KeyKind("ec"), **options)
         self.dialects = DialectCache()
@@ -437,7 +437,7 @@ async def test_a_renewal_that_somebody_asks_for_says_why_it_failed(tmp_path: Pat
 
 def test_the_fingerprint_is_of_the_certificate_else_the_request(tmp_path: Path) -> None:
     authority = ThrowAwayCa.new()
-    layout = SslDir(tmp_path / "ssl", NAME)
+    layout = SslDir.at(tmp_path / "ssl", NAME)
     layout.create()
     with pytest.raises(NotFound):
         fingerprint_text(layout, "SHA256")
