@@ -24,21 +24,6 @@ Audit = Callable[[dict[str, object]], None]
 log = logging.getLogger("puppet.ca.audit")
 
 MODE = 0o640
-ACTIONS = (  # of a CA, as the entries name them
-    "create-ca",
-    "delete",
-    "delete-request",
-    "refresh-crl",
-    "reinventory",
-    "renew",
-    "request",
-    "revoke",
-    "rollover-finish",
-    "rollover-start",
-    "rollover-switch",
-    "sign",
-    "upload-crl",
-)
 
 
 def line(entry: Mapping[str, object]) -> str:
@@ -62,6 +47,7 @@ _SENTENCES = {
     "rollover-switch": "From now on '{name}' signs",
     "rollover-finish": "Retired the CA before '{name}'",
 }
+ACTIONS = tuple(sorted(_SENTENCES.keys() - {"generate"}))  # of a CA that serves, as the entries name them
 _EXPECTED = frozenset({"done", "stored"})  # results that the sentence says already
 
 

@@ -16,6 +16,8 @@ from shared.programs import run_bounded
 log = logging.getLogger("puppet.ca.autosign")
 
 MAX_LIST = 16 * 1024 * 1024  # bytes of a list of names
+AT_ONCE = 4  # programs that run at a time
+MAX_WAITING = 200  # requests that may wait for the program
 ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "HOME": "/"}
 
 
@@ -55,21 +57,20 @@ class Autosign:
     The setting `autosign`, asked for each new request.
 
     A program gets the name as its only argument and the request's PEM on its standard input, with a clean environment,
-    in a process group of its own that is killed after `timeout` seconds; 0 means sign. Not more than `at_once` run at a time.
+    in a process group of its own that is killed after `timeout` seconds; 0 means sign.
     """
 
-    def __init__(self, setting: bool | Path, *, timeout: float = 30.0, most: int = 1024 * 1024, at_once: int = 4, queue: int = 200) -> None:
+    def __init__(self, setting: bool | Path, *, timeout: float = 30.0, most: int = 1024 * 1024) -> None:
         self.setting = setting
         self.timeout = timeout  # seconds
         self.most = most  # bytes of output
-        self.queue = queue  # requests that may wait for the program
         self._waiting = 0
-        self._slots = asyncio.Semaphore(at_once)
+        self._slots = asyncio.Semaphore(AT_ONCE)
 
     @property
     def busy(self) -> bool:
         """Whether so many wait that no more should come."""
-        return self._waiting >= self.queue
+        return self._waiting >= MAX_WAITING
 
     async def decide(self, name: str, pem: bytes) -> AutosignDecision:
         """Return what the setting says about a request; a list that cannot be read and a program that fails mean no, and are logged."""

@@ -298,7 +298,7 @@ class CertificateRegistry:
             for name in self.store.signed_names():
                 if is_name(name) and (current := self.authority.signed_certificate(name)) is not None:
                     entries.add(inventory.InventoryEntry.of(current))
-            entries |= set(self.store.records())
+            entries |= set(self.store.inventory().records)
             lines = sorted(entries, key=lambda record: (record.serial, record.subject))
             self.store.write(self.store.files.cert_inventory, "".join(map(str, lines)).encode())
             self._report("reinventory", "", by, "done", lines=len(lines))

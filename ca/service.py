@@ -36,6 +36,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 MAX_BULK = 10_000  # names in one sign or clean
+MAX_QUEUED = 1000  # changes that may wait for the writer
 
 
 class CaService:
@@ -46,14 +47,11 @@ class CaService:
     begun is finished. `on_revocation` are awaited after each change of the CRL and before the caller hears of it.
     """
 
-    def __init__(
-        self, authority: CertificateAuthority, autosign: Autosign, *, max_queued: int = 1000, supervisor: Supervisor | None = None
-    ) -> None:
+    def __init__(self, authority: CertificateAuthority, autosign: Autosign, *, supervisor: Supervisor | None = None) -> None:
         self.authority = authority
         self.supervisor = supervisor or Supervisor(CA_TASKS)
         self.registry = CertificateRegistry(authority)
         self.autosign = autosign
-        self.max_queued = max_queued  # changes that may wait for the writer
         self.on_revocation: list[Callable[[], Awaitable[None]]] = []
         self.renew_own: Callable[[], None] = lambda: None  # the master's certificate, when it is due
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="ca-writer")
@@ -297,7 +295,7 @@ class CaService:
 
     async def _write(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `work` in the writer thread; the system's errors become ours; tells the listeners of a new CRL."""
-        if self._queued >= self.max_queued:
+        if self._queued >= MAX_QUEUED:
             raise Unavailable("The CA is busy", retry_after=30)
         self._queued += 1
         try:

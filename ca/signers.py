@@ -47,31 +47,20 @@ class RolloverFiles:
     """Where a roll-over keeps both CAs: which one of them signs is what `ca_key.pem` says, and nothing else."""
 
     folder: Path
+    old_certificate: Path
+    old_key: Path
+    new_certificate: Path
+    new_key: Path
+    started: Path
+    """When it was started, ISO 8601 in UTC."""
+
+    @classmethod
+    def at(cls, folder: Path) -> RolloverFiles:
+        return cls(folder, *(folder / name for name in ("old_crt.pem", "old_key.pem", "new_crt.pem", "new_key.pem", "started")))
 
     @classmethod
     def of(cls, files: CaFiles) -> RolloverFiles:
-        return cls(files.cadir / "rollover")
-
-    @property
-    def old_certificate(self) -> Path:
-        return self.folder / "old_crt.pem"
-
-    @property
-    def old_key(self) -> Path:
-        return self.folder / "old_key.pem"
-
-    @property
-    def new_certificate(self) -> Path:
-        return self.folder / "new_crt.pem"
-
-    @property
-    def new_key(self) -> Path:
-        return self.folder / "new_key.pem"
-
-    @property
-    def started(self) -> Path:
-        """When it was started, ISO 8601 in UTC."""
-        return self.folder / "started"
+        return cls.at(files.cadir / "rollover")
 
 
 def stamps(files: CaFiles) -> tuple[Stamp, ...]:

@@ -41,7 +41,6 @@ def bootstrap(
     ca_name: str,
     dns_alt_names: Sequence[str] = (),
     generate: Generator,
-    generate_ca: Generator | None = None,
     now: Callable[[], datetime] = utc_now,
     report: Audit = audit.to_log,
 ) -> CertificateAuthority:
@@ -53,13 +52,13 @@ def bootstrap(
     Args:
         ca_name: the common name of a new CA.
         dns_alt_names: of the master's own certificate; none: puppet, its name, puppet.<its domain>.
-        generate: makes a private key; `generate_ca` the CA's, where it should be another kind.
+        generate: makes a private key.
     Raises:
         ConfigError: a CA that is damaged or not whole, or a certificate of the master that does not fit; what to do is in the hint.
     """
     try:
         if not prepare(files):
-            create(files, ca_name, generate_ca or generate, rules, now=now, report=report)
+            create(files, ca_name, generate, rules, now=now, report=report)
     except OSError as err:
         raise _unusable(files, err) from err
     authority = open_authority(files, rules, now=now, report=report)

@@ -90,7 +90,6 @@ class Rollover:
 
     authority: CertificateAuthority
     ssldir: SslDir
-    overlap: timedelta = OVERLAP
     by: str = "the command line"
     report: audit.Audit = field(default=audit.to_log)
 
@@ -149,7 +148,7 @@ class Rollover:
         making = store.files.cadir / ".rollover.making"
         shutil.rmtree(making, ignore_errors=True)
         make_directory(making, mode=0o700)
-        staged = RolloverFiles(making)
+        staged = RolloverFiles.at(making)
         for path, content, mode in (
             (staged.old_key, store.files.cakey.read_bytes(), PRIVATE_MODE),
             (staged.old_certificate, certificates.pem(old.certificate), PUBLIC_MODE),
@@ -224,7 +223,7 @@ class Rollover:
             phase = self._needed()
             if phase == "same-key":
                 raise Conflict("The new CA has the key of the old one: there is nothing to switch", hint="Go on with 'finish'.")
-            due = self._started() + self.overlap
+            due = self._started() + OVERLAP
             if phase == "started" and self.authority.now() < due and not at_once:
                 raise Conflict(
                     f"It is too early: until {_text(due)} there may be agents that have not refreshed their CA certificates and CRLs",
@@ -311,7 +310,7 @@ class Rollover:
         first, second = _state(old.certificate, tuple(sorted(of_old))), _state(new.certificate, tuple(sorted(of_new)))
         started = self._started()
         signs = first if own == old.certificate else second
-        due = started + self.overlap if phase == "started" else None
+        due = started + OVERLAP if phase == "started" else None
         return RolloverStatus(phase, signs, bundle, first, second, started, due, self._blocking())
 
     def _phase(self) -> Phase:

@@ -45,9 +45,9 @@ class CaStore:
     Run by root on a directory of another user, new files go to that user. All methods block.
     """
 
-    def __init__(self, files: CaFiles, *, lock_timeout: float = LOCK_TIMEOUT) -> None:
+    def __init__(self, files: CaFiles) -> None:
         self.files = files
-        self.lock_timeout = lock_timeout  # seconds
+        self.lock_timeout = LOCK_TIMEOUT
         self._threads = threading.RLock()
         self._depth = 0
         self._file_lock: FileLock | None = None
@@ -195,10 +195,6 @@ class CaStore:
             entries = Inventory(inventory.inventory_entries(self.files.cert_inventory.read_text("utf-8", "replace")))
             self._inventory = (stamp, entries)
         return entries
-
-    def records(self) -> list[InventoryEntry]:
-        """Return all readable lines of the inventory, in its order."""
-        return list(self.inventory().records)
 
     # --- requests and certificates
 

@@ -119,7 +119,7 @@ class CaModel(RuleBasedStateMachine):
     @invariant()
     def promises(self) -> None:
         authority = self.registry.authority
-        records = authority.store.records()
+        records = authority.store.inventory().records
         serials = [record.serial for record in records]
         assert len(serials) == len(set(serials))
         assert max(serials) < authority.store.next_serial()
