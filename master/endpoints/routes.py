@@ -203,7 +203,7 @@ class RouteTable:
 def _pattern_of(part: str) -> str:
     if not part.startswith("{"):
         return "/" + re.escape(part)
-    return "(?:/.*)?" if part.endswith("*}") else "/[^/]*"
+    return "(?:/.*)?" if part.endswith("*}") else "/[^/]+"
 
 
 @cache

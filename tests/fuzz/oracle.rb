@@ -1,7 +1,17 @@
 # frozen_string_literal: true
 
 # Compiles questions with the reference implementation (Debian's `puppet-agent`, 7.23): one JSON object a line on standard input,
-# in the form of the conformance cases, one answer a line on standard output, in the form of their recordings.
+# in the form of the conformance cases, one answer a line on standard output, in the form of their recordings. A question has:
+#
+#   manifest    the site manifest
+#   files       {path below the environment: text}, modules and data
+#   facts       {name: value}, beside the usual ones
+#   node        the certname; node1.example.com without it
+#   settings    {setting: value}; `<env>` in a value is the environment's folder; log_level: info keeps more logs
+#   extensions  {oid or name: value}, of the certificate
+#   classes     [name] or {name: parameters}, and
+#   parameters  {name: value}, of a classifier
+#   stdlib      true: with the modules of FOLDER
 #
 #   ruby oracle.rb [FOLDER]     FOLDER: what questions with `stdlib` find modules in besides their own
 require 'fileutils'
@@ -73,14 +83,17 @@ def listen(level)
   LogLines.new.tap { |log| Puppet::Util::Log.newdestination(log) }
 end
 
-def compile(root)
+def compile(root, question)
+  name = question['node'] || NODE
+  facts = FACTS.merge(question['facts'] || {})
   loader = Puppet::Environments::Cached.new(Puppet::Environments::Directories.new(root, []))
-  trusted = Puppet::Context::TrustedInformation.new('remote', NODE, {})
+  trusted = Puppet::Context::TrustedInformation.new('remote', name, question['extensions'] || {})
   Puppet.override(environments: loader) do
     environment = loader.get!(:production)
     Puppet.override(current_environment: environment, trusted_information: trusted) do
-      node = Puppet::Node.new(NODE, facts: Puppet::Node::Facts.new(NODE, FACTS), environment: environment, classes: [], parameters: {})
-      node.merge(FACTS)
+      node = Puppet::Node.new(name, facts: Puppet::Node::Facts.new(name, facts), environment: environment,
+                                    classes: question['classes'] || [], parameters: question['parameters'] || {})
+      node.merge(facts)
       node.add_server_facts('serverversion' => '7.23.0', 'servername' => 'puppet', 'serverip' => '127.0.0.1')
       node.trusted_data = trusted.to_h
       catalog = Puppet::Parser::Compiler.compile(node).filter(&:virtual?)
@@ -113,10 +126,10 @@ def answer(question)
   lay_out(folder, question)
   given = question['settings'] || {}
   before = given.keys.to_h { |name| [name, Puppet[name.to_sym]] }
-  given.each { |name, value| Puppet[name.to_sym] = value }
+  given.each { |name, value| Puppet[name.to_sym] = value.is_a?(String) ? value.gsub('<env>', folder) : value }
   log = listen(given['log_level'] || 'notice')
   begin
-    found = Timeout.timeout(SECONDS) { plain(compile(root)) }
+    found = Timeout.timeout(SECONDS) { plain(compile(root, question)) }
   rescue Interrupt, SystemExit
     raise
   rescue Exception => e # rubocop:disable Lint/RescueException

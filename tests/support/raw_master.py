@@ -101,6 +101,7 @@ class RealCa(CaFolder):
     def __init__(self, folder: Path, **rules: Any) -> None:
         self.folder = folder
         self.now = datetime.now(UTC)
+        self.revoked = []  # the authority knows them
         self.trail: list[dict[str, object]] = []
         files = CaFiles.at(folder / "ca")
         ec = KeyKind("ec").generate

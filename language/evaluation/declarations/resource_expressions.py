@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from shared.errors import EvaluationError, Location
 from shared.suggestions import did_you_mean
+from shared.types import builtin_types
 
 from ...catalog.collectors import ResourceCollector, ResourceTest
 from ...catalog.definitions import Definition, class_title
@@ -262,7 +263,7 @@ def _tag(resource: DeclaredResource, value: Value) -> None:
 
 def _type_hint(compilation: Compilation, name: str) -> str:
     otherwise = "It is neither a built-in type nor a define in a module of this environment."
-    return did_you_mean(name, compilation.loader.defines, form="'{}'", otherwise=otherwise)
+    return did_you_mean(name, (*builtin_types(), *compilation.loader.defines), form="'{}'", otherwise=otherwise)
 
 
 def _resource_attributes(

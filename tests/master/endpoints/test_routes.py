@@ -18,7 +18,7 @@ TABLE = RouteTable(EndpointRoute(path, {}) for path in PATHS)
     [
         ("/a/b", "/a/b"),
         ("/a/c", "/a/{name}"),
-        ("/a/", "/a/{name}"),
+        ("/a/", "/a/{rest*}"),  # no parameter is empty
         ("/a", "/a/{rest*}"),
         ("/a/c/d", "/a/{rest*}"),
         ("/a/b/c", "/a/b/{rest*}"),
