@@ -7,7 +7,9 @@ match here has a budget of processor time, so that a machine under load does not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 
 import regex
@@ -17,6 +19,19 @@ from .pattern_timeout import PATTERN_TIMEOUT
 from .regexp_syntax.translation import InvalidRegexp, translate
 
 Match = regex.Match[str]
+MAX_REMEMBERED = 10_000
+MAX_REMEMBERED_TEXT = 200  # characters
+_REMEMBERED: ContextVar[dict[tuple[str, str], Match | None] | None] = ContextVar("remembered", default=None)
+
+
+@contextmanager
+def remembered_matches() -> Iterator[None]:
+    """Let each expression match the same short text once in the block, and forget all at its end: the texts may be secrets."""
+    token = _REMEMBERED.set({})
+    try:
+        yield
+    finally:
+        _REMEMBERED.reset(token)
 
 
 class Regexp:
@@ -47,6 +62,18 @@ class Regexp:
         Raises:
             EvaluationError: the source is not valid, or the match takes longer than `pattern_timeout`, or never ends calling itself.
         """
+        remembered = _REMEMBERED.get()
+        if remembered is None or start or len(text) > MAX_REMEMBERED_TEXT:
+            return self._search(text, start)
+        key = (self.source, text)
+        if key in remembered:
+            return remembered[key]
+        match = self._search(text, start)
+        if len(remembered) < MAX_REMEMBERED:
+            remembered[key] = match
+        return match
+
+    def _search(self, text: str, start: int) -> Match | None:
         pattern = self._pattern or self.pattern
         try:
             return pattern.search(text, start, timeout=PATTERN_TIMEOUT.get())

@@ -58,6 +58,9 @@ class CompilationView(Protocol):
     @property
     def definitions(self) -> DefinitionsView: ...
 
+    def template_file(self, name: str) -> tuple[str, str] | None:
+        """Return the text and the path of a template, `module/file` or a path; None when there is none."""
+
     def add_override(self, override: Override) -> None:
         """Apply an override now, or keep it until its resource is declared."""
 

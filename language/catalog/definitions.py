@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from shared.errors import Location
@@ -65,12 +66,31 @@ class ParameterSpec:
         return self._code.parameters()[1][self.name](scope)
 
 
+@dataclass(frozen=True, slots=True)
+class ParameterPlan:
+    """
+    How the parameters of a definition get their values, as far as it is the same each time.
+
+    Attributes:
+        checks: by name, whether a value is of the parameter's type; None for a parameter that takes any value.
+        required: the parameters without a default.
+        steps: the constant defaults, in runs, each with the parameter behind it whose default is computed (None: the run is the last).
+        is_usable: the names and the constant defaults are right. If not, each binding goes step by step, and says what is wrong.
+    """
+
+    checks: Mapping[str, Callable[[Value], bool] | None]
+    required: frozenset[str]
+    steps: tuple[tuple[dict[str, Value], ParameterSpec | None], ...]
+    is_usable: bool
+
+
 class Definition:
     """
     The base of classes, defines and nodes.
 
     Attributes:
         kind: the word of a resource type listing: `hostclass`, `definition`, `node`.
+        plan: how its parameters get their values; made when that is first done.
         word: how errors write it before the name in brackets.
     """
 
@@ -92,6 +112,7 @@ class Definition:
         self.names_are_allowed = self.by_name.keys().isdisjoint(RESERVED) and self.by_name.keys().isdisjoint(BUILT_IN)
         self.code = code
         self._body: Body | None = None
+        self.plan: ParameterPlan | None = None
         self.place = place or Location(None)
         self.module = module
 

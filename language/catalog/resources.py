@@ -251,6 +251,8 @@ class DeclaredResource:
 
     def unwrap_sensitive(self) -> None:
         """Take values out of Sensitive and remember the attributes' names."""
+        if Sensitive not in map(type, self.values.values()):
+            return
         for name, value in self.values.items():
             if isinstance(value, Sensitive):
                 self.sensitive.append(name)

@@ -29,12 +29,12 @@ def wire_catalog(
     """
     included = [resource for resource in compilation.catalog if not resource.virtual or (exported and resource.exported)]
     resources = [_resource(resource, compilation, rich, texts) for resource in included]
-    included_ids = {id(resource) for resource in included}
+    refs = {id(resource): resource.ref for resource in included}
     edges = [
-        {"source": container.ref, "target": resource.ref}
+        {"source": refs[id(container)], "target": refs[id(resource)]}
         for resource in included
         for container in resource.containers
-        if id(container) in included_ids
+        if id(container) in refs
     ]
     classes = list(compilation.catalog.classes)
     tags = dict(compilation.catalog.tags)
@@ -114,10 +114,11 @@ def _parameters(resource: DeclaredResource, compilation: CompilationView, rich: 
         name = namevar if name == "name" else name  # which stands for the one namevar, whatever its own name is
         if value is None or (name == namevar and value == resource.title and not main):
             continue
-        if value.__class__ is str and value.isascii():  # as most are, and encode would return them
+        kind = value.__class__
+        if (kind is str and value.isascii()) or kind is bool or kind is int:  # as most are, and encode would return them
             parameters[name] = value
             continue
-        if value.__class__ is list:
+        if kind is list:
             if name in RELATIONSHIPS:
                 value = [item for item in flatten_arrays(value) if item is not None]
             elif any(item.__class__ is list for item in value):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from shared.errors import EvaluationError, Location
 from shared.regexps import Match
@@ -18,7 +18,7 @@ from ..catalog.resources import DeclaredResource, Override, ResourceAttribute, c
 from ..errors.issues import LanguageError, UnsetParameter
 from ..functions.api import Closure, Types
 from ..functions.catalog_context import CatalogContext
-from ..host import NO_ARGUMENTS, CompilerHost, DataContext, LookupArguments, LookupMethods, NodeInput
+from ..host import NO_ARGUMENTS, CompilerHost, DataContext, LookupArguments, LookupMethods, NativeType, NodeInput
 from ..loading.loader import Loader
 from ..log import CompilationLog, LocatedReporter, LogEntry
 from ..values.core import MISSING, MaybeValue, Reporter, Strictness, Value
@@ -38,6 +38,10 @@ class Actions:
     data_context: Callable[[Scope], DataContext]
 
 
+ResolvedType: TypeAlias = tuple[str, str, NativeType | None, Definition | None]
+"""A resource type as catalogs write it, its kind on the wire, and the native type or the define that implements it."""
+
+
 class Compilation:
     """
     One compilation.
@@ -53,6 +57,7 @@ class Compilation:
         scopes: the scopes that are looked up by name: top scope, the node's, those of classes.
         data_session: what the host keeps between two look-ups of the site's data.
         template_values: by identity, values that ERB templates have set, each with the template's own object.
+        resolved_types: the resource types that were declared, by the name that was written.
         log: where log entries go.
     """
 
@@ -86,12 +91,25 @@ class Compilation:
         self.data_session: dict[str, Any] = {}
         self.pending = PendingWork()
         self.template_values: dict[int, tuple[Value, Any]] = {}
+        self._template_files: dict[str, tuple[str, str]] = {}
+        self.resolved_types: dict[str, ResolvedType] = {}
 
     def dispose(self) -> None:
         """Break the reference cycles of a finished compilation, so that its memory is freed at once, without the garbage collector."""
         for resource in self.catalog.declared:
             resource.contents.clear()
         vars(self).clear()
+
+    def template_file(self, name: str) -> tuple[str, str] | None:
+        """Return the text and the path of a template; None when there is none. Each one is read once in a compilation."""
+        known = self._template_files.get(name)
+        if known is None:
+            file = self.host.find_file(name, "templates")
+            if file is None:
+                return None
+            text = self.host.read_file(file).decode("utf-8", "surrogateescape")
+            known = self._template_files[name] = text, file
+        return known
 
     def add_override(self, override: Override) -> None:
         """Apply an override now, or keep it until its resource is declared."""

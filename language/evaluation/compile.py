@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from shared.errors import CompileError, EvaluationError, PuppetError
+from shared.regexps import remembered_matches
 
 from ..catalog.builder import CatalogBuilder
 from ..catalog.definitions import HostClass
@@ -57,7 +58,7 @@ def compile_catalog(
         CompileError: located, in the reference's words.
     """
     compilation = begin(host, loader, node, log, dependencies=dependencies)
-    with raised_recursion_limit():
+    with raised_recursion_limit(), remembered_matches():
         compile_node(compilation)
         try:
             return wire_catalog(compilation, version=version, rich=rich, exported=exported, texts=texts)

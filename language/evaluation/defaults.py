@@ -37,12 +37,18 @@ def evaluate_defaults(
         name = parameter.name
         if arguments.get(name) is not None or not parameter.has_default:
             continue
-        value = parameter.header.default if parameter.fixed else _evaluate_default(scope, parameter, parameters, label)
+        value = parameter.header.default if parameter.fixed else evaluate_default(scope, parameter, parameters, label)
         variables[name] = value
         yield name, value
 
 
-def _evaluate_default(scope: Scope, parameter: ParameterSpec, parameters: Sequence[ParameterSpec], label: str) -> Value:
+def evaluate_default(scope: Scope, parameter: ParameterSpec, parameters: Sequence[ParameterSpec], label: object) -> Value:
+    """Return the value of a default that is no constant; `label` and errors are those of `evaluate_defaults`."""
+    header = parameter.header
+    if header.kind == READ:
+        value = scope.vars.get(header.default, MISSING)
+        if value is not MISSING:
+            return value
     scope.pending = partial(_complaint, scope, parameter, parameters, label)
     try:
         return _default_value(scope, parameter)
@@ -67,7 +73,7 @@ def _default_value(scope: Scope, parameter: ParameterSpec) -> Value:
     return parameter.run_default(scope)
 
 
-def _complaint(scope: Scope, parameter: ParameterSpec, parameters: Sequence[ParameterSpec], label: str, name: str) -> str | None:
+def _complaint(scope: Scope, parameter: ParameterSpec, parameters: Sequence[ParameterSpec], label: object, name: str) -> str | None:
     """Return what to say when the default of `parameter` reads one of that name that has no value yet; None when it may."""
     if "::" in name or name in scope.vars:
         return None

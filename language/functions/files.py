@@ -25,16 +25,15 @@ def _flatten_text(values: Iterable[Value]) -> Iterator[str]:
 @function("epp", "String path", "Hash[Pattern[/^\\w+$/], Any] parameters?", returns="Variant[String, Sensitive[String]]")
 def epp(context: CatalogContext, path: str, parameters: dict[str, Value] | None = None) -> Value:
     """Return the text of an EPP template, `module/file.epp`; it sees top scope and its parameters only."""
-    host = context.compilation.host
-    exact = path.endswith(".epp") or (path.startswith("/") and host.find_file(path, "templates") is not None)
+    compilation = context.compilation
+    exact = path.endswith(".epp") or (path.startswith("/") and compilation.template_file(path) is not None)
     name = path if exact else f"{path}.epp"
-    file = host.find_file(name, "templates")
-    if file is None:
+    template = compilation.template_file(name)
+    if template is None:
         raise EvaluationError(
             f"Could not find template '{name}'", hint="Templates are named module/path, below the module's templates folder."
         )
-    text = host.read_file(file).decode("utf-8", "surrogateescape")
-    return context.render_epp("epp", text, file, parameters, outside=context.global_scope())
+    return context.render_epp("epp", *template, parameters, outside=context.global_scope())
 
 
 @function("inline_epp", "String template", "Hash[Pattern[/^\\w+$/], Any] parameters?", returns="Variant[String, Sensitive[String]]")
@@ -53,11 +52,11 @@ def template(context: CatalogContext, *files: Value) -> str:
     """Return the text of ERB templates, one after the other. They are Ruby code: those that cannot be translated need Ruby."""
     texts: list[str] = []
     for name in _flatten_text(files):
-        file = context.compilation.host.find_file(name, "templates")
-        if file is None:
+        template = context.compilation.template_file(name)
+        if template is None:
             raise EvaluationError(f"Could not find template '{name}'")
-        content = _without_mark(context.compilation.host.read_file(file))
-        texts.append(context.render_erb(content, name, file))
+        text, file = template
+        texts.append(context.render_erb(text.removeprefix("\ufeff"), name, file))  # the byte order mark
     return "".join(texts)
 
 

@@ -109,6 +109,8 @@ def _mapped(value: Value, forms: Mapping[type, Callable[[Any], Value]]) -> Value
     if kind is not list and kind is not dict:
         return value
     if value.__class__ is list:
+        if all(item.__class__ is str for item in value):  # as in most
+            return value
         items = [_mapped(item, forms) for item in value]
         return value if all(map(is_, items, value)) else items
     if value.__class__ is dict:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
+
 import pytest
 
+from environments.directory_environment import DirectoryEnvironment
 from shared.errors import CompileError
 from tests.support.compiling import ROOT, compiled
+from tests.support.memory_files import MemoryFiles
 
 
 def test_the_stage_settings_and_main_always_come_first() -> None:
@@ -160,6 +165,36 @@ def test_a_template_sees_top_scope_and_its_parameters_only() -> None:
     files = {"modules/m/templates/t.epp": "<%- | String $name_, Integer $n = 2 | -%>\n<%= $name_ %> <%= $n %> <%= $top %>\n"}
     result = compiled("$top = 'T'\nclass c { $local = 1 notice(epp('m/t.epp', { 'name_' => 'N' })) }\ninclude c", files)
     assert result.notices == ["N 2 T\n"]
+
+
+class CountedFiles(MemoryFiles):
+    """Files in memory that count how often each one is read."""
+
+    def __init__(self, files: Mapping[str, str | bytes]) -> None:
+        super().__init__(files)
+        self.reads: Counter[str] = Counter()
+
+    def read(self, path: str) -> bytes | None:
+        self.reads[path] += 1
+        return super().read(path)
+
+
+def test_a_template_is_read_once_in_a_compilation() -> None:
+    manifest = "range(1, 3).each |$i| { notice(template('m/a.erb'), epp('m/b.epp')) }"
+    path = f"{ROOT}/modules/m/templates"
+    files = CountedFiles({f"{ROOT}/manifests/site.pp": manifest, f"{path}/a.erb": "\ufeffa", f"{path}/b.epp": "b"})
+    world = DirectoryEnvironment("production", ROOT, files, modulepath=[f"{ROOT}/modules"], manifest=f"{ROOT}/manifests")
+    for number in (1, 2):
+        assert compiled(manifest, world=world).notices == ["a b"] * 3
+        assert [files.reads[f"{path}/{name}"] for name in ("a.erb", "b.epp")] == [number, number]
+
+
+def test_all_parameters_of_a_wrong_type_are_named_also_those_that_have_defaults() -> None:
+    manifest = 'define d(Integer $a, Integer $b = "x${a}", Integer $c = 3, Integer $e = "y${b}") {}  d { t: a => 1 }'
+    with pytest.raises(CompileError) as refused:
+        compiled(manifest)
+    assert "parameter 'b' expects an Integer value, got String" in refused.value.message
+    assert "parameter 'e' expects an Integer value, got String" in refused.value.message
 
 
 def test_erb_that_only_ruby_can_render_is_refused_by_name() -> None:

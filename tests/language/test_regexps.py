@@ -6,7 +6,7 @@ import pytest
 
 from shared.errors import EvaluationError
 from shared.pattern_timeout import PATTERN_TIMEOUT
-from shared.regexps import Regexp, quoted
+from shared.regexps import Regexp, quoted, remembered_matches
 
 MATCHES = [
     (r"^b", "a\nb", True),
@@ -195,3 +195,22 @@ def test_quoted_text_matches_itself() -> None:
     found = Regexp(quoted(text)).search(text)
     assert found is not None
     assert found[0] == text
+
+
+def test_answers_for_short_texts_are_remembered_in_a_block_and_forgotten_behind_it() -> None:
+    pattern, text = Regexp("(a+)+b"), "a" * 20 + "c"
+    with remembered_matches():
+        assert pattern.search(text) is None
+        budget = PATTERN_TIMEOUT.set(0.000001)
+        try:
+            assert pattern.search(text) is None
+            with pytest.raises(EvaluationError, match="takes longer than pattern_timeout"):
+                pattern.search(text, 1)
+        finally:
+            PATTERN_TIMEOUT.reset(budget)
+    budget = PATTERN_TIMEOUT.set(0.000001)
+    try:
+        with pytest.raises(EvaluationError, match="takes longer than pattern_timeout"):
+            pattern.search(text)
+    finally:
+        PATTERN_TIMEOUT.reset(budget)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from shared.errors import EvaluationError
+from shared.errors import EvaluationError, PuppetError
 
-from ...catalog.definitions import Definition, HostClass, NodeBlock, class_title
+from ...catalog.definitions import Definition, HostClass, NodeBlock, ParameterPlan, ParameterSpec, class_title
 from ...catalog.resources import METAPARAMETERS, DeclaredResource
 from ...errors.locations import FINAL
 from ...host import NotFoundInData
@@ -13,7 +13,7 @@ from ...types.descriptions.describe import check_parameters
 from ...values.core import Deferred, Value
 from ...values.variables import BUILT_IN, RESERVED
 from ..compilation import Compilation, MatchVariables, Scope, declaring_scope
-from ..defaults import evaluate_defaults
+from ..defaults import evaluate_default, evaluate_defaults
 
 
 def evaluate(compilation: Compilation, resource: DeclaredResource) -> None:
@@ -94,8 +94,7 @@ def _set_modules(scope: Scope, definition: Definition, parent: Scope | None) -> 
 def _run(definition: Definition, scope: Scope) -> None:
     body = definition.body()
     if body is not None:
-        variables = scope.vars
-        body(scope, *[variables[parameter.name] for parameter in definition.parameters])
+        body(scope, *map(scope.vars.__getitem__, definition.by_name))
 
 
 def _bind_parameters(compilation: Compilation, scope: Scope, definition: Definition, resource: DeclaredResource) -> None:
@@ -106,10 +105,14 @@ def _bind_parameters(compilation: Compilation, scope: Scope, definition: Definit
         EvaluationError: what is missing, surplus or of a wrong type, all of it in one message.
     Source: language reference 5.1.
     """
-    values = resource.values
-    variables = scope.vars
     if isinstance(definition, HostClass):
         _bind_data(compilation, scope, definition, resource)
+    if definition.plan is None:
+        definition.plan = _plan(definition, scope)
+    if _bind_by_plan(compilation, scope, definition, definition.plan, resource):
+        return
+    values = resource.values
+    variables = scope.vars
     known_values: dict[str, Value] = {}
     are_allowed = definition.names_are_allowed
     for name, value in values.items():
@@ -130,6 +133,71 @@ def _bind_parameters(compilation: Compilation, scope: Scope, definition: Definit
     _check(compilation, scope, definition, resource, known_values)
     for parameter in definition.parameters:
         variables[parameter.name] = known_values.get(parameter.name)
+
+
+def _plan(definition: Definition, scope: Scope) -> ParameterPlan:
+    """Return how the parameters of a definition get their values, as far as that is the same each time."""
+    steps: list[tuple[dict[str, Value], ParameterSpec | None]] = []
+    constants: dict[str, Value] = {}
+    is_usable = definition.names_are_allowed
+    try:
+        checks = {parameter.name: parameter.type(scope).instance if parameter.typed else None for parameter in definition.parameters}
+    except PuppetError:  # a type that is none, which is an error only behind those of the defaults
+        return ParameterPlan({}, frozenset(), (), is_usable=False)
+    for parameter in definition.parameters:
+        if parameter.fixed:
+            value = as_attribute(parameter.header.default)
+            check = checks[parameter.name]
+            is_usable = is_usable and (check is None or check(value))
+            constants[parameter.name] = value
+        elif parameter.has_default:
+            steps.append((constants, parameter))
+            constants = {}
+    steps.append((constants, None))
+    required = frozenset(parameter.name for parameter in definition.parameters if not parameter.has_default)
+    return ParameterPlan(checks, required, tuple(steps), is_usable=is_usable)
+
+
+def _bind_by_plan(compilation: Compilation, scope: Scope, definition: Definition, plan: ParameterPlan, resource: DeclaredResource) -> bool:
+    """Do the same where all that is given is right, which is nearly always so; return whether it was."""
+    if not plan.is_usable:
+        return False
+    values = resource.values
+    variables = scope.vars
+    checks = plan.checks
+    given: dict[str, Value] = {}
+    undefined: list[str] = []
+    for name, value in values.items():
+        if name in checks:
+            if value is None:
+                undefined.append(name)
+                continue
+            check = checks[name]
+            if value.__class__ is Deferred or not (check is None or check(value)):
+                return False
+            given[name] = variables[name] = value
+        elif name in METAPARAMETERS:
+            if value is not None:
+                variables[name] = value
+        elif name != "name":
+            return False
+    if not given.keys() >= plan.required:
+        return False
+    for name in undefined:
+        variables.setdefault(name, None)
+    is_right = True
+    for constants, parameter in plan.steps:
+        new = constants if given.keys().isdisjoint(constants) else {name: constants[name] for name in constants if name not in given}
+        values.update(new)
+        variables.update(new)
+        if parameter is not None and parameter.name not in given:
+            value = as_attribute(evaluate_default(scope, parameter, definition.parameters, resource))
+            check = checks[parameter.name]
+            is_right = is_right and value.__class__ is not Deferred and (check is None or check(value))
+            values[parameter.name] = variables[parameter.name] = value
+    if not is_right:
+        _check(compilation, scope, definition, resource, {name: value for name, value in values.items() if name in checks})
+    return True
 
 
 def _bind_data(compilation: Compilation, scope: Scope, definition: HostClass, resource: DeclaredResource) -> None:

@@ -10,11 +10,10 @@ from shared.suggestions import did_you_mean
 from shared.types import builtin_types
 
 from ...catalog.collectors import ResourceCollector, ResourceTest
-from ...catalog.definitions import Definition, class_title
+from ...catalog.definitions import class_title
 from ...catalog.overrides import DUPLICATE
 from ...catalog.resources import DeclaredResource, Override, ResourceAttribute, capitalized_type, check_tags, flat_tags
 from ...errors.issues import LanguageError, OperandError
-from ...host import NativeType
 from ...types.attribute_references import as_attribute
 from ...types.inference.infer import infer
 from ...types.kinds.references import ClassType, ResourceEntryType
@@ -22,7 +21,7 @@ from ...types.notation.operands import flatten_arrays
 from ...values.core import DEFAULT, Value, entries, name_of
 from ...values.labels import label
 from ...values.text import inspect, to_s
-from ..compilation import Compilation, Scope
+from ..compilation import Compilation, ResolvedType, Scope
 from .classes import declare_parent
 from .definitions import evaluate
 
@@ -167,7 +166,10 @@ def _as_attributes(values: dict[str, Value]) -> dict[str, Value]:
     attributes: dict[str, Value] = {}
     for name, value in values.items():
         try:
-            attributes[name] = value if value.__class__ is str else as_attribute([*value] if value.__class__ is list else value)
+            if value.__class__ is str or value is None:  # as most are
+                attributes[name] = value
+            else:
+                attributes[name] = as_attribute([*value] if value.__class__ is list else value)
         except EvaluationError as error:
             raise OperandError(error.message, operand=f"attribute {name}", label="a '=>' expression") from None
     return attributes
@@ -195,7 +197,10 @@ def create_resources(
     Raises:
         EvaluationError: an unknown type, or a resource that is there already.
     """
-    type_, kind, native, definition = _resolve_type(scope.compilation, type_name)
+    resolved = scope.compilation.resolved_types
+    if type_name not in resolved:
+        resolved[type_name] = _resolve_type(scope.compilation, type_name)
+    type_, kind, native, definition = resolved[type_name]
     defaults = scope.default_attributes(type_)
     references: list[Value] = []
     for title in titles:
@@ -234,8 +239,8 @@ def create_resources(
     return references
 
 
-def _resolve_type(compilation: Compilation, type_name: str) -> tuple[str, str, NativeType | None, Definition | None]:
-    """Return the type as catalogs write it, its kind on the wire, and the native type or the define that implements it."""
+def _resolve_type(compilation: Compilation, type_name: str) -> ResolvedType:
+    """Return the resource type of that name; raise EvaluationError when there is none."""
     lower = type_name.lower()
     if lower == "class":
         return "Class", "class", None, None
