@@ -27,7 +27,6 @@ from shared.errors import BadData, PuppetError, Unavailable
 from shared.indirector.core import Indirection, M, Model
 from shared.models.facts import FACTS, PackedFacts
 from shared.models.node import NODE, Node
-from shared.models.packed_report import PackedReport
 from shared.models.report import REPORT
 from shared.settings import MasterSettings
 from shared.wire.dialects import Dialect
@@ -161,16 +160,14 @@ class ParsePool:
         memory: Bytes for one process beyond its size at the start.
         queue: How many bodies may wait.
         documents: Whether facts come with the YAML that is stored of them.
-        forwarded: Whether reports of 3.x come with the YAML that other programs get of them, too.
     """
 
-    def __init__(self, *, size: int, seconds: float, memory: int, queue: int, documents: bool, forwarded: bool = False) -> None:
+    def __init__(self, *, size: int, seconds: float, memory: int, queue: int, documents: bool) -> None:
         self.size = size
         self.seconds = seconds
         self.memory = memory
         self.queue = queue
         self.documents = documents
-        self.forwarded = forwarded
         self.ended: Counter[str] = Counter({"time": 0, "memory": 0, "died": 0})
         self.waiting = 0
         self._idle: list[ParserProcess] = []
@@ -187,7 +184,6 @@ class ParsePool:
             memory=settings.parse_memory,
             queue=settings.parse_queue,
             documents=(settings.facts_terminus or "yaml") == "yaml",
-            forwarded="http" in settings.reports,
         )
 
     def describe(self, metrics: Metrics) -> None:
@@ -218,9 +214,6 @@ class ParsePool:
         if indirection is FACTS:
             facts: Any = await self._facts(question, body)
             return facts  # type: ignore[no-any-return]
-        if indirection is REPORT:
-            report: Any = await self._report(question, body, dialect, form)
-            return report  # type: ignore[no-any-return]
         _, data = await self._ask(question, body)
         return await asyncio.to_thread(lambda: indirection.model.from_data(plainjson.loads_trusted(data)))
 
@@ -279,20 +272,6 @@ class ParsePool:
 
     async def _facts(self, question: Mapping[str, Any], body: bytes) -> PackedFacts | None:
         return _facts_of(*await self._ask({**question, "document": self.documents}, body))
-
-    async def _report(self, question: Mapping[str, Any], body: bytes, dialect: Dialect, form: Format) -> PackedReport:
-        header, data = await self._ask({**question, "forwarded": self.forwarded}, body)
-        documents, start = {}, 0
-        for legacy, size in header["documents"]:
-            documents[bool(legacy)] = data[start : start + size]
-            start += size
-        return PackedReport.create(
-            str(header["name"]),
-            int(header["report_format"]),
-            documents=documents,
-            lines=data[start:],
-            unpack=lambda: dialect.load(REPORT, body, form),
-        )
 
     async def _ask(self, question: Mapping[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
         if self.waiting >= self.queue:

@@ -24,11 +24,7 @@ from shared.indirector.core import Indirection, M
 from shared.indirector.termini import FilePerKey, Json, Yaml
 from shared.models.facts import FACTS, RESERVED_FACTS, Facts
 from shared.models.node import NODE
-from shared.models.packed_report import formats_of_documents, log_in_lines
-from shared.models.report import REPORT, Report
-from shared.names import valid_certname
 from shared.wire.dialects import LEGACY, MODERN, Dialect
-from shared.wire.formats import Format
 from shared.wire.percent import decode_percent
 
 from . import frames
@@ -57,7 +53,7 @@ def _is_of_peer(question: Mapping[str, Any]) -> bool:
 
 def answer(question: Mapping[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
     """
-    Return what a body holds: of facts their values as JSON and what is stored of them, of reports what is stored, else plain data.
+    Return what a body holds: of facts their values as JSON and what is stored of them, else plain data.
 
     The question `stored` is about a file of ours, all others about what peers have sent.
 
@@ -80,10 +76,8 @@ def answer(question: Mapping[str, Any], body: bytes) -> tuple[dict[str, Any], by
     if question.get("optional") and body.strip() == b"null":
         return {"nothing": True}, b""
     form = dialect.formats[question["format"]]
-    if question["load"] == REPORT.name:
-        return _pack_report(body, dialect, form, forwarded=bool(question.get("forwarded")))
     if question["load"] != FACTS.name:
-        return {}, plainjson.dumps_pson(form.load(body))
+        return {}, plainjson.dumps_pson(dialect.load_data(body, form))
     facts = dialect.load(FACTS, body, form)
     if "set" in question:
         timestamp = facts.timestamp if question["keep"] and facts.timestamp else question["timestamp"]
@@ -125,21 +119,6 @@ def _parse_catalog_request(body: bytes, timestamp: str, *, document: bool) -> tu
         return {"wanted": data, "nothing": True}, b""
     header, packed = _pack_facts(Facts(name=data["certname"], values=values, timestamp=timestamp), document=document)
     return {"wanted": data, **header}, packed
-
-
-def _pack_report(body: bytes, dialect: Dialect, form: Format, *, forwarded: bool) -> tuple[dict[str, Any], bytes]:
-    if "yaml" in form.name:
-        report = Report.from_data(plainjson.loads_trusted(plainjson.dumps_pson(form.load(body))))  # as JSON says what Ruby's types are
-    else:
-        report = dialect.load(REPORT, body, form)
-    kinds = formats_of_documents(report, forwarded=forwarded)
-    documents = [report.to_ruby_yaml(legacy=legacy) for legacy in kinds]
-    header = {
-        "name": valid_certname(report.name),
-        "report_format": report.report_format,
-        "documents": [[legacy, len(document)] for legacy, document in zip(kinds, documents, strict=True)],
-    }
-    return header, b"".join([*documents, log_in_lines(report)])
 
 
 def _pack_facts(facts: Facts, *, document: bool) -> tuple[dict[str, Any], bytes]:

@@ -179,7 +179,7 @@ class PuppetDbReports:
     def _command(self, report: Report) -> PuppetDbCommand:
         when = self.now()
         every = self.client.configuration.include_unchanged_resources
-        data = stored_report(report.whole(), every_resource=every, producer=self.client.producer, when=when)
+        data = stored_report(report, every_resource=every, producer=self.client.producer, when=when)
         return PuppetDbCommand.create(NAME, VERSION, report.host, plainjson.dumps_pson(data), when)
 
     async def forget(self, host: str) -> bool:

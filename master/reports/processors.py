@@ -104,7 +104,7 @@ class Logged:
     """The processor that writes the report's messages into the master's log."""
 
     async def process(self, report: Report) -> None:
-        for number, line in enumerate(report.log_lines()):
+        for number, line in enumerate(report.logs):
             if number % LINES_AT_ONCE == 0:
                 await asyncio.sleep(0)
             log.log(LEVELS.get(line.level, LEVELS["notice"]), "%s", line.message, extra={"source": f"//{report.host}/{line.source}"})

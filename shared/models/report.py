@@ -8,7 +8,7 @@ data, see plainyaml). Times are ISO 8601 text, with as many digits as they came 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Self
 
@@ -179,14 +179,6 @@ class Report(Model):
     @property
     def host(self) -> str:
         return self.name
-
-    def whole(self) -> Report:
-        """Return the report with all of its fields; of a large one only the name and the format are at hand before."""
-        return self
-
-    def log_lines(self) -> Iterator[Log]:
-        """Yield the lines of the log in order; of a large report at least their level, message and source are set."""
-        return iter(self.logs)
 
     # --- reading
 

@@ -110,7 +110,11 @@ class Dialect:
         """Return the object in a body; BadData when it is not one."""
         if format.raw:
             return indirection.model.from_bytes(body)
-        return self._model(indirection, format.load(body), format)
+        return indirection.model.from_data(self.load_data(body, format))
+
+    def load_data(self, body: bytes, format: Format) -> Any:
+        """Return the plain data of the object in a body, from which the model makes it; BadData when it is not one."""
+        return _unwrapped(format.load(body), format)
 
     def load_all(self, indirection: WireIndirection[M], body: bytes, format: Format) -> list[M]:
         """Return the objects in the answer to a search."""
@@ -119,13 +123,14 @@ class Dialect:
         data = format.load(body)
         if not isinstance(data, list):
             raise BadData(f"Expected a list of {indirection.name}, got {_kind(data)}")
-        return [self._model(indirection, item, format) for item in data]
+        return [indirection.model.from_data(_unwrapped(item, format)) for item in data]
 
-    def _model(self, indirection: WireIndirection[M], data: Any, format: Format) -> M:
-        # Readers of PSON of every version take the wrapped and the bare form; readers of JSON never unwrap.
-        if format.name == "pson" and isinstance(data, dict) and "document_type" in data and "data" in data:
-            data = data["data"]
-        return indirection.model.from_data(data)
+
+def _unwrapped(data: Any, format: Format) -> Any:
+    """Return an object without its wrapping: readers of PSON of every version take both forms; readers of JSON never unwrap."""
+    if format.name == "pson" and isinstance(data, dict) and "document_type" in data and "data" in data:
+        return data["data"]
+    return data
 
 
 def _kind(data: Any) -> str:

@@ -10,10 +10,8 @@ from urllib.parse import quote_plus
 
 import pytest
 
-from master.pools.parse_pool import REPORT_IN_PLACE
 from shared.data import plainyaml
 from shared.models.facts import Facts
-from shared.models.report import Report
 from shared.wire.packed import PackedValues
 from tests.support.raw_master import RawAnswer, RawClient
 from tests.support.wired_site import FORM, WiredSite
@@ -172,27 +170,6 @@ async def test_PRS_08_many_small_facts_become_no_objects_in_the_process_that_lis
     for url, accept in (("/puppet/v3/node/agent1?environment=production", "application/json"), ("/production/node/agent1", "pson")):
         body = json.loads((await client.ask("GET", url, Accept=accept)).body)
         assert body.get("data", body)["parameters"] == expected
-
-
-async def test_PRS_10_a_large_report_is_stored_as_the_process_wrote_it_that_read_it(
-    wired: WiredSite, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(cls: type[Report], data: object) -> Report:
-        raise TakenApart
-
-    client = await wired.client("agent1")
-    statuses = {f"File[{n}]": {"title": f"{n}", "resource": f"File[{n}]", "resource_type": "File"} for n in range(8000)}
-    data = {"host": "agent1", "report_format": 12, "status": "changed", "resource_statuses": statuses}
-    here = Report.from_data(data)
-    body = json.dumps(data).encode()
-    assert len(body) > REPORT_IN_PLACE
-    monkeypatch.setattr(Report, "from_data", classmethod(refuse))
-    answer = await client.ask("PUT", "/puppet/v3/report/agent1?environment=production", body, Content_Type="application/json")
-    assert answer.status == 200, answer
-    (stored,) = (wired.settings.reportdir / "agent1").iterdir()
-    assert stored.read_bytes() == here.to_ruby_yaml()
-    wrong = await client.ask("PUT", "/puppet/v3/report/agent2?environment=production", body, Content_Type="application/json")
-    assert wrong.status in (400, 403), wrong
 
 
 @pytest.mark.usefixtures("packed_stay_packed")
