@@ -20,7 +20,7 @@ from shared.errors import BadRequest, NoEnvironment, PuppetError
 from shared.filesystem.checksums import Algorithm
 from shared.indirector import Binding, Request, Terminus
 from shared.models.catalog import CATALOG, Catalog
-from shared.models.facts import FACTS, Facts, PackedFacts
+from shared.models.facts import FACTS, Facts
 from shared.models.node import Node
 from shared.names import valid_certname
 from shared.process.log import NOTICE
@@ -200,9 +200,7 @@ class CompilerTerminus(Terminus[Catalog]):
         if self.parsers is not None and self.parsers.takes(FACTS, text, format):
             # The remaining escapes are plain text, which is at least as long as the characters it stands for.
             escaped = await asyncio.to_thread(lambda: text.replace("+", " ").encode("utf-8", "surrogateescape"))
-            facts: Facts | None = await self.parsers.facts(
-                escaped, dialect, format, values=own_facts, timestamp=arrived, keep=dialect is not LEGACY
-            )
+            facts = await self.parsers.load_escaped(FACTS, escaped, dialect, format)
         elif len(text) < IN_PLACE and "yaml" not in format.name:
             await self.turns.take()
             facts = _parse_facts(text, dialect, format)
@@ -212,8 +210,6 @@ class CompilerTerminus(Terminus[Catalog]):
             return None  # `puppet catalog download` has none and says so
         if facts.name != request.key:
             raise BadRequest(f'Catalog for "{request.key}" was requested with fact definition for the wrong node ("{facts.name}").')
-        if isinstance(facts, PackedFacts):
-            return facts
         timestamp = arrived if dialect is LEGACY or not facts.timestamp else facts.timestamp
         values = facts.values if own_facts.items() <= facts.values.items() else {**facts.values, **own_facts}
         return facts.model_copy(update={"values": values, "timestamp": timestamp, "expiration": None})

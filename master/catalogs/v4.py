@@ -104,8 +104,6 @@ class V4Catalogs:
         stored facts, which a node says of itself: with a fact called `trusted` it would choose them.
         """
         stamp = self.now().isoformat()
-        if catalog_request.packed is not None:
-            return catalog_request.packed, catalog_request.trusted or {}
         if catalog_request.facts is None:
             stored = await self.facts.find(catalog_request.certname, environment=catalog_request.environment, ignore_cache=True)
             return stored or Facts(name=catalog_request.certname, timestamp=stamp), catalog_request.trusted or {}

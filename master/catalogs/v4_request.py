@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from typing import Any
-
-from shared.models.facts import PackedFacts
 
 from ..pools.catalog_schema import parse_catalog_body
 from ..pools.parse_pool import ParsePool
@@ -22,7 +19,6 @@ class CatalogRequest:
         environment: The node's environment, unless its classifier names another and `prefer_environment` is false.
         facts: The node's facts; None: the stored ones.
         trusted: `$trusted`; None: the fact of that name, if the request has facts.
-        packed: The facts, when another process has parsed them; it has taken the trusted ones out of them.
         save_facts: Whether the facts are stored, as those of a run would be.
         save_catalog: Whether the catalog is stored, as that of a run would be.
         log_level: The least severe log lines that are returned with the catalog; '': none at all.
@@ -38,7 +34,6 @@ class CatalogRequest:
     log_level: str = ""
     transaction_uuid: str = ""
     job_id: str = ""
-    packed: PackedFacts | None = None
 
 
 def parse_catalog_request(body: bytes) -> CatalogRequest:
@@ -47,9 +42,8 @@ def parse_catalog_request(body: bytes) -> CatalogRequest:
 
 
 async def parse_large_catalog_request(body: bytes, parsers: ParsePool) -> CatalogRequest:
-    """Do what `parse_catalog_request` does, in a process of `parsers`; the facts come packed."""
-    data, facts = await parsers.catalog_wanted(body, timestamp=datetime.now(UTC).isoformat())
-    return replace(catalog_request_of(data), packed=facts)
+    """Do what `parse_catalog_request` does, in a process of `parsers`."""
+    return catalog_request_of(await parsers.catalog_request(body))
 
 
 def catalog_request_of(data: Mapping[str, Any]) -> CatalogRequest:

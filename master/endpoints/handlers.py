@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
@@ -200,9 +200,6 @@ class Handlers:
             raise _missing(call)
         if isinstance(instance, Stream):
             return await _stream_response(instance, formats[0])
-        if self.parsers is not None and self.parsers.takes_to_write(instance):
-            parsers = self.parsers
-            return await _render_first(formats, lambda form: parsers.dump(binding.indirection, instance, call.dialect, form))
         if not formats[0].raw and (body := instance.encoded(call.dialect, formats[0])) is not None:
             return Response(200, body, formats[0].content_type)
         is_brief = binding.indirection.brief
@@ -275,18 +272,10 @@ def _result_formats(call: IndirectorCall, indirection: Indirection[Any], accept:
 
 async def _render(formats: list[Format], dump: Callable[[Format], bytes], *, in_place: bool = False) -> Response:
     """Return a response in the first of `formats` that can be written; `dump` is called in a thread unless `in_place`."""
-
-    async def body(form: Format) -> bytes:
-        return dump(form) if in_place else await asyncio.to_thread(dump, form)
-
-    return await _render_first(formats, body)
-
-
-async def _render_first(formats: list[Format], dump: Callable[[Format], Awaitable[bytes]]) -> Response:
     failure: PuppetError | None = None
     for form in formats:
         try:
-            return Response(200, await dump(form), form.content_type)
+            return Response(200, dump(form) if in_place else await asyncio.to_thread(dump, form), form.content_type)
         except PuppetError as err:
             failure = failure or err
     raise failure or NotAcceptable("No supported formats are acceptable")

@@ -2,7 +2,7 @@
 The pool of parsing processes: bytes of peers in, JSON of plain data out, each within an enforced budget of processor time.
 
 Small JSON is parsed in the master itself: that takes linear time, which its size bounds. YAML and large bodies go to a process, which is
-killed when its budget is used up. Only frames of JSON and bytes come back. Values that were packed so are written by a process, too.
+killed when its budget is used up. Only frames of JSON come back, from which the master makes the instances.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
 from threading import Lock
-from typing import Any, Self, cast
+from typing import Any, Self, TypeVar
 
 from shared.data import plainjson
 from shared.errors import BadData, PuppetError, Unavailable
-from shared.indirector.core import Indirection, M, Model
-from shared.models.facts import FACTS, PackedFacts
-from shared.models.node import NODE, Node
+from shared.indirector.core import Indirection, M
+from shared.indirector.termini import FilePerKey
+from shared.models.facts import FACTS
 from shared.models.report import REPORT
 from shared.settings import MasterSettings
 from shared.wire.dialects import Dialect
 from shared.wire.formats import Format
-from shared.wire.packed import LayeredValues, PackedValues
 
 from ..observability.metrics import Metrics
 from . import frames
 from .parse_worker import FREE_TIME, NO_MEMORY, TIME_A_MIB, TOO_MUCH, seconds_for
 
 log = logging.getLogger("puppet.parser")
+
+T = TypeVar("T")
 
 COMMAND = (sys.executable, "-I", "-m", "master.pools.parse_worker")
 IN_PLACE = 64 * 1024  # bytes of facts as JSON below which they are parsed in the master itself
@@ -118,30 +118,6 @@ class ParserProcess:
             return self._process.wait()
 
 
-def _large_values(instance: Model) -> tuple[str, Mapping[str, Any], PackedValues] | None:
-    """Return the field whose values a process packed: its name, what lies above them, and they; None when there is no such field."""
-    if isinstance(instance, PackedFacts):
-        return "values", {}, instance.packed_values
-    parameters: Any = instance.parameters if isinstance(instance, Node) else None
-    return ("parameters", parameters.above, parameters.below) if isinstance(parameters, LayeredValues) else None
-
-
-def _facts_of(header: Mapping[str, Any], data: bytes) -> PackedFacts | None:
-    """Return the facts in an answer; None when it says that there are none."""
-    if header.get("nothing"):
-        return None
-    expiration = header["expiration"]
-    size = int(header["packed"])
-    return PackedFacts.model_construct(
-        name=str(header["name"]),
-        timestamp=header["timestamp"],
-        expiration=datetime.fromisoformat(expiration) if expiration else None,
-        values=cast(Any, PackedValues(data[:size])),
-        reserved=frozenset(header["reserved"]),
-        document=data[size:],
-    )
-
-
 def _wait(pipe: int, event: int, end: float) -> None:
     poll = select.poll()
     poll.register(pipe, event)
@@ -159,15 +135,13 @@ class ParsePool:
         seconds: Processor time for one body.
         memory: Bytes for one process beyond its size at the start.
         queue: How many bodies may wait.
-        documents: Whether facts come with the YAML that is stored of them.
     """
 
-    def __init__(self, *, size: int, seconds: float, memory: int, queue: int, documents: bool) -> None:
+    def __init__(self, *, size: int, seconds: float, memory: int, queue: int) -> None:
         self.size = size
         self.seconds = seconds
         self.memory = memory
         self.queue = queue
-        self.documents = documents
         self.ended: Counter[str] = Counter({"time": 0, "memory": 0, "died": 0})
         self.waiting = 0
         self._idle: list[ParserProcess] = []
@@ -183,7 +157,6 @@ class ParsePool:
             seconds=settings.parse_time,
             memory=settings.parse_memory,
             queue=settings.parse_queue,
-            documents=(settings.facts_terminus or "yaml") == "yaml",
         )
 
     def describe(self, metrics: Metrics) -> None:
@@ -210,79 +183,39 @@ class ParsePool:
         Raises:
             BadData: It is none, or takes more time or memory than it may. Unavailable: Too many wait.
         """
-        question = {"load": indirection.name, "dialect": dialect.name, "format": form.name}
-        if indirection is FACTS:
-            facts: Any = await self._facts(question, body)
-            return facts  # type: ignore[no-any-return]
-        _, data = await self._ask(question, body)
-        return await asyncio.to_thread(lambda: indirection.model.from_data(plainjson.loads_trusted(data)))
+        question = {"dialect": dialect.name, "format": form.name, "escaped": False}
+        return await self._ask(question, body, indirection.model.from_data)
 
-    async def facts(
-        self, body: bytes, dialect: Dialect, form: Format, *, values: Mapping[str, Any], timestamp: str, keep: bool
-    ) -> PackedFacts | None:
-        """
-        Return the facts of a catalog request, which are escaped once more, with these values over theirs; None for `null`.
-
-        Args:
-            timestamp: Is theirs when they have none, and without `keep` in any case.
-        """
-        question = {"load": FACTS.name, "dialect": dialect.name, "format": form.name, "escaped": True, "optional": True}
-        return await self._facts(question | {"set": dict(values), "timestamp": timestamp, "keep": keep}, body)
-
-    def takes_to_write(self, instance: Model) -> bool:
-        """Return whether a process is to write an instance, because its large values are still as a process packed them."""
-        return _large_values(instance) is not None
-
-    async def dump(self, indirection: Indirection[Any], instance: Model, dialect: Dialect, form: Format) -> bytes:
-        """Return an answer's body, of an instance that is for a process (see `takes_to_write`); PuppetError: it has no such form."""
-        return await self._dump(indirection, instance, {"dialect": dialect.name, "format": form.name})
-
-    async def dump_file(self, indirection: Indirection[Any], instance: Model, files: str) -> bytes:
-        """Return what a file holds of such an instance; `files` is `yaml` or `json`."""
-        return await self._dump(indirection, instance, {"format": "", "files": files})
-
-    async def _dump(self, indirection: Indirection[Any], instance: Model, question: Mapping[str, Any]) -> bytes:
-        large = _large_values(instance)
-        assert large is not None
-        name, above, below = large
-        fields = {key: getattr(instance, key) for key in indirection.model.model_fields if key != name}
-        if instance.expiration is not None:
-            fields["expiration"] = instance.expiration.isoformat()
-        fields_question = {"dump": indirection.name, "fields": fields, "large": name, "above": dict(above), "hidden": sorted(below.hidden)}
-        _, body = await self._ask({**fields_question, **question}, below.packed)
-        return body
+    async def load_escaped(self, indirection: Indirection[M], body: bytes, dialect: Dialect, form: Format) -> M | None:
+        """Return as `load` the instance in a body whose octets are percent-encoded; None for `null`."""
+        question = {"dialect": dialect.name, "format": form.name, "escaped": True}
+        return await self._ask(question, body, lambda data: None if data is None else indirection.model.from_data(data))
 
     def takes_stored(self, size: int) -> bool:
         """Return whether a process is to read a file of so many bytes."""
         return size >= IN_PLACE
 
-    async def stored_facts(self, name: str, body: bytes, files: str) -> PackedFacts | None:
-        """Return the facts in a file; `files` is `yaml` or `json`. BadData: it holds none."""
-        return await self._facts({"stored": files, "of": FACTS.name, "name": name}, body)
+    async def stored(self, files: FilePerKey[M], key: str, body: bytes) -> M:
+        """Return the instance in the file of a key, which is YAML or JSON; BadData: it holds none."""
+        return await self._ask({"stored": files.suffix, "name": key}, body, files.indirection.model.from_data)
 
-    async def stored_node(self, name: str, body: bytes, files: str) -> Node:
-        """Return the node in a file; `files` is `yaml` or `json`. BadData: it holds none."""
-        _, data = await self._ask({"stored": files, "of": NODE.name, "name": name}, body)
-        return await asyncio.to_thread(lambda: Node.from_data(plainjson.loads_trusted(data)))
+    async def catalog_request(self, body: bytes) -> dict[str, Any]:
+        """Return what a body of /puppet/v4/catalog says; BadRequest: it is none."""
+        request: dict[str, Any] = await self._ask({"catalog_request": True}, body, lambda data: data)
+        return request
 
-    async def catalog_wanted(self, body: bytes, *, timestamp: str) -> tuple[dict[str, Any], PackedFacts | None]:
-        """Return what a body of /puppet/v4/catalog says, with its facts apart, which get this timestamp. BadRequest: it is none."""
-        header, data = await self._ask({"catalog_wanted": True, "timestamp": timestamp, "document": self.documents}, body)
-        return header["wanted"], _facts_of(header, data)
-
-    async def _facts(self, question: Mapping[str, Any], body: bytes) -> PackedFacts | None:
-        return _facts_of(*await self._ask({**question, "document": self.documents}, body))
-
-    async def _ask(self, question: Mapping[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
+    async def _ask(self, question: Mapping[str, Any], body: bytes, make: Callable[[Any], T]) -> T:
+        """Return what `make` makes, in a thread, of the plain data that a process has found in a body."""
         if self.waiting >= self.queue:
             raise Unavailable(f"{self.waiting} messages wait to be parsed", retry_after=30)
         self.waiting += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, self._ask_process, question, body)
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._threads, lambda: make(plainjson.loads_trusted(self._ask_process(question, body))))
         finally:
             self.waiting -= 1
 
-    def _ask_process(self, question: Mapping[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
+    def _ask_process(self, question: Mapping[str, Any], body: bytes) -> bytes:
         """Have a process answer; blocks, for as long as the budget allows at most."""
         process = self._take_process()
         try:
@@ -300,7 +233,7 @@ class ParsePool:
                 self._idle.append(process)
         if "error" in message:
             raise frames.error_of(message)
-        return message, data
+        return data
 
     def _take_process(self) -> ParserProcess:
         with self._lock:

@@ -14,16 +14,12 @@ import signal
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from shared.data import plainjson, plainyaml
+from shared.data import plainjson
 from shared.errors import BadData, BadRequest, PuppetError
-from shared.indirector.core import Indirection, M
-from shared.indirector.termini import FilePerKey, Json, Yaml
-from shared.models.facts import FACTS, RESERVED_FACTS, Facts
-from shared.models.node import NODE
+from shared.indirector.termini import FILE_READERS
 from shared.wire.dialects import LEGACY, MODERN, Dialect
 from shared.wire.percent import decode_percent
 
@@ -38,7 +34,6 @@ TIME_A_MIB = 0.5  # and for each of its MiB, more than twice what large reports 
 NO_MEMORY = 3  # the exit code when no memory is left, not even for an error
 TOO_MUCH = f"The message needs more memory than parse_memory allows, or than {FREE_MEMORY // 2**20} MiB and {MEMORY_A_BYTE} times its size"
 _DIALECTS: Mapping[str, Dialect] = {LEGACY.name: LEGACY, MODERN.name: MODERN}
-_INDIRECTIONS: Mapping[str, Indirection[Any]] = {each.name: each for each in (FACTS, NODE)}  # whose large instances are written here
 
 
 def seconds_for(question: Mapping[str, Any], size: int, most: float) -> float:
@@ -48,96 +43,43 @@ def seconds_for(question: Mapping[str, Any], size: int, most: float) -> float:
 
 def _is_of_peer(question: Mapping[str, Any]) -> bool:
     """Whether a question is about what a peer sent, and not about what is stored here."""
-    return "load" in question or "catalog_wanted" in question
+    return "stored" not in question
 
 
-def answer(question: Mapping[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
+def answer(question: Mapping[str, Any], body: bytes) -> Any:
     """
-    Return what a body holds: of facts their values as JSON and what is stored of them, else plain data.
+    Return the plain data in a body.
 
     The question `stored` is about a file of ours, all others about what peers have sent.
-
-    The question `dump` is answered with the requested form of an instance, whose large values are the body.
 
     Raises:
         PuppetError: The body does not have the form that the question names.
     """
-    if "dump" in question:
-        return {}, _dump(question, body)
-    if "stored" in question and question["of"] == NODE.name:
-        return {}, plainjson.dumps_pson(_files(question["stored"], NODE).load(question["name"], body).to_data(MODERN))
     if "stored" in question:
-        return _pack_facts(_files(question["stored"], FACTS).load(question["name"], body), document=False)
-    if "catalog_wanted" in question:
-        return _parse_catalog_request(body, question["timestamp"], document=question["document"])
+        return FILE_READERS[question["stored"]](question["name"], body)
+    if "catalog_request" in question:
+        return _parse_catalog_request(body)
     dialect = _DIALECTS[question["dialect"]]
-    if question.get("escaped"):
+    if question["escaped"]:
         body = decode_percent(body)
-    if question.get("optional") and body.strip() == b"null":
-        return {"nothing": True}, b""
-    form = dialect.formats[question["format"]]
-    if question["load"] != FACTS.name:
-        return {}, plainjson.dumps_pson(dialect.load_data(body, form))
-    facts = dialect.load(FACTS, body, form)
-    if "set" in question:
-        timestamp = facts.timestamp if question["keep"] and facts.timestamp else question["timestamp"]
-        facts = facts.model_copy(update={"values": {**facts.values, **question["set"]}, "timestamp": timestamp, "expiration": None})
-    return _pack_facts(facts, document=bool(question.get("document")))
+        if body.strip() == b"null":
+            return None
+    return dialect.load_data(body, dialect.formats[question["format"]])
 
 
-def _dump(question: Mapping[str, Any], body: bytes) -> bytes:
-    indirection = _INDIRECTIONS[question["dump"]]
-    hidden = frozenset(question["hidden"])
-    values = {key: value for key, value in plainjson.loads_trusted(body).items() if key not in hidden}
-    fields = {**question["fields"], question["large"]: {**values, **question["above"]}}
-    if fields["expiration"]:
-        fields["expiration"] = datetime.fromisoformat(fields["expiration"])
-    instance = indirection.model.model_construct(**fields)
-    if question["format"]:
-        dialect = _DIALECTS[question["dialect"]]
-        return dialect.dump(indirection, instance, dialect.formats[question["format"]])
-    return _files(question["files"], indirection).dump(instance)
-
-
-def _files(kind: str, indirection: Indirection[M]) -> FilePerKey[M]:
-    """Return a terminus that is used for its file format alone and never asked for a file."""
-    return Json(indirection, Path()) if kind == "json" else Yaml(indirection, Path())
-
-
-def _parse_catalog_request(body: bytes, timestamp: str, *, document: bool) -> tuple[dict[str, Any], bytes]:
+def _parse_catalog_request(body: bytes) -> dict[str, Any]:
     from .catalog_schema import parse_catalog_body  # imported here, since most sites never need it
 
     data = parse_catalog_body(body)
-    facts = data.pop("facts", None)
-    values = {} if facts is None else facts["values"]
-    trusted_fact = values.pop("trusted", None)
-    if facts is not None and "trusted_facts" not in data:
-        data["trusted_facts"] = {"values": trusted_fact if isinstance(trusted_fact, dict) else {}}
-    if len(plainjson.dumps(data)) > MAX_WANTED:
+    if len(plainjson.dumps({name: value for name, value in data.items() if name != "facts"})) > MAX_WANTED:
         raise BadRequest(f"More than {MAX_WANTED} bytes besides the facts")
-    if facts is None:
-        return {"wanted": data, "nothing": True}, b""
-    header, packed = _pack_facts(Facts(name=data["certname"], values=values, timestamp=timestamp), document=document)
-    return {"wanted": data, **header}, packed
-
-
-def _pack_facts(facts: Facts, *, document: bool) -> tuple[dict[str, Any], bytes]:
-    packed = plainjson.dumps_pson(facts.values)
-    written = plainyaml.dumps(plainyaml.RubyObject(FACTS.ruby_class, facts.to_data(MODERN))) if document else b""
-    header = {
-        "name": facts.name,
-        "timestamp": facts.timestamp,
-        "expiration": facts.expiration.isoformat() if facts.expiration else None,
-        "reserved": sorted(RESERVED_FACTS & set(facts.values)),
-        "packed": len(packed),
-    }
-    return header, packed + written
+    return data
 
 
 def _answer_frame(question: Mapping[str, Any], body: bytes) -> bytes:
     """Return the frame that answers a question."""
     try:
-        header, result = answer(question, body)
+        result = plainjson.dumps_pson(answer(question, body))
     except PuppetError as err:
         return frames.pack(frames.plain_error(err))
     except RecursionError:
@@ -146,7 +88,7 @@ def _answer_frame(question: Mapping[str, Any], body: bytes) -> bytes:
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
         resource.setrlimit(resource.RLIMIT_AS, (hard, hard))  # reporting the error takes some more; then this process ends
         return frames.pack(frames.plain_error(BadData(TOO_MUCH)) | {"last": True})
-    return frames.pack({**header, "last": _memory(1) > LARGEST}, result)
+    return frames.pack({"last": _memory(1) > LARGEST}, result)
 
 
 def _memory(field: int) -> int:

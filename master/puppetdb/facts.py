@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from shared.data import plainjson
-from shared.models.facts import Facts, PackedFacts
+from shared.models.facts import Facts
 
 from .commands import PuppetDbCommand, wire_time
 
@@ -26,24 +26,11 @@ def facts_command(facts: Facts, trusted: Mapping[str, Any], environment: str, pr
         producer: The master's certname.
     """
     rest: dict[str, Any] = {"environment": environment, "producer_timestamp": wire_time(when), "producer": producer}
-    packed = _packed(facts)
-    if packed is not None:
-        # Large facts stay the bytes that another process made. The last of two equal keys counts for a PuppetDB.
-        values = packed[:-1] + (b"," if len(packed) > len(b"{}") else b"") + b'"trusted":' + plainjson.dumps(trusted) + b"}"
-    else:
-        known = {name: value for name, value in facts.values.items() if name != INVENTORY}
-        values = plainjson.dumps_pson({**known, "trusted": trusted})
-        inventory = facts.values.get(INVENTORY)
-        if inventory is not None:
-            rest["package_inventory"] = inventory.get("packages") if isinstance(inventory, Mapping) else None
+    known = {name: value for name, value in facts.values.items() if name != INVENTORY}
+    values = plainjson.dumps_pson({**known, "trusted": trusted})
+    inventory = facts.values.get(INVENTORY)
+    if inventory is not None:
+        rest["package_inventory"] = inventory.get("packages") if isinstance(inventory, Mapping) else None
     head = plainjson.dumps({"certname": facts.name})
     payload = head[:-1] + b',"values":' + values + b"," + plainjson.dumps(rest)[1:]
     return PuppetDbCommand.create(NAME, VERSION, facts.name, payload, when)
-
-
-def _packed(facts: Facts) -> bytes | None:
-    """Return the JSON of large facts where it can be sent as it is."""
-    if not isinstance(facts, PackedFacts) or facts.packed_values.hidden:
-        return None
-    packed = facts.packed_values.packed.strip()
-    return None if INVENTORY.encode() in packed or not packed.startswith(b"{") else packed

@@ -50,7 +50,7 @@ class StoredFacts(Terminus[Facts]):
         self.parsers = parsers
 
     async def find(self, request: Request[Facts]) -> Facts | None:
-        return await read_stored(self.files, request.key, self.parsers, lambda parsers: parsers.stored_facts)
+        return await read_stored(self.files, request.key, self.parsers)
 
     async def save(self, request: Request[Facts]) -> object:
         valid_certname(request.key)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from shared.data import plainyaml
 from shared.errors import BadData, PuppetError
 from shared.indirector import Binding, Request, Terminus
-from shared.indirector.termini import ExecTerminus, FilePerKey, Json
-from shared.models.facts import RESERVED_FACTS, Facts, PackedFacts, permitted_facts
+from shared.indirector.termini import ExecTerminus, FilePerKey
+from shared.models.facts import RESERVED_FACTS, Facts, permitted_facts
 from shared.models.node import Node
 from shared.names import valid_environment
 
@@ -97,7 +97,7 @@ class WithFacts(Terminus[Node]):
 
 
 class NodeFiles(Terminus[Node]):
-    """Nodes in files (`files` is a Yaml or Json terminus); those with large facts are written by processes of `parsers`."""
+    """Nodes in files (`files` is a Yaml or Json terminus); large ones are read by processes of `parsers`."""
 
     def __init__(self, files: FilePerKey[Node], parsers: ParsePool | None) -> None:
         self.files = files
@@ -108,7 +108,7 @@ class NodeFiles(Terminus[Node]):
 
     async def last(self, key: str) -> Node | None:
         """Return the node that was saved last, also where `find` finds none because the files are a record for other programs."""
-        return await read_stored(self.files, key, self.parsers, lambda parsers: parsers.stored_node)
+        return await read_stored(self.files, key, self.parsers)
 
     async def search(self, request: Request[Node]) -> list[Node]:
         return await self.files.search(request)
@@ -117,11 +117,7 @@ class NodeFiles(Terminus[Node]):
         return await self.files.head(request)
 
     async def save(self, request: Request[Node]) -> object:
-        node = request.instance
-        if self.parsers is None or not self.parsers.takes_to_write(node):
-            return await self.files.save(request)
-        body = await self.parsers.dump_file(self.files.indirection, node, "json" if isinstance(self.files, Json) else "yaml")
-        return await self.files.save_body(request.key, body)
+        return await self.files.save(request)
 
     async def destroy(self, request: Request[Node]) -> object:
         return await self.files.destroy(request)
@@ -151,9 +147,9 @@ def with_facts_in_hand(nodes: Binding[Node], facts: Facts | None) -> Binding[Nod
 
 
 def _with(node: Node, facts: Facts | None, request: Request[Node], *, expected: Collection[str] = ()) -> Node:
-    forged = facts.reserved if isinstance(facts, PackedFacts) else RESERVED_FACTS & set(facts.values if facts else ())
+    forged = RESERVED_FACTS & set(facts.values if facts else ())
     _warn(forged - frozenset(expected), request)
-    if facts is not None and not forged and not isinstance(facts, PackedFacts):
+    if facts is not None and not forged:
         return node.with_facts(facts, request.environment)
     return node.merged(permitted_facts(facts), request.environment)
 

@@ -4,37 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from shared.errors import BadData
 from shared.indirector.core import M
-from shared.indirector.termini import FilePerKey, Json
+from shared.indirector.termini import FilePerKey
 
 if TYPE_CHECKING:
     from ..pools.parse_pool import ParsePool
 
 log = logging.getLogger("puppet.indirector")
 
-Parse = Callable[[str, bytes, str], Awaitable[M | None]]
-"""Returns what the file of a key holds; the last argument says in which form, `json` or `yaml`. BadData when it holds none."""
 
-
-async def read_stored(files: FilePerKey[M], key: str, parsers: ParsePool | None, parse: Callable[[ParsePool], Parse[M]]) -> M | None:
+async def read_stored(files: FilePerKey[M], key: str, parsers: ParsePool | None) -> M | None:
     """
     Return what is stored under a key; None when nothing is, or what does not parse, with a warning.
 
     To read a large file here would hold up all that the master does.
 
     Args:
+        files: A Yaml or Json terminus.
         parsers: Have processes for large files; None: all are read here.
-        parse: Returns the question of the pool that parses such a file.
     """
     if parsers is None or not parsers.takes_stored(await asyncio.to_thread(files.size, key)):
         return await asyncio.to_thread(files.read, key)
     try:
         body = await asyncio.to_thread(files.body, key)
-        return None if body is None else await parse(parsers)(key, body, "json" if isinstance(files, Json) else "yaml")
+        return None if body is None else await parsers.stored(files, key, body)
     except BadData as err:
         log.warning("Ignoring %s, which does not hold a %s: %s", files.path(key), files.indirection.name, err)
         return None

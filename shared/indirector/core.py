@@ -52,10 +52,6 @@ class Model(BaseModel):
         """Return the body itself, when it was made elsewhere already; None: make it of `to_form`."""
         return None
 
-    def written(self) -> bytes | None:
-        """Return the YAML of a file, when it was made elsewhere already; None: make it of `to_data`."""
-        return None
-
     def digest(self) -> bytes | None:
         """Return what is equal for instances that say the same; None: to find that out would take as long as to write one."""
         return None

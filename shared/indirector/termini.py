@@ -138,11 +138,6 @@ class FilePerKey(Terminus[M]):
             log.warning("Ignoring %s, which does not hold a %s: %s", self.path(key), self.indirection.name, err)
             return None
 
-    async def save_body(self, key: str, body: bytes) -> object:
-        """Store what somebody else made of an instance, by `dump` of a terminus of this kind."""
-        await asyncio.to_thread(self._write_body, key, body)
-        return str(self.path(key))
-
     def _write(self, key: str, instance: M, digest: bytes | None) -> None:
         try:
             body = self.dump(instance)
@@ -185,12 +180,9 @@ class Yaml(FilePerKey[M]):
         self.items = items  # of instances that say much the same, one after another
 
     def load(self, key: str, body: bytes) -> M:
-        data = plainyaml.loads(body, aliases=True)
-        return self.indirection.model.from_data({"name": key, **data} if isinstance(data, dict) else data)
+        return self.indirection.model.from_data(read_yaml_file(key, body))
 
     def dump(self, instance: M) -> bytes:
-        if (written := instance.written()) is not None:
-            return written
         data = instance.to_data(MODERN)
         cls = self.indirection.ruby_class
         return plainyaml.dumps(plainyaml.RubyObject(cls, data) if cls and isinstance(data, dict) else data, self.items)
@@ -210,13 +202,28 @@ class Json(FilePerKey[M]):
         super().__init__(indirection, root, suffix=".json", **options)
 
     def load(self, key: str, body: bytes) -> M:
-        data = plainjson.loads_pson(body)
-        if isinstance(data, dict) and "document_type" in data and isinstance(data.get("data"), dict):
-            data = data["data"]  # what a 3.x agent left behind
-        return self.indirection.model.from_data(data)
+        return self.indirection.model.from_data(read_json_file(key, body))
 
     def dump(self, instance: M) -> bytes:
         return plainjson.dumps_pson(instance.to_data(MODERN))
+
+
+def read_yaml_file(key: str, body: bytes) -> Any:
+    """Return the plain data in the YAML file of a key; BadData."""
+    data = plainyaml.loads(body, aliases=True)
+    return {"name": key, **data} if isinstance(data, dict) else data
+
+
+def read_json_file(key: str, body: bytes) -> Any:
+    """Return the plain data in the JSON file of a key; BadData."""
+    data = plainjson.loads_pson(body)
+    if isinstance(data, dict) and "document_type" in data and isinstance(data.get("data"), dict):
+        return data["data"]  # what a 3.x agent left behind
+    return data
+
+
+FILE_READERS: Mapping[str, Callable[[str, bytes], Any]] = {".yaml": read_yaml_file, ".json": read_json_file}
+"""The function that reads a file, by its suffix."""
 
 
 class ExecTerminus(Terminus[M]):

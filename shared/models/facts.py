@@ -11,7 +11,6 @@ from ..data import plainjson
 from ..indirector.core import Indirection, Model
 from ..wire.bounds import check_bounds, is_within_bounds
 from ..wire.dialects import Dialect
-from ..wire.packed import PackedValues
 
 RESERVED_FACTS = frozenset({"trusted", "facts", "server_facts", "environment", "settings"})
 """Names that only the master sets at top scope: a node cannot forge them by facts."""
@@ -90,37 +89,8 @@ class NodeName(Model):
         return self.name
 
 
-class PackedFacts(Facts):
-    """
-    Facts that another process has parsed; their values are a PackedValues. Create it by `model_construct`.
-
-    `reserved` are the names among them that no fact may have, `document` the YAML that is stored of them, empty when nobody wrote it.
-    """
-
-    reserved: frozenset[str] = frozenset()
-    document: bytes = b""
-
-    @property
-    def packed_values(self) -> PackedValues:
-        """Return the values as the process that parsed them sent them."""
-        values: Any = self.values
-        assert isinstance(values, PackedValues)
-        return values
-
-    def exact_values(self) -> bytes | None:
-        return None
-
-    def written(self) -> bytes | None:
-        return self.document or None
-
-    def digest(self) -> bytes | None:
-        return None
-
-
 def permitted_facts(facts: Facts | None) -> Mapping[str, Any]:
     """Return the values of facts without those named in RESERVED_FACTS, which would forge what only the master says."""
-    if isinstance(facts, PackedFacts):
-        return facts.packed_values.without(RESERVED_FACTS)
     return {name: value for name, value in (facts.values if facts else {}).items() if name not in RESERVED_FACTS}
 
 

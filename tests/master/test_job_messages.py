@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 from master.pools import frames
 from master.pools.compile_worker import _read_job
 from master.pools.jobs import CompileJob, message_of, packed_facts_of
-from shared.data import plainjson
-from shared.models.facts import Facts, PackedFacts
+from shared.models.facts import Facts
 from shared.models.node import Node
-from shared.wire.packed import PackedValues
 
 NAMES = st.sampled_from(["os", "role", "trusted", "_internal", "a", "b"])
 VALUES = st.dictionaries(NAMES, st.one_of(st.none(), st.integers(), st.text(max_size=3), st.lists(st.integers(), max_size=2)))
@@ -45,16 +43,6 @@ def test_facts_and_parameters_arrive_as_they_are_and_in_their_order(facts: dict[
 def test_parameters_that_are_not_made_of_the_facts_arrive_as_well(facts: dict[str, Any], parameters: dict[str, Any]) -> None:
     _, read = sent(CompileJob("n", "production", facts=facts, parameters=parameters))
     assert (list(read["facts"].items()), list(read["parameters"].items())) == (list(facts.items()), list(parameters.items()))
-
-
-@given(VALUES, VALUES)
-def test_packed_facts_arrive_as_those_in_hand(facts: dict[str, Any], own: dict[str, Any]) -> None:
-    packed = PackedFacts.model_construct(name="n", values=PackedValues(plainjson.dumps(facts)))  # type: ignore[arg-type]
-    node = Node(name="n", parameters=own)
-    job = CompileJob.of("n", node.merged(packed.packed_values.without(frozenset({"trusted"})), "p"), "p", packed, {}, {}, code_id=None)
-    _, read = sent(job)
-    expected = job_of(node, Facts(name="n", values=facts))
-    assert list(read["parameters"].items()) == list(expected.parameters.items())
 
 
 @given(VALUES, VALUES)

@@ -22,7 +22,7 @@ from shared.data import plainyaml
 from shared.errors import BadData, BadRequest, PuppetError, Unavailable
 from shared.indirector import Request
 from shared.indirector.termini import Json, WriteOnlyYaml
-from shared.models.facts import FACTS, Facts, PackedFacts
+from shared.models.facts import FACTS
 from shared.models.node import NODE, Node
 from shared.models.report import REPORT
 from shared.wire.dialects import LEGACY, MODERN, Dialect
@@ -42,7 +42,7 @@ SLOW = b"name: n\nvalues: {" + b"? a :b, " * 300_000 + b"}"  # some seconds of w
 
 @asynccontextmanager
 async def pool(**limits: Any) -> AsyncIterator[ParsePool]:
-    parsers = ParsePool(**{"size": 1, "seconds": 20.0, "memory": 2**31, "queue": 10, "documents": True, **limits})
+    parsers = ParsePool(**{"size": 1, "seconds": 20.0, "memory": 2**31, "queue": 10, **limits})
     try:
         yield parsers
     finally:
@@ -63,20 +63,16 @@ async def test_facts_are_the_same_wherever_they_are_parsed(dialect: Dialect, for
     here = dialect.load(FACTS, body, dialect.formats[form])
     async with pool() as parsers:
         there = await parsers.load(FACTS, body, dialect, dialect.formats[form])
-    assert isinstance(there, PackedFacts)
-    assert (there.name, there.timestamp, dict(there.values)) == (here.name, here.timestamp, here.values)
-    read_back = Facts.from_data(plainyaml.loads(there.document))
-    assert read_back.values == {key: value for key, value in here.values.items() if not key.startswith("_")}
+    assert there == here
 
 
-async def test_facts_of_a_catalog_request_get_the_masters_values_and_say_what_is_reserved() -> None:
-    body = quote(body_of({"trusted": 1, "clientcert": "forged", "x": "+ %"}, "json"), safe="").encode()
+async def test_facts_that_are_escaped_are_the_same_and_null_is_none() -> None:
+    body = quote(body_of({"x": "+ %"}, "json"), safe="").encode()
     async with pool() as parsers:
-        form = MODERN.formats["json"]
-        facts = await parsers.facts(body, MODERN, form, values={"clientcert": "n"}, timestamp="now", keep=False)
-        nothing = await parsers.facts(b"null", MODERN, form, values={}, timestamp="now", keep=False)
+        facts = await parsers.load_escaped(FACTS, body, MODERN, MODERN.formats["json"])
+        nothing = await parsers.load_escaped(FACTS, b"null", MODERN, MODERN.formats["json"])
     assert facts is not None and nothing is None
-    assert (facts.timestamp, facts.reserved, facts.values["clientcert"], facts.values["x"]) == ("now", {"trusted"}, "n", "+ %")
+    assert facts.values == {"x": "+ %"}
 
 
 async def test_a_report_in_yaml_is_parsed_there_and_is_the_same() -> None:
@@ -132,9 +128,9 @@ async def test_PRS_12_what_a_given_catalog_is_asked_for_is_the_same_wherever_it_
         for wrong, message in ((WANTED | {"x": 1}, "disallowed-key"), (data | {"job_id": "x" * 70_000}, "besides the facts")):
             with pytest.raises(BadRequest, match=message):
                 await parse_large_catalog_request(json.dumps(wrong).encode(), parsers)
-    assert (wanted.certname, wanted.save_facts, wanted.trusted) == ("n", True, trusted or {"certname": "own"})
-    assert wanted.packed is not None and dict(wanted.packed.values) == VALUES
-    assert (without.packed, without.facts, without.trusted) == (None, None, None)
+    assert (wanted.certname, wanted.save_facts, wanted.trusted) == ("n", True, trusted)
+    assert wanted.facts == {**VALUES, "trusted": {"certname": "own"}}
+    assert (without.facts, without.trusted) == (None, None)
 
 
 async def test_yaml_of_any_other_thing_is_plain_data_there() -> None:
@@ -145,7 +141,7 @@ async def test_yaml_of_any_other_thing_is_plain_data_there() -> None:
 
 
 def test_small_json_is_parsed_where_it_is() -> None:
-    parsers = ParsePool(size=1, seconds=1, memory=2**30, queue=1, documents=False)
+    parsers = ParsePool(size=1, seconds=1, memory=2**30, queue=1)
     json_form, yaml_form = MODERN.formats["json"], LEGACY.formats["yaml"]
     assert not parsers.takes(FACTS, b"x" * (IN_PLACE - 1), json_form)
     assert (
@@ -178,12 +174,11 @@ async def test_PRS_05_a_parse_over_its_budget_of_processor_time_is_ended_and_oth
 @pytest.mark.parametrize(
     ("question", "size", "seconds"),
     [
-        ({"load": "facts"}, 1000, 2.0),
-        ({"catalog_wanted": True}, 2**20, 2.5),
-        ({"load": "report"}, 16 * 2**20, 10.0),
-        ({"load": "report"}, 64 * 2**20, 20.0),
-        ({"stored": "yaml", "of": "facts"}, 1000, 20.0),
-        ({"dump": "facts"}, 1000, 20.0),
+        ({"format": "json"}, 1000, 2.0),
+        ({"catalog_request": True}, 2**20, 2.5),
+        ({"format": "json"}, 16 * 2**20, 10.0),
+        ({"format": "json"}, 64 * 2**20, 20.0),
+        ({"stored": ".yaml", "name": "n"}, 1000, 20.0),
     ],
 )
 def test_PRS_05_a_message_of_a_peer_has_two_seconds_and_more_for_its_size(question: dict[str, Any], size: int, seconds: float) -> None:

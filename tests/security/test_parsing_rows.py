@@ -10,9 +10,6 @@ from urllib.parse import quote_plus
 
 import pytest
 
-from shared.data import plainyaml
-from shared.models.facts import Facts
-from shared.wire.packed import PackedValues
 from tests.support.raw_master import RawAnswer, RawClient
 from tests.support.wired_site import FORM, WiredSite
 
@@ -141,51 +138,6 @@ async def test_PRS_07_large_facts_are_compiled_stored_and_read_back_as_they_are(
     assert (again.status, "agent1 blue" in again.text) == (200, True)
     stored = await wired.master.indirector.facts.find("agent1", environment="production")
     assert stored.values == {**facts, "clientcert": "agent1"}
-
-
-class TakenApart(Exception):
-    """The listening process made objects of large values."""
-
-
-@pytest.fixture
-def packed_stay_packed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The master of a test listens in this process: here nobody may look into values that another process has packed."""
-
-    def refuse(values: PackedValues) -> dict[str, object]:
-        raise TakenApart
-
-    monkeypatch.setattr(PackedValues, "_values", property(refuse))
-
-
-@pytest.mark.usefixtures("packed_stay_packed")
-async def test_PRS_08_many_small_facts_become_no_objects_in_the_process_that_listens(wired: WiredSite) -> None:
-    client = await wired.client("agent1")
-    facts: dict[str, object] = {"colour": "blue", **{f"fact {n}": f"value {n}" for n in range(5000)}}
-    facts |= {"trusted": {"certname": "agent2"}, "note": "ü: %"}
-    answer = await wired.catalog(client, "agent1", facts)
-    assert (answer.status, "agent1 blue" in answer.text) == (200, True), answer.text[:500]
-    expected = {name: value for name, value in facts.items() if name != "trusted"} | {"clientcert": "agent1"}
-    record = plainyaml.loads((wired.settings.yamldir / "node/agent1.yaml").read_bytes())
-    assert (record["name"], record["environment"], record["parameters"]) == ("agent1", "production", expected)
-    for url, accept in (("/puppet/v3/node/agent1?environment=production", "application/json"), ("/production/node/agent1", "pson")):
-        body = json.loads((await client.ask("GET", url, Accept=accept)).body)
-        assert body.get("data", body)["parameters"] == expected
-
-
-@pytest.mark.usefixtures("packed_stay_packed")
-async def test_PRS_11_large_facts_that_are_read_back_become_no_objects_in_the_process_that_listens(
-    wired: WiredSite, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(cls: type[Facts], data: object) -> Facts:
-        raise TakenApart
-
-    client = await wired.client("agent1")
-    facts: dict[str, object] = {"colour": "blue", **{f"fact {n}": f"value {n}" for n in range(5000)}}
-    assert (await wired.catalog(client, "agent1", facts)).status == 200
-    monkeypatch.setattr(Facts, "from_data", classmethod(refuse))
-    answer = await client.ask("POST", "/puppet/v3/catalog/agent1?environment=production", b"", Content_Type=FORM)
-    assert (answer.status, "agent1 blue" in answer.text) == (200, True), answer.text[:500]
     file = wired.settings.yamldir / "facts/agent1.yaml"
     file.write_bytes(b"--- [" + file.read_bytes())
-    answer = await client.ask("POST", "/puppet/v3/catalog/agent1?environment=production", b"", Content_Type=FORM)
-    assert (answer.status, "agent1 blue" in answer.text) == (200, False), answer.text[:500]
+    assert await wired.master.indirector.facts.find("agent1", environment="production") is None
