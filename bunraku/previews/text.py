@@ -68,13 +68,13 @@ def summary(result: Mapping[str, Any]) -> str:
     """Return the sentence about all nodes."""
     counts = result["counts"]
     states = [f"{counts[state]:,} {state}" for state in ("changed", "unchanged", "failed", "fixed") if counts[state]]
-    compiled = f"{counts['compiled']:,} {'was' if counts['compiled'] == 1 else 'were'} compiled from both sides"
+    compiled = f"{_counted(counts['compiled'], 'node')} compiled on both sides"
     detail = f": {', '.join(states)}" if states else ""
     number = counts["unaffected"]
     changes = _counted(len(result["changes"]), "change")
     elsewhere = len(result.get("elsewhere", ()))
     left_out = f" {_counted(elsewhere, 'node')} {'is' if elsewhere == 1 else 'are'} left out, in another environment." if elsewhere else ""
-    return f"{_counted(number, 'node')} cannot be affected, {compiled}{detail}. {changes}.{left_out}"
+    return f"{compiled}{detail}. {number:,} skipped (not affected), {changes}.{left_out}"
 
 
 def _counted(number: int, noun: str) -> str:

@@ -320,7 +320,7 @@ def test_forms_for_people(site: Site) -> None:
     site.run("--from", "production", "--to", "feature", "--all")
     text = site.capsys.readouterr().out
     assert "~ File[/etc/web.conf] content: 2 lines (2 nodes: web1, web2)\n" in text
-    assert text.endswith("1 node cannot be affected, 2 were compiled from both sides: 2 changed. 1 change.\n")
+    assert text.endswith("2 nodes compiled on both sides: 2 changed. 1 skipped (not affected), 1 change.\n")
     site.run("--from", "production", "--to", "feature", "--all", "--format", "markdown")
     page = site.capsys.readouterr().out
     assert page.startswith("### Catalogs: `production` → `feature`\n")

@@ -62,8 +62,8 @@ FIRST = "details.entry:first-of-type > summary"
 LOOKS = {
     "start": Look(
         (
-            "Preview main (aaaaaaaaaaaa) → my-branch (bbbbbbbbbbbb)", "1,297 nodes cannot be affected, 703 nodes were compiled",
-            "700 changed 1 fail to compile 1 compile again", "By change (306)", "By node (2,000)", "Errors and warnings (1)",
+            "Preview main (aaaaaaaaaaaa) → my-branch (bbbbbbbbbbbb)", "703 nodes compiled on both sides, 1,297 skipped (not affected)",
+            "700 changed 1 failed 1 fixed", "By change (306)", "By node (2,000)", "Errors and warnings (1)",
             "changed File[/etc/ntp.conf] content 2 lines 412 nodes", "changed File[/etc/ntp.keys] content (sensitive) 40 nodes",
             "removed class ntp::legacy 12 nodes", "Show more (206 changes left)",
         ),
@@ -82,7 +82,7 @@ LOOKS = {
     "added-resource": Look(('ensure => installed', '"time"'), fill={"select#action": "added"}, click=(FIRST,)),
     "classes-only": Look(("1 of 306 changes", "class ntp::legacy"), fill={"select#kind": "class"}),
     "values": Look(("- running + stopped",), fill={"#search": "service[ntp] ensure"}, click=(FIRST,)),
-    "sensitive": Look(("The values are sensitive: they differ, and are not in this page.",), fill={"#search": "ntp.keys"}, click=(FIRST,)),
+    "sensitive": Look(("The values differ. They are sensitive and therefore not shown.",), fill={"#search": "ntp.keys"}, click=(FIRST,)),
     "searched-node": Look(("added Package[chrony]", "8 of 306 changes"), fill={"#search": "web0399"}, hidden=("/etc/ntp.keys",)),
     "more": Look(("Show more (106 changes left)", "File[/srv/150]"), click=(".more",)),
     "nodes": Look(("changed web0000.example.com", "2,000 nodes", "Show more (1,900 nodes left)"), click=("[data-view=nodes]",)),
@@ -98,7 +98,7 @@ LOOKS = {
         fill={"#search": "web0700"}, click=("[data-view=nodes]",),
     ),
     "errors": Look(
-        ("new Could not find class ::ntp::server 1 node", "manifests/site.pp:4", "Is the module there?", "Only my-branch says it."),
+        ("new Could not find class ::ntp::server 1 node", "manifests/site.pp:4", "Is the module there?", "Only in my-branch"),
         click=("[data-view=messages]", FIRST),
     ),
     "unstable": Look(("unstable File[/etc/motd] content 3 nodes",), click=("[data-view=unstable]",)),

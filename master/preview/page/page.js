@@ -4,7 +4,7 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const byId = (id) => document.getElementById(id);
   const AT_ONCE = 100;  // entries that are built before "show more"
-  const STATES = {unaffected: "cannot be affected", unchanged: "unchanged", changed: "changed", failed: "fail to compile", fixed: "compile again"};
+  const STATES = {unaffected: "not affected", unchanged: "unchanged", changed: "changed", failed: "failed", fixed: "fixed"};
   const KINDS = {resource: "resources", parameter: "parameters", class: "classes", containment: "containment", order: "order"};
 
   // Builds an element; whatever comes from the data becomes text and nothing else.
@@ -76,7 +76,7 @@
 
   const changeBody = (change) => {
     const body = [];
-    if (change.secret) body.push(make("p", {}, "The values are sensitive: they differ, and are not in this page."));
+    if (change.secret) body.push(make("p", {}, "The values differ. They are sensitive and therefore not shown."));
     else if (change.diff) body.push(diffOf(change.diff));
     else if (change.old !== null || change.new !== null) {
       const values = [];
@@ -125,7 +125,7 @@
   const messageEntry = (message) => entryOf(message.state, make("span", {class: "subject"}, message.message), message.nodes, () => [
     message.file ? make("p", {}, make("code", {}, message.line ? `${message.file}:${message.line}` : message.file)) : null,
     message.hint ? make("p", {}, message.hint) : null,
-    make("p", {}, {new: `Only ${data.to.name} says it.`, old: "Both sides say it.", fixed: `Only ${data.from.name} says it.`}[message.state]),
+    make("p", {}, {new: `Only in ${data.to.name}`, old: "On both sides", fixed: `Only in ${data.from.name}`}[message.state]),
   ], false);
   const unstableEntry = (value) => entryOf("unstable", make("span", {class: "subject"}, value.subject, value.parameter ? " " : "",
     make("span", {class: "parameter"}, value.parameter || "")), value.nodes, () => [make("p", {}, value.reason)], false);
@@ -135,8 +135,8 @@
     const said = [...data.errors, ...data.warnings].filter((message) => has(message.nodes, number));
     const unstable = data.unstable.filter((value) => has(value.nodes, number));
     const rest = [...said.map(messageEntry), ...touching.map((change) => changeEntry(change, true)), ...unstable.map(unstableEntry)];
-    const nothing = {unaffected: "All that its catalog depends on is the same on both sides.", unchanged: "Both catalogs are the same."}[state];
-    return rest.length ? rest : [make("p", {}, nothing || "Nothing else is known of it.")];
+    const nothing = {unaffected: "The change cannot affect its catalog.", unchanged: "Both catalogs are the same."}[state];
+    return rest.length ? rest : [make("p", {}, nothing || "No further details are available.")];
   }, open);
 
   const selected = (id) => byId(id).value;
@@ -182,7 +182,7 @@
       }
     };
     add(0);
-    if (!list.length) place.append(make("p", {class: "nothing"}, total ? "Nothing matches." : "There is nothing here."));
+    if (!list.length) place.append(make("p", {class: "nothing"}, total ? "Nothing matches." : "Nothing to show."));
   };
   const open_ = (name) => {
     view = "nodes";
@@ -197,7 +197,7 @@
   const revision = (side) => (side.revision ? `${side.name} (${side.revision.slice(0, 12)})` : side.name);
   byId("sides").textContent = `${revision(data.from)} → ${revision(data.to)}`;
   const {counts, elsewhere = []} = data;
-  byId("summary").textContent = `${count(counts.unaffected, "node")} cannot be affected, ${count(counts.compiled, "node")} ${counts.compiled === 1 ? "was" : "were"} compiled; `
+  byId("summary").textContent = `${count(counts.compiled, "node")} compiled on both sides, ${counts.unaffected.toLocaleString("en")} skipped (not affected); `
     + `${elsewhere.length ? `${count(elsewhere.length, "node")} left out, in another environment; ` : ""}`
     + `environment ${data.environment}; ${data.seconds.toFixed(1)} seconds`;
   let left = 0;
@@ -210,10 +210,11 @@
     left += width;
     byId("states").append(make("li", {}, make("span", {class: `dot ${state}`}), make("b", {}, number.toLocaleString("en")), ` ${label}`));
   }
-  options("action", "added, removed, changed", {added: "added", removed: "removed", changed: "changed"});
-  options("kind", "of everything", KINDS);
-  options("state", "in all states", STATES);
+  options("action", "all actions", {added: "added", removed: "removed", changed: "changed"});
+  options("kind", "all kinds", KINDS);
+  options("state", "all states", STATES);
   for (const [name, {label, total}] of Object.entries(VIEWS)) {
+    if (name === "unstable" && !total) continue;
     byId("tabs").append(make("button", {type: "button", role: "tab", "data-view": name, onclick: () => { view = name; draw(); }}, `${label} (${total.toLocaleString("en")})`));
   }
   byId("filter").addEventListener("submit", (event) => event.preventDefault());
