@@ -133,7 +133,7 @@ def _check_free(source: Path, cadir: Path) -> None:
     if not cadir.exists():
         return
     if cadir.is_symlink() or not cadir.is_dir():
-        raise Conflict(f"{cadir} is not a directory of its own", hint="Remove the link, or set cadir to where the CA shall be.")
+        raise Conflict(f"{cadir} is not a directory of its own", hint="Remove the link, or set cadir to the CA's directory.")
     remaining = sorted(str(path.relative_to(cadir)) for path in cadir.rglob("*") if not (path.is_dir() or path.name in _LOCKS))
     if remaining:
         raise Conflict(

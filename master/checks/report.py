@@ -43,7 +43,7 @@ def report(findings: Sequence[Finding], out: TextIO, *, as_json: bool) -> int:
     if errors or warnings:
         out.write(f"{_count(errors, 'error')}, {_count(warnings, 'warning')}\n")
     else:
-        out.write("Nothing is wrong\n")
+        out.write("No problems found\n")
     return 1 if errors else 0
 
 

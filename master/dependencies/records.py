@@ -123,11 +123,11 @@ class CatalogRecords:
             make_directory(self.folder, mode=0o700, inherit=True)
             write_atomic(path, packed, mode=0o600, owner=owner_in(self.folder), durable=False)
         except OSError as err:
-            raise self._error(f"Could not write what the catalog of {certname} depends on", err) from err
+            raise self._error(f"Could not save the dependency record of {certname}'s catalog", err) from err
 
     def _error(self, what: str, err: OSError) -> PuppetError:
-        hint = "The setting preview_records names another folder; with preview_records_size = 0 nothing is kept."
-        return PuppetError(f"{what} to {self.folder}: {err.strerror}", hint=hint)
+        hint = "Set preview_records to another folder; preview_records_size = 0 turns these records off."
+        return PuppetError(f"{what} in {self.folder}: {err.strerror}", hint=hint)
 
     def _holds(self, path: Path, packed: bytes) -> bool:
         try:
@@ -140,7 +140,7 @@ class CatalogRecords:
         try:
             self._limit(size)
         except OSError as err:
-            raise self._error("Could not limit what is written of catalogs", err) from err
+            raise self._error("Could not remove old dependency records", err) from err
 
     def _limit(self, size: int) -> None:
         records = []

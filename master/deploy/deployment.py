@@ -92,8 +92,8 @@ class ChecksFailed(PuppetError):
     def __init__(self, environment: str, ref: str, findings: list[Finding]) -> None:
         errors = sum(1 for finding in findings if finding.severity == "error")
         super().__init__(
-            f"{ref} was not deployed to {environment}: the checks found {errors} error{'s' if errors != 1 else ''}",
-            hint="Nothing has changed. --no-checks deploys it nevertheless.",
+            f"Deploying {ref} to environment {environment} failed: the checks found {errors} error{'s' if errors != 1 else ''}",
+            hint="Nothing was changed. --no-checks skips the checks.",
         )
         self.findings = findings
 

@@ -88,7 +88,7 @@ class Health:
         if problem and problem != before:
             log.error("%s: %s", self.conditions[name].alert, problem)
         elif before and not problem:
-            log.log(NOTICE, "This is over: %s", self.conditions[name].alert)
+            log.log(NOTICE, "Recovered: %s", self.conditions[name].alert)
 
     def state(self, service: str) -> State:
         """Return the state of a service as its conditions say."""

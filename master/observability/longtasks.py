@@ -6,20 +6,20 @@ from ca.tasks import CA_TASKS
 from httpd.tasks import HTTP_TASKS
 from shared.process.supervision import SupervisedTask, Supervisor
 
-WARN_OF_EXPIRIES = "warn of certificates that end"
+WARN_OF_EXPIRIES = "warn of expiring certificates"
 REFRESH_CRL = "fetch the CA's revocation list"
 RENEW_CRL = "sign the revocation list again"
-WATCH_HEALTH = "look at what services need"
+WATCH_HEALTH = "check the conditions of services"
 RETIRE_WORKER = "end a compiling process"
-REMOVE_LEFTOVERS = "remove what killed processes left"
+REMOVE_LEFTOVERS = "remove leftovers of killed processes"
 MEASURE_LOOP = "measure the event loop"
 COLLECT_GARBAGE = "collect garbage"
-NOTIFY_SYSTEMD = "tell systemd that all is well"
+NOTIFY_SYSTEMD = "notify systemd's watchdog"
 RELOAD = "wait for HUP"
 RUN_STORE = "run the store"
-RECORD_ORIGINS = "record where catalogs come from"
-RECORD_DEPENDENCIES = "record what catalogs depend on"
-DEPLOY = "deploy what the web hook asks for"
+RECORD_ORIGINS = "save statistics of the catalog cache"
+RECORD_DEPENDENCIES = "save dependency records"
+DEPLOY = "deploy for the web hook"
 
 MASTER_TASKS = (
     *HTTP_TASKS,

@@ -16,12 +16,12 @@ def store_choice(settings: MasterSettings) -> str:
 def _place(settings: MasterSettings) -> str:
     kind, colon, address = settings.store.partition(":")
     if kind == "sqlite":
-        return f"The store is SQLite in {address.removeprefix('///') if colon else settings.store_dir}"
+        return f"Using the built-in SQLite store in {address.removeprefix('///') if colon else settings.store_dir}"
     if kind == "postgresql":
-        return f"The store is PostgreSQL at {_without_secrets(settings.store)}"
+        return f"Using the built-in store, on PostgreSQL at {_without_secrets(settings.store)}"
     if kind == "puppetdb":
-        return f"The store is the PuppetDB of {settings.confdir / CONFIGURATION}"
-    return "This master runs no store of its own"
+        return f"Using the PuppetDB of {settings.confdir / CONFIGURATION}"
+    return "The built-in store is off"
 
 
 def _without_secrets(address: str) -> str:
@@ -35,8 +35,8 @@ def _reason(settings: MasterSettings) -> str:
         shown = "store" if settings.store.startswith("postgresql:") else f"store = {settings.store}"
         return f"{shown} {source.where or 'on the command line'}"
     if settings.runs_store:
-        return "store = auto, and neither puppet.conf nor puppetdb.conf nor routes.yaml names another place"
+        return "store = auto, no PuppetDB configured"
     place = other_place(settings.model_dump())
     setting = settings.source_of(place)
     where = "" if setting is None else f" {setting.where or 'on the command line'}"
-    return f"store = auto, and {place}{where} says where facts, catalogs and reports go"
+    return f"store = auto, and {place}{where} decides where facts, catalogs and reports go"

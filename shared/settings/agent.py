@@ -123,7 +123,7 @@ class AgentSettings(CommonSettings):
     http_longest_wait: Duration = setting("5m", gt=0, doc="The longest wait that Retry-After can ask for, in seconds.")
     max_catalog_body: Size = setting("256MiB", gt=0, doc="Bytes of a catalog or list of metadata.")
     module_repository: str = setting("https://forgeapi.puppet.com", doc="The Forge that `puppet module` asks: a URL, https or http.")
-    module_groups: str = setting("", undefined=True, doc="Groups of modules that the Forge shall look in besides, joined by +.")
+    module_groups: str = setting("", undefined=True, doc="Further groups of modules to search on the Forge, joined by +.")
     forge_authorization: str = setting("", secret=True, doc="The Authorization header for the Forge.")
     module_answer: Size = setting("32MiB", gt=0, doc="Bytes of one answer of the Forge, but for archives.")
     module_releases: int = setting(5000, gt=0, doc="Releases of one module, or results of one search, that the Forge may name.")

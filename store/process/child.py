@@ -75,7 +75,7 @@ def _say_ready(ready: int) -> None:
 async def _stop_with_master(input_reader: asyncio.StreamReader, request: StopRequest) -> None:
     """Wait for the end of the input, which the master closes to stop the store, and the kernel when the master has been killed."""
     await input_reader.read()
-    request.stop("The master has ended or asks for it")
+    request.stop("The store is stopping because the master is")
 
 
 if __name__ == "__main__":

@@ -170,7 +170,7 @@ def test_code_that_does_not_parse_is_not_deployed(site: Site, name: str, text: s
     broken = site.repository.commit({name: text})
     said = site.deploy()
     assert said.code == 1
-    assert "production was not deployed to production: the checks found " in said.err
+    assert "Deploying production to environment production failed: the checks found " in said.err
     assert message in said.err
     assert ".new-" not in said.err
     assert site.production.resolve().name == first and site.names() == {first}

@@ -43,8 +43,8 @@ def site(whole: MasterProcess, tmp_path: Path) -> MasterProcess:
     return MasterProcess(tmp_path / "site", dict(whole.settings))
 
 
-NOTICE = "This master runs no store of its own: store = none on the command line"
-IN_ORDER = f"Notice (store): {NOTICE}\nNothing is wrong\n"
+NOTICE = "The built-in store is off: store = none on the command line"
+IN_ORDER = f"Notice (store): {NOTICE}\nNo problems found\n"
 
 
 def checked(site: MasterProcess, *more: str) -> Done:

@@ -21,7 +21,7 @@ from tests.support.fake_server import Ask, FakeMaster, Reply
 from tests.support.throwaway_ca import ThrowAwayCa
 
 VERSION = Reply(body=b'{"version" : "7.12.1"}')
-NO_OTHER = "store = auto, and neither puppet.conf nor puppetdb.conf nor routes.yaml names another place"
+NO_OTHER = "store = auto, no PuppetDB configured"
 
 Site = Callable[..., MasterSettings]
 
@@ -54,28 +54,28 @@ def findings_of(settings: MasterSettings) -> list[tuple[str, str]]:
 
 
 CHOICES = {
-    "nothing is said": ([], {}, "The store is SQLite in var/store", NO_OTHER),
+    "nothing is said": ([], {}, "Using the built-in SQLite store in var/store", NO_OTHER),
     "storeconfigs": (
         ["storeconfigs = true"],
         {},
-        "This master runs no store of its own",
-        "store = auto, and storeconfigs (file: puppet.conf, line: 2) says where facts, catalogs and reports go",
+        "The built-in store is off",
+        "store = auto, and storeconfigs (file: puppet.conf, line: 2) decides where facts, catalogs and reports go",
     ),
     "a file": (
         [],
         {"routes.yaml": ""},
-        "This master runs no store of its own",
-        "store = auto, and routes.yaml says where facts, catalogs and reports go",
+        "The built-in store is off",
+        "store = auto, and routes.yaml decides where facts, catalogs and reports go",
     ),
-    "said": (["ca = false", "store = sqlite"], {}, "The store is SQLite in var/store", "store = sqlite (file: puppet.conf, line: 3)"),
-    "a file of SQLite": (["store = sqlite:////x"], {}, "The store is SQLite in /x", "store = sqlite:////x (file: puppet.conf, line: 2)"),
+    "said": (["ca = false", "store = sqlite"], {}, "Using the built-in SQLite store in var/store", "store = sqlite (file: puppet.conf, line: 3)"),
+    "a file of SQLite": (["store = sqlite:////x"], {}, "Using the built-in SQLite store in /x", "store = sqlite:////x (file: puppet.conf, line: 2)"),
     "PostgreSQL": (
         ["store = postgresql://me:secret@db:99/puppet?password=secret"],
         {},
-        "The store is PostgreSQL at db:99/puppet",
+        "Using the built-in store, on PostgreSQL at db:99/puppet",
         "store (file: puppet.conf, line: 2)",
     ),
-    "a PuppetDB": (["store = puppetdb"], {}, "The store is the PuppetDB of puppetdb.conf", "store = puppetdb (file: puppet.conf, line: 2)"),
+    "a PuppetDB": (["store = puppetdb"], {}, "Using the PuppetDB of puppetdb.conf", "store = puppetdb (file: puppet.conf, line: 2)"),
 }
 
 
@@ -89,14 +89,14 @@ def test_the_store_is_named_with_the_setting_or_file_that_decides(
 
 def test_an_option_of_the_command_line_is_named_as_such(site: Site) -> None:
     assert (
-        store.store_choice(site("store = sqlite", store="none")) == "This master runs no store of its own: store = none on the command line"
+        store.store_choice(site("store = sqlite", store="none")) == "The built-in store is off: store = none on the command line"
     )
 
 
 @pytest.mark.slow
 def test_a_new_master_has_nothing_wrong_with_its_store(site: Site) -> None:
     settings = site()
-    assert store.check(settings) == [Finding("store", "notice", f"The store is SQLite in {settings.store_dir}: {NO_OTHER}")]
+    assert store.check(settings) == [Finding("store", "notice", f"Using the built-in SQLite store in {settings.store_dir}: {NO_OTHER}")]
     assert not settings.vardir.exists()
 
 

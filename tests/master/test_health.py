@@ -59,7 +59,7 @@ async def test_what_is_wrong_and_when_it_is_over_is_logged_once(caplog: pytest.L
     assert [record.getMessage() for record in caplog.records] == [
         "The disk is full: /a is full",
         "The disk is full: /b is full",
-        "This is over: The disk is full",
+        "Recovered: The disk is full",
     ]
 
 

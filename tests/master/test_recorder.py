@@ -63,19 +63,19 @@ async def told_of_a_record(recorder: CatalogRecorder, caplog: pytest.LogCaptureF
             sender = RecordSender(recorder.outlet.send)
             sender.add("n1", record())
             sender.send()
-    return [entry.message.partition(" to ")[0] for entry in caplog.records]
+    return [entry.message.partition(" in ")[0] for entry in caplog.records]
 
 
 async def test_a_folder_that_cannot_be_written_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "file").write_text("")
     told = await told_of_a_record(CatalogRecorder(CatalogRecords(tmp_path / "file/records"), 2**20), caplog)
-    assert told == ["Could not write what the catalog of n1 depends on"]
+    assert told == ["Could not save the dependency record of n1's catalog"]
 
 
 async def test_records_that_cannot_be_removed_are_told_and_end_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "records" / "old" / "folder").mkdir(parents=True)
     told = await told_of_a_record(CatalogRecorder(CatalogRecords(tmp_path / "records"), 1), caplog)
-    assert told == ["Could not limit what is written of catalogs"]
+    assert told == ["Could not remove old dependency records"]
     assert (tmp_path / "records" / "n1").exists()
 
 
