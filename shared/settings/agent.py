@@ -22,15 +22,15 @@ class AgentSettings(CommonSettings):
     ca_port: int = setting("$masterport", ge=1, le=65535, doc="Port of the CA.")
     report_server: str = setting("$server", doc="Host name that takes reports.")
     report_port: int = setting("$masterport", ge=1, le=65535, doc="Port that takes reports.")
-    scheme: Literal["auto", "a", "b"] = setting("auto", doc="URL scheme: of 3.x (a), of 4 to 8 (b), or what the master answers.")
+    scheme: Literal["auto", "a", "b"] = setting("auto", doc="URL scheme: of 3.x (a), of 4 to 8 (b), or auto: ask the master.")
 
-    onetime: Flag = setting(False, doc="One run, then the end.")
+    onetime: Flag = setting(False, doc="Run once, then exit.")
     daemonize: Flag = setting(True, doc="Go to the background.")
     runinterval: Duration = setting("30m", ge=0, doc="Seconds between two runs.")
     splay: Flag = setting(False, doc="Wait a random time before the first run.")
     splaylimit: Duration = setting("$runinterval", ge=0, doc="The longest such wait, in seconds.")
     runtimeout: Duration = setting("1h", ge=0, doc="Seconds for a whole run; 0: no limit.")
-    waitforcert: Duration = setting("2m", ge=0, doc="Seconds between two questions for the certificate; 0: do not wait.")
+    waitforcert: Duration = setting("2m", ge=0, doc="Seconds between two requests for the certificate; 0: do not wait.")
     maxwaitforcert: Ttl = setting("unlimited", doc="Seconds after which waiting for the certificate ends.")
     waitforlock: Duration = setting(0, ge=0, doc="Seconds between two tries for the lock of a run; 0: do not wait.")
     maxwaitforlock: Ttl = setting("1m", doc="Seconds after which waiting for the lock ends.")
@@ -44,7 +44,7 @@ class AgentSettings(CommonSettings):
 
     usecacheonfailure: Flag = setting(True, doc="Apply the cached catalog when there is no new one.")
     use_cached_catalog: Flag = setting(False, doc="Apply the cached catalog and do not ask for a new one.")
-    strict_environment_mode: Flag = setting(False, doc="Fail when the master says another environment.")
+    strict_environment_mode: Flag = setting(False, doc="Fail when the master assigns another environment.")
     use_last_environment: Flag = setting(True, doc="Begin in the environment that the last run ended in.")
     pluginsync: Flag = setting(True, doc="Fetch plugins and facts before the run.")
     ignore_plugin_errors: Flag = setting(False, doc="Go on without plugins that cannot be fetched, instead of the cached catalog or none.")
@@ -65,7 +65,7 @@ class AgentSettings(CommonSettings):
     number_of_facts_soft_limit: int = setting(2048, ge=0, doc="Facts and their parts beyond which a warning is given; 0: never.")
     payload_soft_limit: Size = setting("16MiB", ge=0, doc="Bytes of all facts, as sent, beyond which a warning is given; 0: never.")
     include_legacy_facts: Flag = setting(True, doc="Also send the flat names of structured facts.")
-    resubmit_facts: Flag = setting(False, doc="Send the facts once more after a run, with what it has changed.")
+    resubmit_facts: Flag = setting(False, doc="Send the facts again after a run, with its changes.")
     exclude_unchanged_resources: Flag = setting(False, doc="Leave resources out of reports to which nothing happened.")
     write_catalog_summary: Flag = setting(True, doc="Write classfile and resourcefile in runs of the agent.")
     default_schedules: Flag = setting(True, doc="Have the schedules puppet, hourly, daily, weekly, monthly and never.")
@@ -73,10 +73,12 @@ class AgentSettings(CommonSettings):
     supported_checksum_types: ChecksumTypes = setting(
         ("sha256", "sha384", "sha512", "sha224", "md5"), doc="Checksums that a static catalog may have for this agent, the best first."
     )
-    preprocess_deferred: Flag = setting(True, doc="Call deferred functions before the first resource; else each at its resource's turn.")
-    merge_dependency_warnings: Flag = setting(False, doc="Say once of a class that what it needs has failed, not of each resource in it.")
+    preprocess_deferred: Flag = setting(
+        True, doc="Call deferred functions before the first resource; otherwise each just before its resource is applied."
+    )
+    merge_dependency_warnings: Flag = setting(False, doc="Log a failed dependency of a class once, not for each resource in it.")
     ignoremissingtypes: Flag = setting(False, doc="Skip resources of unknown types.")
-    prerun_command: str = setting("", doc="Runs before a catalog is applied; its failure ends the run.")
+    prerun_command: str = setting("", doc="Command to run before a catalog is applied; if it fails, the run stops.")
     postrun_command: str = setting("", doc="Runs after a catalog was applied.")
     job_id: str = setting("", doc="The number of the job that started this run, for the master and the report.")
     detailed_exitcodes: Flag = setting(False, doc="Exit with 2 for changes, 4 for failures, 6 for both.")
@@ -104,14 +106,14 @@ class AgentSettings(CommonSettings):
     sourceaddress: str = setting(
         "", undefined=True, doc="The address of this host that connections to masters and web servers start from; empty: any."
     )
-    http_user_agent: str = setting("", doc="What requests call themselves; '' for what this agent is.")
+    http_user_agent: str = setting("", doc="The User-Agent header of requests; '' for the default.")
     http_extra_headers: Headers = setting((), secret=True, doc="Headers for all requests to masters, name:value, separated by commas.")
     http_connect_timeout: Duration = setting("2m", gt=0, doc="Seconds to connect.")
     http_read_timeout: Duration = setting("10m", gt=0, doc="Seconds between two pieces of an answer.")
     http_least_rate: Size = setting(
         512, ge=0, doc="Bytes a second that a server has to send of a body, over 30 seconds of waiting; 0: any."
     )
-    http_body_timeout: Duration = setting("30m", ge=0, doc="Seconds that a server may keep us waiting for one body, in all; 0: any.")
+    http_body_timeout: Duration = setting("30m", ge=0, doc="Seconds that receiving one body may take in all; 0: no limit.")
     max_source_size: Size = setting("16GiB", gt=0, doc="Bytes of one file that a server may send, for a file's source or from a bucket.")
     http_keepalive_timeout: Duration = setting(4, ge=0, doc="Seconds that an idle connection is kept; below the master's own limit.")
     http_proxy_host: str = setting("none", doc="A proxy's host. HTTP_PROXY and its like in the environment do not count.")
@@ -133,7 +135,7 @@ class AgentSettings(CommonSettings):
     module_files: int = setting(50_000, gt=0, doc="Files and folders in one such archive.")
     module_download_timeout: Duration = setting("10m", gt=0, doc="Seconds for one answer or archive of the Forge.")
     module_git_timeout: Duration = setting("10m", gt=0, doc="Seconds for one git command that fetches a module of a Puppetfile.")
-    max_plugin_files: int = setting(50_000, gt=0, doc="Files that plugin sync may bring.")
+    max_plugin_files: int = setting(50_000, gt=0, doc="The most files that plugin sync downloads.")
     ruby_facts: RubyFacts = setting("true", doc="Run facts that modules have in Ruby alone: true, false, or facter: by that program.")
     ruby: str = setting(
         "auto",
@@ -143,7 +145,7 @@ class AgentSettings(CommonSettings):
         "1h", gt=0, doc="Seconds that Ruby may be silent while it reads or changes a resource, or finds out a fact."
     )
     ruby_answer: Size = setting("64MiB", gt=0, doc="Bytes of one answer of Ruby's, with all that it logs and asks before.")
-    ruby_memory: Size = setting("1GiB", gt=0, doc="Bytes of memory that Ruby may occupy; what it starts is not counted.")
+    ruby_memory: Size = setting("1GiB", gt=0, doc="Bytes of memory that a Ruby process may use; programs that it starts are not counted.")
     fact_timeout: Duration = setting(30, gt=0, doc="Seconds for one core fact.")
     external_fact_timeout: Duration = setting(
         "5m", gt=0, doc="Seconds for one program that prints external facts, and for one fact in Ruby."

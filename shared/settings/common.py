@@ -12,12 +12,12 @@ class CommonSettings(Settings):
     """Directories, names, certificates, logging, environments."""
 
     confdir: Path = setting(Path("/etc/puppet"), doc="Where the configuration is.")
-    vardir: Path = setting(Path("/var/lib/puppet"), doc="Where everything that changes is kept.")
+    vardir: Path = setting(Path("/var/lib/puppet"), doc="The directory of all data that changes.")
     publicdir: Path = setting("$vardir/public", doc="Where files for everybody are; $vardir must let others pass, as a new one does.")
     logdir: Path = setting(Path("/var/log/puppet"), doc="Where log files go.")
     rundir: Path = setting(Path("/var/run/puppet"), doc="Where pid files go.")
     codedir: Path = setting("$confdir/code", doc="Where manifests, modules and data are.")
-    statedir: Path = setting("$vardir/state", doc="Where the state of runs is kept.")
+    statedir: Path = setting("$vardir/state", doc="The directory of the state of runs.")
     config_file_name: str = setting("puppet.conf", doc="The name of the configuration file.")
     config: Path = setting("$confdir/$config_file_name", doc="The configuration file.")
     route_file: Path = setting("$confdir/routes.yaml", doc="Which terminus and cache serve an indirection.")
@@ -28,13 +28,13 @@ class CommonSettings(Settings):
     basemodulepath: Paths = setting(
         "$codedir/modules", doc="Modules that every environment has; by default also those of Puppet's packages, where they are installed."
     )
-    environment_timeout: Timeout = setting("0", doc="How long an environment is kept in memory: 0, a duration, or unlimited.")
+    environment_timeout: Timeout = setting("0", doc="How long an environment is cached: 0, a duration, or unlimited.")
     default_manifest: str = setting("./manifests", doc="The main manifest of an environment that names none, below its folder.")
     disable_per_environment_manifest: Flag = setting(False, doc="Only default_manifest counts, which must be absolute then.")
     config_version: str = setting(
         "", doc="A program whose output is the version of a catalog; an option of a command only, else in environment.conf."
     )
-    libdir: Path = setting("$vardir/lib", doc="Where plugins from the master are kept.")
+    libdir: Path = setting("$vardir/lib", doc="The directory of plugins from the master.")
     factpath: Paths = setting("$vardir/lib/facter:$vardir/facts", doc="Folders of custom facts.")
 
     ssldir: Path = setting("$confdir/ssl", doc="Where keys and certificates are.")
@@ -81,12 +81,14 @@ class CommonSettings(Settings):
         "", undefined=True, doc="How much of the processor is asked for: high, normal, low, idle, or a number as nice takes it."
     )
     path: str = setting("none", doc="PATH for programs that agent and `puppet apply` start by name; none: as it is anyway.")
-    profile: Flag = setting(False, doc="`puppet apply` and `puppet catalog compile` say which lines of manifests take the most time.")
-    noop: Flag = setting(False, doc="Only say what would be done.")
+    profile: Flag = setting(False, doc="`puppet apply` and `puppet catalog compile` show which lines of manifests take the most time.")
+    noop: Flag = setting(False, doc="Only report the changes that would be made.")
     show_diff: Flag = setting(False, doc="Show the differences of changed files.")
     diff: str = setting("diff", doc="The program that shows differences, by name or path; '' shows none.")
     diff_args: str = setting("-u", doc="Its arguments, separated by spaces.")
-    strict: Literal["off", "warning", "error"] = setting("warning", doc="How doubtful code is taken.")
+    strict: Literal["off", "warning", "error"] = setting(
+        "warning", doc="How questionable code is treated: ignored, as a warning or as an error."
+    )
     strict_variables: Flag = setting(False, doc="An unknown variable is an error.")
     strict_hostname_checking: Flag = setting(True, doc="Node blocks are found by a node's full name only, not by shortened ones.")
     disable_warnings: WarningKinds = setting((), doc="Warnings to leave out: deprecations, undefined_variables, undefined_resources.")
@@ -98,9 +100,11 @@ class CommonSettings(Settings):
     external_nodes: str = setting("none", doc="The program of the exec terminus for nodes, an absolute path with arguments.")
     facts_terminus: str = setting("", doc="Where facts come from; facter on an agent, yaml on a master.")
     catalog_terminus: str = setting("compiler", doc="Where catalogs come from on a master.")
-    catalog_cache_terminus: str = setting("", undefined=True, doc="Where a master keeps catalogs besides.")
+    catalog_cache_terminus: str = setting("", undefined=True, doc="The cache of catalogs: a terminus in which a master also stores them.")
     node_cache_terminus: str = setting(
-        "", undefined=True, doc="Where a master keeps nodes besides, as each run had them: write_only_yaml, for instance."
+        "",
+        undefined=True,
+        doc="The cache of nodes: a terminus in which a master also stores each run's node, for instance write_only_yaml.",
     )
 
     max_file_body: Size = setting("16MiB", gt=0, doc="Bytes of one metadata answer or other object held in memory.")

@@ -45,14 +45,14 @@ class IgnoredSetting:
 
 
 _DEVICE = "There is no `puppet device` here."
-_IN_CADIR = "The CA's files stand at their places below cadir: set that, and leave this one out."
+_IN_CADIR = "The CA's files have fixed places below cadir: set that, and remove this setting."
 _MASTER = ("master",)
 _ANYBODY = ("agent", "master", "user")
 
 IGNORED_SETTINGS: Mapping[str, IgnoredSetting] = {
     "always_retry_plugins": IgnoredSetting("true", "Types and providers are looked for once in each run."),
     "autoflush": IgnoredSetting("true", "Log files are always written at once."),
-    "binder_config": IgnoredSetting("", "Puppet 7 does not read it either: bindings are gone since Puppet 4.", undefined=True),
+    "binder_config": IgnoredSetting("", "Puppet 7 does not read it either: bindings were removed in Puppet 4.", undefined=True),
     "cacert": IgnoredSetting("$cadir/ca_crt.pem", _IN_CADIR, _MASTER),
     "cacrl": IgnoredSetting("$cadir/ca_crl.pem", _IN_CADIR, _MASTER),
     "cakey": IgnoredSetting("$cadir/ca_key.pem", _IN_CADIR, _MASTER),
@@ -65,25 +65,25 @@ IGNORED_SETTINGS: Mapping[str, IgnoredSetting] = {
     "deviceconfig": IgnoredSetting("$confdir/device.conf", _DEVICE),
     "devicedir": IgnoredSetting("$vardir/devices", _DEVICE),
     "document_all": IgnoredSetting("false", "`puppet doc` writes references of types, functions and settings, not of manifests."),
-    "freeze_main": IgnoredSetting("false", "Files of modules can hold no code beside their definitions, whatever it says."),
+    "freeze_main": IgnoredSetting("false", "Files of modules must contain only definitions, whatever its value is."),
     "genconfig": IgnoredSetting("false", "Use `puppet config print all` or `puppet doc --reference configuration`.", _ANYBODY),
     "genmanifest": IgnoredSetting("false", "Directories are made when they are needed; there is no manifest of them.", _ANYBODY),
     "http_debug": IgnoredSetting("false", "Requests are not printed; the master's access log has them (accesslog)."),
     "location_trusted": IgnoredSetting("false", "A redirect to another host never gets a password."),
     "manage_internal_file_permissions": IgnoredSetting(
-        "true", "Keys and state are private whatever it says; files that stand are not changed."
+        "true", "Keys and state are private whatever its value is; existing files are not changed."
     ),
     "max_deprecations": IgnoredSetting("10", "All that are found are logged."),
     "max_errors": IgnoredSetting("10", "All that are found are logged."),
     "max_warnings": IgnoredSetting("10", "All that are found are logged."),
     "maximum_uid": IgnoredSetting("4294967290", "Linux has no larger ones, and no negative ones."),
     "mkusers": IgnoredSetting("false", "The account comes from the package, or from the administrator."),
-    "module_working_dir": IgnoredSetting("$vardir/puppet-module", "Archives are unpacked beside the modules that they become."),
+    "module_working_dir": IgnoredSetting("$vardir/puppet-module", "Archives are unpacked in the target directory of the modules."),
     "name": IgnoredSetting("", "It is the command's own name."),
-    "passfile": IgnoredSetting("$privatedir/password", "Private keys are kept without a password."),
+    "passfile": IgnoredSetting("$privatedir/password", "Private keys are stored without a password."),
     "preferred_serialization_format": IgnoredSetting("json", "Both sides agree on a format that both can; that is JSON from Puppet 5 on."),
-    "preview_outputdir": IgnoredSetting("$vardir/preview", "`puppet preview` prints its result here, or writes a page where --html says."),
-    "privatedir": IgnoredSetting("$ssldir/private", "Nothing is kept there."),
+    "preview_outputdir": IgnoredSetting("$vardir/preview", "`puppet preview` prints its result here, or writes a page with --html."),
+    "privatedir": IgnoredSetting("$ssldir/private", "Nothing is stored there."),
     "puppet_trace": IgnoredSetting("false", "The setting trace shows where an error came from."),
     "puppetdlog": IgnoredSetting(
         "$logdir/puppetd.log", "Syslog is there on every system that is supported; Puppet does not write it there either."
@@ -91,7 +91,7 @@ IGNORED_SETTINGS: Mapping[str, IgnoredSetting] = {
     "serial": IgnoredSetting("$cadir/serial", _IN_CADIR, _MASTER),
     "settings_catalog": IgnoredSetting("true", "Directories are made when they are needed."),
     "signeddir": IgnoredSetting("$cadir/signed", _IN_CADIR, _MASTER),
-    "tasks": IgnoredSetting("false", "Plans and tasks are Bolt's, which brings its own Puppet."),
+    "tasks": IgnoredSetting("false", "Plans and tasks are run by Bolt, which contains its own Puppet."),
     "vendormoduledir": IgnoredSetting(
         "/opt/puppetlabs/puppet/vendor_modules", "The types and providers of Puppet's vendored modules are built in."
     ),

@@ -19,7 +19,9 @@ class MasterSettings(StoreSettings):
     metrics_bindaddress: str = setting("127.0.0.1", doc="The address for them.")
     accesslog: str = setting("", doc="Where each request is logged: off, or as logdest; '' for along with the rest, at level info.")
     log_queue: int = setting(
-        10_000, gt=0, doc="Lines that may wait for each destination of the logs, so that a slow one holds up no request; more are dropped."
+        10_000,
+        gt=0,
+        doc="The most pending lines of each log destination; further lines are dropped, so that a slow destination delays no request.",
     )
     auditlog: str = setting(
         "$logdir/audit.json", doc="The file in which each act of the CA and each refused request is a line; '' for none."
@@ -41,8 +43,8 @@ class MasterSettings(StoreSettings):
     auto_renewal_cert_ttl: Duration = setting(
         "90d", gt=0, doc="Seconds that a certificate is valid whose agent renews it, from the first one on."
     )
-    max_pending_requests: int = setting(10_000, gt=0, doc="Requests that may wait to be signed.")
-    max_pending_bytes: Size = setting("64MiB", gt=0, doc="Bytes of all requests that wait.")
+    max_pending_requests: int = setting(10_000, gt=0, doc="The most pending certificate requests.")
+    max_pending_bytes: Size = setting("64MiB", gt=0, doc="The most bytes of all pending certificate requests.")
     crl_ttl: Duration = setting("5y", gt=0, doc="Seconds that a revocation list is valid.")
     server: str = setting("puppet", doc="Host name by which agents find their master; a master uses it for ca_server only.")
     ca_server: str = setting("$server", doc="Host name of the CA, of which a master that is none fetches the revocation list.")
@@ -52,10 +54,12 @@ class MasterSettings(StoreSettings):
     )
     crl_refresh_timeout: Duration = setting(30, gt=0, doc="Seconds for one such look.")
 
-    rest_authconfig: Path = setting("$confdir/auth.conf", doc="Who may do what, in the form of Puppet 3.8 or of puppetserver.")
+    rest_authconfig: Path = setting("$confdir/auth.conf", doc="The file of access rules, in the form of Puppet 3.8 or of puppetserver.")
     ssl_client_header: str = setting("HTTP_X_CLIENT_DN", doc="The header with the client's name, behind a proxy.")
-    ssl_client_verify_header: str = setting("HTTP_X_CLIENT_VERIFY", doc="The header that says whether a proxy verified the client.")
-    allow_header_cert_info: Flag = setting(False, doc="A proxy's headers say who the client is.")
+    ssl_client_verify_header: str = setting(
+        "HTTP_X_CLIENT_VERIFY", doc="The header with the result of a proxy's verification of the client."
+    )
+    allow_header_cert_info: Flag = setting(False, doc="Accept the client's identity from a proxy's headers.")
     proxy_addresses: Words = setting((), doc="Addresses of proxies whose headers count; without any, none do.")
 
     storeconfigs: Flag = setting(
@@ -63,14 +67,16 @@ class MasterSettings(StoreSettings):
         doc="Keep facts and catalogs in the store or, without one, in the PuppetDB that puppetdb.conf names, so that resources can be "
         "exported and collected. A store switches it on.",
     )
-    storeconfigs_backend: str = setting("puppetdb", doc="What keeps them; there is puppetdb only.")
+    storeconfigs_backend: str = setting("puppetdb", doc="The backend of storeconfigs; only puppetdb is supported.")
     puppetdb_answer: Size = setting("64MiB", gt=0, doc="Bytes of one answer of a PuppetDB.")
     puppetdb_connections: int = setting(16, gt=0, doc="Connections to the servers of a PuppetDB at the same time; further requests wait.")
 
     reports: Words = setting(("store",), doc="What is done with reports: store, log, http, puppetdb, none. A store gets them in any case.")
     reportdir: Path = setting("$vardir/reports", doc="Where store puts reports.")
     report_queue: int = setting(
-        300, gt=0, doc="Reports that store is writing or that wait for it; beyond that 503 with Retry-After. Above max_active_requests."
+        300,
+        gt=0,
+        doc="The most reports that the processor store is writing or has pending; beyond that 503. Must be above max_active_requests.",
     )
     reporturl: str = setting("http://localhost:3000/reports/upload", doc="Where http sends reports.")
     report_include_system_store: Flag = setting(False, doc="The server of reporturl may have a certificate of any CA of the system.")
@@ -78,7 +84,9 @@ class MasterSettings(StoreSettings):
     server_datadir: Path = setting("$vardir/server_data", doc="Nodes, facts and catalogs in JSON.")
     code_cache: Path = setting("$vardir/code_cache", doc="Compiled manifests.")
     static_catalogs: Flag = setting(True, doc="Inline the metadata of files where an agent can use it.")
-    rich_data: Flag = setting(True, doc="Catalogs keep values of all types, where an agent can read them; an environment.conf may differ.")
+    rich_data: Flag = setting(
+        True, doc="Send values of all types in catalogs to agents that can read them; environment.conf may override it."
+    )
     environment_data_provider: Literal["", "none", "hiera", "function"] = setting(
         "", undefined=True, doc="Where an environment's data is that has no hiera.yaml; deprecated, and an environment.conf may differ."
     )
@@ -86,9 +94,9 @@ class MasterSettings(StoreSettings):
     code_content_command: str = setting("", doc="A program that prints a file of a version of an environment's code.")
     max_code_content: Size = setting("1GiB", gt=0, doc="Bytes of one file that code_content_command may print.")
     deploy_repository: str = setting("", secret=True, doc="The control repository of puppet deploy: a path, or an address of https or ssh.")
-    deploy_keep: int = setting(5, ge=1, doc="Versions of an environment that puppet deploy keeps.")
+    deploy_keep: int = setting(5, ge=1, doc="The number of versions of an environment that puppet deploy stores.")
     deploy_keep_time: Duration = setting(
-        "1h", ge=0, doc="Seconds that further versions are kept after they were replaced, for runs that began with them."
+        "1h", ge=0, doc="Seconds after its replacement before a further version is removed, for runs that began with it."
     )
     deploy_path: str = setting(
         "/usr/local/bin:/opt/puppetlabs/puppet/bin:/opt/puppetlabs/bin:/usr/bin:/bin", doc="Where puppet deploy finds git, r10k and g10k."
@@ -100,7 +108,7 @@ class MasterSettings(StoreSettings):
     deploy_hook_environments: Words = setting(
         (), doc="Environments that the web hook may deploy, with * and ? as in file names; none by default."
     )
-    deploy_hook_queue: int = setting(20, gt=0, doc="Deployments by the web hook that may wait; beyond that 503 with Retry-After.")
+    deploy_hook_queue: int = setting(20, gt=0, doc="The most pending deployments of the web hook; further ones get 503 with Retry-After.")
     max_hook_body: Size = setting("1MiB", gt=0, doc="Bytes of a call of the web hook.")
     trusted_external_command: str = setting(
         "", undefined=True, doc="A program that prints JSON for $trusted['external'] of a node, or a folder of them."
@@ -115,7 +123,7 @@ class MasterSettings(StoreSettings):
     ldapparentattr: str = setting("parentnode", doc="The attribute that names a parent node.")
     ldapattrs: Words = setting(("all",), doc="Attributes that become variables; all: every one.")
     ldapstackedattrs: Words = setting(("puppetvar",), doc="Attributes that hold name=value, of a node and of its parents.")
-    ldapssl: Flag = setting(False, doc="TLS from the first byte on to the LDAP server, which ldap.conf has to believe.")
+    ldapssl: Flag = setting(False, doc="TLS from the first byte on to the LDAP server, whose certificate ldap.conf must trust.")
     ldaptls: Flag = setting(False, doc="TLS by StartTLS instead, on its usual port; the same holds.")
 
     compile_workers: int = setting(0, ge=0, le=256, doc="Processes that compile; 0: as many as there are processors.")
@@ -123,23 +131,29 @@ class MasterSettings(StoreSettings):
     compile_timeout: Duration = setting("2m", gt=0, doc="Seconds for one catalog.")
     compile_memory: Size = setting("1GiB", gt=0, doc="Bytes of memory for one compiling process.")
     catalog_memo: Size = setting(
-        "32MiB", ge=0, doc="Bytes of catalogs that a compiling process keeps, to answer nodes of which nothing has changed. 0: none."
+        "32MiB",
+        ge=0,
+        doc="Bytes of the catalog cache of each compiling process, from which unchanged nodes get their catalogs. 0: no cache.",
     )
     max_previews: int = setting(1, ge=0, doc="Previews over HTTP at the same time; beyond that 503 with Retry-After. 0: none.")
     preview_workers: int = setting(1, gt=0, doc="Processes of one preview over HTTP, of a lower priority than those for agents.")
-    preview_records: Path = setting("$vardir/preview", doc="Where master and previews keep what each node's last catalog depended on.")
-    preview_records_size: Size = setting("256MiB", ge=0, doc="Bytes of that; the oldest are removed. 0: nothing is kept.")
+    preview_records: Path = setting(
+        "$vardir/preview", doc="The directory of dependency records: what each node's last catalog depended on."
+    )
+    preview_records_size: Size = setting(
+        "256MiB", ge=0, doc="The most bytes of all dependency records; the oldest are removed. 0: no records."
+    )
     parse_workers: int = setting(2, gt=0, le=64, doc="Processes that parse what peers send: YAML, and facts and reports that are large.")
     parse_time: Duration = setting(20, gt=0, doc="Seconds of processor time for parsing one message of a peer.")
     parse_memory: Size = setting("2GiB", gt=0, doc="Bytes of memory for one parsing process.")
-    parse_queue: int = setting(200, gt=0, doc="Messages that may be parsed or wait for it; beyond that 503 with Retry-After.")
-    compile_queue: int = setting(500, gt=0, doc="Catalogs that may wait; beyond that 503 with Retry-After.")
+    parse_queue: int = setting(200, gt=0, doc="The most messages being parsed or pending; further ones get 503 with Retry-After.")
+    compile_queue: int = setting(500, gt=0, doc="The most pending catalogs; further ones get 503 with Retry-After.")
     compile_read_roots: Paths = setting((), doc="Folders of which manifests may read files by an absolute path; none: any.")
     compile_programs: Flag = setting(True, doc="Whether manifests may start programs, by generate.")
     ruby: str = setting(
         "auto",
         doc="The program for templates and functions of modules in Ruby; '' for none. auto: /usr/bin/ruby or /bin/ruby where there is one, "
-        "but none where compile_programs or compile_read_roots narrow what manifests may do, as nothing narrows Ruby.",
+        "but none where compile_programs or compile_read_roots restrict manifests, because these do not restrict Ruby.",
     )
     native_templates: Flag = setting(
         True,
@@ -159,17 +173,17 @@ class MasterSettings(StoreSettings):
     max_active_requests: int = setting(
         256, gt=0, doc="Requests that are worked on at the same time; catalogs and reports beside them, as many each."
     )
-    max_queued_requests: int = setting(5000, gt=0, doc="Requests that may wait; beyond that 503 with a random Retry-After.")
-    max_client_requests: int = setting(16, gt=0, doc="Requests of one client that are worked on or wait at the same time.")
+    max_queued_requests: int = setting(5000, gt=0, doc="The most pending requests; further ones get 503 with a random Retry-After.")
+    max_client_requests: int = setting(16, gt=0, doc="The most requests of one client, active and pending.")
     max_retry_delay: Duration = setting("30m", gt=0, doc="The longest Retry-After of a request that was turned away.")
     max_handshakes: int = setting(
-        512, gt=0, doc="Connections whose TLS handshake is not done; beyond that others wait, and those that drag on give way."
+        512, gt=0, doc="The most unfinished TLS handshakes; further connections wait to be accepted, and slow handshakes are cut off."
     )
     handshake_threads: int = setting(0, ge=0, le=256, doc="Threads that compute TLS handshakes; 0: half as many as there are processors.")
     max_connections: int = setting(5000, gt=0, doc="Connections at the same time.")
     handshake_timeout: Duration = setting(10, gt=0, doc="Seconds for a TLS handshake.")
     header_timeout: Duration = setting(15, gt=0, doc="Seconds to the end of a request's headers.")
-    idle_timeout: Duration = setting(60, gt=0, doc="Seconds that an idle connection is kept; above the agents' own limit.")
+    idle_timeout: Duration = setting(60, gt=0, doc="Seconds before an idle connection is closed; must be above the agents' own limit.")
     body_rate: Size = setting(1024, gt=0, doc="Bytes a second that a body must arrive at, after body_timeout.")
     body_timeout: Duration = setting(15, gt=0, doc="Seconds that a body may take whatever its rate.")
     close_timeout: Duration = setting(5, gt=0, doc="Seconds for the goodbye of a TLS connection.")

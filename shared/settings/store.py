@@ -34,11 +34,11 @@ class StoreSettings(CommonSettings):
     store: StoreKind = setting(
         "none",
         secret=True,
-        doc="Where facts, catalogs and reports are kept for queries: none; sqlite, in a process of the master; a database as "
+        doc="Where facts, catalogs and reports are stored for queries: none; sqlite, in a process of the master; a database as "
         "postgresql://USER@HOST/DATABASE, which several masters may share; or puppetdb, a server that puppetdb.conf names. auto, the "
         "default of a running master: sqlite, but none where puppet.conf, puppetdb.conf or routes.yaml say already where these things go.",
     )
-    store_dir: Path = setting("$vardir/store", doc="Where the store keeps its SQLite database and the commands that wait.")
+    store_dir: Path = setting("$vardir/store", doc="The directory of the store's SQLite database and pending commands.")
     store_socket: Path = setting("$rundir/store.sock", doc="The Unix socket of the store, for its own user only.")
     store_pidfile: Path = setting("$rundir/store.pid", doc="The process number of a store that runs by itself.")
     store_bindaddress: str = setting("$bindaddress", doc="The address that the store listens on over TLS.")
@@ -50,36 +50,36 @@ class StoreSettings(CommonSettings):
         0,
         ge=0,
         le=65535,
-        doc="The port of the store without TLS, 8080 by custom; whoever reaches it may read and change everything. 0: none.",
+        doc="The port of the store without TLS, 8080 by custom; every client that reaches it may read and change everything. 0: none.",
     )
     store_allowlist: str = setting(
         "",
-        doc="A file of certnames, one a line, that alone may use the store over TLS, for everything; '' where all certificates may ask, "
-        "and this host's own may change what is stored.",
+        doc="A file that lists the only certnames that may use the store over TLS, one per line; '': all certificates may query, "
+        "and this host's own may change data.",
     )
 
     store_node_ttl: Duration = setting("7d", ge=0, doc="Seconds without news after which a node expires; 0: never.")
     store_node_purge_ttl: Duration = setting("14d", ge=0, doc="Seconds after which an expired or deactivated node is removed; 0: never.")
     store_node_purge_batch: int = setting(25, gt=0, doc="Nodes that are removed in one round.")
-    store_report_ttl: Duration = setting("14d", gt=0, doc="Seconds that reports are kept; whole days are removed.")
-    store_event_ttl: Duration = setting("$store_report_ttl", gt=0, doc="Seconds that the events of reports are kept.")
-    store_gc_interval: Duration = setting("60m", ge=0, doc="Seconds between two rounds of removing what has ended; 0: never.")
+    store_report_ttl: Duration = setting("14d", gt=0, doc="Seconds before reports are removed; whole days are removed at once.")
+    store_event_ttl: Duration = setting("$store_report_ttl", gt=0, doc="Seconds before the events of reports are removed.")
+    store_gc_interval: Duration = setting("60m", ge=0, doc="Seconds between two removals of expired data; 0: never.")
 
     store_query_timeout: Duration = setting("10m", gt=0, doc="Seconds of a query.")
     store_query_rows: int = setting(0, ge=0, doc="Rows of the answer to a query; 0: any number.")
     store_max_query: Size = setting("16MiB", gt=0, doc="Bytes of a query that is posted.")
     store_max_command: Size = setting("128MiB", gt=0, doc="Bytes of a command, unpacked.")
     store_max_archive: Size = setting("16GiB", gt=0, doc="Bytes of an archive that is imported, packed.")
-    store_queue_commands: int = setting(50_000, gt=0, doc="Commands that may wait; beyond that 503 with Retry-After.")
+    store_queue_commands: int = setting(50_000, gt=0, doc="The most pending commands; further ones get 503 with Retry-After.")
     store_niceness: int = setting(
         10, ge=0, le=19, doc="How much the store in a master's service gives way to its other processes, when all are busy: see nice(1)."
     )
     store_undelivered_commands: int = setting(
-        1000, gt=0, doc="Commands of a master that may wait to be handed to its store; beyond that requests of agents wait."
+        1000, gt=0, doc="The most commands of a master pending for its store; beyond that requests of agents wait."
     )
-    store_queue_bytes: Size = setting("1GiB", gt=0, doc="Bytes of all commands that wait.")
+    store_queue_bytes: Size = setting("1GiB", gt=0, doc="The most bytes of all pending commands.")
     store_active_requests: int = setting(64, gt=0, doc="Commands that are received at the same time, and as many queries.")
-    store_queued_requests: int = setting(1000, gt=0, doc="Requests to the store that may wait; beyond that 503 with Retry-After.")
+    store_queued_requests: int = setting(1000, gt=0, doc="The most pending requests to the store; further ones get 503 with Retry-After.")
     store_readers: int = setting(4, gt=0, le=100, doc="Connections to the database for queries.")
     store_writers: int = setting(2, gt=0, le=100, doc="Connections to the database for commands; SQLite has one.")
 
