@@ -349,7 +349,7 @@ class Type(Metaparams):
         """
         namevars = cls.declaration.namevars
         if len(namevars) > 1:
-            raise ResourceError(f"The type {cls.declaration.name} has several namevars and says not how to split a title")
+            raise ResourceError(f"The type {cls.declaration.name} has several namevars but does not declare how to split a title")
         return [(WHOLE_TITLE, [namevars[0]])]
 
     @classmethod

@@ -51,8 +51,8 @@ class AuditParam(Param[list[str]]):
 class Metaparams:
     """The metaparameters, in Puppet's own order; a base of every type."""
 
-    noop = Param(bool, meta=True, doc="Only say what would be done; beats the setting both ways.")
-    schedule = Param(str, meta=True, doc="Name of the schedule that says when this resource is managed.")
+    noop = Param(bool, meta=True, doc="Only report the changes that would be made; overrides the setting noop, also with false.")
+    schedule = Param(str, meta=True, doc="Name of the schedule in which this resource is managed.")
     audit = AuditParam(str, meta=True, many=True, doc="Attributes whose changes are reported, though not managed; or `all`.")
     loglevel = Param(str, meta=True, values=LOGLEVELS, default="notice", doc="Level of change messages; verbose is info.")
     alias = Param(str, meta=True, many=True, doc="Further names that references may use.")

@@ -252,14 +252,14 @@ class File(Type, name="file", features={"manages_symlinks": "The provider can ma
     mtime = Property(str, read_only=True, doc="Time of the last change of the content.")
 
     path = Param(str, namevar=True, check=_absolute, munge=normal_path, doc="Absolute path.")
-    backup = Param(str, default="", munge=_backup, doc="Where what is replaced goes: a filebucket, an extension, or false.")
+    backup = Param(str, default="", munge=_backup, doc="Where to back up replaced content: a filebucket, a file name extension, or false.")
     checksum = Param(str, values=checksums.ALGORITHMS, default="sha256", doc="How contents are compared.")
     force = Param(bool, default=False, doc="Whether directories may be removed.")
     ignore = FileIgnore(str, many=True, doc="Patterns of names that recursion passes over.")
     links = Param(str, values=("follow", "manage"), default="manage", doc="Whether links are managed or followed.")
     max_files = Param(int, match=(r"^[0-9]+$", r"^-1$"), default=0, doc="How many entries recursion may meet: 0 warns above 1000, -1 any.")
-    purge = Param(bool, default=False, doc="Whether what recursion finds and nobody manages is removed.")
-    recurse = Param(str, munge=_recurse, doc="true, false, or remote: only what the source has.")
+    purge = Param(bool, default=False, doc="Whether recursion removes unmanaged files.")
+    recurse = Param(str, munge=_recurse, doc="true, false, or remote: only files of the source.")
     recurselimit = Param(int, match=(r"^[0-9]+$",), doc="How deep recursion goes.")
     replace = Param(bool, default=True, doc="Whether an existing content, target or kind is changed.")
     selinux_ignore_defaults = Param(bool, default=False, doc="Whether the system's default contexts are not asked for.")
@@ -271,7 +271,7 @@ class File(Type, name="file", features={"manages_symlinks": "The provider can ma
     sourceselect = Param(str, values=("first", "all"), default="first", doc="Whether trees of several sources are merged.")
     staging_location = Param(str, check=_absolute, munge=normal_path, doc="Folder for the file while it is written.")
     validate_cmd = Param(str, doc="Command that must succeed on the new file before it replaces the old one.")
-    validate_replacement = Param(str, default="%", doc="What stands for the new file's path in validate_cmd.")
+    validate_replacement = Param(str, default="%", doc="The placeholder of the new file's path in validate_cmd.")
 
     def __init__(self, title: str, parameters: Mapping[str, Any], origin: Origin | None = None) -> None:
         self.actual_content: bytes | None = None  # None: no content, or that of the source or the bucket

@@ -45,7 +45,7 @@ class FileLine(Type, name="file_line"):
     name = Param(str, namevar=True, doc="What the resource is called.")
     path = Param(str, check=absolute, doc="The file, which has to exist.")
     match = FileLinePattern(object, doc="Lines that match are replaced.")
-    match_for_absence = Param(bool, default=False, doc="With ensure absent: whether `match` says which lines go.")
+    match_for_absence = Param(bool, default=False, doc="With ensure absent: whether to remove the lines that `match` matches.")
     multiple = Param(bool, doc="Whether more than one line may match.")
     after = FileLinePattern(object, doc="A new line is put behind lines that match.")
     replace = Param(bool, default=True, doc="Whether a line that matches is replaced; otherwise it is as good as the line.")

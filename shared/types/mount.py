@@ -76,7 +76,7 @@ class MountPoint(
     atboot = MountAtboot(
         str,
         values=(Value("yes", aliases=("true",)), Value("no", aliases=("false",))),
-        doc="Mount at boot, on Solaris. Elsewhere the option noauto says it, and this is ignored.",
+        doc="Mount at boot, on Solaris. Elsewhere use the option noauto; this is ignored.",
     )
     dump = Property(str, match=r"[012]", default=lambda r: "0" if r.manages_anything else None, doc="Whether it is dumped: 0 or 1.")
     target = Property(str, doc="The table; by default /etc/fstab.")

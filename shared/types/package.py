@@ -15,19 +15,19 @@ NOT_INSTALLED = (ABSENT, PURGED, None)
 FEATURES = {
     "installable": "Packages are installed.",
     "uninstallable": "Packages are removed.",
-    "upgradeable": "Packages are brought to the latest version.",
+    "upgradeable": "Packages can be upgraded to the latest version.",
     "purgeable": "Packages are removed together with their configuration.",
     "versionable": "Packages are installed in a given version.",
     "version_ranges": "Versions may be given as ranges.",
     "holdable": "Packages are held back from upgrades.",
-    "reinstallable": "Packages are installed anew on a refresh.",
-    "install_only": "Packages are only ever installed, beside older ones.",
+    "reinstallable": "Packages can be reinstalled on a refresh.",
+    "install_only": "Several versions of a package can be installed side by side.",
     "install_options": "Further options for an installation.",
     "uninstall_options": "Further options for a removal.",
     "disableable": "Packages are switched off.",
     "supports_flavors": "Packages come in flavours.",
     "package_settings": "Packages are built with settings.",
-    "virtual_packages": "A name may stand for what provides it.",
+    "virtual_packages": "A name may be that of a virtual package.",
     "targetable": "The package manager's command may be chosen.",
 }
 
@@ -151,11 +151,13 @@ class Package(Type, name="package", refreshable=True, features=FEATURES):
     description = Param(str, doc="Told by the package.")
     allowcdrom = Param(bool, doc="Whether apt may use a CD.")
     enable_only = Param(bool, default=False, doc="Whether a dnf module is only enabled.")
-    install_only = Param(bool, default=False, requires=("install_only",), doc="Whether it is only ever installed, beside older ones.")
+    install_only = Param(
+        bool, default=False, requires=("install_only",), doc="Whether to install new versions without removing older ones."
+    )
     install_options = PackageOptions(object, requires=("install_options",), doc="Further options for an installation.")
     uninstall_options = PackageOptions(object, requires=("uninstall_options",), doc="Further options for a removal.")
-    allow_virtual = Param(bool, requires=("virtual_packages",), doc="Whether the name may stand for what provides it.")
-    reinstall_on_refresh = Param(bool, default=False, doc="Whether a refresh installs it anew.")
+    allow_virtual = Param(bool, requires=("virtual_packages",), doc="Whether the name may be that of a virtual package.")
+    reinstall_on_refresh = Param(bool, default=False, doc="Whether a refresh reinstalls the package.")
 
     latest: str | None = None  # the version that `latest` means, once the provider knows
 

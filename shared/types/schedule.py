@@ -67,7 +67,10 @@ class Schedule(Type, name="schedule", providers=False, apply_to="both"):
     name = Param(str, namevar=True, doc="What the metaparameter `schedule` refers to.")
     range = Param(tuple, many=True, munge=_span, doc="`H[:M[:S]] - H[:M[:S]]`, one or several; may cross midnight.")
     periodmatch = Param(
-        str, values=("number", "distance"), default="distance", doc="Whether periods are told apart by number (another hour) or distance."
+        str,
+        values=("number", "distance"),
+        default="distance",
+        doc="Whether two periods differ by their number (another hour) or by their distance.",
     )
     period = Param(str, values=("hourly", "daily", "weekly", "monthly", "never"), doc="At most once in this period.")
     repeat = ScheduleRepeat(int, default=1, doc="How often in a period; only with `periodmatch => distance`.")

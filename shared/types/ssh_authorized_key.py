@@ -57,7 +57,7 @@ class SshAuthorizedKey(Type, name="ssh_authorized_key"):
     ensure = ensurable()
     type_ = Property(str, values=AUTHORIZED_TYPES, doc="The kind of key.")
     key_ = Property(str, check=_key, doc="The key itself, in base64.")
-    user = Property(str, check=one_line("User"), doc="Whose key file it stands in.")
+    user = Property(str, check=one_line("User"), doc="The user whose authorized_keys file has the key.")
     target = Property(str, check=_target, doc="The file; by default .ssh/authorized_keys in the user's home.")
     options = AuthorizedKeyOptions(
         str, many=True, default=lambda _: [ABSENT], doc='What the key may be used for, each `name` or `name="value"`.'

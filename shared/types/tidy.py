@@ -46,7 +46,7 @@ class Tidy(Type, name="tidy", isomorphic=False, depth_first=True, providers=Fals
 
     path = Param(str, namevar=True, munge=lambda path: os.path.normpath(text_of(path)), doc="A file or directory.")
     recurse = Param(object, munge=_recurse, doc="Whether to look below a directory: true, false, inf, or how deep.")
-    max_files = Param(int, default=0, match=r"[0-9]+", doc="How many entries may be found; 0: any number, with a warning above 1000.")
+    max_files = Param(int, default=0, match=r"[0-9]+", doc="The most entries to search; 0: no limit, with a warning above 1000.")
     matches = TidyMatches(str, many=True, doc="Globs; one of them has to match the last part of a path.")
     backup = Param(object, default=False, doc="As of the type file.")
     age = Param(int, munge=lambda v: _amount(v, _AGES, "d", "age"), doc="At least so old: a number and s, m, h, d or w (default days).")

@@ -117,7 +117,7 @@ class User(Type, name="user", features=FEATURES):
     comment = Property(str, check=arguments.check_field, doc="Who it is, usually the full name.")
     shell = Property(str, check=arguments.check_field, requires=("manages_shell",), doc="The login shell; it must exist.")
     password = Property(
-        str, check=_password, sensitive=True, requires=("manages_passwords",), doc="The password's hash, as the system keeps it."
+        str, check=_password, sensitive=True, requires=("manages_passwords",), doc="The password's hash, as the system stores it."
     )
     password_min_age = Property(
         int, check=_days("Password minimum age"), requires=("manages_password_age",), doc="Days before a password may be changed again."
@@ -128,7 +128,7 @@ class User(Type, name="user", features=FEATURES):
     password_warn_days = Property(
         int, check=_days("Password warning days"), requires=("manages_password_age",), doc="Days of warning before a password expires."
     )
-    groups = NameList(check=_group_name, doc="Further groups, by name; whether only these, membership says.")
+    groups = NameList(check=_group_name, doc="Further groups, by name; `membership` decides whether only these.")
     expiry = Property(str, check=_expiry, requires=("manages_expiry",), doc="The day the account expires, YYYY-MM-DD, or absent.")
     roles = NameList(membership="role_membership", check=_no_number("Role"), requires=("manages_roles",), doc="Roles (Solaris).")
     auths = NameList(
