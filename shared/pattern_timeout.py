@@ -5,4 +5,4 @@ from __future__ import annotations
 from contextvars import ContextVar
 
 PATTERN_TIMEOUT: ContextVar[float] = ContextVar("pattern_timeout", default=5.0)
-"""Seconds of processor time for one match: the setting `pattern_timeout` of whoever compiles or applies here."""
+"""Seconds of processor time for one match: the setting `pattern_timeout` of the current master, agent or command."""

@@ -55,7 +55,7 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
-                raise BadData(f"The key {quoted_for_log(key)} stands twice in one object")
+                raise BadData(f"The key {quoted_for_log(key)} appears twice in one object")
             seen.add(key)
     return members
 

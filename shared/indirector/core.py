@@ -220,7 +220,7 @@ class Indirection(Generic[M]):
         known = {k: v for k, v in options.items() if k in self.options or (prefixes and k.startswith(prefixes))}
         for name, value in known.items():
             if not isinstance(value, str) and name not in self.repeatable:
-                raise BadRequest(f"The parameter {quoted_for_log(name)[1:-1]} stands more than once")
+                raise BadRequest(f"The parameter {quoted_for_log(name)[1:-1]} appears more than once")
         return known
 
 

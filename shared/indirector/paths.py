@@ -120,7 +120,7 @@ def single(name: str, value: Option | None) -> str | None:
     """Return the value of a parameter that may stand once; BadRequest when it stands more often."""
     if value is None or isinstance(value, str):
         return value
-    raise BadRequest(f"The parameter {name} stands more than once")
+    raise BadRequest(f"The parameter {name} appears more than once")
 
 
 def _listed(value: Option) -> list[str]:

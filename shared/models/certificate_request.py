@@ -23,5 +23,5 @@ CERTIFICATE_REQUEST = Indirection(
     model=CertificateRequest,
     formats=("s",),
     needs_environment=False,
-    doc="Certificate requests that wait to be signed.",
+    doc="Pending certificate requests.",
 )

@@ -102,5 +102,5 @@ FACTS = Indirection(
     options=frozenset({"facts.*", "meta.*"}),
     limit="max_facts_body",
     expires=True,
-    doc="What a node said about itself at its last run.",
+    doc="The facts that a node sent at its last run.",
 )

@@ -356,5 +356,5 @@ REPORT = Indirection(
     document_type="",
     ruby_class="Puppet::Transaction::Report",
     limit="max_report_body",
-    doc="What one run of an agent found and did.",
+    doc="The result of one run of an agent.",
 )

@@ -272,7 +272,7 @@ class RubyChild:
         if occupied > self.settings.memory:
             raise EvaluationError(
                 f"Ruby occupies {occupied} bytes of memory, more than ruby_memory allows ({self.settings.memory})",
-                hint="Raise it, or look at what the module has in Ruby.",
+                hint="Raise it, or check the module's Ruby code.",
             )
 
     def _failure(self, error: OSError, end: float) -> EvaluationError:
@@ -280,7 +280,7 @@ class RubyChild:
         if isinstance(error, TimeoutError):
             return EvaluationError(
                 f"Ruby took longer than ruby_timeout ({self.settings.timeout:g} seconds)",
-                hint="Raise it, or look for an endless loop in what the module has in Ruby.",
+                hint="Raise it, or look for an endless loop in the module's Ruby code.",
             )
         return self._lost_socket(max(0.0, end - time.monotonic()))
 
@@ -293,15 +293,15 @@ class RubyChild:
         except subprocess.TimeoutExpired:
             return EvaluationError(
                 f"Ruby closed its socket and did not end within ruby_timeout ({self.settings.timeout:g} seconds)",
-                hint="Look for what closes all files in what the module has in Ruby.",
+                hint="Look in the module's Ruby code for a call that closes all files.",
             )
         if code == -signal.SIGKILL:
-            hint = f"Something else has killed process {self._process.pid}; the kernel's log tells whether memory ran out."
+            hint = f"Another program has killed process {self._process.pid}; the kernel's log shows whether memory ran out."
             return EvaluationError("Ruby has ended by signal 9", hint=hint)
         if code == OUT_OF_STEP:
             return EvaluationError(
                 "Ruby has ended, as a question was left before it was answered",
-                hint="Look for a signal's handler or a Fiber that leaves a call of Puppet's in what the module has in Ruby.",
+                hint="Look for a signal's handler or a Fiber that leaves a call of Puppet's, in the module's Ruby code.",
             )
         return EvaluationError(f"Ruby has ended {_describe_exit(code)}", hint="It is started again when it is needed.")
 

@@ -143,7 +143,7 @@ CASES = {
     "a certificate that is revoked": Case(revoked, "certificates", "error", "is revoked"),
     "half a CA": Case(lambda site: (site.ca / "serial").unlink(), "certificates", "error", "is not whole", "backup"),
     "a serial of an old back-up": Case(
-        lambda site: (site.ca / "serial").write_text("0001"), "certificates", "warning", "says 0001, which was used already", "back-up"
+        lambda site: (site.ca / "serial").write_text("0001"), "certificates", "warning", "has 0001, which was used already", "back-up"
     ),
     "a CRL that is none": Case(lambda site: (site.ca / "ca_crl.pem").write_text("x"), "certificates", "error", "ca_crl.pem cannot be read"),
     "a key for all": Case(lambda site: (site.ca / "ca_key.pem").chmod(0o644), "permissions", "error", "open to everybody", "chmod 0640"),
@@ -158,14 +158,14 @@ CASES = {
         site_file("environment.conf", "modulepath = /nowhere\n"), "environments", "warning", "no folder of modules /nowhere"
     ),
     "an environment of a reserved name": Case(
-        lambda site: (site.site.parent / "puppet").mkdir(), "environments", "warning", "served to nobody, its name is reserved", "URLs"
+        lambda site: (site.site.parent / "puppet").mkdir(), "environments", "warning", "not served, because its name is reserved", "URLs"
     ),
     "a cache of code that others may write": Case(
         lambda site: (site.root / "var" / "code_cache").chmod(0o777),
         "compiling",
         "warning",
         "code_cache, is not private",
-        "costs time but no catalog",
+        "takes time but fails no catalog",
     ),
     "puppetdb.conf": Case(conf("puppetdb.conf", "[main]\nserver_urls = x\n"), "configuration", "error", "must be https", "puppetdb.conf"),
     "a PuppetDB that nobody sends to": Case(conf("puppetdb.conf", ""), "store", "warning", "nothing is sent to a PuppetDB", "storeconfigs"),

@@ -197,7 +197,7 @@ def test_after_HUP_everything_is_new_and_nothing_was_cut(site: MasterProcess, th
         assert site.puppet("cert", "generate", "localhost").code == 0
 
         os.kill(site.pid, signal.SIGHUP)
-        wait_until(lambda: "Read everything anew" in site.log)
+        wait_until(lambda: "Reloaded everything" in site.log)
         os.kill(pid, signal.SIGCONT)
         assert under_way.result().notified == ["first"]
         assert asked(before).notified == ["second"]
@@ -220,7 +220,7 @@ def test_what_cannot_be_read_at_HUP_stays_as_it_was(site: MasterProcess) -> None
     started(site, filetimeout="1d")
     (site.root / "conf" / "auth.conf").write_text("this is no rule\n")
     os.kill(site.pid, signal.SIGHUP)
-    wait_until(lambda: "what was in force stays" in site.log)
+    wait_until(lambda: "the old content stays in force" in site.log)
     assert catalog(site).status == 200
 
 

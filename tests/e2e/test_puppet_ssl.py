@@ -40,7 +40,7 @@ def test_a_certificate_is_verified_until_it_is_revoked_or_its_key_is_another(run
     agent.key.write_bytes(kept)
 
     running.revoke("web1.example.com")
-    assert "The master says that our certificate is revoked." in agent.test()
+    assert "The master reports that our certificate is revoked." in agent.test()
     os.utime(agent.ssl / "crl.pem", (1, 1))
     refreshed = agent.puppet("ssl", "bootstrap", "--crl_refresh_interval", "1")
     assert refreshed.code == 1 and "revoked" in refreshed, refreshed.text

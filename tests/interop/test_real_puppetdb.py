@@ -160,7 +160,7 @@ async def test_an_exported_secret_is_missed_by_name(site: Site, caplog: pytest.L
         assert exporting.code == 0 and exporting.report is not None
         catalog = await site.stored("catalogs/vault1.test", exporting.report.transaction_uuid)
         warnings = [
-            line for line in caplog.messages if "is exported with a Sensitive or Deferred value, which PuppetDB cannot keep" in line
+            line for line in caplog.messages if "is exported with a Sensitive or Deferred value, which PuppetDB cannot store" in line
         ]
         taking = await site.run("taker1.test")
     assert "canary" not in json.dumps(catalog)

@@ -262,7 +262,7 @@ def test_a_reload_keeps_connections_and_process_and_is_in_the_journal(master: Bo
     until(master, MASTER, ActiveState="active", SubState="running", **before)
     lines = messages(master)
     caught = next(number for number, line in enumerate(lines) if line.startswith("Caught HUP"))
-    assert "Read everything anew" in lines[caught:]
+    assert "Reloaded everything" in lines[caught:]
 
 
 def test_the_journal_has_fields(master: Booted) -> None:

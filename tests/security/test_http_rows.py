@@ -372,7 +372,7 @@ async def test_HTTP_22_a_parameter_that_may_stand_once_is_refused_twice(
     target, own = f"{scheme}/{indirection}/{key}", ENV if scheme == V3 and name != "environment" else "?x=y"
     for twice in (f"{name}=production&{name}=production", f"{name}=production&{name}[]=other", f"{name}=&{name}="):
         answer = await agent1.ask("GET", f"{target}{own}&{twice}")
-        assert (answer.status, f"The parameter {name} stands more than once" in answer.text) == (400, True), answer
+        assert (answer.status, f"The parameter {name} appears more than once" in answer.text) == (400, True), answer
         answer = await agent1.ask("POST", f"{target}{own}", twice.encode(), Content_Type=FORM)
         assert answer.status == 400, answer
     if name != "environment":

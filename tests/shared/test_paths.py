@@ -104,7 +104,7 @@ def test_a_form_adds_what_the_query_does_not_say_and_what_both_say_stands_twice(
 def test_parameters_stand_several_times_only_where_agents_send_them_so(indirection: Indirection[Any], once: str, often: str) -> None:
     options = {often: ["a", "b"], once: "a", "unknown": ["a", "b"]}
     assert indirection.allowed(options) == {often: ["a", "b"], once: "a"}
-    with pytest.raises(BadRequest, match=f"The parameter {once} stands more than once"):
+    with pytest.raises(BadRequest, match=f"The parameter {once} appears more than once"):
         indirection.allowed(options | {once: ["a", "a"]})
 
 

@@ -20,7 +20,7 @@ from tests.support.waiting import wait_until
 
 START = 60.0  # seconds for a master to listen
 RUN = 180.0  # seconds for one command
-TRUST_RELOADED = "Loaded the certificates and CRLs anew"
+TRUST_RELOADED = "Reloaded the certificates and CRLs"
 LISTENING = re.compile(r"Serving Puppet on (\S+) port (\d+)")
 REAL_PUPPET = "/usr/bin/puppet"
 
