@@ -130,7 +130,7 @@ def private_key(pem: bytes, password: bytes | None = None, *, what: str = "the t
         if password:  # the key is not encrypted
             return private_key(pem, None, what=what)
         raise BadData(
-            f"The private key in {what} is encrypted and there is no password", hint="Puppet 3.8 keeps it in ca/private/ca.pass."
+            f"The private key in {what} is encrypted and there is no password", hint="Puppet 3.8 stores it in ca/private/ca.pass."
         ) from None
     except (ValueError, UnsupportedAlgorithm):
         reason = "or the password is wrong" if password else "or it is damaged"
@@ -138,7 +138,7 @@ def private_key(pem: bytes, password: bytes | None = None, *, what: str = "the t
     if not isinstance(key, PrivateKey):
         raise BadData(f"The private key in {what} is of a kind that is not supported ({type(key).__name__.strip('_')})")
     if isinstance(key, rsa.RSAPrivateKey) and not _numbers_fit(key):
-        raise BadData(f"The private key in {what} is damaged: what it signs is not valid")
+        raise BadData(f"The private key in {what} is damaged: its signatures are not valid")
     return key
 
 

@@ -236,7 +236,7 @@ def verify_host(certificate: x509.Certificate, host: str) -> None:
             f"Server hostname '{host}' did not match server certificate; expected {listed}",
             "name",
             certificate,
-            hint="Set 'server' to one of these names, or have the server's certificate made anew with this name in dns_alt_names.",
+            hint="Set 'server' to one of these names, or reissue the server's certificate with this name in dns_alt_names.",
         )
 
 

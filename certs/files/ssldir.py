@@ -140,4 +140,4 @@ def _named(path: Path, read: Callable[[bytes], T], pem: bytes) -> T:
     try:
         return read(pem)
     except BadData as err:
-        raise BadData(f"{path} cannot be read: {err.message}", hint="Remove the file to have it fetched anew.") from err
+        raise BadData(f"{path} cannot be read: {err.message}", hint="Remove the file; the next run downloads it again.") from err

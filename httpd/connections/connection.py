@@ -201,7 +201,7 @@ class Connection(RequestHandler):
             log.error("Error while answering %s", self.address, exc_info=exc)
         else:
             complaint = str(message or exc or "").partition("\n")[0]
-            log.info("Refused what %s sent: %s", self.address, quoted_for_log(complaint, 100))
+            log.info("Refused a request of %s: %s", self.address, quoted_for_log(complaint, 100))
         if request.writer.output_size > 0:
             raise ConnectionError("The answer is already on its way")
         response = web_response.Response(status=status, text="Bad Request" if status == 400 else "Internal Server Error")
@@ -278,7 +278,7 @@ class ConnectionServer(web_server.Server):
             await asyncio.sleep(0.02)
         unfinished = set(self.working)
         if unfinished:
-            log.warning("Cut %d requests that did not end within the drain limit", len(unfinished))
+            log.warning("Cut %d requests that did not finish within the drain limit", len(unfinished))
         for connection in self.open_connections:
             connection.abort()
         for request in unfinished:

@@ -123,7 +123,10 @@ class Dispatcher:
     def _unforeseen(self, request: HttpRequest, err: Exception) -> Response:
         """Return the response to an error that nobody foresaw; called while it is handled."""
         if isinstance(err, OSError) and err.errno in NO_SPACE:
-            return self._error(request, OutOfSpace("The master's disk is full", hint=f"Make room for {err.filename or 'what it stores'}."))
+            return self._error(
+                request,
+                OutOfSpace("The master's disk is full", hint=f"Free some space on the file system of {err.filename or 'its data'}."),
+            )
         number = request_number()
         log.exception("Incident %s while answering %s", number, quoted_for_log(f"{request.method} {request.sent_path}", 200))
         return self._application.incident(request, number)

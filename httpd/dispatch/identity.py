@@ -129,7 +129,7 @@ def peer_behind_proxy(
     for name in (rules.dn_header, rules.verify_header, rules.certificate_header):
         matching = [value for key, value in headers if key.replace("_", "-").lower() == name]
         if len(matching) > 1:
-            raise Denied(f"The header {name} stands more than once")
+            raise Denied(f"The header {name} appears more than once")
         values[name] = matching[0] if matching else ""
     if values[rules.verify_header] != "SUCCESS":
         return peer_of(None, address, names)

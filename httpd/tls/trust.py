@@ -296,10 +296,10 @@ class ServerTls:
                     self._loaded_stamps = stamps  # a refresh that changed nothing
                 else:
                     await self.reload()
-                    log.info("Loaded the certificates and CRLs anew")
+                    log.info("Reloaded the certificates and CRLs")
             except (PuppetError, OSError, ssl.SSLError, ValueError) as err:
                 self._loaded_stamps = await asyncio.to_thread(self._stamps)  # one error for each change
-                log.error("Could not load the certificates or CRLs anew, the old ones stay in force: %s", err)
+                log.error("Could not reload the certificates or CRLs, the old ones stay in force: %s", err)
 
     def _digest(self) -> bytes:
         """Return a digest of all files; of one that cannot be read, of the reason."""
