@@ -76,7 +76,7 @@ class CertificateAuthority:
             try:
                 self._signers = signers.load(self.store.files)
             except (PuppetError, OSError) as err:
-                log.error("Could not load the CA's certificate and key anew, the old ones stay in force: %s", err)
+                log.error("Could not reload the CA's certificate and key, the old ones stay in force: %s", err)
                 self._signers = replace(self._signers, stamps=stamps)  # one error for each change
         return self._signers
 
@@ -119,7 +119,7 @@ class CertificateAuthority:
             now, own = self.now(), self.signers().own
             end = own.certificate.not_valid_after_utc
             if now >= end:
-                raise Conflict(f"The CA's certificate expired on {certificates.time_text(end)}; it can sign no more")
+                raise Conflict(f"The CA's certificate expired on {certificates.time_text(end)}; it cannot sign any more")
             serial = self.serials.take()
             certificate = certificates.leaf(
                 name,
@@ -314,7 +314,7 @@ class CertificateAuthority:
             self._sign_crl()
             self.report(audit.entry("refresh-crl", "", by="the CA itself", number=crl.number_of(self.crl())))
         if loaded.is_whole:
-            log.warning("The CRL would have ended on %s; it is signed anew", loaded.own.next_update_utc)
+            log.warning("The CRL would have expired on %s; it was signed again", loaded.own.next_update_utc)
         else:
             log.warning(
                 "%s had several CRLs of one CA, or lacked revoked serials; it is signed again, with all of them", self.store.files.cacrl
@@ -397,7 +397,7 @@ class CertificateAuthority:
         soon = self.now() + WARN_BEFORE
         sentences = [
             f"The CA certificate '{certificates.name_of(c)}' expires on {certificates.time_text(c.not_valid_after_utc)}. "
-            "Every certificate ends with it: 'puppet cert rollover start' makes the next one, which all agents must have before that day."
+            "All certificates expire with it: 'puppet cert rollover start' makes the next one, which all agents must have before that day."
             for c in self.bundle
             if c.not_valid_after_utc <= soon
         ]

@@ -112,7 +112,7 @@ class CertificateRegistry:
         _, count, used = self._pending
         if count >= self.rules.max_pending_requests or used + size > self.rules.max_pending_bytes:
             raise Unavailable(
-                f"{count} certificate requests are pending; no more are taken",
+                f"{count} certificate requests are pending; no more are accepted",
                 retry_after=600,
                 hint="Sign or clean some: puppet cert list. The limits are max_pending_requests and max_pending_bytes.",
             )

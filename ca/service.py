@@ -119,7 +119,7 @@ class CaService:
 
     async def _submit(self, name: str, pem: bytes, by: str) -> bool:
         if self.autosign.busy:
-            raise Unavailable("Too many requests wait for autosign", retry_after=60)
+            raise Unavailable("Too many requests are pending for autosign", retry_after=60)
         again: DuplicateRequest | None = None
         try:
             facts = await self._write(self.registry.submit, name, pem, by=by)
@@ -333,7 +333,7 @@ class CaService:
     def _report(self, task: asyncio.Task[Any]) -> None:
         """Report the failure of a change whose caller has left: a refusal is the CA's right, anything else is a fault."""
         if not task.cancelled() and isinstance(error := task.exception(), PuppetError):
-            log.info("The CA refused what its caller did not wait for: %s", error)
+            log.info("The CA refused a request whose client had disconnected: %s", error)
         else:
             self.supervisor.report(task)
 
@@ -362,5 +362,5 @@ def _storage_error(err: OSError) -> PuppetError:
     """Return the system's word on a file as an error for the caller; the path is for the log only."""
     log.error("The CA could not write: %s", err)
     if err.errno in (*NO_SPACE, errno.EFBIG):
-        return OutOfSpace("The CA's disk is full; nothing was changed", hint="Make room; the CA goes on without a restart.")
+        return OutOfSpace("The CA's disk is full; nothing was changed", hint="Free some space; the CA continues without a restart.")
     return Unavailable("The CA cannot write its files now", hint="Its log says why.")

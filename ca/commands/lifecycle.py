@@ -26,9 +26,9 @@ STEPS = ("start", "status", "switch", "finish")
 class LifecycleOptions(CommandOptions):
     """The parsed command line."""
 
-    noop: bool = flag("adopt: only look, and print what would be taken and what is odd")
+    noop: bool = flag("adopt: only print the files that would be copied, and anomalies")
     same_key: bool = flag(
-        "start: make a certificate with later dates for the present key: for a CA that ends soon, whose key is safe. Agents need do "
+        "start: make a certificate with later dates for the present key: for a CA that expires soon, whose key is safe. Agents need do "
         "nothing but fetch it (or be given it as a file) before the old one ends; there is nothing to switch"
     )
     name: str = text("NAME", "start: the name of the new CA; as a rule the old name with the next number")
@@ -48,7 +48,7 @@ COMMAND = CommandSpec(
     ],
     arguments={
         "DIR": "the folder with ca_crt.pem, or the ssldir above it; it stays as it is",
-        "start": "make the next CA; agents get it, and its CRL, beside the present one",
+        "start": "make the next CA; agents get it and its CRL, in addition to the present ones",
         "status": "print which CA signs, and which CA issued whose certificate",
         "switch": "let the new CA sign; the old one's certificates stay valid",
         "finish": "remove the old CA; refused while there is an agent with a certificate of it",
@@ -56,7 +56,7 @@ COMMAND = CommandSpec(
     text="""adopt copies a CA that Puppet or puppetserver made into this master's empty cadir, after a look at all of it. rollover
     replaces the CA while agents work on; each step can be repeated.""",
     notes="""Agents of Puppet 8 and of this project fetch CA certificates every day (ca_refresh_interval) and renew their own
-    (hostcert_renewal_interval). Older ones need ca.pem and crl.pem as files, and to enrol anew; those before 6 keep only the first
+    (hostcert_renewal_interval). Older ones need ca.pem and crl.pem as files, and to enrol again; those before 6 keep only the first
     certificate of a bundle, so that they cannot enrol between switch and finish: for them, take --same-key.""",
 )
 

@@ -44,7 +44,7 @@ class CertOptions(CommandOptions):
     pending: bool = flag("list: only requests")
     json: bool = flag("list, fingerprint: print an object, by state or by name")
     digest: str = text("DIGEST", "list, fingerprint: the digest to show", default=fingerprints.DEFAULT)
-    allow_dns_alt_names: bool | None = maybe_flag("sign: whether requests may have other names")
+    allow_dns_alt_names: bool | None = maybe_flag("sign: accept or refuse requests with further names")
     dns_alt_names: tuple[str, ...] = texts("NAMES", "generate: further names of the certificate, comma-separated")
     subject: str = text("PATTERN", "list: only names that match")
     force: bool = flag("revoke, clean: also the certificate with which this master serves")
@@ -84,7 +84,7 @@ COMMAND = CommandSpec(
         "print NAME...": "print a certificate as text",
         "fingerprint NAME... | --all": "print digests (`ca` is the CA's own)",
         "verify NAME...": "check a certificate",
-        "reinventory": "write inventory.txt anew",
+        "reinventory": "rebuild inventory.txt",
         "adopt DIR": "take over a CA that another program made",
         "rollover STEP": "replace the CA while agents work on",
     },
@@ -159,7 +159,7 @@ def _report_errors(console: Console, work: Callable[[], int]) -> int:
 def _show_os_error(console: Console, prefix: str, error: OSError) -> None:
     hint = WHOSE_CA if isinstance(error, PermissionError) else ""
     if error.errno in NO_SPACE:
-        hint = "Make room on its file system, and run the command again."
+        hint = "Free some space on its file system, and run the command again."
     console.error(f"{prefix}{error.strerror}: {error.filename}" if error.filename else f"{prefix}{error.strerror or error}", hint)
 
 

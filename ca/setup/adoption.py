@@ -84,7 +84,7 @@ class Unfit(ConfigError):
     def __init__(self, source: Path, problems: list[str]) -> None:
         super().__init__(
             f"The CA in {source} cannot be adopted: {'; '.join(problems)}",
-            hint="Nothing was changed. Restore what is wrong from a backup of that CA, and try again.",
+            hint="Nothing was changed. Restore the faulty files from a backup of that CA, and try again.",
         )
         self.problems = problems
 
@@ -138,7 +138,7 @@ def _check_free(source: Path, cadir: Path) -> None:
     if remaining:
         raise Conflict(
             f"There is something in {cadir} already: {', '.join(remaining[:5])}{' ...' if len(remaining) > 5 else ''}",
-            hint="Nothing was changed. If that CA is not wanted, stop the master, move it away, and try again.",
+            hint="Nothing was changed. To discard that CA, stop the master, move it away, and try again.",
         )
 
 
@@ -267,7 +267,7 @@ class _Reading:
             elif each.not_valid_after_utc <= self.now:
                 self.problems.append(f"the certificate '{name}' expired on {end}")
             elif each.not_valid_after_utc <= self.now + WARN_BEFORE:
-                self.odd.append(f"The certificate '{name}' expires on {end}. Every certificate ends with it: puppet cert rollover.")
+                self.odd.append(f"The certificate '{name}' expires on {end}. All certificates expire with it: see puppet cert rollover.")
 
     def _crls(self, own: x509.Certificate, bundle: tuple[x509.Certificate, ...]) -> frozenset[int]:
         """Check who signed each CRL, and that one is our own; return what is revoked."""
@@ -305,7 +305,7 @@ class _Reading:
             return
         text = f"the CRL of '{issuer}' ended on {certificates.time_text(end)}"
         if own:
-            self.odd.append(f"T{text[1:]}; the master signs it anew when it starts")
+            self.odd.append(f"T{text[1:]}; the master signs it again when it starts")
         else:
             self.problems.append(f"{text}, and agents accept nothing without a current one: get a newer one from that authority")
 
@@ -356,7 +356,7 @@ class _Reading:
         known = list(inventory.inventory_entries(text))
         torn = sum(1 for line in text.splitlines() if line.strip()) - len(known)
         if torn:
-            self.odd.append(f"inventory.txt has {torn} lines that are not of its form; they are kept, and have no effect")
+            self.odd.append(f"inventory.txt has {torn} malformed lines; they are copied, and have no effect")
         serials = {record.serial for record in known}
         issued = sorted((c for c in signed if c.serial_number not in serials), key=lambda each: each.serial_number)
         if not serials and own.issuer == own.subject:
@@ -375,7 +375,7 @@ class _Reading:
         least = 1 + max((serial for serial in known if serial < SMALL_SERIAL), default=0)
         raw = self._read("serial", limit=1024)
         if raw is None:
-            self.odd.append(f"There is no serial file; the copy's says {least:04X}, one more than the highest that is known")
+            self.odd.append(f"There is no serial file; the copy's is {least:04X}, one more than the highest known serial")
             self.found.next_serial = least
             self._take("serial", f"{least:04X}".encode())
             return
@@ -388,7 +388,7 @@ class _Reading:
             self.problems.append(f"serial holds {quoted_for_log(text)}, which is not a number in hex")
             return
         if number < least:
-            self.odd.append(f"serial says {number:04X}, but {least - 1:04X} was given out already; the copy says {least:04X}")
+            self.odd.append(f"serial is {number:04X}, but {least - 1:04X} was issued already; the copy has {least:04X}")
             raw = f"{least:04X}".encode()
         self.found.next_serial = max(number, least)
         self._take("serial", raw)
@@ -410,11 +410,11 @@ class _Reading:
             if content is not None:
                 self._take(name, content)
         if "infra_crl.pem" in self.taken:
-            self.odd.append("infra_inventory.txt, infra_serials and infra_crl.pem are kept, but not used: agents get the whole CRL")
+            self.odd.append("infra_inventory.txt, infra_serials and infra_crl.pem are copied, but not used: agents get the whole CRL")
         root = self._read("root_key.pem", limit=MAX_FILE)
         if root is not None:
             self._take("root_key.pem", root, mode=PRIVATE_MODE)
-            self.odd.append("root_key.pem, the root's own key, is not needed to run the CA: keep it somewhere safe, and not here")
+            self.odd.append("root_key.pem, the root's own key, is not needed to run the CA: store it in a safe place, not here")
         left_behind = sorted(
             p.name for p in self.folder.iterdir() if p.name not in {*_SERVED, *_LOCKS, *INFRASTRUCTURE, *copies, "root_key.pem"}
         )

@@ -226,13 +226,13 @@ def ensure_own_certificate(authority: CertificateAuthority, ssldir: SslDir, *, d
         if found is not None and not keys.belongs(key, found.public_key()):
             raise ConfigError(
                 f"The certificate {where} does not match the private key {ssldir.hostprivkey}",
-                hint=f"Put the right key there, or run 'puppet cert clean --force {name}' and start again: both are made anew.",
+                hint=f"Put the right key there, or run 'puppet cert clean --force {name}' and start again: this creates both.",
             )
     best = current if current is not None and authority.has_issued(current) else own
     if best is not None and best.serial_number in authority.revoked():
         raise ConfigError(
             f"The certificate of this master, {name}, is revoked",
-            hint=f"Run 'puppet cert clean --force {name}', and start again: both key and certificate are made anew.",
+            hint=f"Run 'puppet cert clean --force {name}', and start again: this creates both key and certificate.",
         )
     if best is None or best.not_valid_after_utc - authority.now() < RENEW_OWN_BEFORE:
         ends_with_ca = best is not None and best.not_valid_after_utc >= authority.certificate.not_valid_after_utc

@@ -125,7 +125,10 @@ class Rollover:
         self._check_start(old.certificate)
         title = certificates.name_of(old.certificate) if same_key else name or next_name(certificates.name_of(old.certificate))
         if not same_key and any(title == certificates.name_of(c) for c in authority.bundle):
-            raise Conflict(f"The present CA is called '{title}' already", hint="Two CAs of one name cannot be told apart: choose another.")
+            raise Conflict(
+                f"The present CA is called '{title}' already",
+                hint="Two CAs with the same name cannot be distinguished: choose another name.",
+            )
         if not 0 < len(title) <= MAX_CA_NAME:
             raise ConfigError(f"The name of a CA has 1 to {MAX_CA_NAME} characters, not {len(title)}")
         now = authority.now()
@@ -141,7 +144,7 @@ class Rollover:
             new = Signer(certificate, key)
         if same_key and certificate.not_valid_after_utc <= old.certificate.not_valid_after_utc:
             raise ConfigError(
-                f"The new certificate would end on {_text(certificate.not_valid_after_utc)}, no later than the present one",
+                f"The new certificate would expire on {_text(certificate.not_valid_after_utc)}, no later than the present one",
                 hint="Set ca_ttl to a longer time.",
             )
         secret = signers.password(store.files)
@@ -170,7 +173,7 @@ class Rollover:
         if old.not_valid_after_utc <= self.authority.now():
             raise Conflict(
                 f"The CA's certificate expired on {_text(old.not_valid_after_utc)}: agents accept nothing from it any more",
-                hint="Make a new CA: move the cadir away, start the master, and have every agent enrol anew.",
+                hint="Make a new CA: move the cadir away, start the master, and have every agent enrol again.",
             )
 
     def _serial_is_named(self) -> bool:
@@ -257,7 +260,7 @@ class Rollover:
                 listed = ", ".join(blocking[:10]) + (f" and {len(blocking) - 10} more" if len(blocking) > 10 else "")
                 raise Conflict(
                     f"{len(blocking)} would be locked out, since their certificates are of the old CA: {listed}",
-                    hint="Have them renew theirs (hostcert_renewal_interval) or enrol anew; 'puppet cert clean' those that are gone.",
+                    hint="Have them renew theirs (hostcert_renewal_interval) or enrol again; 'puppet cert clean' decommissioned nodes.",
                 )
             old, new = signers.pair(store.files)
             if phase == "switched":

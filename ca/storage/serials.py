@@ -44,13 +44,13 @@ class SerialNumbers:
         Return the next serial number, after the number behind it is on disk.
 
         Raises:
-            Conflict: the file stands at the end of the range.
+            Conflict: The file has the last number of the range.
             ConfigError: the file holds no number.
         """
         written, number = self.store.next_serial(), self.next_free()
         if number != written:
             log.warning(
-                "The serial file says %04X, which was used already (is it from a back-up?): the CA goes on with %04X", written, number
+                "The serial file has %04X, which was used already (is it from a back-up?): the CA continues with %04X", written, number
             )
         self.store.save_next_serial(number + 1)
         self._own_stamp = identity_of(self.store.files.serial)
@@ -68,7 +68,7 @@ class SerialNumbers:
                 number += 1
         if number > LARGEST_SERIAL:
             raise Conflict(
-                f"The CA has no serial number left: its file stands at {written:X}, the largest possible is {LARGEST_SERIAL:X}",
+                f"The CA has no serial number left: its file has {written:X}, the largest possible is {LARGEST_SERIAL:X}",
                 hint=f"Write the next free serial to {self.store.files.serial}: one more than the highest in inventory.txt.",
             )
         return number

@@ -70,7 +70,7 @@ class CaStore:
             raise ConfigError(
                 f"The CA in {self.files.cadir} is not whole. Missing: {', '.join(missing)}. There: {', '.join(there)}",
                 hint="Nothing was changed. Restore the missing files from a backup; 'puppet cert reinventory' rebuilds a lost inventory. "
-                "To make a new CA instead, move all of them away: every certificate must then be made anew.",
+                "To make a new CA instead, move all of them away: every node then needs a new certificate.",
             )
 
     def create_directories(self) -> None:

@@ -65,8 +65,8 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
         (audit.entry("create-ca", "CA: m", by="it", fingerprint="AA:BB"), "Made the CA 'CA: m' (fingerprint (SHA256) AA:BB, by it)"),
         (audit.entry("sign", "web1", by="root", not_after="2031"), "Signed the certificate of web1 (valid until 2031, by root)"),
         (audit.entry("request", "web1", by="x", result="refused: too many"), "request web1: refused: too many (by x)"),
-        (audit.entry("delete", "web1", by="x", result="certificate"), "Removed what the CA has of web1 (by x)"),
-        (audit.entry("delete", "w", by="x", result="nothing was there"), "Removed what the CA has of w: nothing was there (by x)"),
+        (audit.entry("delete", "web1", by="x", result="certificate"), "Removed the CA's files of web1 (by x)"),
+        (audit.entry("delete", "w", by="x", result="nothing was there"), "Removed the CA's files of w: nothing was there (by x)"),
     ],
 )
 def test_the_log_has_a_sentence_and_the_entry_as_fields(entry: dict[str, object], text: str, caplog: pytest.LogCaptureFixture) -> None:

@@ -209,7 +209,7 @@ def test_the_masters_own_certificate_is_made_anew_after_a_clean(cert, empty_site
 
 
 @pytest.mark.parametrize(
-    ("number", "cure"), [(errno.ENOSPC, "Make room on its file system"), (errno.EACCES, "as root (sudo)"), (errno.EIO, "")]
+    ("number", "cure"), [(errno.ENOSPC, "Free some space on its file system"), (errno.EACCES, "as root (sudo)"), (errno.EIO, "")]
 )
 def test_a_fault_of_the_disk_names_the_file_and_a_cure_that_fits(
     cert, site, monkeypatch: pytest.MonkeyPatch, number: int, cure: str
