@@ -72,15 +72,15 @@ class ArchiveReader:
             self._on_refused(entry.name, "it is not the name of a command's file")
             return None
         if self._versions is None:
-            raise BadData(f"The archive does not begin with {METADATA}, which says in which versions the commands are")
+            raise BadData(f"The archive does not begin with {METADATA}, which lists the versions of the commands")
         folder, certname = place
         version = self._versions.get(folder.command)
         if version is None:
-            raise BadData(f"{METADATA} does not say in which version '{folder.command}' is")
+            raise BadData(f"{METADATA} lacks the version of '{folder.command}'")
         try:
             command = parse_payload(folder.command, version, entry.content, 0)
             if command is not None and command.certname != certname:
-                raise PayloadRejected(f"its name says that it is of {certname}, and its content that it is of {command.certname}")
+                raise PayloadRejected(f"its name is that of {certname}, but its content that of {command.certname}")
         except PayloadRejected as err:
             self._on_refused(entry.name, str(err))
             return None

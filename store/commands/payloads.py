@@ -83,7 +83,7 @@ def decode_payload(payload: bytes, coding: Coding, limit: int) -> bytes:
     if len(text) > limit:
         raise PayloadRejected(f"the payload is longer than {limit} bytes")
     if not decoder.eof:
-        raise PayloadRejected("the payload's gzip data end too early")
+        raise PayloadRejected("the payload's gzip data are truncated")
     return text
 
 

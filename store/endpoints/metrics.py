@@ -166,5 +166,5 @@ class StoreMetrics:
         commands = dict(self._commands())
         lines += family_lines("puppet_store_commands_waiting", "gauge", "Commands in the queue.", (), [((), commands.pop("depth", 0))])
         results = [((name,), count) for name, count in commands.items()]
-        lines += family_lines("puppet_store_commands_total", "counter", "Commands by what became of them.", ("result",), results)
+        lines += family_lines("puppet_store_commands_total", "counter", "Commands, by result.", ("result",), results)
         return exposition([*lines, *self._answers.lines(), *self._seconds.lines()])

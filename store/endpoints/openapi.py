@@ -55,7 +55,7 @@ _PARAMETERS: Mapping[str, tuple[Mapping[str, Any], str]] = {
     "certname": (_TEXT, "The node that it is about."),
     "producer-timestamp": ({"type": "string", "format": "date-time"}, "When it was made; of several for a node the latest counts."),
     "checksum": (_TEXT, "Ignored."),
-    "secondsToWaitForCompletion": ({"type": "number", "minimum": 0}, "Seconds in which the answer waits until it is stored."),
+    "secondsToWaitForCompletion": ({"type": "number", "minimum": 0}, "Seconds for which the answer waits for the command to be stored."),
     "level": ({"enum": ["critical", "info", "debug"]}, "How much is said."),
 }
 _JSON = "application/json"
@@ -89,7 +89,7 @@ _FIXED = (
     StoreEndpoint("/pdb/meta/v1/server-time", "GET", "The time."),
     StoreEndpoint("/pdb/admin/v1/cmd", "POST", "Clean up, or delete a node.", accepts=(_JSON,)),
     StoreEndpoint("/pdb/admin/v1/archive", "GET", "An archive of all that is stored.", _ARCHIVE),
-    StoreEndpoint("/pdb/admin/v1/archive", "POST", "Store what an archive has.", accepts=("multipart/form-data", _ARCHIVE)),
+    StoreEndpoint("/pdb/admin/v1/archive", "POST", "Store the contents of an archive.", accepts=("multipart/form-data", _ARCHIVE)),
     StoreEndpoint("/pdb/admin/v1/summary-stats", "GET", "The rows of each table."),
     StoreEndpoint(DASHBOARD, "GET", "A page that links to the rest.", _PAGE),
     StoreEndpoint("/status/v1/simple", "GET", "Whether the store runs.", _PLAIN),
@@ -164,8 +164,9 @@ def document() -> dict[str, Any]:
         "info": {
             "title": "Bunraku's store",
             "version": __version__,
-            "description": "The interface of PuppetDB 7. A master has what is below /pdb under its own port, too, for whom its auth.conf "
-            "names. x-allowed says who may use it over TLS without a store_allowlist; with one, these alone may use what is below /pdb.",
+            "description": "The interface of PuppetDB 7. A master also serves /pdb, to the clients that its auth.conf allows. "
+            "x-allowed names the clients that may use a path over TLS without a store_allowlist; with one, only the clients in it may use "
+            "the paths below /pdb.",
         },
         "paths": {path: paths[path] for path in sorted(paths)},
         "components": {
@@ -180,7 +181,7 @@ def document() -> dict[str, Any]:
                     "description": "What is wrong with the request.",
                     "content": {_PLAIN: {"schema": {"type": "string"}}, _JSON: {"schema": {"type": "object"}}},
                 },
-                "busy": {"description": "The store starts, or has too much to do; Retry-After says when to come again."},
+                "busy": {"description": "The store is starting or overloaded; retry after the time in Retry-After."},
             },
         },
     }

@@ -23,7 +23,7 @@ from ..database.writers import DatabaseLimits, writer_engine
 
 _AGAIN = "When it can be, the same command goes on where this one stopped."
 _STOP = "Stop the masters and 'puppet db' that use it, and whatever else has it open."
-_RESTART = "If that can be thrown away, --restart empties the target and begins anew."
+_RESTART = "If that can be discarded, --restart empties the target and starts again."
 _OTHER_TARGET = "Name an empty database: a new one on PostgreSQL, or a file that does not exist."
 
 
@@ -125,7 +125,7 @@ def prepare_target(source: MovingDatabase, target: MovingDatabase, *, restart: b
             if (mark.id, mark.tables_version) == (id, HEAD):
                 return True
             has_changed = "which a store has changed since" if mark.source == source.name else "another database"
-            raise Conflict(f"{target.name} holds what a move has brought there from {mark.source}, {has_changed}", hint=_RESTART)
+            raise Conflict(f"{target.name} holds the data of a move from {mark.source}, {has_changed}", hint=_RESTART)
         if mark is not None:
             drop_schema(connection)
             version = None

@@ -198,6 +198,6 @@ def _compare(
         f"{name} ({of_source[name].rows} and {of_target[name].rows} rows)" for name in of_source if of_source[name] != of_target[name]
     ]
     if different:
-        hint = "Something has written to one of them that was no store of this version; --restart empties the target and begins anew."
+        hint = "A program other than a store of this version has written to one of them; --restart empties the target and starts again."
         raise Conflict(f"{source.name} and {target.name} are not equal after the move: {', '.join(different)}", hint=hint)
     return of_source

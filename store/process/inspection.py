@@ -44,7 +44,9 @@ def _allowlist_problems(settings: MasterSettings) -> Iterator[Problem]:
         except BadName as err:
             yield Problem("warning", f"{settings.store_allowlist}: {name!r} is no certname: {err.message}", "Write one certname a line.")
     if not names:
-        yield Problem("warning", f"{settings.store_allowlist} names nobody: all are refused at store_port", "Write one certname a line.")
+        yield Problem(
+            "warning", f"{settings.store_allowlist} is empty: all clients are refused at store_port", "Write one certname a line."
+        )
     if not settings.store_port:
         yield Problem(
             "warning", "store_allowlist protects store_port only, which is 0", "Set store_port = 8081, or leave out store_allowlist."

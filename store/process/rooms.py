@@ -105,7 +105,7 @@ class Rooms:
             try:
                 self.attempted.set()
                 self.supervisor.start(CLEAN_UP, retention.run)
-                log.info("The database is open; %d commands wait", spool.depth)
+                log.info("The database is open; %d commands are pending", spool.depth)
                 await processor.run()
             finally:
                 application.endpoints = self._queries = self._processor = None

@@ -98,7 +98,7 @@ async def serve(settings: MasterSettings, request: StopRequest, *, on_ready: Cal
             supervisor.start(NOTIFY_SYSTEMD, lambda: _heartbeat(notifier, supervisor))
         await _wait_for_first(request.requested, supervisor.gave_up)
         if supervisor.gave_up.is_set():
-            log.critical("%s; this store ends, so that it can be started anew", supervisor.reason)
+            log.critical("%s; this store exits, so that it can be restarted", supervisor.reason)
         notifier.stopping()
         await _stop(listeners, settings.drain_timeout, request.repeated)
     finally:
@@ -149,12 +149,12 @@ async def _reload_on_hup(settings: MasterSettings, listeners: Listeners, state: 
     while True:
         await hup.wait()
         hup.clear()
-        log.log(NOTICE, "Caught HUP; reading certificates, revocations and the list of certnames anew")
+        log.log(NOTICE, "Caught HUP; reloading certificates, revocations and the list of certnames")
         try:
             state.current = await asyncio.to_thread(read_access, settings)
             await listeners.reload()
         except PuppetError as err:
-            log.error("Not everything could be read anew; what was in force stays: %s", text_with_hint(err))
+            log.error("Some files could not be reloaded; the old content stays in force: %s", text_with_hint(err))
 
 
 def exit_code(serving: Callable[[], int]) -> int:
@@ -168,5 +168,5 @@ def exit_code(serving: Callable[[], int]) -> int:
         log.error("The store could not run: %s", err)
         return 1
     except Exception:
-        log.critical("The store ends, as something failed that nobody foresaw", exc_info=True)
+        log.critical("The store exits because of an unexpected error", exc_info=True)
         return TASK_FAILED

@@ -6,9 +6,9 @@ from httpd.tasks import HTTP_TASKS
 from shared.process.supervision import SupervisedTask, Supervisor
 
 CARRY_OUT = "carry out commands"
-CLEAN_UP = "remove what has ended"
+CLEAN_UP = "remove expired data"
 COLLECT_GARBAGE = "collect garbage"
-NOTIFY_SYSTEMD = "tell systemd that all is well"
+NOTIFY_SYSTEMD = "notify systemd's watchdog"
 RELOAD = "wait for HUP"
 
 STORE_TASKS = (

@@ -250,13 +250,13 @@ class CommandProcessor:
         except Exception as err:  # noqa: BLE001  # by the writer's contract any error is a fault of one of the commands
             return err
         if self._outages:
-            log.info("Commands can be stored again; %d wait", self.spool.depth)
+            log.info("Commands can be stored again; %d are pending", self.spool.depth)
         self._outages = self._suspicions = 0
         return None
 
     def _note_outage(self, error: Exception, tasks: Sequence[_Task]) -> None:
         if not self._outages:
-            log.warning("Commands cannot be stored just now, so that %d wait: %s: %s", self.spool.depth, type(error).__name__, error)
+            log.warning("Commands cannot be stored at the moment, %d are pending: %s: %s", self.spool.depth, type(error).__name__, error)
         self._outages += 1
         self.counts["retried"] += len(tasks)
 

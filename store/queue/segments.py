@@ -122,7 +122,7 @@ def read_segment(path: Path) -> list[QueuedCommand]:
     except (ValueError, KeyError, TypeError) as err:
         raise SegmentDamaged(f"{path.name} does not begin with a description of its commands") from err
     if not commands or commands[-1].offset + commands[-1].length != size:
-        raise SegmentDamaged(f"{path.name} has not the length that it says")
+        raise SegmentDamaged(f"{path.name} does not have its announced length")
     return commands
 
 

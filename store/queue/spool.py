@@ -121,7 +121,7 @@ class Spool:
         try:
             commands = read_segment(path)
         except SegmentDamaged as err:
-            log.error("The queue's file %s is damaged and is kept in %s: %s", path.name, self._discarded.folder, err)
+            log.error("The queue's file %s is damaged and was moved to %s: %s", path.name, self._discarded.folder, err)
             self._discarded.keep_file(path, f"{self.clock():016d}-{path.name}", {"reason": str(err)})
             return
         self._enqueue(commands)
@@ -205,7 +205,7 @@ class Spool:
             if isinstance(error, OSError) and error.errno in NO_SPACE:
                 full = OutOfSpace(
                     f"The file system of {self.folder} is full: {error.strerror}",
-                    hint="Make room; commands are taken again without a restart.",
+                    hint="Free some space; commands are then accepted again without a restart.",
                 )
                 full.__cause__ = error
                 written.set_exception(full)

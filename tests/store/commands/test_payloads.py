@@ -313,7 +313,7 @@ def test_PDB_09_a_payload_is_decoded_up_to_a_limit() -> None:
     for payload, coding, reason in [
         (packed, "gzip", "longer than 99 bytes"),
         (b"x" * 100, "identity", "longer than 99 bytes"),
-        (packed[:-4], "gzip", "end too early"),
+        (packed[:-4], "gzip", "are truncated"),
         (b"plain", "gzip", "not gzip"),
     ]:
         with pytest.raises(PayloadRejected, match=reason):

@@ -58,7 +58,7 @@ async def test_long_answers_are_streamed_and_compressed(store: FakeStore, client
 
 async def test_a_question_that_says_something_twice_is_refused(store: FakeStore, client: RawClient) -> None:
     answer = await client.ask("POST", f"{V4}/nodes", b'{"query": ["=", "certname", "a"], "query": ["=", "certname", "b"]}')
-    assert (answer.status, answer.text) == (400, "Malformed JSON for query: The key 'query' stands twice in one object")
+    assert (answer.status, answer.text) == (400, "Malformed JSON for query: The key 'query' appears twice in one object")
     assert store.queries.questions == []
 
 

@@ -168,7 +168,7 @@ def test_no_store_starts_on_a_part(addresses: tuple[str, str], monkeypatch: pyte
     source, target = addresses
     fill(source)
     interrupted(source, target, monkeypatch)
-    with pytest.raises(UnknownSchema, match="holds only a part of what 'puppet db move' brings here"):
+    with pytest.raises(UnknownSchema, match="holds only a part of the data of 'puppet db move'"):
         asyncio.run(start_store(target))
     with pytest.raises(Conflict, match="is itself the target of a move that has not ended"):
         move(target, source)
@@ -228,7 +228,7 @@ def test_a_part_of_another_database_stays_unless_it_is_thrown_away(
     interrupted(source, target, monkeypatch)
     other = f"sqlite:///{tmp_path / 'other.sqlite'}"
     asyncio.run(start_store(other, facts_command(1, {"a": 1}, node="theirs.example.com")))
-    with pytest.raises(Conflict, match=r"has brought there from .*, another database"):
+    with pytest.raises(Conflict, match=r"holds the data of a move from .*, another database"):
         move(other, target)
     move(other, target, restart=True)
     assert contents(target)[0].keys() == {"theirs.example.com"}

@@ -125,7 +125,7 @@ async def keep_leaving(sender: Sender, numbers: tuple[int, ...], end: asyncio.Ev
 
 
 async def keep_cleaning(store: StoreAt, acknowledged: Acknowledged, end: asyncio.Event) -> None:
-    """Have the store remove what has ended, again and again: everything, and more often what may be in the way of the other one."""
+    """Have the store remove expired data, again and again: everything, and more often what may be in the way of the other one."""
     steps = itertools.cycle(("[]", *('["purge_nodes", "purge_reports"]',) * 9))
     while not end.is_set():
         client = await store.client()
