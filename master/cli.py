@@ -42,8 +42,8 @@ class MasterOptions(CommandOptions):
 
     compile: str = text("NODE", "print the catalog of a node as JSON, with the facts that are stored for it", "-c")
     check: bool = flag(
-        "check configuration, certificates, permissions, environments, compiling processes, the store or PuppetDB and ports; print what is "
-        "wrong and how to mend it. Nothing is changed; 0 when there is no error, else 1"
+        "check configuration, certificates, permissions, environments, compiling processes, the store or PuppetDB and ports; print all "
+        "problems with a remedy. Nothing is changed; 0 when there is no error, else 1"
     )
     json: bool = flag("of --check: print an object")
     version: bool = flag("print the version", "-V")

@@ -120,7 +120,7 @@ def exit_code(serving: Callable[[], int]) -> int:
         log.error("Could not run: %s", err)
         return 1
     except Exception:
-        log.critical("The master ends, as something failed that nobody foresaw", exc_info=True)
+        log.critical("The master exits because of an unexpected error", exc_info=True)
         return TASK_FAILED
 
 
@@ -178,7 +178,7 @@ async def until_signalled(
         try:
             await wait_for_first(stop_requested, supervisor.gave_up)
             if supervisor.gave_up.is_set():
-                log.critical("%s; this master ends, so that it can be started anew", supervisor.reason)
+                log.critical("%s; this master exits, so that it can be restarted", supervisor.reason)
                 end_within(settings.drain_timeout + GRACE)
             notifier.stopping()
             await stop_master(master, settings.drain_timeout, second_signal)
@@ -191,7 +191,7 @@ def describe_logs(metrics: Metrics, queues: LogQueues) -> None:
     """Add the queues of the logs to the metrics."""
     doc = "Lines that a destination of the logs lacks, as it was too slow or refused them."
     metrics.read("puppet_log_lines_dropped_total", "counter", doc, queues.drops, "destination")
-    metrics.read("puppet_log_lines_waiting", "gauge", "Lines that wait for a destination of the logs.", queues.waits, "destination")
+    metrics.read("puppet_log_lines_waiting", "gauge", "Pending lines of a log destination.", queues.waits, "destination")
 
 
 async def wait_for_first(*events: asyncio.Event) -> None:
@@ -232,15 +232,15 @@ async def reload_on_hup(
     while True:
         await hup.wait()
         hup.clear()
-        log.log(NOTICE, "Caught HUP; reading certificates, revocations, rules and environments anew")
+        log.log(NOTICE, "Caught HUP; reloading certificates, revocations, rules and environments")
         notifier.reloading()
         try:
             await master.reload()
             for name in await asyncio.to_thread(changed_settings, settings, reread):
                 log.warning("The setting %s has changed; it counts from the next start on", name)
-            log.log(NOTICE, "Read everything anew")
+            log.log(NOTICE, "Reloaded everything")
         except PuppetError as err:
-            log.error("Not everything could be read anew; what was in force stays: %s", text_with_hint(err))
+            log.error("Some files could not be reloaded; the old content stays in force: %s", text_with_hint(err))
         notifier.ready(status)
 
 

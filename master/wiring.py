@@ -168,7 +168,7 @@ async def running(settings: MasterSettings, supervisor: Supervisor | None = None
     metrics.read(
         "puppet_task_failures_total",
         "counter",
-        "Failures of the tasks that run beside requests, which nobody foresaw.",
+        "Unexpected failures of background tasks.",
         lambda: [((name,), count) for name, count in supervisor.failures.items()],
         "task",
     )

@@ -154,7 +154,9 @@ def _rule(data: object, number: int, file: str, names: OidNames) -> tuple[int, U
         rule.fail(f"allow-unauthenticated is {_quoted(for_anybody)}, and has to be true or false")
     if for_anybody == ("allow" in data or "deny" in data):
         rule.fail(
-            "allow-unauthenticated stands beside allow or deny" if for_anybody else "it has no 'allow', 'deny' or 'allow-unauthenticated'"
+            "allow-unauthenticated is combined with allow or deny"
+            if for_anybody
+            else "it has no 'allow', 'deny' or 'allow-unauthenticated'"
         )
     entries = [entry for key in ("deny", "allow") for entry in _entries(rule, key, groups, names)]
     url_rule = UrlRule(

@@ -53,7 +53,7 @@ def _check_refresh(settings: MasterSettings, now: datetime) -> Iterator[Finding]
     last = overdue_since(settings.hostcrl, settings.crl_refresh_interval, now)
     if last is not None:
         message = f"The CRL {settings.hostcrl} is out of date: it was last refreshed on {certificates.time_text(last)}"
-        hint = f"A running master fetches it from {settings.ca_server}:{settings.ca_port}, and says in its log why it could not."
+        hint = f"A running master fetches it from {settings.ca_server}:{settings.ca_port}, and logs the reason if it cannot."
         yield Finding(AREA, "warning", message, hint)
 
 
@@ -64,7 +64,7 @@ def _authority(settings: MasterSettings, store: CaStore, now: datetime) -> Itera
     authority = CertificateAuthority(store, ca_options(settings), now=lambda: now)
     written, free = store.next_serial(), authority.serials.next_free()
     if written != free:
-        message = f"The serial file {store.files.serial} says {written:04X}, which was used already; the next certificate gets {free:04X}"
+        message = f"The serial file {store.files.serial} has {written:04X}, which was used already; the next certificate gets {free:04X}"
         yield Finding(AREA, "warning", message, "Is it from a back-up? Restore the rest of the CA's directory, too (docs/operation.md).")
     listed = store.inventory().serials
     signed = ((name, authority.signed_certificate(name)) for name in store.signed_names() if is_name(name))

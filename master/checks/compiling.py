@@ -30,7 +30,9 @@ def check(settings: MasterSettings) -> Iterator[Finding]:
             return  # reported with the settings
     problem, warnings = asyncio.run(_self_test(settings, account))
     for warning in warnings:
-        yield Finding(AREA, "warning", warning, "Until then each new process compiles all manifests anew, which costs time but no catalog.")
+        yield Finding(
+            AREA, "warning", warning, "Until then each new process compiles all manifests again, which takes time but fails no catalog."
+        )
     if problem:
         hint = "Agents would get 500 instead, and proxies would see the state 'error'."
         yield Finding(AREA, "error", f"No catalog can be compiled: {problem}", hint)

@@ -55,10 +55,12 @@ def _settings(settings: MasterSettings) -> Iterator[Finding]:
     if os.geteuid() == 0 and settings.user != "root":
         daemon.account(settings.user, settings.group)
     if settings.autosign is True:
-        yield Finding(AREA, "warning", "autosign is true: whoever reaches the master gets a certificate.", "Name a file or a program.")
+        yield Finding(
+            AREA, "warning", "autosign is true: every client that reaches the master gets a certificate.", "Name a file or a program."
+        )
     if settings.allow_header_cert_info and not settings.proxy_addresses:
         hint = "Set proxy_addresses to the addresses of the proxies."
-        yield Finding(AREA, "warning", "allow_header_cert_info is set, but no proxy's headers are believed.", hint)
+        yield Finding(AREA, "warning", "allow_header_cert_info is set, but proxy_addresses is empty, so headers are ignored.", hint)
     try:
         socket.getaddrinfo(settings.certname, None)
     except OSError:
@@ -74,7 +76,7 @@ def _rules(settings: MasterSettings) -> Iterator[Finding]:
     agent = Client("agent.example.com", "192.0.2.1", authenticated=True)
     renewal = AccessRequest((RENEWAL,), "save", None, agent, url=RENEWAL, method="post")
     if settings.ca and settings.allow_auto_renewal and not decide(rules.modern, renewal).allowed:
-        hint = f"Their certificates end then. Add a rule: post {RENEWAL} for every client with a certificate (docs/operation.md)."
+        hint = f"Their certificates will expire. Add a rule: post {RENEWAL} for every client with a certificate (docs/operation.md)."
         yield Finding(AREA, "warning", f"{path} does not let agents renew their certificates", hint)
 
 

@@ -42,7 +42,7 @@ def _folders(settings: MasterSettings) -> Iterator[Finding]:
         for name in sorted(FIRST_SEGMENTS):
             if (path / name).is_dir():
                 hint = "URLs of masters begin with that word: give the folder another name."
-                yield Finding(AREA, "warning", f"The environment {path / name} is served to nobody, its name is reserved", hint)
+                yield Finding(AREA, "warning", f"The environment {path / name} is not served, because its name is reserved", hint)
     for folder in map(Path, package_modules()):
         if folder not in settings.basemodulepath and (names := sorted(path.name for path in folder.iterdir() if path.is_dir())):
             message = f"The modules in {folder} are not in basemodulepath: {', '.join(names)}"

@@ -82,7 +82,7 @@ def check(settings: MasterSettings) -> Iterator[Finding]:
             yield Finding(AREA, "error", f"The private file {path} is open to everybody", f"chmod 0640 {path}; others may have copied it.")
     for path in (settings.confdir, settings.codedir, *settings.environmentpath, settings.config, settings.rest_authconfig):
         if _exists(path) and path.stat().st_mode & stat.S_IWOTH:
-            yield Finding(AREA, "error", f"Everybody may write {path}, and so decide what every agent does", f"chmod o-w {path}")
+            yield Finding(AREA, "error", f"{path} is writable for all users, who can thereby control every agent", f"chmod o-w {path}")
 
 
 def _exists(path: Path) -> bool:

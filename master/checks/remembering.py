@@ -37,7 +37,7 @@ def check(settings: MasterSettings) -> Iterator[Finding]:
         return
     shown = "; ".join(f"{_text(reason)} ({count})" for reason, count in last.reasons[:MAX_REASONS])
     more = f"; and {len(last.reasons) - MAX_REASONS} more" if len(last.reasons) > MAX_REASONS else ""
-    hint = f"What they call is read anew each time. In how many of them: {shown}{more}."
+    hint = f"They call code whose result cannot be cached (number of catalogs): {shown}{more}."
     yield Finding(AREA, "notice", f"{message}; {last.uncacheable} of them have to be compiled each time", hint)
 
 

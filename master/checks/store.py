@@ -63,7 +63,7 @@ def _agreement(settings: MasterSettings) -> Iterator[Finding]:
     missing = [kind for kind, is_kept in kinds.items() if not is_kept]
     if settings.runs_store:
         if file.exists():
-            hint = "Remove the file, or set store = puppetdb, if these servers are to keep facts, catalogs and reports."
+            hint = "Remove the file, or set store = puppetdb, to store facts, catalogs and reports on these servers."
             yield Finding(AREA, "warning", f"{file} is not read: the master has a store of its own", hint)
         if missing:
             hint = f"{settings.route_file} sends them elsewhere: leave out their terminus and cache there."
@@ -131,14 +131,14 @@ def _place(settings: MasterSettings) -> Iterator[Finding]:
     if address.startswith("sqlite:///") and not (parent := Path(address.removeprefix("sqlite:///")).parent).is_dir():
         yield Finding(AREA, "error", f"There is no folder {parent} for the store's database", "Make it; the setting is store.")
     if problem := write_problem(folder):
-        yield Finding(AREA, "error", f"The store cannot write into {folder}: {problem}", "Make room there, or name another store_dir.")
+        yield Finding(AREA, "error", f"The store cannot write into {folder}: {problem}", "Free some space there, or set another store_dir.")
     else:
         nearest = next(path for path in (folder, *folder.parents) if path.exists())
         space = os.statvfs(nearest)
         free = space.f_bavail * space.f_frsize
         if free < settings.store_queue_bytes:
-            message = f"The disk of {nearest} has {free >> 20} MiB left; commands that wait may take {settings.store_queue_bytes >> 20} MiB"
-            yield Finding(AREA, "warning", message, "Make room there, name another store_dir, or lower store_queue_bytes.")
+            message = f"The disk of {nearest} has {free >> 20} MiB left; pending commands may take {settings.store_queue_bytes >> 20} MiB"
+            yield Finding(AREA, "warning", message, "Free some space there, set another store_dir, or lower store_queue_bytes.")
     if len(os.fsencode(settings.store_socket)) > LONGEST_SOCKET_PATH:
         message = f"The path of the store's socket has more than {LONGEST_SOCKET_PATH} bytes: {settings.store_socket}"
         yield Finding(AREA, "error", message, "Set store_socket, or rundir, to a shorter path.")

@@ -185,7 +185,7 @@ class VersionArchive:
             raise Conflict(f"{self.root} {in_the_way}", hint="It is not removed.")
         for version in self.versions():
             if version.code_id.startswith(ADOPTED):
-                message = f"{self.folder / version.code_id} is the only copy of what was there before puppet deploy"
+                message = f"{self.folder / version.code_id} is the only copy of the files from before puppet deploy"
                 raise Conflict(message, hint="It is not removed: move it away first.")
         self.root.unlink(missing_ok=True)
         sync_directory(self.root.parent)
@@ -215,7 +215,7 @@ class VersionArchive:
         before, in_the_way = self.current(), self._in_the_way()
         is_untouched = bool(in_the_way) and not adopt and is_as_made(self.root)
         if in_the_way and not adopt and not is_untouched:
-            hint = "--adopt keeps it as a version, to which --rollback returns, and puts a link in its place."
+            hint = "--adopt stores it as a version, to which --rollback can return, and replaces it by a link."
             raise Conflict(f"{self.root} {in_the_way}", hint=hint)
         target = f"{self.folder.parent.name}/{self.root.name}/{code_id}"  # as it leads there from the environment's place
         if in_the_way and self.root.is_dir() and not self.root.is_symlink():
@@ -264,7 +264,7 @@ class VersionArchive:
         current = self.current()
         place = names.index(current) if current in names else 0
         if place == 0:
-            raise NotFound(f"No version of {self.root.name} before the current one is kept", hint="See puppet deploy --list.")
+            raise NotFound(f"No version of {self.root.name} before the current one is stored", hint="See puppet deploy --list.")
         return names[place - 1]
 
     def require(self, code_id: str) -> str:
@@ -273,7 +273,7 @@ class VersionArchive:
         matching = [code_id] if code_id in names else [name for name in names if name.startswith(code_id)]
         if len(matching) != 1 or not code_id:
             what = "No version" if not matching else "More than one version"
-            raise NotFound(f"{what} of {self.root.name} that is kept begins with {code_id[:80]!r}", hint="See puppet deploy --list.")
+            raise NotFound(f"{what} of {self.root.name} that is stored begins with {code_id[:80]!r}", hint="See puppet deploy --list.")
         return matching[0]
 
     def expire(self, *, keep: int, for_seconds: float) -> list[str]:

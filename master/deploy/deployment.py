@@ -229,7 +229,7 @@ class Deployments:
         for name in names or self.environments():
             if self.is_gone(name, refs) and is_named_after(name, self.current_record(name)["ref"]):
                 if name == self.settings.environment:
-                    self.say(f"{name} is not removed, although its branch is gone: agents get it by default")
+                    self.say(f"{name} is not removed, although its branch was removed: it is the default environment")
                     continue
                 self.remove(name)
                 removed.append(name)

@@ -30,7 +30,7 @@ def describe_server(metrics: Metrics, server: HttpServer, admission: Admission) 
         "reason",
     )
     metrics.read("puppet_requests_active", "gauge", "Requests that are worked on.", lambda: [((), admission.active)])
-    metrics.read("puppet_requests_waiting", "gauge", "Requests that wait for others to end.", lambda: [((), admission.waiting)])
+    metrics.read("puppet_requests_waiting", "gauge", "Pending requests.", lambda: [((), admission.waiting)])
 
 
 class MetricsListener:

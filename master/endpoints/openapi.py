@@ -48,7 +48,7 @@ CALLERS: tuple[tuple[str, Client], ...] = (
     ("the node itself", Client("node.example.com", "192.0.2.1", True)),
     ("administrators", Client("admin.example.com", "192.0.2.1", True, {"pp_cli_auth": "true"})),
 )
-NOBODY = "nobody, unless the site's auth.conf says so"
+NOBODY = "nobody, unless the site's auth.conf allows it"
 
 JSON_KINDS = ("application/json", "text/pson")
 _BODIES: Mapping[Body, Sequence[str]] = {"json": JSON_KINDS, "pem": ("text/plain",), "ocsp": ("application/ocsp-request",)}
@@ -81,8 +81,8 @@ def document() -> dict[str, Any]:
         "info": {
             "title": "Bunraku's master",
             "version": __version__,
-            "description": "The calls of Puppet 3.x and of 4 to 8. x-allowed says whom the default rules let in. Where the master has a "
-            "store, the calls below /pdb in store.yaml are here, too, for whom the site's auth.conf names.",
+            "description": "The calls of Puppet 3.x and of 4 to 8. x-allowed names the clients that the default rules allow. If "
+            "the master has a store, it also serves the calls below /pdb in store.yaml, to the clients that the site's auth.conf allows.",
         },
         "paths": {path: paths[path] for path in sorted(paths)},
         "components": {"schemas": _SCHEMAS, "parameters": _PARAMETERS, "responses": _RESPONSES},
@@ -117,7 +117,7 @@ _RESPONSES: Mapping[str, Any] = {
         "description": "What is wrong with the request, in a sentence.",
         "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}, "text/plain": {"schema": {"type": "string"}}},
     },
-    "busy": {"description": "Too much to do; Retry-After says when to come again."},
+    "busy": {"description": "The master is overloaded; retry after the time in Retry-After."},
 }
 
 

@@ -118,7 +118,7 @@ class Health:
             problem = str(err)
         except Exception as err:  # the outermost frame of a check, which must not end the others
             log.exception("Could not look at the condition %s", condition.name)
-            problem = f"that could not be found out: {err}"
+            problem = f"the check failed: {err}"
         self.note(condition.name, problem)
 
     def describe(self, metrics: Metrics) -> None:
@@ -131,7 +131,7 @@ class Health:
             return [((name,), float(self._state(name) == "running")) for name in self.conditions]
 
         metrics.read("puppet_service_running", "gauge", "1 for a service that works, else 0.", services, "service")
-        metrics.read("puppet_condition_met", "gauge", "1 for what the services need and is so, else 0.", conditions, "condition")
+        metrics.read("puppet_condition_met", "gauge", "1 if a condition of the services is met, else 0.", conditions, "condition")
 
     async def _check_repeatedly(self, condition: Condition) -> None:
         while True:

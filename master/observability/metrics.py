@@ -79,7 +79,7 @@ class Metrics:
         self.requests = Counter("puppet_requests_total", "Requests answered.", "indirection", "method", "status")
         self.latency = Histogram("puppet_request_seconds", "Seconds to an answer.", REQUEST_SECONDS, "indirection", "method")
         self.compiles = Histogram(
-            "puppet_compile_seconds", "Seconds for a catalog or listing, the wait for a process left out.", COMPILE_SECONDS, "outcome"
+            "puppet_compile_seconds", "Seconds for a catalog or listing, without the wait for a process.", COMPILE_SECONDS, "outcome"
         )
         self.ca = Counter("puppet_ca_actions_total", "What the CA did or refused.", "action", "result")
         self.lag = Histogram("puppet_loop_lag_seconds", "Seconds that the event loop was late.", LAG_SECONDS)

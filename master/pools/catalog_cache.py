@@ -184,7 +184,7 @@ class CatalogCache:
         key = node.environment, node.certname, exported, bool(compiled.stored)
         self._drop(key)
         if questions is None:
-            reads.mark_uncacheable("asks a PuppetDB for too much, or what it did not answer", FINAL)
+            reads.mark_uncacheable("sends too many queries to a PuppetDB, or queries without an answer", FINAL)
         if reads.uncacheable_reasons or questions is None or self.limit <= 0:
             self.reasons = reads.uncacheable_reasons
             return

@@ -172,7 +172,7 @@ class CompilePool:
 
     def describe(self, metrics: Metrics) -> None:
         """Have what there is to know of the processes in the metrics."""
-        metrics.read("puppet_compiles_waiting", "gauge", "Catalogs that wait for a process.", lambda: [((), self.waiting)])
+        metrics.read("puppet_compiles_waiting", "gauge", "Catalogs pending for a process.", lambda: [((), self.waiting)])
         metrics.read(
             "puppet_compile_workers",
             "gauge",
@@ -286,7 +286,7 @@ class CompilePool:
     ) -> CompiledCatalog:
         """Return the answer to a question; messages call what is asked for `subject`."""
         if self.waiting >= self.queue:
-            raise Unavailable(f"{self.waiting} catalogs wait to be compiled", retry_after=5 + int(self.delay() * 55))
+            raise Unavailable(f"{self.waiting} catalogs are pending", retry_after=5 + int(self.delay() * 55))
         message = question | {"generation": self.environments.generation, "seconds": self.timeout, "what": subject}
         self.waiting += 1
         try:
@@ -458,7 +458,7 @@ class CompilePool:
             self._failed_starts += 1
             if not retried or self._failed_starts > 1:
                 self._set_problem(f"a compiling process could not be started: {start_failure(err)}")
-            error = PuppetError("A compiling process could not be started", hint="The master's log says why.")
+            error = PuppetError("A compiling process could not be started", hint="See the master's log.")
             raise (_WorkerLost(error) if retried else error) from err
         self._failed_starts = 0
         if worker.warning and worker.warning not in self.warnings:

@@ -133,7 +133,7 @@ class CompileWorker:
             log(LogEntry("info", f"{changed} changed while the catalog of {job['certname']} was compiled; it is compiled again"))
         raise CompileError(
             f"{changed} or others changed each of the {ATTEMPTS} times that the catalog of {job['certname']} was compiled",
-            hint="Deploy new code in one step, for example by switching a link.",
+            hint="Deploy new code atomically, for example with 'puppet deploy'.",
         )
 
     def _answer_or_compile(
@@ -152,7 +152,7 @@ class CompileWorker:
                 is_stored=job["is_stored"],
             )
         except Overtime as over:
-            over.hint = "The PuppetDB did not answer again, in this time, what the catalog depends on."
+            over.hint = "The PuppetDB did not answer the catalog's queries again in this time."
             raise
         self.reasons = []
         if cached is not None:
@@ -426,7 +426,7 @@ class Overtime(BaseException):
     def __init__(self, where: Location | None) -> None:
         super().__init__()
         self.where = where
-        self.hint = "Raise it, or look for an endless loop in what runs here."
+        self.hint = "Raise it, or look for an endless loop in the code."
 
 
 @contextmanager

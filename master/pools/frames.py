@@ -39,7 +39,7 @@ def pack_before(message: dict[str, Any], size: int) -> bytes:
     try:
         text = plainjson.dumps_pson(message)
     except RecursionError as err:
-        raise BadData("Facts, or what else a catalog is made of, are nested too deeply") from err
+        raise BadData("Facts, or other inputs of a catalog, are nested too deeply") from err
     return HEAD.pack(len(text), size) + text
 
 

@@ -161,7 +161,7 @@ class ParsePool:
 
     def describe(self, metrics: Metrics) -> None:
         """Have what there is to know of the processes in the metrics."""
-        metrics.read("puppet_bodies_waiting", "gauge", "Bodies that wait for a parsing process.", lambda: [((), self.waiting)])
+        metrics.read("puppet_bodies_waiting", "gauge", "Bodies pending for a parsing process.", lambda: [((), self.waiting)])
         metrics.read(
             "puppet_parsers_replaced_total",
             "counter",
@@ -207,7 +207,7 @@ class ParsePool:
     async def _ask(self, question: Mapping[str, Any], body: bytes, make: Callable[[Any], T]) -> T:
         """Return what `make` makes, in a thread, of the plain data that a process has found in a body."""
         if self.waiting >= self.queue:
-            raise Unavailable(f"{self.waiting} messages wait to be parsed", retry_after=30)
+            raise Unavailable(f"{self.waiting} messages are pending", retry_after=30)
         self.waiting += 1
         try:
             loop = asyncio.get_running_loop()
@@ -264,7 +264,7 @@ class ParsePool:
             return BadData(TOO_MUCH)
         self.ended["died"] += 1
         log.error("A parsing process ended with %s", code)
-        return PuppetError("The message could not be parsed: its process ended", hint="The master's log says why.")
+        return PuppetError("The message could not be parsed: its process ended", hint="See the master's log.")
 
     async def close(self) -> None:
         """End all processes, also those at work."""

@@ -132,8 +132,8 @@ class _StoredResource:
             return {**data, "parameters": {**dict.fromkeys(withheld, REDACTED), **parameters}, "sealed": sealed}
         for name in withheld:
             warn(
-                f"{self.type}[{self.title}]['{name}'] is exported with a Sensitive or Deferred value, which PuppetDB cannot keep; "
-                "compiling a node that collects it will fail. A master with a store of its own keeps such values encrypted.",
+                f"{self.type}[{self.title}]['{name}'] is exported with a Sensitive or Deferred value, which PuppetDB cannot store; "
+                "compiling a node that collects it will fail. A master with its own store stores such values encrypted.",
                 Location(resource.get("file"), resource.get("line")),
             )
         if withheld:

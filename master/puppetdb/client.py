@@ -212,7 +212,7 @@ class PuppetDbClient:
         least = self.configuration.min_successful_submissions
         return PuppetError(
             f"Failed to execute '{exchange.target}' on at least {least} of the following 'server_urls': {urls}",
-            hint="The master's log says what each of them answered.",
+            hint="See their answers in the master's log.",
         )
 
     async def _answer_of(self, server: str, exchange: PuppetDbRequest) -> PuppetDbAnswer | None:

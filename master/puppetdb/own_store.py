@@ -92,7 +92,7 @@ class OwnStoreClient(PuppetDbClient):
     def _failure(self, exchange: PuppetDbRequest, is_found: bool) -> PuppetError:
         if not is_found:
             return NotFound(f"The master's own store has no '{exchange.target}'")
-        return PuppetError("The master's own store could not answer", hint="The master's log says why.")
+        return PuppetError("The master's own store could not answer", hint="See the master's log.")
 
     async def deliver(self, make: Callable[[], PuppetDbCommand]) -> None:
         """Have a command taken to the store after all that were delivered before; return when there is room for it among them."""
@@ -121,7 +121,7 @@ class OwnStoreClient(PuppetDbClient):
                 try:
                     await self._take(parcels)
                 except Exception:
-                    log.exception("Commands could not be taken to the store")  # the next ones are tried all the same
+                    log.exception("Commands could not be sent to the store")  # the next ones are tried all the same
                 finally:
                     for parcel in parcels:
                         self._room.release()

@@ -33,7 +33,7 @@ class Writers:
     async def run(self, write: Callable[[], T]) -> T:
         """Return the result of `write`, which runs in one of the threads. Unavailable: too many wait."""
         if not self._room.acquire(blocking=False):
-            raise Unavailable("Too many reports wait to be written", retry_after=30 + int(self.delay() * 270))
+            raise Unavailable("Too many reports are pending", retry_after=30 + int(self.delay() * 270))
         future = self._pool.submit(write)
         future.add_done_callback(lambda _: self._room.release())
         try:

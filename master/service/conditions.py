@@ -54,7 +54,7 @@ def _lists_in_force(trust: Callable[[], ServerTrust]) -> Callable[[], Awaitable[
     async def problem() -> str:
         end = trust().next_update
         ended = end is not None and end <= datetime.now(UTC)
-        return f"it ended on {time_text(end)}; every agent's certificate is refused" if ended and end is not None else ""
+        return f"it expired on {time_text(end)}; every agent's certificate is refused" if ended and end is not None else ""
 
     return problem
 

@@ -98,7 +98,7 @@ class CrlSource:
                 if response.status != 200:
                     message = " ".join((await response.content.read(2000)).decode("utf-8", "replace").split())
                     its = "Is that the CA? Its name and port are ca_server and ca_port."
-                    hint = its if response.status < 500 else "The CA's log says why."
+                    hint = its if response.status < 500 else "See the CA's log."
                     raise PeerAnswered(f"{self} answered {response.status}: {message}", code=response.status, hint=hint)
                 return await self._body(response.content)
         except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as err:

@@ -66,7 +66,7 @@ class DeploymentQueue:
             while self._waiting:
                 key = next(iter(self._waiting))
                 environment, ref = key[0], self._waiting.pop(key)
-                action = f"Deploying {ref} to {environment}" if ref else f"Removing {environment} if its branch is gone"
+                action = f"Deploying {ref} to {environment}" if ref else f"Removing {environment} if its branch was removed"
                 log.log(NOTICE, "%s, as the web hook asked", action)
                 try:
                     log.log(NOTICE, "%s is %s now", environment, await self.deploy(environment, ref))

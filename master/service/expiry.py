@@ -28,10 +28,10 @@ MAX_NAMES = 10  # agents in one sentence
 
 REMEDIES = {
     "master": "A master that is the CA renews its own; on another, run an agent with the same ssldir.",
-    "ca": "Every certificate ends with it: 'puppet cert rollover start' makes the next one, which all agents must have before that day.",
+    "ca": "All certificates expire with it: 'puppet cert rollover start' makes the next one, which all agents must have before that day.",
     "crl": "After it no certificate is accepted any more. The CA renews its own, and other masters fetch it;"
     " lists of other authorities have to be uploaded.",
-    "agent": "These agents do not renew them: version 8 and ours do so 30 to 27 days before the end (their logs say why they could not)."
+    "agent": "These agents do not renew them: version 8 and ours do so 30 to 27 days before expiry (see their logs)."
     " The others need new ones: 'puppet cert clean NAME' here, 'puppet ssl clean' there, then a run.",
 }
 REMEDY_OF_ENDED_AGENTS = (  # TLS refuses an ended certificate, so that its agent cannot even ask for another
@@ -99,7 +99,7 @@ def expiry_warnings(endings: Iterable[Ending], now: datetime) -> list[str]:
         warnings_by_step.append((step, f"{subject} '{ending.name}' {_when(ending.end, step)}. {REMEDIES[ending.kind]}"))
     for step, names in agents.items():
         listed = ", ".join(sorted(names)[:MAX_NAMES]) + (f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else "")
-        within = f"end within {step} days" if step > 1 else "end within a day" if step else "have ended"
+        within = f"expire within {step} days" if step > 1 else "end within a day" if step else "have ended"
         warnings_by_step.append(
             (step, f"Certificates of agents {within}: {listed}. {REMEDIES['agent'] if step else REMEDY_OF_ENDED_AGENTS}")
         )
@@ -107,7 +107,7 @@ def expiry_warnings(endings: Iterable[Ending], now: datetime) -> list[str]:
 
 
 def _when(end: datetime, step: int) -> str:
-    return f"{'ends' if step else 'ended'} on {certificates.time_text(end)}"
+    return f"{'expires' if step else 'expired'} on {certificates.time_text(end)}"
 
 
 class Expiries:
@@ -143,12 +143,12 @@ class Expiries:
                 for sentence in await asyncio.to_thread(self.new_warnings):
                     log.warning("%s", sentence)
             except (PuppetError, OSError) as err:
-                log.error("It is not known when certificates end: %s", err)
+                log.error("Could not read when certificates expire: %s", err)
             await asyncio.sleep(every)
 
     def describe(self, metrics: Metrics) -> None:
         """Add the ends to the metrics."""
-        doc = "When the master's certificate, the CA's and the revocation lists end, in seconds since the epoch."
+        doc = "When the master's certificate, the CA's and the revocation lists expire, in seconds since the epoch."
         metrics.read(
             "puppet_certificate_end_seconds",
             "gauge",
@@ -157,7 +157,7 @@ class Expiries:
             "kind",
             "name",
         )
-        doc = "Agents whose certificate ends within so many days, those that have ended among them."
+        doc = "Agents whose certificate expires within this many days, including those that have expired."
         metrics.read(
             "puppet_agent_certificates_ending",
             "gauge",

@@ -64,7 +64,7 @@ class HardEnd:
     def _wait(self, seconds: float, called_off: threading.Event) -> None:
         if called_off.wait(seconds):
             return
-        log.critical("The stop took longer than it may: this master ends now. It waited for %s", "; ".join(busy_threads()) or "no thread")
+        log.critical("Stopping took too long: this master exits now. It was waiting for %s", "; ".join(busy_threads()) or "no thread")
         self._clean_up()
         for handler in self._log_queues.handlers.values():
             handler.finish(_FLUSH / len(self._log_queues.handlers))

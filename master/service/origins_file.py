@@ -46,7 +46,7 @@ class OriginsFile:
             make_directory(self.path.parent, mode=0o750, inherit=True)
             write_atomic(self.path, plainjson.dumps(data), mode=0o640, owner=owner_in(self.path.parent), durable=False)
         except OSError as err:
-            log.warning("%s, which says where catalogs come from, cannot be written: %s", self.path, err)
+            log.warning("Could not write %s, the statistics of the catalog cache: %s", self.path, err)
         self.written = total
 
     def read(self) -> LastCatalogs | None:
@@ -65,4 +65,4 @@ class OriginsFile:
             reasons = [((str(place), str(text)), int(count)) for place, text, count in data["reasons"]]
             return LastCatalogs({str(name): int(count) for name, count in data["origins"].items()}, int(data["uncacheable"]), reasons)
         except (BadData, KeyError, TypeError, ValueError, AttributeError) as err:
-            raise BadData(f"{self.path} is not what a master writes there", hint="It may be removed.") from err
+            raise BadData(f"{self.path} does not have the master's format", hint="It may be removed.") from err

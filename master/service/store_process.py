@@ -137,7 +137,7 @@ class StoreProcess:
             # Not asyncio.timeout(), which raises no TimeoutError in a cancelled task on Python 3.11.2.
             await asyncio.wait_for(process.wait(), self.settings.drain_timeout + self.grace)
         except TimeoutError:
-            log.warning("The store did not end in time and is killed; what it has acknowledged is on the disk")
+            log.warning("The store did not stop in time and is killed; all acknowledged commands are on the disk")
             process.kill()
             await process.wait()
         finally:
@@ -147,4 +147,4 @@ class StoreProcess:
 
 def _end_of(process: asyncio.subprocess.Process) -> str:
     code = process.returncode or 0
-    return f"it was killed by signal {-code}" if code < 0 else f"its exit code is {code}, and its log says why"
+    return f"it was killed by signal {-code}" if code < 0 else f"its exit code is {code}; see its log"

@@ -169,7 +169,7 @@ class VersionedContent(Terminus[StaticFileContent]):
         """Return a file of a version that is kept, open; NotFound."""
         version = find_version(self.root_of(environment), code_id)
         if version is None:
-            hint = "puppet deploy keeps versions; other tools need code_id_command and code_content_command."
+            hint = "puppet deploy stores versions; other tools need code_id_command and code_content_command."
             raise NotFound(f"This master does not have the version {code_id} of the environment '{environment}'", hint=hint)
         return open_content(FileTree(Path(version)), path)
 

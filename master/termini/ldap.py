@@ -52,7 +52,9 @@ class Ldap(Terminus[Node]):
         except ImportError as err:
             raise Unsupported("The ldap node terminus needs the package ldap3", hint="pip install 'bunraku[ldap]'") from err
         if not base:
-            raise ConfigError("The setting ldapbase is empty", hint="It says where nodes are searched, as in ou=Hosts,dc=example,dc=com.")
+            raise ConfigError(
+                "The setting ldapbase is empty", hint="Set it to the base of the search for nodes, as in ou=Hosts,dc=example,dc=com."
+            )
         self._ldap3 = ldap3
         self.server, self.port = server, port
         self.base, self.query = base, query
@@ -156,7 +158,7 @@ class Ldap(Terminus[Node]):
         connection.search(self.base, self.query.replace("%s", escape_filter_chars(name)), attributes=self._requested_attributes())
         if not connection.entries:
             if connection.result["result"] != self._ldap3.core.results.RESULT_SUCCESS:  # a referral, or the server's time limit
-                raise PuppetError(f"Could not find {name} in LDAP: the server says {connection.result['description']}")
+                raise PuppetError(f"Could not find {name} in LDAP: the server answered {connection.result['description']}")
             return None
         values = {key: [str(v) for v in texts] for key, texts in connection.entries[0].entry_attributes_as_dict.items()}
         classes = [text for attribute in self.class_attributes for text in values.get(attribute, [])]

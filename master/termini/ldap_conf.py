@@ -16,8 +16,8 @@ log = logging.getLogger("puppet")
 SYSTEM = (Path("/etc/ldap/ldap.conf"), Path("/etc/openldap/ldap.conf"))  # the paths of Debian, and of Red Hat and others
 CHECKED, UNCHECKED = ("demand", "hard", "try"), ("never", "allow")
 HINT = (
-    "Have TLS_CACERT in ldap.conf name the certificate of its CA, and ldapserver a name that its certificate has. "
-    "With TLS_REQCERT allow there, nobody looks at it."
+    "Set TLS_CACERT in ldap.conf to the certificate of its CA, and ldapserver to a name in its certificate. "
+    "TLS_REQCERT allow there turns verification off."
 )
 
 
@@ -76,7 +76,7 @@ def _options(environ: Mapping[str, str], system: Sequence[Path]) -> Iterator[tup
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as err:
-            log.warning("Could not read %s, which may say what LDAP servers are believed: %s", file, err.strerror)
+            log.warning("Could not read %s, which may name the CAs of LDAP servers: %s", file, err.strerror)
             continue
         for line in text.splitlines():
             words = line.split(None, 1)

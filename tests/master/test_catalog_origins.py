@@ -65,7 +65,8 @@ def test_a_check_tells_how_many_catalogs_came_from_memory_and_the_first_reasons_
             "notice",
             "Of the last 5 catalogs 2 came from memory, 2 were the first of their node in a process, 1 for changed facts or classes;"
             " 2 of them have to be compiled each time",
-            "What they call is read anew each time. In how many of them: apache/templates/_logging.erb line 12: Time.now (2); x (1).",
+            "They call code whose result cannot be cached (number of catalogs): "
+            "apache/templates/_logging.erb line 12: Time.now (2); x (1).",
         )
     ]
 

@@ -67,8 +67,18 @@ CHOICES = {
         "The built-in store is off",
         "store = auto, and routes.yaml decides where facts, catalogs and reports go",
     ),
-    "said": (["ca = false", "store = sqlite"], {}, "Using the built-in SQLite store in var/store", "store = sqlite (file: puppet.conf, line: 3)"),
-    "a file of SQLite": (["store = sqlite:////x"], {}, "Using the built-in SQLite store in /x", "store = sqlite:////x (file: puppet.conf, line: 2)"),
+    "said": (
+        ["ca = false", "store = sqlite"],
+        {},
+        "Using the built-in SQLite store in var/store",
+        "store = sqlite (file: puppet.conf, line: 3)",
+    ),
+    "a file of SQLite": (
+        ["store = sqlite:////x"],
+        {},
+        "Using the built-in SQLite store in /x",
+        "store = sqlite:////x (file: puppet.conf, line: 2)",
+    ),
     "PostgreSQL": (
         ["store = postgresql://me:secret@db:99/puppet?password=secret"],
         {},
@@ -88,9 +98,7 @@ def test_the_store_is_named_with_the_setting_or_file_that_decides(
 
 
 def test_an_option_of_the_command_line_is_named_as_such(site: Site) -> None:
-    assert (
-        store.store_choice(site("store = sqlite", store="none")) == "The built-in store is off: store = none on the command line"
-    )
+    assert store.store_choice(site("store = sqlite", store="none")) == "The built-in store is off: store = none on the command line"
 
 
 @pytest.mark.slow
@@ -270,7 +278,7 @@ def test_a_postgresql_that_does_not_answer_is_named(site: Site) -> None:
         (["store_port = 8081"], "web1.example.com\n# a comment\n\n", []),
         (["store_port = 8081"], None, [("error", "Could not read allowed: [Errno 2] No such file or directory: 'allowed'")]),
         (["store_port = 8081"], "Web 1\n", [("warning", "allowed: 'Web 1' is no certname: ")]),
-        (["store_port = 8081"], "", [("warning", "allowed names nobody: all are refused at store_port")]),
+        (["store_port = 8081"], "", [("warning", "allowed names nobody: all clients are refused at store_port")]),
         ([], "web1.example.com\n", [("warning", "store_allowlist protects store_port only, which is 0")]),
     ],
 )

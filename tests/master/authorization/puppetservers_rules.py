@@ -128,7 +128,7 @@ BAD: list[tuple[str, str, str]] = [
     ("type: path", "type: path, query-params: [a]", "The rule 'mine': query-params is not a map"),
     ("type: path", "type: path, query-params: { a: 1 }", "The rule 'mine': the query-param 'a' is '1'"),
     ('allow: "*"', "x: 1", "The rule 'mine': it has no 'allow', 'deny' or 'allow-unauthenticated'"),
-    ('allow: "*"', 'allow: "*", allow-unauthenticated: true', "The rule 'mine': allow-unauthenticated stands beside allow or deny"),
+    ('allow: "*"', 'allow: "*", allow-unauthenticated: true', "The rule 'mine': allow-unauthenticated is combined with allow or deny"),
     ('"/x", type: path }, allow: "*"', '"/(x)", type: regex }, allow: "$2"', "The rule 'mine': '$2' means a group of the path"),
     ('allow: "*"', "allow: 5", "The rule 'mine': the 'allow' has '5', and takes a name or a map"),
     ('allow: "*"', "allow: { certname: a, extensions: { pp_role: b } }", "and takes a name or a map with either certname or extensions"),
