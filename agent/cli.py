@@ -53,7 +53,7 @@ class AgentOptions(CommandOptions):
 
     test: bool = flag("one run in the foreground, with info messages, diffs and detailed exit codes; no cached catalog", "-t")
     disable: str | None = optional_text("REASON", "no runs on this machine until --enable")  # the reason may be ''
-    enable: bool = flag("end what --disable began")
+    enable: bool = flag("allow runs again after --disable")
     fingerprint: bool = flag("print the digest of the certificate, or of its request")
     digest: str = text("NAME", "of --fingerprint: SHA256 (the default), SHA1, …", default="SHA256")
     version: bool = flag("print the version", "-V")
@@ -72,9 +72,9 @@ COMMAND = CommandSpec(
     text="Fetches this machine's catalog from a master of Puppet 3.8 to 8 and applies it; without options as a daemon, every runinterval.",
     setting_docs={
         "--onetime": "one run; with --no-daemonize in the foreground",
-        "--noop": "only print what would be done",
+        "--noop": "only print the changes that would be made",
         "--server HOST": "the master; --masterport PORT, --ca_server HOST, --environment NAME, --certname NAME as well",
-        "--waitforcert SEC, -w": "how long to wait between two questions for the certificate; 0: do not wait",
+        "--waitforcert SEC, -w": "seconds between two requests for the certificate; 0: do not wait",
         "--tags A,B": "only resources with one of these tags; --skip_tags C leaves some out",
         "--fqdn NAME, -f": "another name for --certname",
         "--job-id ID": "goes to the master and into the report",

@@ -260,13 +260,13 @@ class Bootstrap:
             ):
                 raise PeerNotTrusted(
                     f"CA bundle with digest (SHA256) {digest} did not match expected digest {pinned}",
-                    hint="Nothing was kept. Either ca_fingerprint is wrong, or somebody else answers in the CA's place.",
+                    hint="Nothing was saved. Either ca_fingerprint is wrong, or another server answered instead of the CA.",
                 )
             log.info("Verified CA bundle with digest (SHA256) %s", digest)
         else:
             log.warning(
-                "Trusting the CA that %s shows at first contact: %s (SHA256) %s. Compare that with what 'puppet cert fingerprint ca' prints"
-                " on the CA, or set ca_fingerprint.",
+                "Trusting the CA of %s at first contact: %s (SHA256) %s. Compare it with the output of"
+                " 'puppet cert fingerprint ca' on the CA, or set ca_fingerprint.",
                 self.site,
                 verify.subject_of(authorities[0]),
                 fingerprints.fingerprint(authorities[0]),

@@ -59,18 +59,18 @@ def _way_out(problem: NotVerified, layout: SslDir, now: datetime) -> str:
 
     name, clock = layout.certname, f"{now:%Y-%m-%d %H:%M} UTC"
     if problem.reason in ("not-yet-valid", "crl-not-yet-valid"):
-        return f"This host's clock says {clock}. Set it right and run again; nothing has to be removed."
+        return f"This host's clock says {clock}. Correct it and run again; nothing has to be removed."
     if problem.reason in ("no-crl", "crl-expired", "crl-signature"):
         return (
             f"This host's clock says {clock}. If that is right, the revocation list is at fault and not the certificate:"
-            f" remove {layout.hostcrl}, which the next run fetches anew."
+            f" remove {layout.hostcrl}, which the next run downloads again."
         )
     if problem.reason != "expired":
         return f"For a new one: 'puppet cert clean {name}' on the CA; remove {layout.hostcert} and {layout.hostprivkey}; run again."
     if name_of(problem.certificate) != name:
-        return f"This host's clock says {clock}. If that is right, the CA itself has ended: it has to be replaced there."
+        return f"This host's clock says {clock}. If that is right, the CA's certificate itself has expired: the CA must be replaced."
     return (
-        f"This host's clock says {clock}. If that is right: a certificate that has ended cannot renew itself."
+        f"This host's clock says {clock}. If that is right: an expired certificate cannot renew itself."
         f" Run 'puppet cert clean {name}' on the CA, 'puppet ssl clean' here, and the agent again."
     )
 

@@ -66,7 +66,7 @@ def names_in(source: str) -> list[str]:
 async def skip_ruby_facts(request: RubyFactRequest) -> dict[str, Any]:
     """Return no facts, because settings say that none in Ruby are run; a debug line names their files."""
     names = ", ".join(sorted(path.name for path in request.files))
-    log.debug("Skipped %d custom facts in Ruby that have no Python file beside them: %s", len(request.files), names)
+    log.debug("Skipped %d custom facts in Ruby that have no Python counterpart: %s", len(request.files), names)
     return {}
 
 

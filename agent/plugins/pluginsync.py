@@ -119,7 +119,7 @@ def plan_sync(entries: Sequence[FileMetadata], local: Mapping[str, LocalEntry], 
             continue
         name = "/".join(parts_of(relative))  # the model has refused paths with `..`
         if entry.type not in ("file", "directory"):
-            refused.append(f"{quoted_for_log(name)} is a {entry.type}; only files and directories are brought")
+            refused.append(f"{quoted_for_log(name)} is a {entry.type}; only files and directories are copied")
         elif name in entries_by_name:
             refused.append(f"{quoted_for_log(name)} is listed twice")
         else:
@@ -128,7 +128,7 @@ def plan_sync(entries: Sequence[FileMetadata], local: Mapping[str, LocalEntry], 
         parents = name.split("/")[:-1]
         above = ["/".join(parents[: depth + 1]) for depth in range(len(parents))]
         if any(parent not in entries_by_name or entries_by_name[parent].type != "directory" for parent in above):
-            refused.append(f"{quoted_for_log(name)} is not in a directory that is brought too")
+            refused.append(f"{quoted_for_log(name)} is not in a copied directory")
             del entries_by_name[name]
     obsolete = [
         name for name, local_entry in local.items() if _is_obsolete(name, local_entry, entries_by_name) and not _is_ignored(name, ignore)
@@ -235,7 +235,7 @@ class PluginSync:
             await self._fetch(f"{unquote(mount.source).rstrip('/')}/{file.name}", path, file.wanted, file.mode)
         except (PuppetError, OSError) as err:
             result.failed += 1
-            log.error("Could not bring %s: %s", path, err)
+            log.error("Could not copy %s: %s", path, err)
             return
         result.fetched.append(file.name)
         if file.before is None:

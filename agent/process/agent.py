@@ -173,7 +173,7 @@ class Agent:
         try:
             removed = await asyncio.to_thread(remove_leftovers, self.settings)
         except OSError as err:
-            log.warning("Could not remove what a killed run may have left: %s", err)
+            log.warning("Could not remove leftovers of a killed run: %s", err)
             return
         if removed:
             log.info("Removed %d temporary files that a killed run left behind", removed)

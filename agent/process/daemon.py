@@ -112,7 +112,7 @@ class Daemon:
                 if self.actions.wait(max(0.0, deadline - self.actions.clock())) == signal.SIGCHLD:
                     self._handle_signal(signal.SIGCHLD)
             if self.child is not None:
-                log.warning("The run did not end within %d seconds; killing it", SHUTDOWN_SECONDS)
+                log.warning("The run did not finish within %d seconds; killing it", SHUTDOWN_SECONDS)
                 self._send(self.child, signal.SIGKILL)
         return 0
 

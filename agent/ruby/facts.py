@@ -104,7 +104,7 @@ class RubyFacts:
                 break
         else:
             names = ", ".join(sorted(str(path) for path in self.request.files))
-            log.error("Facts in Ruby ended their process %d times; those that were not found out are missing, of %s", STARTS, names)
+            log.error("Facts in Ruby terminated their process %d times; unresolved facts are missing, of %s", STARTS, names)
         return {name: value for name, value in self._values.items() if value is not None}
 
     def close(self) -> None:

@@ -95,7 +95,7 @@ class RubyReport:
         if self.lacks:
             return ResourceError(
                 f"{subject} uses {self.lacks}, which only Puppet's own Ruby has{place}",
-                hint="docs/extending.md says what modules' Ruby finds here.",
+                hint="docs/extending.md lists the classes that modules' Ruby can use.",
             )
         error = ResourceError(self.message)
         if self.wrapped:
@@ -225,7 +225,7 @@ class RubyProcess:
             if child.received - before > self.settings.answer:
                 raise ResourceError(
                     f"Ruby logged and asked more than ruby_answer allows ({self.settings.answer} bytes)",
-                    hint="Look for an endless loop in what the module has in Ruby.",
+                    hint="Look for an endless loop in the module's Ruby code.",
                 )
             return self._answer(message)
 

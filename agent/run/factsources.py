@@ -23,7 +23,7 @@ from ..ruby.needs import read_setting, ruby_program
 EXTERNAL_FACTS = ("/etc/puppetlabs/facter/facts.d", "/etc/facter/facts.d", "/opt/puppetlabs/facter/facts.d")
 SERVICE_DEFAULT = "<SERVICE DEFAULT>"  # a value in OpenStack's modules, that leaves a setting of a service alone
 _INSTALL = (
-    "install it (Debian, Ubuntu, Fedora: the package ruby); neither Facter nor gems are needed. ruby_facts = false says nothing of them"
+    "install it (Debian, Ubuntu, Fedora: the package ruby); neither Facter nor gems are needed. ruby_facts = false turns this message off"
 )
 
 

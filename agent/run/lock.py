@@ -173,4 +173,4 @@ class DisabledLock:
         hint = "Remove it; see agent_disabled_lockfile."
         if isinstance(error, PermissionError) and os.geteuid() != 0:
             hint = "Run the agent as root (sudo)."
-        return ConfigError(f"Could not {verb} {self.path}, which says whether the agent is disabled: {reason}", hint=hint)
+        return ConfigError(f"Could not {verb} {self.path}, which marks the agent as disabled: {reason}", hint=hint)

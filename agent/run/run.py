@@ -248,7 +248,7 @@ class Run:
             log.error("%s", err)
             return False
         except TimeoutError:
-            log.error("Could not run command from postrun_command: it did not end within %d seconds", self.settings.runtimeout)
+            log.error("Could not run command from postrun_command: it did not finish within %d seconds", self.settings.runtimeout)
             return False
         return True
 
@@ -327,6 +327,6 @@ class Run:
         try:
             await binding.save(Request(report.name, self.wiring.environment, body=report, ignore_terminus=True))
         except (PuppetError, OSError) as err:
-            log.error("Could not keep the report: %s", err)
+            log.error("Could not save the report: %s", err)
         failpoint("agent.report-kept")
         return report

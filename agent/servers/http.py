@@ -253,7 +253,7 @@ class HttpClient:
             PeerAnswered: the server redirects to another origin, or too often.
         """
         if self.verifier is None and not (method == "GET" and target.partition("?")[0].endswith(_UNVERIFIED)):
-            raise PeerNotTrusted(f"Refusing to send {method} {target} to {site}: nobody has verified who that is")
+            raise PeerNotTrusted(f"Refusing to send {method} {target} to {site}: the server's identity is not verified")
         waits = redirects = 0
         while True:
             answer = await self._request_once(site, method, target, headers, body, compressed)
@@ -293,7 +293,7 @@ class HttpClient:
             same = False
         reason = ""
         if not same or new.username:
-            reason = "it leads to another server, which must not get what is meant for this one"
+            reason = "it leads to another server, which must not receive this request's data"
         elif hops > MAX_REDIRECTS:
             reason = f"there were more than {MAX_REDIRECTS}"
         elif (status not in _FOLLOWED and method not in ("GET", "HEAD")) or not replayable:
@@ -390,7 +390,7 @@ class HttpClient:
         if closed:
             raise PeerNotTrusted(
                 f"{site} closed the connection as soon as it had seen our certificate",
-                hint="It may have been revoked, or the master may not know its CA: the master's log says which.",
+                hint="It may have been revoked, or the master may not know its CA: see the master's log.",
             )
 
     async def _distrust(self, site: Site, err: aiohttp.ClientConnectorCertificateError) -> PeerNotTrusted:

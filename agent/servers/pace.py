@@ -64,11 +64,11 @@ class Pace:
                 f"{self.what} is larger than {bounds.size} bytes", hint="See max_source_size, if the server is right to send so much."
             )
         if bounds.seconds and self._waited > bounds.seconds:
-            raise PeerUnreachable(f"{self.what} did not come within {bounds.seconds:g} seconds: {self._size} bytes of it did", hint=HINT)
+            raise PeerUnreachable(f"{self.what} did not arrive within {bounds.seconds:g} seconds: only {self._size} bytes did", hint=HINT)
         if self._window_waited >= bounds.window:
             if self._window_size < bounds.rate * self._window_waited:
                 rate = self._window_size / self._window_waited
-                raise PeerUnreachable(f"{self.what} comes too slowly: {rate:.0f} bytes a second, {self._size} in all", hint=HINT)
+                raise PeerUnreachable(f"{self.what} arrives too slowly: {rate:.0f} bytes a second, {self._size} in all", hint=HINT)
             self._window_size, self._window_waited = 0, 0.0
 
     async def watch(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

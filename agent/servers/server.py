@@ -77,7 +77,7 @@ class DialectCache:
         self.versions[str(site)] = version
         dialect, known_dialect = dialect_of(version), self.known.get(str(site))
         if self.fixed is None and known_dialect is not None and dialect is not known_dialect:
-            log.info("%s now says that it is version %s", site, headers.get("x-puppet-version"))
+            log.info("%s is now version %s", site, headers.get("x-puppet-version"))
             del self.known[str(site)]
 
     async def remember(self, site: Site, dialect: Dialect) -> Dialect:

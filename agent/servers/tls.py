@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from certs.verify import Revocation, TrustStore
 
 HANDSHAKE_HINTS = {
-    "CERTIFICATE_REVOKED": "The master says that our certificate is revoked. For a new one: 'puppet cert clean NAME' on the CA,"
+    "CERTIFICATE_REVOKED": "The master reports that our certificate is revoked. For a new one: 'puppet cert clean NAME' on the CA,"
     " 'puppet ssl clean' here, and the agent again.",
-    "CERTIFICATE_EXPIRED": "The master says that our certificate has expired.",
+    "CERTIFICATE_EXPIRED": "The master reports that our certificate has expired.",
     "UNKNOWN_CA": "The master does not know the CA that issued our certificate.",
     "CERTIFICATE_UNKNOWN": "The master does not accept our certificate.",
     "BAD_CERTIFICATE": "The master does not accept our certificate.",

@@ -354,9 +354,7 @@ def _redirect_target(url: str, location: str) -> str:
     if scheme not in ("http", "https"):
         raise PeerAnswered(f"{url} redirects to {quoted_for_log(location)}; not followed: only http and https are", code=302)
     if scheme == "http" and url.startswith("https:"):
-        raise PeerAnswered(
-            f"{url} redirects to {quoted_for_log(location)}; not followed: what was asked for is not to come unencrypted", code=302
-        )
+        raise PeerAnswered(f"{url} redirects to {quoted_for_log(location)}; not followed, because it is not encrypted", code=302)
     return target
 
 

@@ -238,9 +238,7 @@ def test_a_lock_file_that_cannot_be_read_is_not_called_disabled(tmp_path: Path, 
     folders = ["--confdir", str(tmp_path), *(f"--{name}={tmp_path / 'var'}" for name in ("vardir", "logdir", "rundir"))]
     assert main(["--onetime", "--no-daemonize", *folders, "--server", "localhost", "--masterport", "1"]) == 1
     said = capsys.readouterr()
-    assert (
-        f"Could not read {tmp_path}/var/state/agent_disabled.lock, which says whether the agent is disabled: not a regular file" in said.err
-    )
+    assert f"Could not read {tmp_path}/var/state/agent_disabled.lock, which marks the agent as disabled: not a regular file" in said.err
     assert "administratively disabled" not in said.out + said.err
 
 

@@ -191,7 +191,7 @@ async def test_AG_22_an_answer_that_drips_is_given_up_whatever_it_is_for(ca: Thr
     bounds = Bounds(rate=1 << 20, window=0.1)
     pair = Pair(ca, tmp_path, lambda ask: Reply(body=bytes(1000), drip=0.02), limits=HttpLimits(bounds=bounds))
     async with pair.master.running(), pair.client:
-        with pytest.raises(PeerUnreachable, match=r"The answer of localhost for .* comes too slowly") as caught:
+        with pytest.raises(PeerUnreachable, match=r"The answer of localhost for .* arrives too slowly") as caught:
             await pair.ask()
     assert "http_least_rate" in caught.value.hint
 

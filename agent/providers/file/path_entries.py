@@ -162,7 +162,7 @@ def _follow_link(fd: int, part: str, info: os.stat_result, links: list[int], *, 
                 owner = os.fstat(folder).st_uid
         if not trusted and owner != info.st_uid:
             raise ResourceError(
-                f"refusing to follow the link '{part}', which user {info.st_uid} made, to what is not theirs",
+                f"refusing to follow the link '{part}' of user {info.st_uid} to a file of another user",
                 hint="Manage the path that the link leads to, or give the link to root in a folder that only root can write.",
             )
         return folder, name

@@ -183,8 +183,8 @@ def full_disk_error(err: OSError, replacement: Replacement) -> ResourceError | N
     folder = replacement.temporary.rpartition("/")[0] or "/"
     written = f"{replacement.size} bytes of the new content of {replacement.path}"
     return ResourceError(
-        f"{os.strerror(err.errno)} in {folder}, after {written}; what was there stays as it was",
-        hint="Make room on that file system, or give the file another staging_location.",
+        f"{os.strerror(err.errno)} in {folder}, after {written}; the old content is unchanged",
+        hint="Free some space on that file system, or give the file another staging_location.",
     )
 
 

@@ -466,8 +466,8 @@ async def test_agents_do_not_all_renew_on_the_same_day(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("days", "message", "advice", "removes"),
     [
-        (-20_000, "is not yet valid", "Set it right and run again; nothing has to be removed", False),
-        (6 * 365, "has expired", "a certificate that has ended cannot renew itself", True),
+        (-20_000, "is not yet valid", "Correct it and run again; nothing has to be removed", False),
+        (6 * 365, "has expired", "an expired certificate cannot renew itself", True),
     ],
     ids=["a clock at its beginning", "an ended certificate"],
 )
