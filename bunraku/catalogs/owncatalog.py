@@ -40,7 +40,7 @@ async def _downloaded(settings: AgentSettings) -> None:
         catalog = (await retrieval.download()).catalog
         cache = wiring.catalog.cache
         if cache is None:
-            raise ConfigError("There is nowhere to keep a catalog", hint=f"See the cache of catalogs in {settings.route_file}.")
+            raise ConfigError("There is no cache of catalogs", hint=f"See the cache of catalogs in {settings.route_file}.")
         await cache.save(Request(catalog.name, wiring.environment, body=catalog))
         await write_classes(settings.classfile, catalog.classes, RunLog())
     folder = settings.client_datadir / "catalog"

@@ -49,7 +49,7 @@ class ApplyOptions(CommandOptions):
     loadclasses: bool = flag("also declare the classes of the last run (the setting classfile)", "-L")
     # Only when asked for; the setting is for agents.
     write_catalog_summary: bool = flag("write the catalog's classes and resources to classes.txt and resources.txt", negatable=True)
-    modulepath: str = text("FOLDERS", "where modules are, instead of what the environment says; separated by colons")
+    modulepath: str = text("FOLDERS", "directories of modules, instead of the environment's; colon-separated")
     version: bool = flag("print the version", "-V")
     parseonly: bool = flag(None)
     use_nodes: bool = flag(None)  # without effect since 2.6
@@ -66,7 +66,7 @@ class ApplyOptions(CommandOptions):
     text="""Compiles a manifest on this machine and applies it, without a master: modules, data and files come from the environment's
     folders. Without FILE and --execute the manifest is read from standard input.""",
     setting_docs={
-        "--noop": "only print what would change",
+        "--noop": "only print the changes that would be made",
         "--profile": "print which lines of the manifests take the most time (on standard error)",
         "--logdest DEST, -l": "console, syslog, journal, or files' absolute paths; comma-separated",
     },

@@ -38,7 +38,7 @@ class CatalogOptions(IndirectionOptions):
     CatalogOptions,
     actions={
         "compile [NODE]": "compile a node's catalog on this machine, as the master would, and print it as JSON",
-        "find [NODE]": "the same, or print what a terminus has stored",
+        "find [NODE]": "the same, or print a stored catalog of a terminus",
         "select NODE TYPE": "print the references of a catalog's resources of one type; '*' for all",
         "diff OLD NEW": "print how NEW differs from OLD: each a file, or NODE, NODE@ENVIRONMENT, @ENVIRONMENT to compile now",
         "download": "fetch this node's catalog from the master and store it where a run does",
@@ -49,7 +49,7 @@ class CatalogOptions(IndirectionOptions):
         "--profile": "compile: print which lines of the manifests take the most time, on standard error; of a second, slower compile",
         "--catalog_terminus NAME": "where the catalog comes from; find: compiler (the default), json, yaml; apply: compiler, rest, json",
         "--environment NAME": "the environment to compile in; --manifest PATH another main manifest",
-        "--noop": "apply: only print what would change",
+        "--noop": "apply: only print the changes that would be made",
     },
     notes="""Facts are those that the node sent to this master; a node that never sent any needs --facts.
 

@@ -17,8 +17,8 @@ SHELLS = ("bash", "zsh", "fish")
 class CompletionOptions(CommandOptions):
     """The command line of `puppet completion`."""
 
-    described: bool = flag("actions, options: with what each does, behind a colon")
-    modulepath: str = text("FOLDERS", "where modules are, instead of what the environment says; separated by colons")
+    described: bool = flag("actions, options: add a description, after a colon")
+    modulepath: str = text("FOLDERS", "directories of modules, instead of the environment's; colon-separated")
 
 
 @CommandSpec(

@@ -37,11 +37,11 @@ class DbOptions(StoreFaceOptions):
         "catalogs, catalog inputs, reports, expirations, and which nodes are deactivated. It asks the query API, node by node, so that "
         "it also works where PuppetDB's own export does not (that of Debian 12 leaves out the data). FILE must not exist; `-` is "
         "standard output",
-        "import FILE": "submit all that is in such a FILE (`-` is standard input). What is there already changes nothing, and what is "
-        "newer stays: an interrupted import can be repeated",
+        "import FILE": "submit the contents of such a FILE (`-` is standard input). It changes no data that are newer, so that an "
+        "interrupted import can be repeated",
         "status": "print whether the server runs, with which PuppetDB it is compatible, and how many commands are pending",
-        "move": "copy all that a store holds from one database to another, compare them, and print which setting to change. sqlite is the "
-        "file in store_dir. No store may run on either of them. An interrupted move continues when it is called again",
+        "move": "copy a store from one database to another, compare them, and print the setting to change. sqlite is the "
+        "file in store_dir. No store may run on either of them. Repeat the command to continue an interrupted move",
     },
     setting_docs={
         "--store DATABASE": "the store's own database: sqlite (the default) or postgresql://USER@HOST/DATABASE",
@@ -50,7 +50,7 @@ class DbOptions(StoreFaceOptions):
         "--store_allowlist FILE": "lists the only certnames that may connect with TLS, one per line",
     },
     notes=f"""Without an action the store itself runs: over TLS, and at a Unix socket for its own user. A master with 'store = sqlite'
-    runs one of its own; this one is for several masters, or beside one. They name it in puppetdb.conf, as they would name a PuppetDB.
+    runs one of its own; this one serves several masters. They name it in puppetdb.conf, like a PuppetDB.
     --no-daemonize, --verbose, --debug and --logdest are those of 'puppet master'. TERM ends it when pending requests are answered;
     acknowledged commands stay on the disk. HUP reloads certificates and the list of certnames.
 

@@ -38,10 +38,10 @@ class DeployOptions(JsonFaceOptions):
     pushed: bool = flag(
         "for web hooks: deploy nothing that a rollback has left, and nothing to an environment that is that of another branch"
     )
-    rollback: str | None = optional_text("VERSION", "return to the version before, or to the one named")
+    rollback: str | None = optional_text("VERSION", "return to the previous version, or to the given one")
     remove: bool = flag("remove an environment that puppet deploy has made, with all its versions")
     prune: bool = flag("remove the given environments, or all, whose branch the repository no longer has; never the default environment")
-    list: bool = flag("print the versions, and mark environments whose branch is gone")
+    list: bool = flag("print the versions, and mark environments whose branch was removed")
 
 
 @CommandSpec(
@@ -55,9 +55,9 @@ class DeployOptions(JsonFaceOptions):
         "[ENVIRONMENT...] --prune [--repo ADDRESS] [--json]",
         "[ENVIRONMENT] --list [--json]",
     ],
-    text="""Fetches a commit of the control repository into a folder of its own, brings the modules of its Puppetfile (by r10k or g10k
+    text="""Fetches a commit of the control repository into a folder of its own, installs the modules of its Puppetfile (by r10k or g10k
     where one is installed), checks it, and then switches the environment's symlink to that folder, atomically: agents see all of it or
-    nothing. The last versions are kept (deploy_keep). --prune removes nothing before the repository has answered.""",
+    nothing. The last versions stay stored (deploy_keep). --prune removes nothing unless the repository answers.""",
     notes="""Exit codes: 0 it is deployed (or was already); 1 it is not, and nothing has changed.
 
     Deployed files are owned by the master's account (the setting user): root hands the environments over to it and continues as that
@@ -78,7 +78,7 @@ def main(options: DeployOptions, flags: dict[str, Any]) -> int:
     if len(options.arguments) != 1 and not options.prune:
         raise ConfigError("puppet deploy takes the name of one environment", hint=options.flag_hint or "See 'puppet help deploy'.")
     if options.rollback is not None and (options.repo or options.ref or options.adopt):
-        raise ConfigError("--rollback returns to a version that is kept: it takes neither --repo, --ref nor --adopt")
+        raise ConfigError("--rollback returns to a stored version: it takes neither --repo, --ref nor --adopt")
     names = options.arguments or tuple(deployments.environments())
     _become_deployer(settings, [deployments.archive(name) for name in names], adopt=options.adopt)
     before = signal.signal(signal.SIGTERM, _interrupt)
@@ -99,7 +99,7 @@ def main(options: DeployOptions, flags: dict[str, Any]) -> int:
     except OSError as err:
         raise PuppetError(f"The deployment failed: {err}") from err
     except KeyboardInterrupt as err:
-        hint = "What is half done is removed; 'puppet deploy --list' shows what is current."
+        hint = "Partial files are removed; 'puppet deploy --list' shows the current version."
         raise PuppetError("The deployment was interrupted", hint=hint) from err
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -162,7 +162,7 @@ def _environments_without_branch(deployments: Deployments, names: Sequence[str],
     try:
         refs = deployments.refs(repository, most=LISTING_TIMEOUT)
     except PuppetError as err:
-        print(f"Warning: {err.message}. Branches that are gone are not marked", file=sys.stderr)
+        print(f"Warning: {err.message}. Removed branches are not marked", file=sys.stderr)
         return set()
     return {name for name in names if deployments.is_gone(name, refs)}
 
@@ -185,7 +185,7 @@ def show_versions(deployments: Deployments, options: DeployOptions) -> int:
         sys.stdout.buffer.write(dumps_pretty(data))
         return 0
     for name, found in versions.items():
-        mark = f" (its branch {deployments.current_record(name)['ref']} is gone)" if name in gone else ""
+        mark = f" (its branch {deployments.current_record(name)['ref']} was removed)" if name in gone else ""
         print(f"{name}:{mark}" if found else f"{name}: puppet deploy has made no version of it")
         for version in reversed(found):
             details = [str(version.record[key]) for key in ("ref", "deployed_at") if version.record.get(key)]

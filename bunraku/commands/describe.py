@@ -39,16 +39,16 @@ class DescribeOptions(CommandOptions):
 
     list: bool = flag("print the types", "-l")
     short: bool = flag("only the attributes' names", "-s")
-    providers: bool = flag("what its providers need, what they are the default for and which features they have", "-p")
+    providers: bool = flag("show the providers with their requirements, defaults and features", "-p")
     meta: bool = flag("also the attributes that all types have", "-m")
-    modulepath: str = text("FOLDERS", "where modules with types are, instead of what the environment says; separated by colons")
+    modulepath: str = text("FOLDERS", "directories of modules with types, instead of the environment's; colon-separated")
 
 
 @CommandSpec(
     "describe",
     DescribeOptions,
     usage=["[--short] [--providers] [--meta] TYPE ...", "--list"],
-    text="Prints what a type is for and its attributes, with the values they take.",
+    text="Prints the purpose of a type, and its attributes with their values.",
     notes="docs/types.md has all of them, with how each provider is tested.",
     is_face=False,
 ).main
@@ -66,7 +66,7 @@ def main(options: DescribeOptions, flags: dict[str, Any]) -> int:
             return 0
         for name in options.arguments:
             if name in plugins.broken:
-                raise ResourceError(f"The type {name} cannot be used", hint="The error before says why.")
+                raise ResourceError(f"The type {name} cannot be used", hint="See the error before.")
             if name not in plugins.types:
                 raise _unknown(name)
         descriptions = [_description(plugins, name, options, facts) for name in options.arguments]

@@ -87,7 +87,7 @@ class DocOptions(CommandOptions):
     """The command line; its arguments are names of entries."""
 
     reference: str = text("NAME", "configuration, function, metaparameter or type (the default)", "-r", default="type")
-    list: bool = flag("print what references there are", "-l")
+    list: bool = flag("list the references", "-l")
     json: bool = flag("print JSON: of each entry its name, its text, and signatures, values or a default")
 
 

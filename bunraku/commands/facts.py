@@ -41,8 +41,8 @@ class FactsOptions(IndirectionOptions):
     modulepath: str = text("FOLDERS", "facts of the modules there, too; separated by colons")
     show_legacy: bool = flag("show: also the flat names of structured facts")
     value_only: bool = flag("show: of one name the bare value")
-    cache: bool = flag("also resolve what facter.conf keeps from run to run", default=True, negatable=True)
-    block: bool = flag("also resolve what facter.conf blocks", default=True, negatable=True)
+    cache: bool = flag("ignore facter's cache (facter.conf)", default=True, negatable=True)
+    block: bool = flag("also resolve facts that facter.conf blocks", default=True, negatable=True)
 
 
 @CommandSpec(
@@ -52,7 +52,7 @@ class FactsOptions(IndirectionOptions):
         "show [NAME...]": "print this machine's facts, or those of the names given (os.name reaches into a structure), as JSON by "
         "default; the default action",
         "find [NODE]": "print them as a master gets them; with --terminus puppetdb, yaml or json those that a master has stored for a "
-        "node, with rest what the master answers",
+        "node, with rest the master's answer",
         "upload": "send them to the master",
         **INDIRECTION_ACTIONS,
     },

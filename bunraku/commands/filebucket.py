@@ -41,8 +41,8 @@ class FilebucketOptions(CommandOptions):
         "this machine's bucket, the setting clientbucketdir; --remote, -r: the server's (the default)", "-l", off=("-r", "--remote")
     )
     bucket: str = text("FOLDER", "a bucket in another folder of this machine", "-b")
-    fromdate: str = text("DATE", "list: only what was stored since; YYYY-MM-DD, with HH:MM:SS if need be", "-f")
-    todate: str = text("DATE", "list: only what was stored until then", "-t")
+    fromdate: str = text("DATE", "list: only files stored since; YYYY-MM-DD, with HH:MM:SS if need be", "-f")
+    todate: str = text("DATE", "list: only files stored until then", "-t")
     json: bool = flag("backup, list: print JSON")
 
 
@@ -56,7 +56,7 @@ class FilebucketOptions(CommandOptions):
         "get CHECKSUM": "print a content",
         "restore FILE CHECKSUM": "write a content to a file; owner and mode of an existing one stay",
         "diff A B": "compare two contents; each is a file or a checksum",
-        "list": "print what is stored here, by path: checksum, time, path",
+        "list": "list the stored files by path: checksum, time, path",
     },
     help_if_bare=True,
     notes="The server's bucket is asked with this host's certificate, as in: puppet filebucket get CHECKSUM --server puppet.example.com",

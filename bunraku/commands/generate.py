@@ -35,9 +35,9 @@ class GenerateOptions(FaceOptions):
     "generate",
     GenerateOptions,
     (MasterSettings,),
-    actions={"types": "write what the environment's modules declare in Ruby as resource types to its folder .resource_types"},
+    actions={"types": "write metadata of the Ruby types in the environment's modules to its folder .resource_types"},
     help_if_bare=True,
-    notes="""Masters need these files to keep the types of environments apart. Files that are newer than their source are kept; files of
+    notes="""Masters need these files to keep the types of environments apart. Files that are newer than their source stay; files of
     types that no longer exist are removed. The Ruby source is read, not run: a type that cannot be read so is named, and the exit code is
     1.""",
 ).main

@@ -40,12 +40,12 @@ class LookupCommandOptions(CommandOptions):
 
     node: str | None = maybe_text("NAME", "for which node; its facts are those it last sent. This machine by default")
     facts: str | None = maybe_text("FILE", "JSON or YAML: these facts override the node's")
-    merge: str | None = maybe_text("STRATEGY", "first, unique, hash or deep, whatever lookup_options say")
+    merge: str | None = maybe_text("STRATEGY", "first, unique, hash or deep; overrides lookup_options")
     # The value may be `--`, which ends the options elsewhere.
     knock_out_prefix: str | None = maybe_text("PREFIX", "with deep: values with this prefix remove others")
     sort_merged_arrays: bool = flag("with deep: sort arrays")
     merge_hash_arrays: bool = flag("with deep: merge hashes in arrays by their position")
-    default: str | None = maybe_text("VALUE", "what to print when there is no value")
+    default: str | None = maybe_text("VALUE", "printed if there is no value")
     type: str | None = maybe_text("TYPE", "the type that the value must have")
     compile: bool = flag("compile the node's catalog first, for data that uses variables of classes", "-c")
     explain: bool = flag("show where Hiera looked and what it found, instead of the value")
@@ -63,7 +63,7 @@ class LookupCommandOptions(CommandOptions):
     "lookup",
     LookupCommandOptions,
     usage=["KEY... [--node NAME] [--facts FILE] [--environment NAME] [--explain] [--compile]"],
-    text="Prints the value that Hiera has for a key, of several the first that is found. Run it where the data is: on the master.",
+    text="Prints Hiera's value of a key; of several keys, the first that has a value. Run it on the master, where the data is.",
     notes="""$trusted has the node's name and nothing else of its certificate.
 
     Exit codes: 0; 1 when there is no value, or something is wrong. With --explain 0 as well when there is no value.""",
@@ -137,7 +137,7 @@ async def _compiler(options: LookupCommandOptions, agent: AgentSettings, master:
         names, file = ",".join(TRUSTED_FACTS), options.facts
         raise ConfigError(
             f"When overriding any of the {names} facts with {file} given via the --facts flag, they must all be overridden.",
-            hint="They say who the node is.",
+            hint="They identify the node.",
         )
     environment = environment_of(master)
     facts = {**await facts_of(name, agent, master, environment, required=not given), **given}

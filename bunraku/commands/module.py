@@ -29,10 +29,10 @@ _COLOURS = {"cyan": "\x1b[0;36m", "red": "\x1b[0;31m", "bg_red": "\x1b[0;41m"}
 class ModuleOptions(JsonFaceOptions):
     """The command line of `puppet module`."""
 
-    force: bool = flag("despite what is in the way, changed, or depends on it; implies --ignore-dependencies", "-f")
+    force: bool = flag("overwrite files, and ignore changes and dependents; implies --ignore-dependencies", "-f")
     ignore_dependencies: bool = flag("only the module itself")
     ignore_changes: bool = flag("although files of it were changed", "-c")
-    tree: bool = flag("list: with what the modules depend on")
+    tree: bool = flag("list: show the modules' dependencies")
     origins: bool = flag("list: with the lines of the Puppetfile that name them")
     version: str | None = maybe_text("VERSION", "a version, or a range: '>= 1.2.0 < 2.0.0', 1.x, ~ 1.2, ^1.2.3; of install also -v")
     target_dir: str | None = maybe_text("DIR", "install: where to; the first folder of the modulepath by default", "-i")

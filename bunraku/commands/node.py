@@ -50,9 +50,9 @@ _NO_NAMES = {
     actions={
         "clean NAME...": "remove the data of decommissioned nodes: revoke and remove their certificates where the CA is, remove facts, "
         "cached nodes and stored reports; with storeconfigs deactivate them as well",
-        "deactivate NAME...": "deactivate nodes in the PuppetDB of puppetdb.conf: what they exported is no longer collected",
-        "find NAME": "print environment, classes and parameters of a node, as its catalog is compiled with them: what the classifier says, "
-        "and its facts",
+        "deactivate NAME...": "deactivate nodes in the PuppetDB of puppetdb.conf: their exported resources are no longer collected",
+        "find NAME": "print a node's environment, classes and parameters, from the classifier and its facts, as they are used "
+        "to compile its catalog",
         "status NAME...": "print whether nodes are active in the PuppetDB, and since when it has their catalog and facts",
         **INDIRECTION_ACTIONS,
     },

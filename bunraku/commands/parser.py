@@ -40,8 +40,8 @@ class ParserOptions(JsonFaceOptions):
     ParserOptions,
     (MasterSettings,),
     actions={
-        "validate [FILE | FOLDER...]": "check the files given, a source, else what is piped in, else the main manifest",
-        "dump [FILE | FOLDER...]": "print the syntax tree of the files given, of a source, or of what is piped in",
+        "validate [FILE | FOLDER...]": "check the given files, or a source, or standard input if it is a pipe, or the main manifest",
+        "dump [FILE | FOLDER...]": "print the syntax tree of the given files, of a source, or of standard input",
     },
     help_if_bare=True,
     notes="""validate prints nothing and exits with 0 when all is well; else it prints every error of every file, and exits with 1. As

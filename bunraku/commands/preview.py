@@ -61,7 +61,7 @@ class PreviewOptions(CommandOptions):
                 hint=self.flag_hint or "See puppet preview --help.",
             )
         if not self.from_ or not self.to:
-            raise ConfigError("Say what is compared", hint="Give --from and --to.")
+            raise ConfigError("Name the sides to compare", hint="Give --from and --to.")
         self.selection.check()
         here_only = {"--repo": self.repo, "--modules": self.modules, "--facts": self.facts != "stored", "--workers": self.workers != "0"}
         if self.server and (given := [word for word, value in here_only.items() if value]):
@@ -97,11 +97,11 @@ class PreviewOptions(CommandOptions):
         "--repo URL_OR_PATH --from REVISION --to REVISION --all | …",
         "--server HOST --from ENVIRONMENT --to ENVIRONMENT --all | …",
     ],
-    text="""Compiles the catalogs of nodes from two states of the code, on a master, and prints what differs. Nothing is deployed. A node
+    text="""Compiles the catalogs of nodes from two states of the code, on a master, and prints the differences. Nothing is deployed. A node
     that the change cannot affect is compiled only once.""",
     setting_docs={"--environment NAME": "the environment's name in both compilations: that of --from by default, or production"},
     notes="""Facts are those that a node sent last, trusted data those of its certificate, classes and parameters those of its last run; a
-    node of which this master keeps no run is classified now. Exported resources come from the store as it is.
+    node without a stored run is classified now. Exported resources come from the current store.
 
     Exit codes: 0 no difference, 2 differences, 4 nodes cannot be compiled from --to, 6 both; 1 when there is no preview. With --fail-on
     new-errors 4 when nodes fail that did not; with --fail-on changes 2 when catalogs differ.""",
@@ -164,7 +164,7 @@ class PreviewCommand:
     def _finish(self, result: dict[str, Any]) -> int:
         if number := len(result.get("classified_now", ())):
             nodes = "1 node was" if number == 1 else f"{number} nodes were"
-            say("notice", f"{nodes} classified now, as no run of theirs is kept: see node_cache_terminus")
+            say("notice", f"{nodes} classified now, because no run of theirs is stored: see node_cache_terminus")
         if self.options.html is not None:
             _write_page(Path(self.options.html), result)
         self._print(result)

@@ -170,7 +170,7 @@ def read(path: Path) -> Report:
             raise BadData(f"Could not read the report {path}: it is larger than {MAX_REPORT} bytes")
         data = path.read_bytes()
     except OSError as err:
-        hint = "A run keeps its own at the path of the setting lastrunreport."
+        hint = "A run stores its own at the path of the setting lastrunreport."
         raise PuppetError(f"Could not read the report {path}: {err.strerror}", hint=hint) from err
     try:
         return Report.from_data(plainjson.loads(data) if data.lstrip().startswith(b"{") else plainyaml.loads(data))

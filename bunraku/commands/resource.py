@@ -50,8 +50,8 @@ class ResourceOptions(CommandOptions):
     param: tuple[str, ...] = texts("PARAMETER", "also print this parameter; may be repeated", "-p")
     to_yaml: bool = flag("print YAML", "-y")
     types: bool = flag("print the types", "-t")
-    edit: bool = flag("open what would be printed in $EDITOR, and apply what it has become", "-e")
-    modulepath: str = text("FOLDERS", "where modules with types are, instead of what the environment says; separated by colons")
+    edit: bool = flag("open the printed resources in $EDITOR, and apply the edited text", "-e")
+    modulepath: str = text("FOLDERS", "directories of modules with types, instead of the environment's; colon-separated")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +73,9 @@ class PrintedResource:
     "resource",
     ResourceOptions,
     usage=["TYPE [NAME] [ATTRIBUTE=VALUE ...] [--to_yaml] [--param PARAMETER]", "--types"],
-    text="""Prints the resources of a type that exist on this system, or the one of that name, in Puppet's language. With attributes they
-    are set first, as a run would; what is printed is how it is afterwards.""",
-    setting_docs={"--noop": "only print what would change"},
+    text="""Prints the resources of a type that exist on this system, or the one of that name, in Puppet's language. Attributes are set
+    first, as in a run; the command then prints the new state.""",
+    setting_docs={"--noop": "only print the changes that would be made"},
     arguments_only_after=2,
     notes="Exit codes: 0, also when a change failed (which is said); 1 for a wrong call.",
     is_face=False,

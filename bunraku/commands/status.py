@@ -4,7 +4,7 @@ from ..modulefaces.builtin import indirection_command
 
 main = indirection_command(
     "status",
-    "Ask whether the master answers.",
+    "Check whether the master answers.",
     "puppet status find master.example.com --server master.example.com",
     without=("search", "save", "destroy"),
 ).spec

@@ -124,9 +124,9 @@ def test_branches_tags_and_commits_can_be_named(site: Site) -> None:
             ["--repo", "/nowhere"],
             "Failed to look for production in /nowhere: git ls-remote ended with 128: fatal: '/nowhere' does not ",
         ),
-        (["--rollback"], "No version of production before the current one is kept"),
+        (["--rollback"], "No version of production before the current one is stored"),
         (["--rollback", "1234"], "No version of production that is kept begins with '1234'"),
-        (["--rollback", "--ref", "x"], "--rollback returns to a version that is kept"),
+        (["--rollback", "--ref", "x"], "--rollback returns to a stored version"),
         (["another"], "puppet deploy takes the name of one environment"),
     ],
     ids=str,
@@ -249,13 +249,13 @@ def test_environments_whose_branch_is_gone_are_marked_and_pruned(site: Site) -> 
     site.repository.git("branch", "--move", "production", "main")
     listing = site.puppet("deploy", "--list", *site.options()).out
     assert [line for line in listing.splitlines() if "gone" in line] == [
-        "feature_x: (its branch feature/x is gone)",
-        "frozen: (its branch release is gone)",
-        "production: (its branch production is gone)",
+        "feature_x: (its branch feature/x was removed)",
+        "frozen: (its branch release was removed)",
+        "production: (its branch production was removed)",
     ]
     said = site.puppet("deploy", "--prune", *site.options())
     assert said.out.splitlines() == [
-        "Notice: production is not removed, although its branch is gone: agents get it by default",
+        "Notice: production is not removed, although its branch was removed: it is the default environment",
         "Removed the environment feature_x",
     ]  # frozen has a name of its own
     assert sorted(path.name for path in site.environments.iterdir()) == [".versions", "byhand", "frozen", "production", "topic"]
@@ -265,7 +265,7 @@ def test_environments_whose_branch_is_gone_are_marked_and_pruned(site: Site) -> 
     assert said.code == 1 and "Failed to list the branches of" in said.err
     assert (site.environments / "topic").exists()
     said = site.puppet("deploy", "--list", *site.options())
-    assert said.code == 0 and "topic:\n" in said.out and "Branches that are gone are not marked" in said.err
+    assert said.code == 0 and "topic:\n" in said.out and "Removed branches are not marked" in said.err
 
 
 def test_an_environment_is_removed_with_its_versions_but_not_what_somebody_else_made(site: Site) -> None:
@@ -277,7 +277,7 @@ def test_an_environment_is_removed_with_its_versions_but_not_what_somebody_else_
     assert not site.production.is_symlink() and not site.versions.exists()
     site.production.mkdir()
     site.deployed("--adopt")
-    assert "is the only copy of what was there before puppet deploy" in site.deploy("--remove").err
+    assert "is the only copy of the files from before puppet deploy" in site.deploy("--remove").err
     assert site.production.exists()
     site.production.unlink()
     site.production.mkdir()

@@ -68,7 +68,7 @@ def test_modules_are_declared_in_all_forms() -> None:
         ("mod 'made/x', :git => 'https://e/x', :ref => '--output=x'", "line: 1", "has a reference that is none"),
         ("mod 'made/x', :git => 'https://e/x', :ref => 'a..b'", "line: 1", "has a reference that is none"),
         ("mod 'made/x', :git => 'https://e/x', :ref => :control_branch", "line: 1", "has a reference that is none"),
-        ("mod 'made/x', :git => 'https://e/x', :ref => 'a', :tag => 'b'", "line: 1", "says more than one version"),
+        ("mod 'made/x', :git => 'https://e/x', :ref => 'a', :tag => 'b'", "line: 1", "has more than one version"),
         ("mod '../x', :local => true", "line: 1", "names no module"),
         ("mod 'made/../x'", "line: 1", "names no module"),
         ("mod 'x'", "line: 1", "without its author"),

@@ -329,7 +329,9 @@ async def download(
     await forge.download(release, archive, lambda size: progress(release.name, size))
     module, name, version = await asyncio.to_thread(placement.unpacked, archive, folder)
     if (name, version) != (release.name, release.version):
-        raise PuppetError(f"The archive of {release.name} {release.version} holds {name} {version}", hint="Tell whoever runs the Forge.")
+        raise PuppetError(
+            f"The archive of {release.name} {release.version} holds {name} {version}", hint="Report this to the operator of the Forge."
+        )
     return await asyncio.to_thread(placement.place, module, name, folder)
 
 

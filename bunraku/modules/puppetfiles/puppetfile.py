@@ -234,7 +234,7 @@ class _Reader:
         elif kind == "git":
             url, reference = options.get("git"), options[references[0]] if references else ""
             if version is not None or len(references) > 1:
-                raise self._error(node, "says more than one version", "Write one of :ref, :tag, :branch and :commit.")
+                raise self._error(node, "has more than one version", "Write one of :ref, :tag, :branch and :commit.")
             if not isinstance(url, str) or not _passes(lambda text: check_location(text, ALL_PROTOCOLS), url):
                 raise self._error(node, "has a repository that is none", "Write https://…, ssh://…, user@host:path, file:///… or a path.")
             if isinstance(reference, _Symbol) or not isinstance(reference, str) or (reference and not _passes(check_ref, reference)):

@@ -95,7 +95,7 @@ class _Stream(RawIOBase):
 
     def read(self, size: int = -1) -> bytes:
         if size < 0 or size > self.budget:
-            raise tarfile.ReadError("what describes a member is too long")
+            raise tarfile.ReadError("the description of a member is too long")
         self.last = self._file.read(size)
         self._position += len(self.last)
         self.budget -= len(self.last)
@@ -142,7 +142,7 @@ class _Unpacking:
         self._stream.budget = self._most + _CHUNK
         while rest := self._stream.read(_CHUNK):
             if rest.strip(b"\0"):
-                raise BadData(f"{self.name} goes on behind the end of the archive", hint="Its rest would not be unpacked.")
+                raise BadData(f"{self.name} continues behind the end of the archive", hint="Its rest would not be unpacked.")
 
     def _next(self, tar: Any) -> tarfile.TarInfo | None:
         """Return the next member, None at the end. What describes it may have a limited length; the first was read with the archive."""
