@@ -49,7 +49,7 @@ def _command(name: str, text: str) -> tuple[str, ...]:
     try:
         words = tuple(shlex.split(text))
     except ValueError as err:
-        raise ConfigError(f"The setting {name} cannot be taken apart into words: {err}") from err
+        raise ConfigError(f"The setting {name} cannot be split into words: {err}") from err
     if words and not words[0].startswith("/"):
         raise ConfigError(f"The setting {name} must begin with the absolute path of a program, not {quoted_for_log(words[0])}")
     return words

@@ -41,7 +41,7 @@ def check_branch(root: Path, branch: str) -> None:
     if isinstance(before, str) and before != branch and is_named_after(root.name, before) and is_named_after(root.name, branch):
         raise Conflict(
             f"The environment {root.name} is that of the branch {before}: the branch {branch} is not deployed to it",
-            hint=f"Rename one of the branches. When {before} is gone: puppet deploy {root.name} --prune.",
+            hint=f"Rename one of the branches. Once {before} is removed: puppet deploy {root.name} --prune.",
         )
 
 

@@ -24,7 +24,7 @@ REDACTED_TAG = "redacted:"
 DEFERRED = "Deferred({'name' => '"
 """What everybody reads instead of a Deferred begins with this."""
 _KEY_BYTES = 64  # of AES-256 in SIV mode
-_HINT = "Copy the key file of the master that sealed it, or run the agent of {} again, so that this master seals it anew."
+_HINT = "Copy the key file of the master that sealed it, or run the agent of {} again, so that this master encrypts it again."
 
 
 class ExportedParameter(NamedTuple):

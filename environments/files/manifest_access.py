@@ -39,7 +39,7 @@ class ManifestAccess:
         except ValueError:
             return  # no file has a name like this
         if _below(real, self.hidden):
-            raise EvaluationError(f"Manifests may not read {quoted_for_log(path, 200)}", hint="The master keeps its own keys there.")
+            raise EvaluationError(f"Manifests may not read {quoted_for_log(path, 200)}", hint="The master stores its own keys there.")
         if self.roots and not _below(real, (*self.roots, *_real(own_folders))):
             raise EvaluationError(
                 f"Manifests may not read {quoted_for_log(path, 200)}",

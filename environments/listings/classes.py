@@ -119,7 +119,7 @@ class _Types:
                 return -number
         literal = _literal(node)
         if isinstance(literal, _Undecidable):
-            raise EvaluationError("Only running the manifest tells this type")
+            raise EvaluationError("Only running the manifest shows this type")
         constant: Value = literal
         return constant
 

@@ -39,7 +39,7 @@ def read_generated(name: str, text: str, path: str) -> DeclaredType:
         and isinstance(call.receiver, n.QualifiedReference)
         and call.receiver.value == _TYPE
     ):
-        raise _error(source, call, f"Not a declaration of a resource type; wanted {_TYPE}.new(…)")
+        raise _error(source, call, f"Not a declaration of a resource type; expected {_TYPE}.new(…)")
     arguments = list(call.arguments)
     if not arguments or not isinstance(arguments[0], n.StringLiteral) or arguments[0].value.lower() != name:
         raise _error(source, call, f"The file declares another type than {name}")
@@ -55,7 +55,7 @@ def read_generated(name: str, text: str, path: str) -> DeclaredType:
 
 
 def _error(source: Source, node: n.SyntaxNode, message: str) -> ParseError:
-    return ParseError(message, where=source.locate(node.at), hint="Write it anew: puppet generate types --force")
+    return ParseError(message, where=source.locate(node.at), hint="Rewrite it: puppet generate types --force")
 
 
 def _attributes(source: Source, lists: Sequence[n.SyntaxNode]) -> Iterator[DeclaredAttribute]:
@@ -70,7 +70,7 @@ def _attributes(source: Source, lists: Sequence[n.SyntaxNode]) -> Iterator[Decla
                 or functor.value != _PARAM
                 or len(call.arguments) < 2
             ):
-                raise _error(source, call, f"Not an attribute of a resource type; wanted {_PARAM}(TYPE, NAME)")
+                raise _error(source, call, f"Not an attribute of a resource type; expected {_PARAM}(TYPE, NAME)")
             name = call.arguments[1]
             if not isinstance(name, n.StringLiteral):
                 raise _error(source, name, "An attribute's name is text")

@@ -182,7 +182,7 @@ def _make_private(directory: Path) -> None:
         owner, ours = _account(status.st_uid), _account(os.geteuid())
         raise ConfigError(
             f"The directory for compiled code, {directory}, is not private: it belongs to {owner}, with mode {status.st_mode & 0o7777:04o}",
-            hint=f"Code in it is executed, so that it has to be {ours}'s alone: rm -rf {directory}, and the master makes it anew.",
+            hint=f"Code in it is executed, so only {ours} may own it: rm -rf {directory}, and the master creates it again.",
         )
 
 

@@ -199,7 +199,7 @@ def _evaluate_node(compilation: Compilation) -> None:
         raise EvaluationError(
             f"Could not find node statement with name 'default' or '{compilation.node.certname}'",
             where=FINAL,
-            hint="Add a node block for it, or one that says `node default`.",
+            hint="Add a node block for it, or `node default`.",
         )
     node, compilation.scopes.node_match = block_and_match
     resource = DeclaredResource("Node", node.name, scope=compilation.top, source=node, definition=node, kind="unknown")

@@ -91,7 +91,7 @@ def render_erb(scope: Scope, text: str, name: str | None, file: str | None) -> s
         place = f" (line {line}: {reason})" if line else ""
         raise Unsupported(
             f"{file or 'The text given to inline_template()'} is an ERB template, which needs Ruby{place}",
-            hint="Install Ruby on the master (the setting ruby says which one is used, and when none is), or rewrite it as EPP.",
+            hint="Install Ruby on the master (see the setting ruby), or rewrite it as EPP.",
         ) from stop
     if name is None:
         raise EvaluationError(f"Failed to parse inline template: {stop}") from stop

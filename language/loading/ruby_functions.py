@@ -147,7 +147,7 @@ class RubyFunctions:
             place = f", line {translated.line}: {translated.reason}" if translated.reason else ""
             raise Unsupported(
                 f"The function '{name}' is written in Ruby ({source.file}{place})",
-                hint="A master with Ruby calls it (the setting ruby says which is used, and when none is). Without, it has to be there "
+                hint="A master with Ruby calls it (see the setting ruby). Without, it has to be there "
                 f"in Python, too: lib/puppet/functions/{name.replace('::', '/')}.py.",
             )
         function: Function = self._host.ruby.function(name, source, translated.impurity)
@@ -193,5 +193,5 @@ def _failure(name: str, source: Source, stop: Exception) -> Exception:
         return EvaluationError(str(stop), hint=f"Raised in Ruby: {source.file}:{line}")
     return Unsupported(
         f"The function '{name}' is written in Ruby ({source.file}), and line {line} needs it for these arguments: {stop}",
-        hint="A master with Ruby calls it (the setting ruby says which is used, and when none is).",
+        hint="A master with Ruby calls it (see the setting ruby).",
     )

@@ -117,7 +117,7 @@ def pw_hash(context: Context, password: Value, hash_type: Value, salt: Value) ->
         return md5_crypt(secret, salt)
     if prefix in ("5", "6"):
         return sha_crypt(secret, salt, prefix)
-    raise Unsupported(f"pw_hash() cannot make {hash_type} hashes here", hint="Use 'SHA-512', or keep the finished hash in the data.")
+    raise Unsupported(f"pw_hash() cannot make {hash_type} hashes here", hint="Use 'SHA-512', or store the finished hash in the data.")
 
 
 def _check_salt(prefix: str, salt: str) -> None:
