@@ -111,7 +111,7 @@ async def test_unverified_connections_are_never_used_twice_and_show_nothing(ca: 
         await pair.ask(target="/production/certificate/ca?")
         await pair.ask(target="/puppet-ca/v1/certificate/ca")
         for method, target in (("GET", "/x"), ("PUT", "/production/certificate/ca"), ("GET", "/production/node/certificate/ca2")):
-            with pytest.raises(PeerNotTrusted, match="nobody has verified"):
+            with pytest.raises(PeerNotTrusted, match="identity is not verified"):
                 await pair.ask(method, target)
     assert [ask.connection for ask in pair.master.asked] == [1, 2]
     assert [ask.certname for ask in pair.master.asked] == [None, None]

@@ -125,7 +125,7 @@ def test_branches_tags_and_commits_can_be_named(site: Site) -> None:
             "Failed to look for production in /nowhere: git ls-remote ended with 128: fatal: '/nowhere' does not ",
         ),
         (["--rollback"], "No version of production before the current one is stored"),
-        (["--rollback", "1234"], "No version of production that is kept begins with '1234'"),
+        (["--rollback", "1234"], "No version of production that is stored begins with '1234'"),
         (["--rollback", "--ref", "x"], "--rollback returns to a stored version"),
         (["another"], "puppet deploy takes the name of one environment"),
     ],

@@ -134,12 +134,12 @@ def test_an_expired_ca_is_refused(old, take) -> None:
 
 
 ODD = {
-    "a serial that was given out": (lambda f: f.serial.write_text("0002"), "serial says 0002, but 0003 was given out already"),
-    "no serial": (lambda f: f.serial.unlink(), "There is no serial file; the copy's says 0004"),
+    "a serial that was given out": (lambda f: f.serial.write_text("0002"), "serial is 0002, but 0003 was issued already"),
+    "no serial": (lambda f: f.serial.unlink(), "There is no serial file; the copy's is 0004"),
     "a key for everyone": (lambda f: f.cakey.chmod(0o644), "ca_key.pem is open to everyone"),
     "torn inventory": (
         lambda f: f.cert_inventory.write_text(f.cert_inventory.read_text() + "0x00"),
-        "has 1 lines that are not of its form",
+        "has 1 malformed lines",
     ),
     "a file of a bad name": (lambda f: (f.signeddir / "Web 3.pem").write_text("x"), "signed/Web 3.pem is left behind"),
     "a torn certificate": (lambda f: (f.signeddir / "web3.pem").write_text("x"), "signed/web3.pem is left behind"),

@@ -317,7 +317,7 @@ def test_PDB_09_a_payload_is_decoded_up_to_a_limit() -> None:
         (b"plain", "gzip", "not gzip"),
     ]:
         with pytest.raises(PayloadRejected, match=reason):
-            decode_payload(payload, coding, 100 if "early" in reason else 99)
+            decode_payload(payload, coding, 100 if "truncated" in reason else 99)
 
 
 def _catalog_of(contents: str, at: str, *, edge_to: str = "/b") -> bytes:
