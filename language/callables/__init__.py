@@ -1,1 +1,1 @@
-"""What is called with values: signatures, operators, conversions, formats."""
+"""Callable parts of the language: signatures, operators, conversions, formats."""

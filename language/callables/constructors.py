@@ -1,5 +1,5 @@
 """
-The signatures of `new` of each builtin type, with the names that the reference gives to types in them.
+The signatures of `new` for each builtin type, with the reference's names of types in them.
 
 Source: language reference 9.2; names as its error messages show them.
 """
@@ -52,7 +52,7 @@ _TEXT: Final = "String[1]"
 @dataclass(slots=True, eq=False)
 class Constructor:
     """
-    The `new` of a class of types.
+    The function `new` for a class of types.
 
     Attributes:
         name: the name in error messages.

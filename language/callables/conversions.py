@@ -53,7 +53,7 @@ from .sprintf import to_float, to_integer
 
 
 class ConstructionContext(Protocol):
-    """What a conversion may ask of the compilation."""
+    """The services of the compilation that a conversion can use."""
 
     @property
     def types(self) -> Types: ...
@@ -66,10 +66,10 @@ Maker = Callable[["PuppetType", Sequence[Value], "ConstructionContext | None"], 
 
 def new(type_: PuppetType, args: Sequence[Value], context: ConstructionContext | None = None) -> Value:
     """
-    Return a value of `type_` that is made from `args`.
+    Create a value of `type_` from `args`.
 
     Args:
-        context: needed for what depends on the compilation: the time now, names of types.
+        context: needed for values that depend on the compilation: the current time, names of types.
     Raises:
         EvaluationError: the type has no values of its own, or the arguments do not convert.
     """

@@ -284,7 +284,7 @@ def _string(value: str, format_: ValueFormat) -> str:
 
 
 def double_quoted(text: str) -> str:
-    """Return `text` in double quotes, whatever it contains."""
+    """Return `text` in double quotes, with its special characters escaped."""
     escapes = {"\t": "\\t", "\n": "\\n", "\r": "\\r", '"': '\\"', "$": "\\$", "\\": "\\\\"}
     return '"' + "".join(escapes.get(c) or (f"\\u{{{ord(c):X}}}" if c < " " else c) for c in text) + '"'
 
@@ -450,7 +450,7 @@ def _array(value: Sequence[Value], format_: ValueFormat, formats: Formats, inden
 
 
 def _widest(value: Sequence[Value], texts: Sequence[str]) -> int:
-    """Return the length of the longest run of elements that are no containers."""
+    """Return the length of the longest run of elements that are not containers."""
     runs = [0]
     for item, text in zip(value, texts, strict=True):
         if isinstance(item, list | dict):

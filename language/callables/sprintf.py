@@ -175,7 +175,7 @@ def character(number: int, refusal: str = "invalid character") -> str:
 
 
 def _small(number: int) -> int:
-    """Return a number; raise EvaluationError when it is none of C's int."""
+    """Return a number as C's int; raise EvaluationError when it is out of range."""
     if number not in _INT:
         raise EvaluationError(f"integer {number} too {'big' if number > 0 else 'small'} to convert to `int'")
     return number

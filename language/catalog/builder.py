@@ -65,10 +65,10 @@ class CatalogBuilder:
 
     def check_aliases(self) -> None:
         """
-        Check aliases that came with overrides, or from what contains a resource; references are not found by these.
+        Check aliases that were set by overrides or passed on by containers; references do not find these aliases.
 
         Raises:
-            EvaluationError: something of that title or alias is there already.
+            EvaluationError: the title or alias is already in use.
         """
         declared = dict(self.aliases)
         for resource in self:

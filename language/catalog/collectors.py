@@ -35,7 +35,7 @@ class ResourceTest:
 
 def test_is(name: Value, value: Value, is_equal: bool) -> ResourceTest:
     """
-    Return the test `name == value`, or `!=` when not `is_equal`; raise EvaluationError for a name that is no text.
+    Return the test `name == value`, or `!=` when not `is_equal`; raise EvaluationError for a name that is not a string.
 
     Source: language reference 4.5: an array attribute is asked for a member by `==`, compared as a whole by `!=`.
     """

@@ -1,4 +1,4 @@
-"""What collectors, overrides, functions and loaded code see of the compilation that they are part of."""
+"""The interface of a compilation for collectors, overrides, functions and loaded code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .resources import Override, ResourceScope
 
 
 class DefinitionsView(Protocol):
-    """The definitions of an environment, as whatever lies below `evaluation` sees them."""
+    """The definitions of an environment, as seen by the packages below `evaluation`."""
 
     def find_class(self, name: str) -> HostClass | None:
         """Return the class of that name; None when there is none."""
@@ -31,7 +31,7 @@ class DefinitionsView(Protocol):
 
 
 class CompilationView(Protocol):
-    """One compilation, as whatever lies below `evaluation` sees it."""
+    """One compilation, as seen by the packages below `evaluation`."""
 
     @property
     def host(self) -> CompilerHost: ...
@@ -62,7 +62,7 @@ class CompilationView(Protocol):
         """Return the text and the path of a template, `module/file` or a path; None when there is none."""
 
     def add_override(self, override: Override) -> None:
-        """Apply an override now, or keep it until its resource is declared."""
+        """Apply an override now, or store it until its resource is declared."""
 
     def mark_uncacheable(self, reason: str, where: Location | None = None) -> None:
         """Keep the catalog out of the cache of catalogs."""

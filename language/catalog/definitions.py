@@ -27,7 +27,7 @@ DefaultCode = Callable[[Any], Value]
 
 
 class DefinitionCode(Protocol):
-    """Where the code of one definition comes from; it is written, and run, when it is first asked for."""
+    """The source of a definition's code, which is generated and run when it is first needed."""
 
     def body(self) -> Body: ...
 
@@ -36,7 +36,7 @@ class DefinitionCode(Protocol):
 
 
 class ParameterSpec:
-    """A parameter that is given by name; its header says what its type and default are, or leaves that to code."""
+    """A parameter that is passed by name; its type and default come from the file's header, or from code."""
 
     __slots__ = ("_code", "_type", "fixed", "has_default", "header", "name", "typed")
 

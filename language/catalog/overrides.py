@@ -1,4 +1,4 @@
-"""Overrides: new values for resources that are declared elsewhere, and who may give them."""
+"""Overrides: new values for resources that are declared elsewhere, and the scopes that may set them."""
 
 from __future__ import annotations
 

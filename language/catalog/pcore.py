@@ -57,7 +57,7 @@ Attributes = dict[str, Any]
 
 
 def _bounds(low: object, high: object) -> Attributes:
-    """Return `from` and `to`; None is no bound, and a lower bound is written whenever there is an upper one."""
+    """Return `from` and `to`; None means unbounded, and a lower bound is always written if there is an upper one."""
     if high is None:
         return {} if low is None else {"from": low}
     return {"from": low, "to": high}

@@ -1,4 +1,4 @@
-"""What waits in a compilation for resources that are declared later: overrides, collectors, relationships."""
+"""Pending work of a compilation: overrides, collectors and relationships that apply to resources declared later."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .resources import DeclaredResource, Override
 
 class PendingWork:
     """
-    The work that one compilation has put off.
+    The pending work of one compilation.
 
     Attributes:
         overrides: by type and title of the resource, which is not declared yet.
-        collectors: all of them, for each finds more when more is declared.
+        collectors: all of them, because each finds more when further resources are declared.
         relationships: the links of chains, which are written into the resources at the end.
     """
 
@@ -28,7 +28,7 @@ class PendingWork:
         self.relationships: list[RelationshipEdge] = []
 
     def add_override(self, compilation: CompilationView, override: Override) -> None:
-        """Apply an override now, or keep it until its resource is declared."""
+        """Apply an override now, or store it until its resource is declared."""
         resource = compilation.catalog.find(*override.reference)
         if resource is not None:
             apply_override(compilation, resource, override)

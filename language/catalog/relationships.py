@@ -51,7 +51,7 @@ def split_reference(value: Value) -> tuple[str, str]:
 
 
 def references(value: Value) -> Iterator[Value]:
-    """Yield what a relationship metaparameter refers to: nested arrays are flattened, undef is dropped."""
+    """Yield the references in a relationship metaparameter: nested arrays are flattened, undef is dropped."""
     if isinstance(value, list):
         for item in value:
             yield from references(item)

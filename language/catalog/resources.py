@@ -99,7 +99,7 @@ def flat_tags(value: Value) -> Iterator[str]:
 
 
 def check_tags(tags: Iterable[str], place: Location) -> None:
-    """Raise EvaluationError at `place` for the first text that is no tag."""
+    """Raise EvaluationError at `place` for the first text that is not a valid tag."""
     for tag in tags:
         if not _TAG.match(tag.lower()):
             raise EvaluationError(f"Invalid tag '{tag.lower()}'", where=place)
@@ -123,7 +123,7 @@ class DeclaredResource:
     One resource. `type` is as catalogs write it (`Foo::Bar`); `values` are the attributes in the order they were given.
 
     `lines` are the lines of attributes in the declaration; an attribute that came from elsewhere is in `origins`.
-    `number_title`: what the title was in a call of create_resources; a number is no tag, and no namevar.
+    `number_title`: the numeric title in a call of create_resources; a number is neither a tag nor a namevar.
     """
 
     type: str
@@ -189,7 +189,7 @@ class DeclaredResource:
         return ResourceAttribute(self.values.get(name), self.source, self.file, line)
 
     def take(self, name: str, attribute: ResourceAttribute, place: Location) -> None:
-        """Set an attribute to what came from elsewhere; `place` is to blame for a tag that is none."""
+        """Set an attribute to a value from elsewhere; an error about an invalid tag names `place`."""
         if self.origins is None:
             self.origins = {}
         self.origins[name] = attribute
@@ -214,10 +214,10 @@ class DeclaredResource:
 
     def add_tags(self, tags: Iterable[str], place: Location | None = None) -> None:
         """
-        Tag it, lower-cased, and with the segments of qualified tags.
+        Add tags in lower case, and the segments of qualified tags.
 
         Raises:
-            EvaluationError: a text that is no tag, at `place`.
+            EvaluationError: a text is not a valid tag; the error names `place`.
         """
         for tag in tags:
             name = tag.lower()

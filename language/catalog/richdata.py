@@ -99,7 +99,7 @@ def _text_of_object(value: ForeignObject, warn: Warn, place: str) -> str:
 
 
 def _text(value: str) -> Any:
-    """Return text as it is, and bytes that are no text (see `file`, `base64('decode', …)`) in a form that every reader restores."""
+    """Return text unchanged, and bytes that are not valid text (see `file`, `base64('decode', …)`) in a form that every reader restores."""
     try:
         value.encode()
     except UnicodeEncodeError:

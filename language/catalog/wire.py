@@ -24,7 +24,7 @@ def wire_catalog(
     Return the plain data of a compiled catalog.
 
     Args:
-        exported: keep exported resources, marked as `virtual` when nobody collected them.
+        exported: keep exported resources, marked as `virtual` if no collector took them.
         texts: add `texts` to resources, the parameters that have rich values with these as text.
     """
     included = [resource for resource in compilation.catalog if not resource.virtual or (exported and resource.exported)]

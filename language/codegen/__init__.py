@@ -37,7 +37,7 @@ def body_code(program: n.Program, source: Source, index: int, *, marks: Marks | 
     """
     Return the code of the definition that the header of that index describes: it sets `_body`, of functions also `_own_signature`.
 
-    `marks`, unless it is None, is filled with what errors of the code need; it can be filled later by writing the code again.
+    `marks`, unless it is None, is filled with the data for error messages; it can also be filled later by writing the code again.
 
     Raises:
         Unsupported: a construct that cannot be compiled, with its place.

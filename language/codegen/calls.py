@@ -56,7 +56,7 @@ def _call_function(
 
 
 def jump(writer: Writer, name: str, arguments: Sequence[n.SyntaxNode], node: n.SyntaxNode) -> ast.expr:
-    """Write a jump: `next` leaves the body it stands in, `return` the function or body around that; `break` ends an iteration."""
+    """Write a jump: `next` leaves the body around it, `return` the function or body around that; `break` ends an iteration."""
     value = writer.value(arguments[0]) if arguments else writer.at(node, constant_of(None))
     kind = writer.frame.kind
     ends_here = ("function", "class", "define", "epp")

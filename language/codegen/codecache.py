@@ -77,7 +77,7 @@ class CodeCache:
 
     def save(self) -> None:
         """
-        Write the added units to disk; to be called when nobody waits. An error of the disk only makes the next start slower.
+        Write the added units to disk; call it while no request is pending. A disk error only makes the next start slower.
 
         The trees of these units are dropped: code that is needed later is written from the text again.
         """

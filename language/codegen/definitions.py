@@ -42,7 +42,7 @@ def body(writer: Writer, node: n.SyntaxNode) -> None:
 
 
 def parameters(writer: Writer, node: n.SyntaxNode) -> None:
-    """Write what the headers of a definition's parameters leave to code: `_types` and `_defaults`, functions of a scope by name."""
+    """Write the parts of parameters that the headers do not contain: `_types` and `_defaults`, functions of a scope by name."""
     assert isinstance(node, n.ClassDefinition | n.DefineDefinition | n.EppExpression)
     types: dict[str, ast.expr] = {}
     defaults: dict[str, ast.expr] = {}

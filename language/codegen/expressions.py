@@ -31,7 +31,7 @@ def is_constant(node: n.SyntaxNode) -> bool:
 
 
 def is_boolean(node: n.SyntaxNode) -> bool:
-    """Return whether `node` is a Boolean whatever its operands are."""
+    """Return whether `node` always evaluates to a Boolean."""
     if isinstance(node, n.ParenthesizedExpression):
         return is_boolean(node.expression)
     if isinstance(node, n.BooleanLiteral):

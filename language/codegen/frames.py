@@ -1,4 +1,4 @@
-"""Where a variable of Puppet lives while its body becomes a Python function."""
+"""The storage of Puppet's variables in the Python function that a body becomes."""
 
 from __future__ import annotations
 

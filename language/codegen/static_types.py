@@ -1,4 +1,4 @@
-"""What may stand in the definition of a type alias: names, brackets and literals, as nothing is evaluated there."""
+"""The syntax that is allowed in the definition of a type alias: names, brackets and literals, because nothing is evaluated there."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Member(n.TypeAliasDefinition):
 
 
 def _entries(type_: n.SyntaxNode) -> Mapping[str, n.HashEntry] | None:
-    """Return the entries of the hash that a type set is made from, by their keys; None: it is no set."""
+    """Return the entries of the hash that a type set is made from, by their keys; None: it is not a set."""
     if (
         not isinstance(type_, n.AccessExpression)
         or not isinstance(type_.left, n.QualifiedReference)
@@ -83,7 +83,7 @@ def _expand_set(definition: n.TypeAliasDefinition, entries: Mapping[str, n.HashE
 
 
 def _object(value: n.SyntaxNode) -> n.SyntaxNode:
-    """Return `{…}` and `Parent {…}` as the Object types they stand for; any other node as it is."""
+    """Return `{…}` and `Parent {…}` as Object types; any other node unchanged."""
     entries: tuple[n.HashEntry, ...]
     if isinstance(value, n.HashLiteral):
         entries = value.entries

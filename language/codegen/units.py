@@ -1,7 +1,8 @@
 """
-The unit of a file: what the file defines, and the code of that, which is written when it is first needed.
+The unit of a file: its definitions, with code that is written when it is first needed.
 
-A catalog needs the code of few of the definitions that are read: of a site's nodes one. So a file's headers are made when it is read,
+A catalog needs the code of only a few definitions: of one of a site's node blocks, for instance. Therefore a file's headers are made
+when it is read,
 and the code of each definition when that is first evaluated. Both are cached by the content of the file (`codecache`).
 """
 
@@ -33,7 +34,7 @@ class Unit:
     One file as the compiler caches it.
 
     Attributes:
-        parts: the code of what was needed so far, by the header's index.
+        parts: the code of the definitions that were used so far, by the header's index.
         program: the tree that more code can be written from; when it is None the text is parsed again.
     """
 
@@ -85,10 +86,10 @@ class Unit:
     @classmethod
     def unpack(cls, data: bytes) -> Unit:
         """
-        Return the unit that `pack` wrote. It is code that will be run: only for data that nobody else can have written.
+        Return the unit that `pack` wrote. The code in it will be run, so the data must come from a trusted file.
 
         Raises:
-            ValueError, EOFError, TypeError: it is no unit.
+            ValueError, EOFError, TypeError: it is not a unit.
         """
         plain, warnings, epp, parts = marshal.loads(data)  # noqa: S302 -- see above
         return cls([_header(header) for header in plain], warnings, epp, None, parts)

@@ -135,7 +135,7 @@ class Writer:
         return where.line or 0, where.column or 0
 
     def set_place(self, python: ast.expr | ast.stmt | ast.arg, node: n.SyntaxNode) -> None:
-        """Give `python`, and whatever in it has no place yet, the place of `node`."""
+        """Give `python`, and all its parts without a place, the place of `node`."""
         if hasattr(python, "lineno"):
             return
         line, column, end_line, end_column = self.place(node)

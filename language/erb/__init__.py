@@ -1,5 +1,5 @@
 """
-ERB templates and functions in Ruby as Python: one whose Ruby lies in a subset becomes a function, and any other is left to Ruby as a whole.
+ERB templates and functions in Ruby as Python: one whose Ruby lies in a subset becomes a function, and Ruby runs any other as a whole.
 
 `translation` has a template or a function read with the grammar of Ruby and its tree checked, in `reading`, and the Python code written, in
 `writing`. `runtime` is what this code calls: Ruby's methods on Ruby's values, or a Doubt where we are not certain. `purity` says whether

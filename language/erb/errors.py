@@ -1,4 +1,4 @@
-"""What ends the translation of a template or function, and what ends the run of a translated one."""
+"""The exceptions that end the translation of a template or function, or the run of a translated one."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def syntax_tree(source: bytes) -> Node:
-    """Return the root of the tree of Ruby source; whoever meets none does not load the grammar."""
+    """Return the root of the syntax tree of Ruby source. The grammar is loaded at the first call."""
     import tree_sitter_ruby
     from tree_sitter import Language, Parser
 

@@ -1,4 +1,4 @@
-"""The methods of Ruby's core that are translated: the function of the runtime for each, its arguments, and what its block gets."""
+"""The methods of Ruby's core that are translated: the runtime's function for each, its arguments, and the block's arguments."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class BlockMethod(NamedTuple):
     One method with a block.
 
     Attributes:
-        values: what the block gets: one value, which is destructured when the block has several parameters, or two.
-        loop: the function that yields what a loop over it has, for methods whose value is the receiver or is not used.
+        values: the block's arguments: one value, which is destructured when the block has several parameters, or two.
+        loop: the function that yields the items of a loop, for methods whose value is the receiver or is not used.
     """
 
     function: str

@@ -141,7 +141,7 @@ class If(SyntaxNode):
 
 @construct
 class Case(SyntaxNode):
-    """`subject` is None for a case without one; `options` are patterns and what is evaluated for them."""
+    """`subject` is None for a case without one; `options` are patterns, each with the code for it."""
 
     subject: SyntaxNode | None
     options: tuple[tuple[tuple[SyntaxNode, ...], SyntaxNode], ...]
@@ -253,7 +253,7 @@ class OwnCall(SyntaxNode):
 
 @construct
 class Raise(SyntaxNode):
-    """`raise`: an error of Ruby's, whatever its class."""
+    """`raise`: an error of Ruby's, of any class."""
 
     message: SyntaxNode
 
@@ -292,7 +292,7 @@ class MatchData(SyntaxNode):
 
 @construct
 class PatternSplit(SyntaxNode):
-    """`split` by what may be an expression, in a template that may read `$1` and the like."""
+    """`split` by an expression, in a template that may read `$1` and the like."""
 
     receiver: SyntaxNode
     argument: SyntaxNode
@@ -314,7 +314,7 @@ class RubyWhile(SyntaxNode):
 
 @construct
 class Rescued(SyntaxNode):
-    """`begin … rescue … end`: of each handler the classes of errors, each a value or a RubySplat, and what it does."""
+    """`begin … rescue … end`: each handler has the classes of errors, each a value or a RubySplat, and its body."""
 
     body: SyntaxNode
     classes: tuple[SyntaxNode, ...]  # of each handler an array

@@ -1,8 +1,8 @@
 """
-Says whether Ruby code can read anything but what it is given: its arguments, variables of the scope, functions of the language.
+Decide whether Ruby code can read anything other than its inputs: its arguments, variables of the scope, functions of the language.
 
 Everything that occurs in the code has to be on an allow-list: constructs, methods by their names whatever the receiver is, and constants
-with their methods. Code that reads nothing else gives the same the next time, though only Ruby can run it.
+with their methods. Code that reads nothing else gives the same result the next time, though only Ruby can run it.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ _BY_NAME = frozenset(("inject", "reduce"))
 
 
 class Impurity(NamedTuple):
-    """What code does that may give something else the next time, and its line."""
+    """The part of some code that may give another result the next time, and its line."""
 
     reason: str
     line: int

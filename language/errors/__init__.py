@@ -1,1 +1,1 @@
-"""How an evaluation ends early: errors of the language, jumps, and the place in a manifest where either was raised."""
+"""The ways in which an evaluation ends early: errors of the language, jumps, and the place in a manifest that raised them."""

@@ -41,7 +41,7 @@ class SourceText(Protocol):
 
 
 class MarkedFile(Protocol):
-    """What the place of an error is computed from: a manifest, with the mark of each position that its code has instructions for."""
+    """The data from which the place of an error is computed: a manifest, with the mark of each position of its instructions."""
 
     @property
     def source(self) -> SourceText: ...

@@ -1,4 +1,4 @@
-"""One compilation: what is true for it only, and the scopes that its code runs in."""
+"""One compilation: its own state, and the scopes in which its code runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .dependencies import NodeDependencies, TopVariables
 
 @dataclass(frozen=True, slots=True)
 class Actions:
-    """What a scope does for functions, by the modules above this one."""
+    """The operations that scopes offer to functions, implemented by higher modules."""
 
     include: Callable[[Scope, Sequence[str]], list[DeclaredResource]]
     create_resources: Callable[..., list[Value]]
@@ -49,7 +49,7 @@ class Compilation:
     Args:
         actions: what scopes do for functions.
         log: gets every log entry when it happens, also when the compilation fails in the end.
-        dependencies: notes what is read of the node.
+        dependencies: records the facts and variables of the node that are read.
     Attributes:
         catalog: the catalog that is built.
         pending: the overrides, collectors and relationships that wait for resources.
@@ -112,7 +112,7 @@ class Compilation:
         return known
 
     def add_override(self, override: Override) -> None:
-        """Apply an override now, or keep it until its resource is declared."""
+        """Apply an override now, or store it until its resource is declared."""
         self.pending.add_override(self, override)
 
     def fact(self, name: str) -> Value:

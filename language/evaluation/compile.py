@@ -49,8 +49,8 @@ def compile_catalog(
     Return the catalog of a node, as plain data: `protocol reference 3.4`, without virtual resources, and those that are exported.
 
     Args:
-        version: what `config_version` says, or seconds since the epoch.
-        rich: values that JSON has not are encoded as `__ptype` maps; else turned into text.
+        version: the output of `config_version`, or seconds since the epoch.
+        rich: values that JSON lacks are encoded as `__ptype` maps; else turned into text.
         exported: exported resources stay in it, those that nobody collected marked as `virtual`.
         texts: resources have their rich values as text as well, in `texts`.
         dependencies: notes what is read of the node.
@@ -84,7 +84,7 @@ def raised_recursion_limit() -> Iterator[None]:
 def begin(
     host: CompilerHost, loader: Loader, node: NodeInput, log: Callable[[LogEntry], None], *, dependencies: NodeDependencies | None = None
 ) -> Compilation:
-    """Return a compilation of which nothing has been evaluated yet; the arguments are those of `compile_catalog`."""
+    """Return a new compilation before any evaluation; the arguments are those of `compile_catalog`."""
     return Compilation(host, loader, node, log, ACTIONS, dependencies=dependencies)
 
 

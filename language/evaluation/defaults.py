@@ -26,7 +26,7 @@ def evaluate_defaults(
     Args:
         scope: where the variables are set.
         arguments: the values that the caller gives, by name; undef asks for the default where there is one.
-        label: what the parameters belong to, as errors call it.
+        label: the owner of the parameters, for error messages.
     Raises:
         EvaluationError: a default reads a parameter that was forgotten, or one that comes later.
     """

@@ -28,8 +28,8 @@ class DefinitionLookup:
 
     Attributes:
         top: the scope in which the types of definitions are evaluated.
-        settings: the class `settings`, which every catalog has; manifests may include it as any other.
-        names: of the classes and defined types that were looked for, also in vain.
+        settings: the class `settings`, which every catalog has; manifests may include it like any other class.
+        names: names of classes and defined types that were looked up, with or without success.
         function_names: the same of functions, as they were written.
     """
 

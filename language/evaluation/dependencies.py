@@ -1,8 +1,8 @@
 """
-What a compilation reads of its node: a node that has the same values gets the same catalog.
+The inputs that a compilation reads from its node: a node with the same values gets the same catalog.
 
-Only what is read is remembered, for a node's facts are never the same twice: uptime and load change, and hardly any manifest reads them.
-A catalog that depends on something else that changes is marked as uncacheable, and is compiled each time.
+Only what is read is remembered, because some facts change with every run, such as uptime and load, and hardly any manifest reads them.
+A catalog that depends on other changing inputs is marked as uncacheable, and is compiled on every request.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class NodeDependencies:
     The variables and facts that one compilation has read of its node.
 
     Attributes:
-        variables: names of top scope; also of those that were looked for in vain.
+        variables: names of top scope; including those that were not found.
         facts: names of facts that were read as `$facts['name']` and the like.
         everything: all variables, or all facts, may have been read.
         special_names: the names of variables that the language cannot write were read, but not their values.
@@ -90,7 +90,7 @@ class NodeDependencies:
 
     def values(self, node: NodeInput) -> str:
         """
-        Return what a node has of all that was read, with everything that any catalog depends on, as text.
+        Return the node's values of everything that was read, together with the inputs common to all catalogs, as text.
 
         Two nodes with equal texts are equal to this compilation: types and the order of keys count, too.
         """
@@ -105,7 +105,7 @@ class NodeDependencies:
 
 
 class TopVariables(dict[str, Value]):
-    """The variables of top scope, which note what is read of them."""
+    """The variables of top scope, which record every read."""
 
     __slots__ = ("dependencies",)
 

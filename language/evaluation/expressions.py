@@ -50,7 +50,7 @@ def evaluate(compilation: Compilation, source: Source) -> Value:
 
 
 def _assign_last_value(program: n.Program) -> n.Program:
-    """Return the program that keeps the last statement's value in a variable."""
+    """Return the program that stores the last statement's value in a variable."""
     body = program.body
     statements = body.statements if isinstance(body, n.BlockExpression) else (body,)
     last = statements[-1] if statements else body

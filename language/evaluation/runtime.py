@@ -1,4 +1,4 @@
-"""What generated code calls. It uses no other names than those with an underscore in `NAMES`."""
+"""The names that generated code calls: those in `NAMES`, with an underscore, and no others."""
 
 from __future__ import annotations
 
@@ -276,7 +276,7 @@ def _split(scope: Scope, shape: NameShape, value: Value, destination: list[Value
 
 
 def _name_list(shape: NameShape) -> list[Value]:
-    """Return nested names as the language's array of them, which is the key that stands for them in a hash."""
+    """Return nested names as the language's array of them, which is used as their key in a hash."""
     return [part if isinstance(part, str) else _name_list(part) for part in shape]
 
 
@@ -302,7 +302,7 @@ def call(scope: Scope, name: str, block: Closure | None, *args: Value) -> Value:
 
 
 def call_method(scope: Scope, name: str, block: Closure | None, *operands: Value) -> Value:
-    """Return `receiver.name(args)`: an attribute of an object, else what the function returns."""
+    """Return `receiver.name(args)`: an attribute of an object, otherwise the function's result."""
     if not operands:  # `(*[]).name`
         return call(scope, name, block)
     receiver, *args = operands

@@ -1,4 +1,4 @@
-"""What Hiera may ask of the scope in which something is looked up."""
+"""The interface through which Hiera uses the scope of a lookup."""
 
 from __future__ import annotations
 

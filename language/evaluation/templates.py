@@ -23,7 +23,7 @@ def render_epp(scope: Scope, function: str, text: str, file: str, parameters: Ma
     Return the text of a template; `outside` is the scope whose variables it sees.
 
     Raises:
-        EvaluationError: it is no valid EPP, or its parameters do not fit.
+        EvaluationError: it is not valid EPP, or its parameters do not fit.
     Source: language reference 12.1.
     """
     source = Source(text, file)

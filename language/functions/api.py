@@ -1,5 +1,5 @@
 """
-How a function is declared, found and called.
+The interface of functions: how to declare, find and call one.
 
     @function("greet", "String[1] name", "Integer times?", returns="String")
     def greet(context: Context, name: str, times: int = 1) -> str:
@@ -44,11 +44,11 @@ __all__ = [
 
 
 class Context(Protocol):
-    """What a function may ask of the compilation that calls it."""
+    """The services of the compilation that a function can use."""
 
     @property
     def reporter(self) -> Reporter:
-        """Where lenient conversions are reported, by the setting `strict`."""
+        """The reporter of lenient conversions, which follows the setting `strict`."""
 
     @property
     def types(self) -> Types: ...
@@ -88,7 +88,7 @@ class Context(Protocol):
         """
 
     def doubt(self, reason: str) -> None:
-        """Do as `mark_uncacheable`, of which this is the deprecated name."""
+        """Do the same as `mark_uncacheable`; deprecated name."""
 
 
 class ArgumentMismatch(EvaluationError):
@@ -138,7 +138,7 @@ class Function:
     A function of the language: a name, a doc and its dispatches.
 
     `call(context, args, block)` runs the first dispatch that fits. `pure`: it returns the same for the same arguments, facts and data;
-    a catalog in which an impure function had a part is compiled anew each time. None: that depends on who brings it, see `Loader`.
+    a catalog that used an impure function is compiled on every request. None: it depends on the function's origin, see `Loader`.
     """
 
     __slots__ = ("aliases", "dispatches", "doc", "name", "pure")
@@ -178,11 +178,11 @@ class Function:
 
     def call(self, context: Context, args: Sequence[Value], block: Closure | None = None) -> Value:
         """
-        Return the value of calling it.
+        Call the function and return its result.
 
         Raises:
             ArgumentMismatch: the arguments fit no signature.
-            EvaluationError: what the function itself raises.
+            EvaluationError: the function's own errors.
         """
         if self.pure is False:
             context.mark_uncacheable(f"{self.name}() is called")
@@ -250,7 +250,10 @@ class LegacyFunction(Function):
 
 
 def require_count(name: str, arguments: Sequence[Value], least: int, most: int | None = None, *, wanted: str = "") -> None:
-    """Raise ArgumentMismatch unless there are `least` to `most` arguments (None: any number); `wanted` is its text for how many."""
+    """
+    Raise ArgumentMismatch unless there are `least` to `most` arguments (None: any number); `wanted` is the message's text for the
+    expected number.
+    """
     if len(arguments) < least or (most is not None and len(arguments) > most):
         raise ArgumentMismatch(f"{name}(): Wrong number of arguments given ({len(arguments)} for {wanted or least})", name)
 

@@ -16,13 +16,13 @@ def with_(context: Context, *args: Value, block: Closure) -> Value:
 
 @function("then", "Any arg", "Callable[1,1] &block")
 def then(context: Context, arg: Value, *, block: Closure) -> Value:
-    """Return what the lambda returns for `arg`; undef for undef."""
+    """Return the lambda's result for `arg`; undef for undef."""
     return None if arg is None else block(arg)
 
 
 @function("lest", "Any arg", "Callable[0,0] &block")
 def lest(context: Context, arg: Value, *, block: Closure) -> Value:
-    """Return `arg`, or what the lambda returns when it is undef."""
+    """Return `arg`, or the lambda's result when it is undef."""
     return block() if arg is None else arg
 
 
@@ -59,7 +59,7 @@ def resolve_deferred(context: Context, value: Value) -> Value:
 
 @function("unwrap", "Sensitive arg", "Callable &block?")
 def unwrap(context: Context, arg: Sensitive, *, block: Closure | None = None) -> Value:
-    """Return the value inside a Sensitive, or any other value as it is; with a lambda, return what it returns for that."""
+    """Return the value inside a Sensitive, or any other value unchanged; with a lambda, return the lambda's result for that value."""
     return block(arg.unwrap()) if block is not None else arg.unwrap()
 
 

@@ -1,4 +1,4 @@
-"""What the functions of Puppet itself, which work on the catalog, files and data, may ask besides what every function may."""
+"""The context of Puppet's own functions, which work on the catalog, files and data, in addition to the context of all functions."""
 
 from __future__ import annotations
 

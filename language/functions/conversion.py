@@ -14,7 +14,7 @@ from .api import Closure, Context, function
 
 @function("new", "Type type", "Any args*", "Callable &block?")
 def new(context: Context, type_: PuppetType, *args: Value, block: Closure | None = None) -> Value:
-    """Return a value of the type, created from the arguments; with a lambda, return what it returns for that."""
+    """Create a value of the type from the arguments; with a lambda, return the lambda's result for that value."""
     value = new_value(type_, args, context)
     return block(value) if block is not None else value
 
@@ -44,7 +44,10 @@ def type_generalized(context: Context, value: Value, _: str) -> PuppetType:
 
 @function("assert_type", "Type type", "Any value", "Callable[Type, Type] &block?")
 def assert_type(context: Context, type_: PuppetType, value: Value, *, block: Closure | None = None) -> Value:
-    """Return the value when it is of the type; else what the lambda returns for expected and actual type. Without one it is an error."""
+    """
+    Return the value if it is of the type; otherwise the lambda's result for expected and actual type. Without a lambda, a mismatch is an
+    error.
+    """
     if type_.instance(value):
         return value
     actual = infer_set(value)

@@ -47,7 +47,7 @@ class LookupCallOptions(TypedDict, total=False):
 
 @function("lookup", "NameType name", "ValueType value_type?", "MergeType merge?", aliases=_ALIASES)
 def lookup(context: CatalogContext, name: Names, value_type: PuppetType | None = None, merge: Value = None) -> Value:
-    """Return a value of the site's data; when there is none, what the block returns."""
+    """Return a value of the site's data; if there is none, the block's result."""
     return _lookup(context, name, {"value_type": value_type, "merge": merge}, None)
 
 
@@ -88,7 +88,7 @@ def _lookup(
     Args:
         name: a key, or an array of keys.
         options: value_type, merge, default_value, override and default_values_hash, as `lookup` takes them.
-        hiera_call: one of the older functions looks up; `extra_paths` are the levels that it searches first.
+        hiera_call: the caller is one of the older hiera functions; `extra_paths` are the levels that it searches first.
     Source: language reference 18.7.
     """
     keys = name if isinstance(name, list) else [name]

@@ -68,7 +68,7 @@ def inline_template(context: CatalogContext, *templates: Value) -> str:
 
 @function("generate", "Any command+")
 def generate(context: CatalogContext, *command: Value) -> str:
-    """Return what a program on the compiling host prints; it is named by its absolute path."""
+    """Return the output of a program on the compiling host, given by its absolute path."""
     program, *arguments = _flatten_text(command)
     if not program.startswith("/"):
         raise EvaluationError("Generators must be fully qualified")

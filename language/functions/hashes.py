@@ -28,7 +28,7 @@ def values(context: Context, hsh: dict[Key, Value]) -> list[Value]:
 
 
 class DigError(EvaluationError):
-    """A path leads into a value that is no collection; `details` are those of an Error object of the language."""
+    """A path leads into a value that is not a collection; `details` are those of an Error object of the language."""
 
     def __init__(self, problem: str, walked_path: list[Value], value: Value, issue_code: str, key: str) -> None:
         type_ = infer(value)
@@ -41,7 +41,7 @@ class DigError(EvaluationError):
 
 
 def dig_path(data: Value, path: Sequence[Value]) -> Value:
-    """Return the value at a path, undef when it ends early; raise DigError when it leads into what is no collection."""
+    """Return the value at a path, undef when it ends early; raise DigError when the path leads into a value that is not a collection."""
     walked_path: list[Value] = []
     for key in path:
         if data is None or key is None:

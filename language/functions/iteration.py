@@ -304,7 +304,7 @@ _TREE_TYPES: Final = {
 
 
 class TreeOptions(TypedDict, total=False):
-    """The options of `tree_each`, which its signature has checked; what is undef is as if it was not there."""
+    """The options of `tree_each`, which its signature has checked; undef is the same as a missing option."""
 
     container_type: PuppetType | None
     include_root: bool | None

@@ -9,5 +9,5 @@ from .catalog_context import CatalogContext
 
 @function("puppetdb_query", "Variant[String[1], Array[Data, 1]] query")
 def puppetdb_query(context: CatalogContext, query: Value) -> Value:
-    """Return what the site's PuppetDB answers to a query in its language PQL, or to a syntax tree; that of puppetdb.conf."""
+    """Return the answer of the site's PuppetDB (see puppetdb.conf) to a query in PQL, or to a syntax tree."""
     return context.compilation.host.query_puppetdb(query)

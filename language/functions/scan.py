@@ -22,7 +22,10 @@ _NUMBERS: Final = {
 
 @function("scanf", "String data", "String format", "Callable &block?")
 def scanf(context: Context, data: str, format_: str, *, block: Closure | None = None) -> Value:
-    """Return the values that the format reads from the start of the text, as far as it fits; with a lambda, what it returns for them."""
+    """
+    Parse the start of the text by the format and return the values, as far as it matches; with a lambda, return the lambda's result for
+    them.
+    """
     values = scan_values(data, format_)
     return block(values) if block is not None else values
 

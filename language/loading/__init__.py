@@ -1,1 +1,1 @@
-"""What an environment defines, found and loaded by name."""
+"""The definitions of an environment, found by name and loaded."""

@@ -1,4 +1,4 @@
-"""Every function that Puppet itself brings."""
+"""All functions that are built into Puppet."""
 
 from __future__ import annotations
 

@@ -27,10 +27,11 @@ class ErbTemplate:
     A template.
 
     Attributes:
-        body: returns the text for a session; None when the template is left to Ruby.
-        reason: why it is.
+        body: returns the text for a session; None when Ruby must render the template.
+        reason: why Ruby must render it.
         line: where.
-        impurity: what it may read besides the scope, when Ruby renders it; None: nothing, as any template that is translated.
+        impurity: inputs that it may read in addition to the scope, when Ruby renders it; None for a translated template, which reads
+            nothing else.
     """
 
     body: Callable[[Any], str] | None
@@ -89,7 +90,7 @@ def _translated(source: Source) -> Unit:
 
 
 def refused_unit(refusal: Refusal, source: Source, impurity: StoredImpurity | None) -> Unit:
-    """Return the unit of what is left to Ruby."""
+    """Return the unit of code that only Ruby can run."""
     warnings: list[StoredWarning] = [("warning", refusal.reason, source.line(refusal.at), None, False)]
     if impurity is not None:
         warnings.append(("warning", impurity[0], impurity[1], None, False))
@@ -97,7 +98,7 @@ def refused_unit(refusal: Refusal, source: Source, impurity: StoredImpurity | No
 
 
 def impurity_of(unit: Unit) -> StoredImpurity | None:
-    """Return what the code of a refused unit may read besides what it is given."""
+    """Return the inputs that the code of a refused unit may read in addition to its arguments."""
     return (unit.warnings[1][1], unit.warnings[1][2] or 0) if len(unit.warnings) > 1 else None
 
 

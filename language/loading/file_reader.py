@@ -36,7 +36,7 @@ class FileReader:
         Args:
             namespace: the name that the file's definitions have to begin with; None: any name.
         Raises:
-            ParseError: what is wrong with it, located in it.
+            ParseError: the file has an error; the message has its place.
         """
         strict: Any = self.host.setting("strict") or "warning"
         key = self.cache.key(source.text, f"{namespace}|{strict}|{epp}")

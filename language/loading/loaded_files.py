@@ -1,4 +1,4 @@
-"""A file as an environment has it: what it defines, with the code of that, which runs when it is first needed."""
+"""A file of an environment: its definitions with their code, which runs when it is first needed."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Template:
 
 @dataclass
 class FileDefinitions:
-    """What one file defines; it becomes known when all of it is right."""
+    """The definitions of one file; they become visible when all of them are valid."""
 
     module: str = ""
     classes: list[HostClass] = field(default_factory=list)
@@ -104,7 +104,7 @@ class FileDefinitions:
 
 
 def definitions_of(file: LoadedFile, module: str) -> FileDefinitions:
-    """Return what a file defines, as its headers say."""
+    """Return the definitions of a file, according to its headers."""
     definitions = FileDefinitions(module)
     name = file.source.file
     for index, header in enumerate(file.unit.headers):
@@ -151,7 +151,7 @@ def check_metaparameters(definition: Definition, warn: Callable[[str], None]) ->
 
 
 def judge_metaparameter(definition: str, name: str, has_default: bool) -> tuple[Severity, str]:
-    """Return what is wrong with the name of a parameter when it is that of a metaparameter; the message is '' when it is not."""
+    """Return the error if a parameter has the name of a metaparameter; its message is '' if the parameter does not."""
     if name not in METAPARAMETERS:
         return "warning", ""
     if not has_default:
@@ -160,7 +160,7 @@ def judge_metaparameter(definition: str, name: str, has_default: bool) -> tuple[
 
 
 def _alias_value(code: _FileCode, scope: CatalogContext) -> Value:
-    """Return what a declaration says that its name stands for, as `declared_type` takes it."""
+    """Return the type that a declaration gives its name, in the form that `declared_type` takes."""
     return code.body()(scope)
 
 

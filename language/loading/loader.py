@@ -65,13 +65,13 @@ def function_files(name: str) -> tuple[str | None, str, str]:
 
 class Loader:
     """
-    The definitions of one environment. It lives as long as the environment's files stay as they are.
+    The definitions of one environment. It is valid until a file of the environment changes.
 
     Args:
-        runtime: what generated code calls, by name.
+        runtime: the functions that generated code calls, by name.
         log: gets the warnings of the files that are read.
     Attributes:
-        type_names: names that were looked up as types, in lower case. Definitions keep the types that they have found.
+        type_names: names that were looked up as types, in lower case. Definitions cache the types that they have looked up.
     """
 
     def __init__(
@@ -234,7 +234,7 @@ class Loader:
         self.log("warning", Diagnostic("warning", message, FINAL))
 
     def _refuse_taken_type(self, name: str) -> None:
-        """Raise EvaluationError when an alias has the name of a type that Puppet brings."""
+        """Raise EvaluationError if an alias has the name of a builtin type."""
         lower = name.lower()
         if lower in BUILTIN_TYPES:
             origin = "Originally set by Puppet-Type-System/Static-Loader."
@@ -451,7 +451,7 @@ class Loader:
                 self._load_alias(owner)
 
     def _check_own_set(self, module: str) -> None:
-        """Raise EvaluationError when the file for the type set of a module defines other types besides."""
+        """Raise EvaluationError if the file of a module's type set also defines other types."""
         file = self.host.module_file(module, "types/init_typeset.pp")
         if file is None or module not in self.aliases:
             return
@@ -483,7 +483,7 @@ class Loader:
         Return the EPP template `source`.
 
         Raises:
-            ParseError: what is wrong with it, located in it.
+            ParseError: the template has an error; the message has its place.
         """
         key = f"{source.file}\0{source.text}"
         if key in self.templates:

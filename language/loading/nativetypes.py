@@ -27,7 +27,7 @@ class NativeTypes:
         return self._found[name]
 
     def is_core(self, name: str) -> bool:
-        """Return whether the type is part of Puppet itself, so that no module can bring it."""
+        """Return whether the type is part of Puppet itself; a module cannot redefine such a type."""
         return name in CORE
 
     def _find(self, name: str) -> NativeType | None:
@@ -44,7 +44,7 @@ class NativeTypes:
 
 
 def native_type(name: str, declaration: Any) -> NativeType:
-    """Return what the compiler needs to know of a declared type."""
+    """Return the compiler's description of a declared type."""
     attributes_of_type = [attribute for attribute in declaration.attributes.values() if not attribute.meta]
     attributes = frozenset(attribute.name for attribute in attributes_of_type) | {"provider"}
     namevars = tuple(attribute.name for attribute in attributes_of_type if attribute.namevar) or ("name",)

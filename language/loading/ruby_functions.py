@@ -34,10 +34,10 @@ class TranslatedFunction:
     A function in Ruby.
 
     Attributes:
-        methods: its Python functions by their names in Ruby; none when it is left to Ruby.
+        methods: its Python functions by their names in Ruby; empty when Ruby must run it.
         definition: see `erb.writing.functions.function_code`.
-        reason: why it is left to Ruby; `line`: where.
-        impurity: what it may read besides what it is given, when Ruby runs it; None: nothing.
+        reason: why Ruby must run it; `line`: where.
+        impurity: inputs that it may read in addition to its arguments, when Ruby runs it; None: none.
     """
 
     methods: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
@@ -160,7 +160,8 @@ class RubyFunctions:
 
 class BundledFunction(Function):
     """
-    A bundled function that stands for a module's in Ruby. That one gets the calls that fit no signature: it may have more of them.
+    A bundled function in place of a module's function in Ruby. Calls that match none of its signatures go to the module's function, which
+    may have more.
 
     Args:
         own: returns the module's function; raises Unsupported when it cannot be called here.
@@ -187,7 +188,7 @@ class BundledFunction(Function):
 
 
 def _failure(name: str, source: Source, stop: Exception) -> Exception:
-    """Return the error for a call that stopped where there is no Ruby."""
+    """Return the error for a call that needs Ruby where Ruby is not available."""
     line = line_within(stop.__traceback__, FUNCTION)
     if isinstance(stop, RubyStop) and not isinstance(stop, Doubt):
         return EvaluationError(str(stop), hint=f"Raised in Ruby: {source.file}:{line}")

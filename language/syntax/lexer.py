@@ -7,7 +7,7 @@ tokens of the expressions between them), `heredoc` (its text follows as string t
 `end`. Three operators have a second kind that depends on what stands before them: ` (` first on its line, ` [` after white space,
 `?{` after `?`.
 
-Text that is no token becomes one token of kind `error`, whose text is the ParseError that the parser raises when it arrives there: an
+Text that is not a token becomes one token of kind `error`, whose text is the ParseError that the parser raises when it arrives there: an
 error of syntax before it is reported first, as in the reference.
 """
 

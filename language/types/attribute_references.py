@@ -20,7 +20,7 @@ from .kinds.references import ClassType, ResourceEntryType, reference_text
 
 @lru_cache
 def _namevar(type_name: str) -> str:
-    """Return the attribute that a resource's title stands for; `name` for types that are not Puppet's own or have several namevars."""
+    """Return the attribute that a resource's title sets; `name` for types that are not Puppet's own or have several namevars."""
     declared = builtin_types().get(type_name)
     namevars: Sequence[str] = ()
     if declared is not None:
@@ -68,7 +68,7 @@ class AttributeClassReference(ClassType):
 
 @inspect_object.register(AttributeReference)
 def _inspect_reference(value: AttributeReference) -> str:
-    """Return the reference with the attribute that its title stands for."""
+    """Return the reference with the attribute that its title sets."""
     if value.lower is None:
         return str(value)
     name = _namevar(value.lower)
@@ -92,7 +92,7 @@ def as_attribute(value: Value) -> Value:
 
 def as_legacy_argument(value: Value) -> Value:
     """
-    Return `value` as functions of the 3.x API get it: what they have no value for comes as text, references as in attributes.
+    Return `value` in the form that functions of the 3.x API get: values that the API lacks become text, references as in attributes.
 
     Raises:
         EvaluationError: an Iterator is in it.

@@ -36,7 +36,7 @@ _STRUCT_ELEMENT: Final = ObjectType("Pcore::StructElement", {})
 
 
 def attributes_of(type_: PuppetType) -> Attributes:
-    """Return name and value of each attribute; an empty sequence for types of which the reference shows none, like numbers."""
+    """Return name and value of each attribute; an empty sequence for types whose attributes the reference does not show, like numbers."""
     describe = entry_for(type_, _ATTRIBUTES)
     return () if describe is None else describe(type_)
 

@@ -1,5 +1,5 @@
 """
-What a manifest declares with `Object[{…}]` and `TypeSet[{…}]`: definitions are read and checked here.
+The declarations `Object[{…}]` and `TypeSet[{…}]` in manifests: their definitions are read and checked here.
 
 The texts of errors are those of the reference.
 """
@@ -40,7 +40,7 @@ _KINDS: Final = ("constant", "derived", "given_or_derived", "reference")
 
 
 def unnamed_object(definition: Mapping[str, Value]) -> ObjectType:
-    """Return `Object[{…}]` as it stands in a type declaration: its definition is read when it gets its name."""
+    """Return `Object[{…}]` as it is in a type declaration: its definition is read when it gets its name."""
     name = definition.get("name") or "Object"
     if not isinstance(name, str):
         raise EvaluationError(f"{_WRONG_INITIALIZER}, entry 'name' expects a match for {_TYPE_NAME}, got {infer_set(name).name}")
@@ -146,7 +146,7 @@ def _attribute(owner: ObjectType, name: str, initializer: Value) -> ObjectAttrib
 
 
 def _check_kind(subject: str, initializer: Mapping[str, Value]) -> None:
-    """Raise EvaluationError when an attribute lacks what its kind requires, or has what the kind rules out."""
+    """Raise EvaluationError when an attribute lacks a key that its kind requires, or has a key that the kind forbids."""
     kind = initializer.get("kind", "")
     if kind == "constant" and initializer.get("final") is False:
         raise EvaluationError(f"{subject} cannot be combined with final => false")
@@ -157,7 +157,7 @@ def _check_kind(subject: str, initializer: Mapping[str, Value]) -> None:
 
 
 def _check_equality(type_: ObjectType, names: Sequence[str]) -> None:
-    """Raise EvaluationError for a name in an equality that is no attribute, or that the equality of a parent includes."""
+    """Raise EvaluationError for a name in an equality that is not an attribute, or that the equality of a parent includes."""
     for name in names:
         if type_.constant(name) is not None:
             subject = f"{type_.name} equality is referencing constant attribute {type_.owner_of(name)}[{name}]"

@@ -15,7 +15,7 @@ from .named.data import RICH_DATA
 @dataclass(frozen=True, slots=True)
 class Constructors:
     """
-    What types ask of `new`.
+    The services of `new` that types need.
 
     Attributes:
         new: makes a value of a type from arguments; raises EvaluationError when they do not convert.

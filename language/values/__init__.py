@@ -1,1 +1,1 @@
-"""The values of the language, and what can be said of them without the type system."""
+"""The values of the language, and the operations on them that need no type system."""

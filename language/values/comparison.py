@@ -94,12 +94,14 @@ def compare(left: Value, right: Value) -> int:
 
 
 def _order_of_times(left: Time | Number, right: Time | Number) -> int:
-    """Compare two times, or a time and a number: beside an Integer a time counts whole seconds, beside a Float it is a float."""
+    """
+    Compare two times, or a time and a number: compared with an Integer a time counts whole seconds, compared with a Float it is a float.
+    """
     return _order(_seconds_like(left, right), _seconds_like(right, left))
 
 
 def _seconds_like(value: Time | Number, other: Time | Number) -> Number:
-    """Return a number unchanged, and a time as a number of the class of `other`; beside another time, in nanoseconds."""
+    """Return a number unchanged, and a time as a number of the class of `other`; compared with another time, in nanoseconds."""
     if isinstance(value, int | float):
         return value
     if other.__class__ is int:

@@ -12,7 +12,7 @@ dict of a Hash therefore has `key_of(value)` as its key: str, int, None and the 
 cost, and bool, float, list and dict are wrapped in a HashKey. `value_of(key)` returns the value of a key, and `entries` iterates over
 a hash with plain keys. The same wrapping implements the strict equality (1 and 1.0 differ) of `unique` and `-`.
 
-`Value` is the union of all these classes, so that mypy refuses what is no value, and asks for the class of a value before it is used.
+`Value` is the union of all these classes, so that mypy refuses what is not a value, and asks for the class of a value before it is used.
 `value.__class__ is list` narrows a value as `isinstance` does, in a third of the time, and excludes subclasses: a bool is no int. The union
 is shallow, with `list[Any]` and `dict[Any, Any]`, because a `list[str]` is no `list[Value]` for mypy: lists can be changed. A function
 whose signature has checked the elements may therefore take a `list[str]`; one that takes any array says `list[Value]`.
@@ -232,7 +232,7 @@ class InstanceMethods:
     __slots__ = ()
 
     def call(self, name: str, args: Sequence[Value], block: LambdaValue | None) -> Value:
-        """Return what a method returns; raise KeyError when there is none of that name."""
+        """Return the result of a method; raise KeyError when there is no such method."""
         raise NotImplementedError
 
 
@@ -269,7 +269,7 @@ class ForeignObject:
     An object of a module's Ruby that the language has no form for. It may be stored and handed back; a catalog has its text.
 
     Attributes:
-        number: Ruby's, by which it finds the object; None for a Symbol, which its text makes anew.
+        number: Ruby's, by which it finds the object; None for a Symbol, which is made again from its text.
     """
 
     ruby_class: str
@@ -281,7 +281,7 @@ class ForeignObject:
 
 
 def name_of(key: Value) -> str | None:
-    """Return the name of an attribute that a hash has as its key, which may be a Symbol of Ruby's; None for what is no name."""
+    """Return an attribute's name, the key of a hash, which may be a Symbol of Ruby's; None for a value that is not a name."""
     if key.__class__ is ForeignObject and key.ruby_class == "Symbol":
         return key.text
     return key if key.__class__ is str else None
@@ -360,7 +360,7 @@ class PuppetType:
         raise NotImplementedError
 
     def accepts(self, other: PuppetType, guard: Guard) -> bool:
-        """Return whether `other` is this type or narrower; `other` is no Variant, Optional, NotUndef, alias or Unit."""
+        """Return whether `other` is this type or narrower; `other` is not a Variant, Optional, NotUndef, alias or Unit."""
         raise NotImplementedError
 
     def assignable(self, other: PuppetType, guard: Guard = None) -> bool:
@@ -385,7 +385,7 @@ class PuppetType:
         return []
 
     def resolved(self) -> PuppetType:
-        """Return the type that an alias stands for, through further aliases; of any other type, the type itself."""
+        """Return the target of an alias, through further aliases; any other type unchanged."""
         return self
 
     def parts(self) -> Iterable[PuppetType]:
@@ -407,7 +407,7 @@ class PuppetType:
 
     @property
     def is_callable(self) -> bool:
-        """Whether this is a Callable, or a wrapper around one."""
+        """True for a Callable, or a wrapper around one."""
         return False
 
     def __eq__(self, other: object) -> bool:
@@ -424,7 +424,7 @@ class PuppetType:
 
 
 class InstanceType(PuppetType):
-    """What an Instance asks of its Object type: the base class of `types.kinds.objects.ObjectType`."""
+    """The services that an Instance needs from its Object type: the base class of `types.kinds.objects.ObjectType`."""
 
     __slots__ = ()
 
@@ -434,7 +434,7 @@ class InstanceType(PuppetType):
         raise NotImplementedError
 
     def same_instance(self, one: Instance, two: Instance) -> bool:
-        """Return whether two instances are equal, of which `one` is of this type."""
+        """Return whether two instances are equal; `one` is of this type."""
         raise NotImplementedError
 
     def member(self, instance: Instance, name: str) -> Value:

@@ -70,7 +70,7 @@ def sort_as_ruby(items: Iterable[Item], order: Callable[[Item, Item], int]) -> l
     """
 
     def backwards(later: Item, earlier: Item) -> int:
-        """Compare with swapped operands: Python gives the later one first, but lambdas and errors shall get the earlier one first."""
+        """Compare with swapped operands: Python gives the later one first, but lambdas and errors should get the earlier one first."""
         return -order(earlier, later)
 
     return sorted(items, key=cmp_to_key(backwards))

@@ -1,7 +1,7 @@
 """
 SemVer and SemVerRange: semantic versions, and ranges of them in npm's notation.
 
-Ranges are read as the gem semantic_puppet reads them, with what is particular to it: a prerelease is in a range only where a bound names
+Ranges are read as the gem semantic_puppet reads them, with its peculiarities: a prerelease is in a range only where a bound names
 a prerelease of the same major, minor and patch; an exact version is another one with other build metadata; ranges of a union that touch
 become one, and forget the bounds between them.
 """
@@ -38,7 +38,7 @@ Precedence: TypeAlias = tuple[float, int, int, int, tuple[tuple[int, int, str], 
 
 
 class BadVersion(EvaluationError):
-    """A text that is no semantic version, or no range of them."""
+    """A text that is not a semantic version, or no range of them."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ class VersionInterval:
         return self.low == self.high and not self.open_low and not self.open_high
 
     def spans(self, version: SemVer) -> bool:
-        """Return whether a version lies between the ends, whatever is said of prereleases."""
+        """Return whether a version lies between the ends, ignoring the rules for prereleases."""
         if self._is_exact:
             return version == self.low
         above = version > self.low if self.open_low else version >= self.low
@@ -153,7 +153,7 @@ class VersionInterval:
         return any(not end.is_stable and end.triple == version.triple for end in (self.low, self.high))
 
     def intersection(self, other: VersionInterval) -> VersionInterval | None:
-        """Return what is in both; None when that is nothing."""
+        """Return the intersection; None when it is empty."""
         if self.is_everything:
             return other
         if other.is_everything:
@@ -232,7 +232,7 @@ class SemVerRange:
 
     @classmethod
     def between(cls, low: SemVer | None, high: SemVer | None, exclude_high: bool = False) -> SemVerRange:
-        """Return the range between two ends, either of which may be open: None."""
+        """Return the range between two ends; None means open."""
         interval = VersionInterval(low or LOWEST, high or HIGHEST, open_high=exclude_high and high is not None)
         return cls((interval,), f"{low} - {high}" if low and high and not exclude_high else str(interval))
 
@@ -257,7 +257,7 @@ class SemVerRange:
 
 
 def _merged(intervals: Iterable[VersionInterval]) -> tuple[VersionInterval, ...]:
-    """Return intervals of which no two overlap or touch, or NOTHING."""
+    """Return intervals that neither overlap nor touch, or NOTHING."""
     remaining, has_merged = list(intervals), True
     while len(remaining) > 1 and has_merged:
         has_merged, result = False, []
@@ -276,7 +276,7 @@ def _merged(intervals: Iterable[VersionInterval]) -> tuple[VersionInterval, ...]
 
 
 def _alternative(text: str, whole: str) -> VersionInterval | None:
-    """Return what stands between two `||`; None when nothing can be in it."""
+    """Return the range between two `||`; None when it is empty."""
     hyphen = _HYPHEN.fullmatch(text)
     if hyphen is not None and _PARTIAL.fullmatch(hyphen[1]) and _PARTIAL.fullmatch(hyphen[2]):
         return VersionInterval(low=_floor(hyphen[1])).intersection(VersionInterval(high=_floor(hyphen[2])))
@@ -332,7 +332,7 @@ def _simple(text: str, whole: str) -> VersionInterval:
 
 
 def _floor(text: str) -> SemVer:
-    """Return a version that may be written partially, with 0 for what is missing."""
+    """Return a version that may be written partially, with 0 for missing parts."""
     partial = _PARTIAL.fullmatch(text)
     assert partial is not None
     major, minor, patch = (0 if part in (None, "x", "X", "*") else int(part) for part in partial.group(1, 2, 3))

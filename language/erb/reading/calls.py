@@ -1,4 +1,4 @@
-"""Reads calls: of methods of Ruby's core, of the template's own methods, and of what Puppet offers to templates."""
+"""The reader of calls: of methods of Ruby's core, of the template's own methods, and of Puppet's functions for templates."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class CallReader(NodeReader):
         raise self.refuse(node, f"scope.{name}")
 
     def _function(self, node: Node, name: str, arguments: Node, *, is_splat: bool = False) -> SyntaxNode:
-        """Read a call of a function of the language; `call_function` splats a value that is no array, `function_…` takes none."""
+        """Read a call of a function of the language; `call_function` splats a value that is not an array, `function_…` takes none."""
         values = self.statement(arguments)
         is_array = isinstance(values, n.RubyArrayLiteral)
         if not (is_array or is_splat) or _FUNCTION_NAME.fullmatch(name) is None:
@@ -248,7 +248,7 @@ class CallReader(NodeReader):
         return n.Block(at, end, (n.RubyParameter(at, end, parameter),), body, tuple(scope.own), ())
 
     def _operator_block(self, symbol: Node) -> n.Block:
-        """Return the block that `inject(:+)` stands for."""
+        """Return the block that `inject(:+)` means."""
         at, end = self.place(symbol)
         name = self.text(symbol)[1:]
         if name not in ("+", "*"):

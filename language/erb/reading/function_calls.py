@@ -77,7 +77,7 @@ class FunctionCallReader(Reader):
         return self.own_call(node, name, arguments)
 
     def _required(self, node: Node, arguments: list[Node]) -> SyntaxNode:
-        """Read `require`, which does nothing here, and whose value nobody may use."""
+        """Read `require`, which does nothing here; its value must not be used."""
         at, end = self.place(node)
         library = self.statement(arguments[0]) if len(arguments) == 1 else None
         if not isinstance(library, n.Literal) or library.value not in LIBRARIES:

@@ -72,7 +72,7 @@ def read_function(name: str, text: str) -> FunctionTree:
     Return the tree of the function `name` that a file defines.
 
     Raises:
-        Refusal: the file has something that is not in the subset, or does something else besides.
+        Refusal: the file has code outside of the subset, or does more than define the function.
     """
     try:
         octets = text.encode()

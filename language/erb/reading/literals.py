@@ -36,7 +36,7 @@ def is_raw(opening: str) -> bool:
 
 
 def characters(text: str, opening: str, at: int, *, is_escape: bool) -> str:
-    """Return what a part of a string stands for, which the grammar may take for an escape."""
+    """Return the text of a part of a string, which the grammar may take for an escape."""
     if is_raw(opening):
         return single_quoted(text, opening, at)
     return escape(text, at) if is_escape else text
@@ -68,7 +68,7 @@ def floating(text: str, at: int) -> float:
 
 
 def regexp(source: str, end: str, at: int) -> str:
-    """Return the source of a regular expression, with the options that stand behind `end`, its delimiter."""
+    """Return the source of a regular expression, with the options after `end`, its delimiter."""
     flags = _FLAGS.search(end)
     if flags is None:
         raise Refusal("options of a regular expression", at)

@@ -1,4 +1,4 @@
-"""Comparisons with Ruby's version, by which modules serve releases that are long gone."""
+"""Comparisons with Ruby's version, by which modules support very old releases."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _TEST = re.compile(r"""Gem::Version\.new\(RUBY_VERSION\)\s*(<|>=)\s*Gem::Version
 
 
 def ruby_version_answer(text: str) -> bool | None:
-    """Return what a comparison of Ruby's version gives with every release that may be used; None when that depends on the release."""
+    """Return the result of a comparison of Ruby's version for all supported releases; None when it differs between them."""
     match = _TEST.fullmatch(text)
     if match is None or tuple(map(int, match[3].split("."))) > OLDEST:
         return None

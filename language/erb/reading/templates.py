@@ -260,7 +260,9 @@ class Reader(CallReader):
         raise self.refuse(node)
 
     def _may_begin_with_not(self, node: Node, operand: Node) -> bool:
-        """Return whether Ruby reads `not` here as the grammar does: only where a whole statement, condition, or side of `and` stands."""
+        """
+        Return whether Ruby reads `not` here as the grammar does: only at the start of a whole statement, a condition, or a side of `and`.
+        """
         parent = node.parent
         if parent is None or self.program.octets[operand.start_byte : operand.start_byte + 1] == b"{":
             return False

@@ -1,4 +1,4 @@
-"""What translated templates call while they run, by name."""
+"""The names that translated templates call while they run."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ MAX_SIZE = 1_000_000
 
 
 def items(name: str, value: Value) -> Sequence[Value]:
-    """Return what a method of Enumerable sees of a value: of a hash its pairs."""
+    """Return the items that a method of Enumerable sees in a value: the pairs of a hash."""
     if value.__class__ is list:
         return value
     if value.__class__ is dict:
@@ -42,7 +42,7 @@ def items(name: str, value: Value) -> Sequence[Value]:
 
 
 def walk(name: str, value: Value) -> Iterable[Value]:
-    """Return the items for a block, which may change the value: an array is gone through live, as Ruby does it."""
+    """Return the items for a block, which may change the value: an array is read while it may change, as in Ruby."""
     return _walk_hash(value) if value.__class__ is dict else items(name, value)
 
 
@@ -414,7 +414,7 @@ def to_array(value: Value) -> list[Value]:
 
 
 def make_hash(*parts: Value) -> dict[Value, Value]:
-    """Return the hash of keys and values in turn."""
+    """Return the hash of alternating keys and values."""
     return {key_for(name): item for name, item in zip(parts[::2], parts[1::2], strict=True)}
 
 

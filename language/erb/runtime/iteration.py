@@ -22,7 +22,7 @@ def _holds(value: Value) -> bool:
 
 
 def each(value: Value) -> Iterable[Value]:
-    """Return the items; an array is gone through live, as Ruby does it."""
+    """Return the items; an array is read while it may change, as in Ruby."""
     return walk("each", value)
 
 
@@ -162,7 +162,9 @@ def partition(value: Value, block: Block, parameters: int) -> list[Value]:
 
 
 def sort_by(value: Value, block: Block, parameters: int) -> list[Value]:
-    """A Doubt when two items have the same key and can be told apart: Ruby's order of these is not certain."""
+    """
+    Sort items by their keys; raise Doubt when two distinguishable items have the same key, because Ruby's order of them is not certain.
+    """
     keyed: list[tuple[Value, Value]] = [(block(item), item) for item in walk("sort_by", value)]
     keyed.sort(key=lambda pair: SORT_KEY(pair[0]))
     for (key, item), (next_key, next_item) in itertools.pairwise(keyed):
@@ -172,7 +174,7 @@ def sort_by(value: Value, block: Block, parameters: int) -> list[Value]:
 
 
 def sort_block(value: Value, block: Block, parameters: int) -> list[Value]:
-    """A Doubt when the block takes two items for equal that can be told apart."""
+    """Sort items by the block; raise Doubt when it finds two distinguishable items equal."""
     is_uncertain = False
 
     def ordered(one: Value, two: Value) -> int:

@@ -1,4 +1,4 @@
-"""Which of the translated methods the classes of Ruby's core do not have."""
+"""Methods that are translated for some classes of Ruby's core, and which other classes lack."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What translated functions use of Ruby's library: digests, Base64, JSON, URL encoding, IPAddr; and the classes of errors."""
+"""The part of Ruby's library for translated functions: digests, Base64, JSON, URL encoding, IPAddr; and the classes of errors."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 class IpAddress:
-    """An `IPAddr`, of which only the family is known."""
+    """An `IPAddr`; only its family is known."""
 
     __slots__ = ("version",)
 

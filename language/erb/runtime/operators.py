@@ -139,7 +139,7 @@ def union(left: Value, right: Value) -> Value:
 
 
 def case_equal(pattern: Value, value: Value) -> bool:
-    """`===` of a value that is no class."""
+    """`===` of a value that is not a class."""
     if pattern.__class__ is RubyClass:
         raise Doubt("a class as a value in a case")
     if pattern.__class__ is Pattern:
@@ -202,6 +202,6 @@ def absolute(value: Value) -> Value:
 
 
 def duplicate(value: Value) -> Value:
-    """`dup`: only of what can be changed here."""
+    """`dup`, only for values that can be changed here."""
     class_name(value)
     return list(value) if value.__class__ is list else dict(value) if value.__class__ is dict else value

@@ -1,4 +1,4 @@
-"""One rendering of a translated template: what it asks of the scope, whose values are the language's."""
+"""One rendering of a translated template: its access to the scope, whose values are the language's."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class TemplateSession:
         return value is not None and value is not MISSING
 
     def call(self, name: str, arguments: list[Value]) -> Value:
-        """Return what a function of the language returns."""
+        """Return the result of a function of the language."""
         passed = [to_language(argument) for argument in arguments]
         value = self.scope.call_function(name, passed)
         self.answers.append((name, value))
@@ -119,7 +119,7 @@ class FunctionSession(TemplateSession):
         return copy(value) if is_copied else value
 
     def result(self, value: Value) -> Any:
-        """Return the value of the language for what the function returns."""
+        """Return the function's result as a value of the language."""
         return checked(to_language(value))
 
     def call(self, name: str, arguments: list[Value]) -> Value:
@@ -144,7 +144,7 @@ class FunctionSession(TemplateSession):
 
 
 def checked(value: Any) -> Any:
-    """Return a value; a Doubt when it has text that is not UTF-8, parts of which could form characters together."""
+    """Return a value; raise Doubt when it has text that is not UTF-8, parts of which could form characters together."""
     if value.__class__ is str:
         return check_text(value)
     if value.__class__ is list:

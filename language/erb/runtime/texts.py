@@ -188,7 +188,7 @@ def match_data(left: Value, right: Value) -> Match | None:
     """
     Return the match that `=~` finds, whichever side the expression is on.
 
-    A value that is no string matches nothing: so it is in every Ruby that Puppet's servers have; Ruby 3.2 has no such method any more.
+    A value that is not a string matches nothing: so it is in every Ruby that Puppet's servers have; Ruby 3.2 has no such method any more.
     """
     if left.__class__ in _WITHOUT_MATCH and right.__class__ is Pattern:
         return None
@@ -211,7 +211,7 @@ def match_index(left: Value, right: Value) -> int | None:
 
 
 def match_noting(left: Value, right: Value, groups: Match | None) -> tuple[Match | None, int | None]:
-    """Return the match that is the last one after `=~`, whose left side leaves the one before if it is no text, and its index."""
+    """Return the match that is the last one after `=~`, whose left side leaves the one before if it is not text, and its index."""
     if right.__class__ is Pattern and (left is None or left.__class__ in _WITHOUT_MATCH):
         return groups, None
     match = match_data(left, right)

@@ -1,5 +1,5 @@
 """
-Ruby's values as translated templates have them, and what Ruby's core says of all of them: text, equality, order, class.
+Ruby's values in translated templates, and the methods that all of them have in Ruby's core: text, equality, order, class.
 
 nil, booleans, numbers, strings, arrays and hashes are Python's None, bool, int, float, str, list and dict, keys of dicts as
 `language.values.core` has them. Strings are never changed. A value of another class is one of the language that has no
@@ -61,7 +61,7 @@ UNDEF, DEFAULT_SYMBOL = symbol("undef"), symbol("default")
 
 
 class RubyRange:
-    """A range of integers; `last` is what stands behind the dots, None for none."""
+    """A range of integers; `last` is the value after the dots, None for an endless range."""
 
     __slots__ = ("first", "is_exclusive", "last")
 
@@ -312,7 +312,7 @@ def identity(value: Value) -> Any:
 
 
 def key_for(value: Value) -> Any:
-    """Return the key of a dict that stands for a value."""
+    """Return the key of a dict for a value."""
     if value.__class__ in (str, int, RubySymbol) or value is None:
         return value
     if value.__class__ in (bool, float):
@@ -363,7 +363,7 @@ SORT_KEY = cmp_to_key(compare)
 
 
 def sort_values(values: list[Value]) -> list[Value]:
-    """Return sorted values; a Doubt when values that are equal can be told apart, for Ruby's order of these is not certain."""
+    """Return sorted values; raise Doubt when equal values can be distinguished, because Ruby's order of them is not certain."""
     if all(value.__class__ is str and value.isascii() for value in values) or all(value.__class__ is int for value in values):
         return sorted(values)
     result = sorted(values, key=SORT_KEY)

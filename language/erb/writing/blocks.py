@@ -13,7 +13,10 @@ from ..errors import Refusal
 
 
 def loop(writer: Writer, node: n.RubyMethodCall, function: str, receiver: ast.expr) -> None:
-    """Write a loop over what the runtime's `function` yields of the receiver; it yields tuples when the block has several parameters."""
+    """
+    Write a loop over the items that the runtime's `function` yields for the receiver; it yields tuples when the block has several
+    parameters.
+    """
     block = node.block
     assert block is not None
     yields_pairs = methods.BLOCK_METHODS[node.name].values == 2
@@ -34,7 +37,7 @@ def loop(writer: Writer, node: n.RubyMethodCall, function: str, receiver: ast.ex
 
 
 def block_function(writer: Writer, block: n.Block, values: int) -> ast.expr:
-    """Write the Python function of a block that gets so many values; return its name."""
+    """Write the Python function of a block with this number of values; return its name."""
     name = writer.new_name("block")
     outer_frame = writer.frame
     frame = Frame("block", scope=outer_frame.scope, outer=outer_frame)
@@ -76,7 +79,7 @@ def _single_parameter(writer: Writer, block: n.Block) -> tuple[list[str], list[n
 
 
 def _enter(writer: Writer, block: n.Block, destructured: list[n.RubyParameter]) -> None:
-    """Write what a block begins with: its parameters, and its variables, which are nil."""
+    """Write the beginning of a block: its parameters, and its variables, which are nil."""
     pending = list(destructured)
     while pending:
         parameter = pending.pop(0)

@@ -1,4 +1,4 @@
-"""Truth, and what depends on it, as Python: `and`, `or`, `if`, `case`."""
+"""Truth and conditions as Python: `and`, `or`, `if`, `case`."""
 
 from __future__ import annotations
 

@@ -19,12 +19,12 @@ from .templates import SESSION, TemplateWriter, as_text, walk
 
 def function_code(tree: FunctionTree, source: Source) -> CodeType:
     """
-    Return the code of a function: it sets `_methods`, its Python functions by their names in Ruby, and `_definition`: arity and whether it
-    gives no value, or None and the dispatches (method, parameters, return type, whether it is for mismatches); and whether it changes its
-    arguments.
+    Return the code of a function: it sets `_methods`, its Python functions by their names in Ruby, and `_definition`: arity and whether
+    it gives no value, or None and the dispatches (method, parameters, return type, whether it is for mismatches); and whether it changes
+    its arguments.
 
     Raises:
-        Refusal: a construct that stands where it cannot be translated.
+        Refusal: a construct is in a place where it cannot be translated.
     """
     writer = TemplateWriter(source, list(tree.methods.values()), RULES, EFFECTS)
     for method in tree.methods.values():

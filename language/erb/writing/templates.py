@@ -41,7 +41,7 @@ class TemplateWriter(Writer):
         self.mutates = any(_mutates(tree) for tree in trees)
 
     def operands(self, parts: Sequence[SyntaxNode]) -> list[ast.expr]:
-        """Return the values of `parts`, evaluated left to right; a variable is read in its turn even if a later operand assigns it."""
+        """Return the values of `parts`, evaluated left to right; a variable is read before a later operand assigns it."""
         if not any(isinstance(node, _ASSIGNING) for part in parts[1:] for node in walk(part)):
             return super().operands(parts)
         values: list[ast.expr] = []
@@ -62,7 +62,7 @@ def template_code(tree: n.Body, source: Source, own: tuple[str, ...]) -> CodeTyp
     Args:
         own: the Python names of the template's own variables.
     Raises:
-        Refusal: a construct that stands where it cannot be translated.
+        Refusal: a construct is in a place where it cannot be translated.
     """
     writer = TemplateWriter(source, [tree])
     frame = Frame("template", scope=SESSION)
@@ -79,7 +79,7 @@ def template_code(tree: n.Body, source: Source, own: tuple[str, ...]) -> CodeTyp
 
 
 def _begin(writer: TemplateWriter, tree: n.Body, own: tuple[str, ...]) -> None:
-    """Write what a template begins with: the list of its text, the instance variables, and its own variables."""
+    """Write the beginning of a template: the list of its text, the instance variables, and its own variables."""
     names = list(dict.fromkeys([node.name for node in walk(tree) if isinstance(node, n.InstanceVariable | n.Defined)]))
     writer.emit(ast.Assign([ast.Name("out", STORE)], ast.List([], LOAD)), tree)
     writer.emit(ast.Assign([ast.Name("put", STORE)], ast.Attribute(load("out"), "append", LOAD)), tree)
@@ -154,7 +154,7 @@ def body_effect(writer: Writer, node: SyntaxNode) -> None:
 
 
 def no_value(writer: Writer, node: SyntaxNode) -> ast.expr:
-    """Write a statement of the template where a value could be expected: the value is the text so far, which nobody can use."""
+    """Write a statement of the template where a value could be expected: the value is the text so far, which no code can use."""
     writer.effect(node)
     return writer.at(node, writer.runtime_call("_erbout"))
 

@@ -1,1 +1,1 @@
-"""What enters the catalog: classes, definitions, resources and their relationships, from the declaration to the end of a compilation."""
+"""Declarations: how classes, definitions, resources and relationships enter the catalog, until the end of a compilation."""

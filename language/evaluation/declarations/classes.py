@@ -15,7 +15,7 @@ def include_classes(scope: Scope, names: Sequence[str]) -> list[DeclaredResource
     """
     Declare and evaluate the classes of these absolute names that are not declared yet; return the resources of all of them.
 
-    All are declared before the first is evaluated. Those that were there already come first. Source: language reference 5.2.
+    All are declared before the first is evaluated. Classes that were declared before come first. Source: language reference 5.2.
 
     Raises:
         EvaluationError: there is no class of a name; then none is declared.

@@ -1,4 +1,4 @@
-"""What happens when a class, a define or a node is evaluated: its scope, its parameters, its body."""
+"""The evaluation of a class, a define or a node: its scope, its parameters, its body."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def evaluate(compilation: Compilation, resource: DeclaredResource) -> None:
 
 
 def evaluate_definition(compilation: Compilation, resource: DeclaredResource) -> None:
-    """Run the body of the class, define or node that `resource` stands for, in a scope of its own."""
+    """Run the body of the class, define or node of `resource`, in a scope of its own."""
     definition = resource.definition
     assert definition is not None
     if isinstance(definition, HostClass):
@@ -99,10 +99,10 @@ def _run(definition: Definition, scope: Scope) -> None:
 
 def _bind_parameters(compilation: Compilation, scope: Scope, definition: Definition, resource: DeclaredResource) -> None:
     """
-    Give the scope the values of the parameters: what the resource says, the site's data, the defaults.
+    Set the parameters in the scope: from the resource, the site's data, or the defaults.
 
     Raises:
-        EvaluationError: what is missing, surplus or of a wrong type, all of it in one message.
+        EvaluationError: parameters are missing, unknown or of a wrong type; one message names all.
     Source: language reference 5.1.
     """
     if isinstance(definition, HostClass):
@@ -226,7 +226,7 @@ def check_unevaluated(compilation: Compilation, definition: Definition, resource
     Check the attributes of a virtual resource against the parameters of its define, without a scope of its own.
 
     Raises:
-        EvaluationError: what is missing, surplus or of a wrong type; it has no place, as in the reference.
+        EvaluationError: parameters are missing, unknown or of a wrong type; it has no place, as in the reference.
     """
     defaulted = {parameter.name for parameter in definition.parameters if parameter.has_default}
     values = {name: value for name, value in resource.values.items() if value is not None or name not in defaulted}

@@ -1,4 +1,4 @@
-"""The end of a compilation: relationships, overrides that waited, checks, and what containers hand down."""
+"""The end of a compilation: relationships, pending overrides, checks, and the attributes that containers pass on."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _finish_resource(compilation: Compilation, resource: DeclaredResource) -> No
 
 
 def _hand_down(compilation: Compilation) -> None:
-    """Give contained resources the metaparameters they lack, and the tags of what contains them."""
+    """Give contained resources the metaparameters that they lack, and the tags of their containers."""
     main = compilation.catalog.find("Class", "main")
     assert main is not None
     metaparameters_by_id: dict[int, dict[str, Value]] = {}

@@ -17,7 +17,7 @@ from ..compilation import Scope
 
 
 def relate(scope: Scope, op: str, left: Value, right: Value) -> Value:
-    """Return a link of a chain; gives what the next link's left side is. Source: language reference 4.8."""
+    """Evaluate a link of a chain, and return the left side of the next link. Source: language reference 4.8."""
     one, two = _relationship_operands(scope, left), _relationship_operands(scope, right)
     sources, targets = (two, one) if op in ("<-", "<~") else (one, two)
     attribute = "before" if "-" in op else "notify"

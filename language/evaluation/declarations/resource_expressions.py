@@ -30,7 +30,7 @@ AttributePair: TypeAlias = tuple[str, Value] | tuple[None, dict[str, Value]]
 
 
 def splat(value: Value) -> dict[str, Value]:
-    """Return the hash after `* =>`; raise LanguageError for another value, EvaluationError for a key that is no string."""
+    """Return the hash after `* =>`; raise LanguageError for another value, EvaluationError for a key that is not a string."""
     if not isinstance(value, dict):
         raise LanguageError(f"Expected value of type Hash, got {infer(value).generalized()}", operand="value")
     named: dict[str, Value] = {}
@@ -46,7 +46,7 @@ def attributes(*pairs: AttributePair) -> dict[str, Value]:
     """
     Return attributes by name; a pair without a name is a splat.
 
-    One that comes twice has the value DUPLICATE: it is an error of what is done with it.
+    An attribute that comes twice has the value DUPLICATE; its user reports the error.
     """
     values: dict[str, Value] = {}
     for pair in pairs:
@@ -60,10 +60,10 @@ def declarable(value: Value, acceptable: bool) -> str:
     Return the name of the type that a resource expression declares.
 
     Args:
-        value: what the expression in front of the brace evaluates to.
+        value: the value of the expression in front of the brace.
         acceptable: whether that expression is the name of a type, and may be one with brackets.
     Raises:
-        LanguageError: the value is no type of resources.
+        LanguageError: the value is not a resource type.
     """
     if acceptable:
         if isinstance(value, ClassType) and value.class_name is None:
@@ -343,5 +343,5 @@ def collect(
 
 
 def illegal_query(construct: str) -> ResourceTest:
-    """Raise EvaluationError for a construct that is no comparison."""
+    """Raise EvaluationError for a construct that is not a comparison."""
     raise EvaluationError(f"{construct} cannot be used in a query", hint="Queries compare attributes with values, by == and !=.")

@@ -29,7 +29,7 @@ def _full() -> str:
 
 
 def _compressed() -> str:
-    """Return the pattern of addresses in which `::` stands for groups: n groups before it, at most 7 - n after it."""
+    """Return the pattern of addresses in which `::` replaces groups: n groups before it, at most 7 - n after it."""
     forms = [rf":(?::|(?::{_GROUP}){{1,7}})"]
     forms += [rf"(?:{_GROUP}:){{{front}}}(?::|(?::{_GROUP}){{1,{7 - front}}})" for front in range(1, 7)]
     return "|".join([*forms, rf"(?:{_GROUP}:){{7}}:"])

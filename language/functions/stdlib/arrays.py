@@ -34,7 +34,7 @@ def _require_array(name: str, value: Value, message: str = "Requires array to wo
 
 @legacy_function("any2array", -1)
 def any2array(context: Context, *values: Value) -> list[Value]:
-    """Return the arguments as an array: an array as it is, a hash as keys and values in turn, '' and undef as nothing."""
+    """Return the arguments as an array: an array unchanged, a hash as alternating keys and values, '' and undef as an empty array."""
     if len(values) != 1:
         return list(values)
     only = values[0]

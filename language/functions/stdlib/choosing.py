@@ -23,7 +23,7 @@ def pick(context: Context, *values: Value) -> Value:
 
 @legacy_function("pick_default", -1)
 def pick_default(context: Context, *values: Value) -> Value:
-    """Return the first value that is neither undef nor '', else the last argument, whatever it is."""
+    """Return the first value that is neither undef nor '', otherwise the last argument."""
     if not values:
         raise EvaluationError("Must receive at least one argument.")
     return [*_non_empty(values[:-1]), values[-1]][0]

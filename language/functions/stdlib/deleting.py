@@ -68,7 +68,7 @@ def delete_at(context: Context, *arguments: Value) -> list[Value]:
 
 
 def _patterns(value: Value) -> list[Value]:
-    """Return the patterns of an argument; a hash stands for the array of its pairs."""
+    """Return the patterns of an argument; a hash means the array of its pairs."""
     return list(elements(value)) if isinstance(value, dict) else _items(value)
 
 

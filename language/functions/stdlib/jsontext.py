@@ -33,7 +33,7 @@ PRETTY = Layout(indent="  ", space=" ", object_nl="\n", array_nl="\n")
 
 
 def change_layout(layout: Layout, options: Mapping[str, Any]) -> Layout:
-    """Return `layout` with the options that are not undef; max_nesting -1 stands for any depth."""
+    """Return `layout` with the options that are not undef; max_nesting -1 means any depth."""
     values = {name: getattr(layout, name) for name in Layout.__slots__}
     values |= {name: value for name, value in options.items() if value is not None}
     values["max_nesting"] = max(values["max_nesting"], 0)

@@ -1,4 +1,4 @@
-"""The check of validate_x509_rsa_key_pair: whether a certificate belongs to a key."""
+"""The check of validate_x509_rsa_key_pair that a certificate belongs to a key."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ def _last_part(path: str) -> str:
 
 @legacy_function("basename", -1)
 def basename(context: Context, *arguments: Value) -> str:
-    """Return the last part of a path, without the extension of the second argument; '.*' stands for any extension."""
+    """Return the last part of a path, without the extension of the second argument; '.*' means any extension."""
     if not arguments:
         raise EvaluationError("basename(): No arguments given")
     if len(arguments) > 2:

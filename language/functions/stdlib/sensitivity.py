@@ -1,4 +1,4 @@
-"""stdlib::rewrap_sensitive_data: changes values inside of Sensitive, at any depth, and keeps the result Sensitive."""
+"""stdlib::rewrap_sensitive_data: changes values inside of Sensitive, at any depth, and returns the result as Sensitive."""
 
 from __future__ import annotations
 

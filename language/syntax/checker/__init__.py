@@ -9,5 +9,5 @@ __all__ = ["MISPLACED", "Diagnostic", "check", "log_and_refuse", "namespace_of",
 
 
 def problem(text: str, syntax: str) -> str | None:
-    """Return what is wrong with `text` as `syntax` (`json`, `pp`, `epp`, `base64`); None when nothing is or the syntax is unknown."""
+    """Return the error of `text` as `syntax` (`json`, `pp`, `epp`, `base64`); None when it is valid or the syntax is unknown."""
     return syntaxes.problem(text, syntax, check)

@@ -21,7 +21,7 @@ class NodeContext(NamedTuple):
 
 
 class CheckReport:
-    """Receives the diagnostics of one file, and tells the rules what they need to know about the file."""
+    """The receiver of one file's diagnostics, which also gives the checking rules their information about the file."""
 
     def __init__(self, source: Source, namespace: str | None, strict: Strict, check: Check) -> None:
         self.source = source

@@ -21,7 +21,7 @@ Check: TypeAlias = Callable[[Program, Source], Sequence[Diagnostic]]
 
 def problem(text: str, syntax: str, check: Check) -> str | None:
     """
-    Return what is wrong with `text` as `syntax`; None when nothing is, or when the syntax has no check here.
+    Return the error of `text` as `syntax`; None when it is valid, or when the syntax has no check here.
 
     Of `a+b+json` the longest known tail counts. `check` is called for text that is a manifest. Source: language reference 1.8.
     """

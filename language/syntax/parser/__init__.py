@@ -1,8 +1,8 @@
 """
 Tokens to syntax tree: recursive descent, with precedence climbing for operators.
 
-The grammar stands in the docstrings of the parts, from the top down: `statements`, `resources`, `expressions`, with `control` and
-`definitions` as operands. The parser accepts a little too much; the checker says better what is wrong with it.
+The grammar is in the docstrings of the parts, from the top down: `statements`, `resources`, `expressions`, with `control` and
+`definitions` as operands. The parser accepts a little too much; the checker rejects it with a better message.
 """
 
 from __future__ import annotations

@@ -196,7 +196,7 @@ class DefinitionParser(TokenCursor):
         return self.parameters(")")
 
     def parameters(self, close: str) -> tuple[ParameterDeclaration, ...]:
-        """parameters = [parameter ("," parameter)* [","]] and what closes them"""
+        """parameters = [parameter ("," parameter)* [","]], and the closing token"""
         parameters: list[ParameterDeclaration] = []
         while self.kind != close:
             parameters.append(self.parameter())

@@ -225,7 +225,7 @@ class ExpressionParser(TokenCursor):
 
     def element(self, elements: list[SyntaxNode], paired: bool, *, alone: bool) -> bool:
         """
-        Add an array element or argument: `alone` says whether `type` and `function` may stand for themselves.
+        Add an array element or argument; with `alone`, `type` and `function` may be used as names.
 
         `paired` and the answer: whether the one before, and this one, are written `key => value`.
         """

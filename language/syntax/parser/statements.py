@@ -71,7 +71,7 @@ class StatementParser(TokenCursor):
         return left
 
     def braced(self) -> SyntaxNode:
-        """braced = "{" [statements] "}": a single statement stands for itself."""
+        """braced = "{" [statements] "}": a single statement is returned as it is."""
         at = self.at
         self.take("{")
         if self.accept("}"):

@@ -1,1 +1,1 @@
-"""Types in words: why a value does not fit one, and what inspection shows of one."""
+"""Descriptions of types: why a value does not match a type, and the attributes that inspection shows."""

@@ -37,7 +37,7 @@ from .mismatch import (
 
 
 class ParameterView(Protocol):
-    """What messages show of a parameter."""
+    """The part of a parameter that messages show."""
 
     @property
     def name(self) -> str: ...
@@ -46,7 +46,7 @@ class ParameterView(Protocol):
 
 
 class SignatureView(Protocol):
-    """What messages show of a signature: the attributes of `callables.signatures.Signature`."""
+    """The part of a signature that messages show: the attributes of `callables.signatures.Signature`."""
 
     @property
     def parameters(self) -> Sequence[ParameterView]: ...
@@ -272,7 +272,7 @@ def check_parameters(
     deferred: Callable[[Deferred], PuppetType | None] | None = None,
 ) -> str | None:
     """
-    Return what is wrong with the parameters of a class, define or template; None when nothing is.
+    Return the errors in the parameters of a class, define or template; None when there are none.
 
     Args:
         parameters: name and type of each, and whether it has a default.

@@ -43,7 +43,7 @@ class ObjectAttribute:
         return self.default is not NO_DEFAULT
 
     def notation(self, expansion: Expansion) -> str:
-        """Return the attribute as it stands in a definition."""
+        """Return the attribute in the form of a definition."""
         if not self.optional and not self.kind:
             return self.type.notation(expansion)
         parts = [f"type => {self.type.notation(expansion)}"]

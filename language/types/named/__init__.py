@@ -1,1 +1,1 @@
-"""Types that stand for others by a name: aliases, type sets, and the aliases that are built in."""
+"""Named types: aliases, type sets, and builtin aliases."""

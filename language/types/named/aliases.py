@@ -45,7 +45,7 @@ class AliasType(PuppetType):
         Set the definition of the alias. If it names aliases that are not defined yet, it is simplified when it is first used.
 
         Raises:
-            EvaluationError: the alias stands for nothing but itself.
+            EvaluationError: the alias refers only to itself.
         """
         self._definition = definition
         self._is_settled = False

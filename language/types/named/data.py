@@ -1,4 +1,4 @@
-"""Data, RichData and RichDataKey: the aliases of what data files and catalogs may hold."""
+"""Data, RichData and RichDataKey: the aliases of the values that data files and catalogs may hold."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class TypeSetType(PuppetType):
             find: returns any type by its name.
             member: returns a type of this set by its full name.
         Raises:
-            EvaluationError: a referenced set does not exist or has another version, or a member is no type.
+            EvaluationError: a referenced set does not exist or has another version, or a member is not a type.
         """
         for reference in self.part("references").values():
             self._check_reference(reference["name"], SemVerRange.parse(reference["version_range"]), find)

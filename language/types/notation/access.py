@@ -249,7 +249,7 @@ def _struct(base: PuppetType, keys: Sequence[Value]) -> PuppetType:
 
 
 def struct_element(key: Value, value: Value) -> StructElement:
-    """Return one entry of a Struct; a plain key is optional when its value may be undef. An array stands for its type."""
+    """Return one entry of a Struct; a plain key is optional when its value may be undef. An array is read as its type."""
     if isinstance(value, list):
         value = infer(value).generalized()
     if not isinstance(value, PuppetType):
@@ -345,7 +345,7 @@ def declared_type(name: str, value: Value) -> PuppetType:
     Return the type that `type Name = value` declares: an Object type or a type set of that name; any other type becomes an alias.
 
     Raises:
-        EvaluationError: `value` is no type; a text is the expression in the definition that would have to be evaluated.
+        EvaluationError: `value` is not a type; a text is the expression in the definition that would have to be evaluated.
     """
     if isinstance(value, str):
         raise IllegalAlias(

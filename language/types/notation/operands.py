@@ -39,7 +39,7 @@ def arity_error(base: str, low: int, high: float, count: int) -> BadOperand:
 
 def check_keys(base: PuppetType, keys: Keys, low: int, high: float, accepted: Mapping[type[Kind], str]) -> list[Kind]:
     """
-    Return the keys of `base`, of which the number and the classes are checked.
+    Return the keys of `base` after a check of their number and classes.
 
     Args:
         accepted: the classes that a key may have, each with its name for the message.

@@ -1,7 +1,7 @@
 """
 Types from text: `Optional[String[1]]`.
 
-One small parser for what the language calls type expressions: names, brackets, literals, arrays and hashes.
+One small parser for the language's type expressions: names, brackets, literals, arrays and hashes.
 Used for function signatures, `PuppetType.new`, lookup options and data; manifests go through the compiler itself.
 """
 
