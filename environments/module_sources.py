@@ -53,7 +53,7 @@ class ModuleSources:
         return f"{{folder}}{digest.hexdigest()}"
 
     def text(self, key: str) -> str | None:
-        """Return the text of a file, or the listing of a folder; None when it is no text, or too long to be shown."""
+        """Return the text of a file, or the listing of a folder; None when it is not text, or too long to be shown."""
         path = self.path(key)
         if path is None:
             return None

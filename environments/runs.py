@@ -48,7 +48,7 @@ class RunVersions:
 
     def for_listing(self, client: str, environment: str, what: str) -> str:
         """
-        Return the version in which a client lists a mount of plugins; '' when the environment is no link.
+        Return the version in which a client lists a mount of plugins; '' when the environment is not a link.
 
         A run lists each mount once, before its catalog: what is listed for the second time, or after a catalog, begins a new run.
         """
@@ -62,7 +62,7 @@ class RunVersions:
             return run.version
 
     def for_catalog(self, client: str, environment: str) -> str:
-        """Return the version of which a client's catalog is to be made; '' when the environment is no link."""
+        """Return the version of which a client's catalog is to be made; '' when the environment is not a link."""
         with self._lock:
             run = self._under_way(client, environment)
             if run is None or run.has_catalog:

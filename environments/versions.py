@@ -54,7 +54,7 @@ def is_named_after(environment: str, branch: str) -> bool:
 
 
 def version_behind(root: str) -> str:
-    """Return the folder that an environment's link leads to now; '' when the environment is no link. Blocks, briefly."""
+    """Return the folder that an environment's link leads to now; '' when the environment is not a link. Blocks, briefly."""
     try:
         os.readlink(root)  # noqa: PTH115 -- paths of environments are text
     except OSError:
@@ -63,7 +63,7 @@ def version_behind(root: str) -> str:
 
 
 def code_id_of_version(folder: str) -> str | None:
-    """Return the code id under which files of a version can be asked for; None when it is no deployment of ours. Blocks, briefly."""
+    """Return the code id under which files of a version can be asked for; None when it is not a deployment of ours. Blocks, briefly."""
     path = Path(folder)
     if path.parent.parent.name != VERSIONS or not (path / DEPLOYMENT).is_file():
         return None

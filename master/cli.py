@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @dataclass(frozen=True, slots=True)
 class MasterOptions(CommandOptions):
-    """The options that are no settings."""
+    """The options that are not settings."""
 
     compile: str = text("NODE", "print the catalog of a node as JSON, with the facts that are stored for it", "-c")
     check: bool = flag(

@@ -293,7 +293,7 @@ def _http_server(
 
 
 async def _crl_refresh(settings: MasterSettings, metrics: Metrics) -> CrlRefresh | None:
-    """Return the refresh of the revocation list on a master that is no CA; the first list has been fetched, for none starts without."""
+    """Return the refresh of the revocation list on a master that is not a CA; the first list has been fetched, for none starts without."""
     crl_refresh = CrlRefresh.of(settings, trust_files(settings))
     if crl_refresh is not None:
         crl_refresh.describe(metrics)

@@ -83,7 +83,7 @@ def check_location(text: str, protocols: tuple[str, ...] = AUTHENTICATED_PROTOCO
     Return where a repository is: an absolute path, a URL, or `user@host:path`. Git takes none of them for an option or a command.
 
     Raises:
-        Unsupported: It is a URL of another protocol than `protocols`. ConfigError: It is no location.
+        Unsupported: It is a URL of another protocol than `protocols`. ConfigError: It is not a location.
     """
     urls = ", ".join(f"{protocol}://…" for protocol in protocols)
     hint = f"It is an absolute path, {urls} or user@host:path."

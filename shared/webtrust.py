@@ -1,4 +1,4 @@
-"""Who is believed to be a web server that is no Puppet server: sources of files, takers of reports."""
+"""Who is believed to be a web server that is not Puppet server: sources of files, takers of reports."""
 
 from __future__ import annotations
 

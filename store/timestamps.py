@@ -24,7 +24,7 @@ def parse_timestamp(text: str) -> int:
     """
     Return the microseconds since the epoch of a time in ISO 8601: a year, a month, a date, or a date and a time, with or without an offset.
 
-    A time without an offset is in UTC. Digits below the microsecond are cut off. ValueError names the text that is no time.
+    A time without an offset is in UTC. Digits below the microsecond are cut off. ValueError names the text that is not a time.
     """
     match = _FORM.fullmatch(text.strip())
     if match is None:

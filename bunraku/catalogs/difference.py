@@ -34,7 +34,7 @@ class CatalogDiff:
     """
     What `new` has otherwise than `old`: resources by their references, attributes, classes, edges as (source, target).
 
-    Where a resource is declared, and the order of resources, are no differences: neither changes what an agent does but the
+    Where a resource is declared, and the order of resources, are not differences: neither changes what an agent does but the
     order of unrelated resources.
     """
 

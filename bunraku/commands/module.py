@@ -41,7 +41,7 @@ class ModuleOptions(JsonFaceOptions):
 
 @dataclass(frozen=True, slots=True)
 class InstallOptions(ModuleOptions):
-    """The command line of `puppet module install`, where `-v` is no short form of --verbose."""
+    """The command line of `puppet module install`, where `-v` is not a short form of --verbose."""
 
     version: str | None = maybe_text("VERSION", None, "-v")
 

@@ -34,7 +34,7 @@ class SideNames:
         Lend the two sides; those of a repository are removed at the end. Blocks.
 
         Args:
-            environment: how the environment is called in both; '': as `before`, or `production` when that is no environment.
+            environment: how the environment is called in both; '': as `before`, or `production` when that is not an environment.
             timeout: seconds for each step of `git`.
         Raises:
             NotFound: There is no such environment or folder. ConfigError, PuppetError: see `exported`.

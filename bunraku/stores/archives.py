@@ -78,7 +78,7 @@ async def write_archive(servers: StoreServers, file: BinaryIO) -> int:
 
 
 async def rows_of(client: StoreClient, question: ArchiveQuestion) -> AsyncIterator[Row]:
-    """Yield what a server answers; raise BadData where that is no list of objects."""
+    """Yield what a server answers; raise BadData where that is not a list of objects."""
     parameters = {"query": dump_json(question.query).decode()}
     if question.order_by:
         parameters["order_by"] = dump_json([{"field": name} for name in question.order_by]).decode()

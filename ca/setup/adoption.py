@@ -312,7 +312,7 @@ class _Reading:
     # --- what it has issued
 
     def _signed(self, own: x509.Certificate) -> list[x509.Certificate]:
-        """Return the certificates in signed/ that this CA issued; what is no certificate, or under no certname, stays behind."""
+        """Return the certificates in signed/ that this CA issued; what is not a certificate, or under no certname, stays behind."""
         found: dict[int, str] = {}
         kept = []
         for name, content in self._folder("signed"):

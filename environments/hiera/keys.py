@@ -92,7 +92,7 @@ def dig_one(value: Value, segment: Segment, key: str) -> MaybeValue:
     Return the element of a collection at one segment of a path; MISSING when it has none.
 
     Raises:
-        DataError: the value is no collection, or an array is dug by a name. The message names `key`.
+        DataError: the value is not a collection, or an array is dug by a name. The message names `key`.
     """
     if value is None:
         return MISSING

@@ -52,7 +52,7 @@ class LookupOptions:
 
 
 def validate_options(options: Any, module: str | None) -> Mapping[str, Any]:
-    """Return `options`; raise DataError when they are no hash, or a module's have keys or patterns that are not of the module."""
+    """Return `options`; raise DataError when they are not a hash, or a module's have keys or patterns that are not of the module."""
     if not isinstance(options, dict):
         raise DataError(f"value of {OPTIONS} must be a hash")
     prefix = f"{module}::"

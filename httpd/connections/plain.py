@@ -32,7 +32,7 @@ def unix_listening_socket(path: Path) -> socket.socket:
     Return a Unix socket that listens at `path` and that only this process's user may connect to; an abandoned one is replaced.
 
     Raises:
-        OSError: It cannot listen; EADDRINUSE when another process does, or a file stands there that is no socket.
+        OSError: It cannot listen; EADDRINUSE when another process does, or a file stands there that is not a socket.
     """
     if len(os.fsencode(path)) > LONGEST_SOCKET_PATH:
         raise OSError(errno.ENAMETOOLONG, f"the path of a Unix socket has at most {LONGEST_SOCKET_PATH} bytes")

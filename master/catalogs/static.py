@@ -202,7 +202,7 @@ class CodeVersion:
     The version of the code that a catalog is made of.
 
     Attributes:
-        pin: The folder that the environment's link led to when the run began; '' when it is no link.
+        pin: The folder that the environment's link led to when the run began; '' when it is not a link.
         code_id: The code id under which its files can be fetched later; None when they cannot.
     """
 

@@ -243,7 +243,7 @@ class VersionArchive:
         return before
 
     def _in_the_way(self) -> str:
-        """Return what stands at the environment's place but is no link to a version; '' for nothing."""
+        """Return what stands at the environment's place but is not a link to a version; '' for nothing."""
         if self.root.is_symlink():
             return "" if self.current() is not None else f"is a link to {self.root.readlink()}, which puppet deploy did not make"
         return "is a folder that puppet deploy did not make" if self.root.exists() else ""

@@ -1,7 +1,7 @@
 """
 The HTTP interface as an OpenAPI document, built from the tables that route and authorize: `python -m master.endpoints.openapi` prints it.
 
-The calls of both schemes come from the indirections, METHODS and the default rules; the endpoints that are no indirections from the
+The calls of both schemes come from the indirections, METHODS and the default rules; the endpoints that are not indirections from the
 routes.
 """
 

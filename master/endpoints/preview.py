@@ -52,7 +52,7 @@ class PreviewQuestion:
 
     @classmethod
     def of(cls, data: Any) -> Self:
-        """Return what a body asks for; raise BadRequest when it is no question, BadName for a name that is none."""
+        """Return what a body asks for; raise BadRequest when it is not a question, BadName for a name that is none."""
         if not isinstance(data, dict) or not data.keys() <= _MEMBERS:
             raise BadRequest(f"The body is an object with these members: {', '.join(sorted(_MEMBERS))}")
         texts = [data.get(name, "") for name in ("from", "to", "environment")]

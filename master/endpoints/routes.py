@@ -144,7 +144,7 @@ def require_method(target: RequestTarget, *methods: str) -> None:
 @dataclass(frozen=True, slots=True)
 class EndpointRoute:
     """
-    An endpoint that is no indirection.
+    An endpoint that is not an indirection.
 
     Attributes:
         path: With parameters in braces, each a segment; `{name*}` at the end is any number of segments.

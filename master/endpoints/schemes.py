@@ -51,7 +51,7 @@ def is_internal(error: PuppetError) -> bool:
     Return whether the fault is on this side, such as a broken file of the CA.
 
     Such an error may name paths of the master: clients without a certificate get the number of the request instead. An error in the
-    code of a catalog is no internal one: whoever may ask for catalogs may read it.
+    code of a catalog is not an internal one: whoever may ask for catalogs may read it.
     """
     return error.status >= 500 and not isinstance(error, CompileError | Unavailable | OutOfSpace)
 

@@ -421,7 +421,7 @@ def answer(bench: CompileWorker, job: Mapping[str, Any], send: Callable[[bytes],
 
 
 class Overtime(BaseException):
-    """The error of a job that took too long. It is no PuppetError, so that code that tolerates errors does not catch it."""
+    """The error of a job that took too long. It is not a PuppetError, so that code that tolerates errors does not catch it."""
 
     def __init__(self, where: Location | None) -> None:
         super().__init__()

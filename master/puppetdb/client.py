@@ -311,7 +311,7 @@ def _host_on_port(server: str) -> str:
 
 
 def rows_of(answer: PuppetDbAnswer) -> Iterator[Any]:
-    """Yield the rows of an answer. Blocks: call it in a thread. BadData when it is no JSON array."""
+    """Yield the rows of an answer. Blocks: call it in a thread. BadData when it is not JSON array."""
     rows = plainjson.loads_trusted(answer.body)
     if not isinstance(rows, list):
         raise BadData(f"The PuppetDB at {answer.url} did not answer with a list")

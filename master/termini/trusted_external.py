@@ -75,7 +75,7 @@ class TrustedExternal:
 
 
 def _programs(folder: Path) -> dict[str, Path] | None:
-    """Return the programs in a folder, by name without suffix, in order; None when it is no folder. Blocks."""
+    """Return the programs in a folder, by name without suffix, in order; None when it is not a folder. Blocks."""
     try:
         entries = sorted(folder.iterdir())
     except NotADirectoryError:

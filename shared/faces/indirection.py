@@ -40,7 +40,7 @@ class IndirectionFace(Face):
         return binding
 
     def request(self, key: str, body: Model | None = None) -> Request[Any]:
-        """Return the request for a key, with the options of `--extra`; ConfigError when these are no object."""
+        """Return the request for a key, with the options of `--extra`; ConfigError when these are not an object."""
         return Request(key, self.settings.environment or "production", body=body, options=self.extra_options)
 
     @property

@@ -77,7 +77,7 @@ class WrittenFiles:
 
 
 def _identity_at(path: str) -> Identity | None:
-    """Return what changes when a file, its owner or its mode is changed; None for what is no file."""
+    """Return what changes when a file, its owner or its mode is changed; None for what is not a file."""
     try:
         info = os.lstat(path)
     except OSError:

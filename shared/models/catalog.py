@@ -90,7 +90,7 @@ class Catalog(Model):
         Return the wire form; rich values become text in every format but the rich one.
 
         Raises:
-            NotAcceptable: bytes that are no text, in a format other than PSON.
+            NotAcceptable: bytes that are not text, in a format other than PSON.
         """
         data = self.to_data(dialect)
         if format.name == "rich_data_json":

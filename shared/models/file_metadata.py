@@ -68,7 +68,7 @@ class FileMetadata(Model):
 
     @property
     def sum(self) -> Checksum | None:
-        """Return the checksum as a value, checked in full; None when there is none; BadData when the text is no checksum."""
+        """Return the checksum as a value, checked in full; None when there is none; BadData when the text is not a checksum."""
         if self.checksum is None or self.checksum.value is None:
             return None
         checksum = Checksum.parse(self.checksum.value)

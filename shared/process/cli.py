@@ -52,7 +52,7 @@ class _Option:
 
 
 def flag(doc: str | None, *spellings: str, default: bool = False, off: Sequence[str] = (), negatable: bool = False) -> bool:
-    """Declare an option without a value; `negatable`: `--no-name` sets it to False, and is what `doc` is about if that is no default."""
+    """Declare an option without a value; `negatable`: `--no-name` sets it to False, and is what `doc` is about if that is not a default."""
     option = _Option("flag", doc, spellings, off=(*off, *(["--no-{}"] if negatable else [])))
     return field(default=default, metadata={"option": option})
 
@@ -144,7 +144,7 @@ def parse_options(
 
     Args:
         aliases: other spellings of settings.
-        arguments_only_after: after so many arguments a word that begins with `-` and is no option is an argument, too.
+        arguments_only_after: after so many arguments a word that begins with `-` and is not an option is an argument, too.
     Raises:
         ConfigError: an option that the command does not have, or whose value is missing or needless.
     """

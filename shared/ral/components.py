@@ -1,4 +1,4 @@
-"""Resources that are no things on the system: classes and defines, and resources of types that are not supported here."""
+"""Resources that are not things on the system: classes and defines, and resources of types that are not supported here."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def _load_type(name: str, path: Path) -> type[Type]:
 
 
 def _check_patterns(cls: type[Type], path: Path) -> None:
-    """Raise ConfigError for a pattern of values that is no regular expression; otherwise the first value would find that out."""
+    """Raise ConfigError for a pattern of values that is not a regular expression; otherwise the first value would find that out."""
     patterns = [(attribute.name, pattern) for attribute in cls.declaration.attributes.values() for pattern in attribute.patterns]
     if not patterns:
         return

@@ -37,7 +37,7 @@ class Secrets:
         return bool(self._texts)
 
     def add(self, value: Any) -> None:
-        """Add a value with all that it contains; booleans and None are no secrets."""
+        """Add a value with all that it contains; booleans and None are not secrets."""
         for text in _texts_in(value):
             self._texts[text] = None
         self._pattern = None

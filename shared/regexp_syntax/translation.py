@@ -25,7 +25,7 @@ from .groups import Groups, OpenGroup
 
 
 class InvalidRegexp(ValueError):
-    """The source is no regular expression of Ruby's; the text says why in Ruby's words."""
+    """The source is not a regular expression of Ruby's; the text says why in Ruby's words."""
 
 
 @dataclass(frozen=True, slots=True)

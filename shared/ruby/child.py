@@ -96,7 +96,7 @@ class RubyChild:
         script: the program, which is given the number of the socket's descriptor.
         environ: its environment.
         cwd: the folder it runs in.
-        output: the descriptor that what it prints goes to, which is no answer.
+        output: the descriptor that what it prints goes to, which is not an answer.
         own_session: the programs that it has started are ended with it.
         stop: returns whether nobody wants to wait for its answer any more.
 

@@ -310,7 +310,7 @@ class SettingOptions:
     `--name VALUE`, `--name=VALUE`; booleans `--name` and `--no-name` only, as Puppet has it. Later words win.
 
     Args:
-        without: names of settings that are no options here.
+        without: names of settings that are not options here.
     """
 
     def __init__(self, *classes: type[Settings], without: Collection[str] = ()) -> None:
@@ -322,7 +322,7 @@ class SettingOptions:
         self.values: dict[str, Any] = {}
 
     def is_flag(self, name: str) -> bool | None:
-        """Return whether a setting is a plain boolean, None for what is no setting."""
+        """Return whether a setting is a plain boolean, None for what is not a setting."""
         return self._is_flag.get(canonical(name))
 
     def take(self, word: str, following: list[str]) -> bool:
@@ -358,10 +358,10 @@ def flags_of(argv: Iterable[str], *classes: type[Settings], without: Collection[
     """
     Return the settings given as options, and the arguments that are left, in order.
 
-    Options that are no settings are left. After `--` nothing is an option; it is left as well, so that the caller can tell.
+    Options that are not settings are left. After `--` nothing is an option; it is left as well, so that the caller can tell.
 
     Args:
-        without: names of settings that are no options here.
+        without: names of settings that are not options here.
     Raises:
         ConfigError: a value is missing, or given to a boolean.
     """

@@ -50,7 +50,7 @@ def words(value: Any) -> tuple[str, ...]:
 
 
 def warning_kinds(value: Any) -> tuple[str, ...]:
-    """Return the items of a comma separated list; ValueError for what is no kind of warning."""
+    """Return the items of a comma separated list; ValueError for what is not a kind of warning."""
     kinds = words(value)
     if strange := [kind for kind in kinds if kind not in WARNING_KINDS]:
         raise ValueError(f"Cannot disable unrecognized warning types '{','.join(strange)}'; there are {', '.join(WARNING_KINDS)}")
@@ -78,7 +78,7 @@ def priority(value: Any) -> int | Literal[""]:
 
 
 def checksum_types(value: Any) -> tuple[str, ...]:
-    """Return the items of a comma separated list; ValueError for what is no checksum type."""
+    """Return the items of a comma separated list; ValueError for what is not a checksum type."""
     types = words(value)
     if strange := [name for name in types if not is_algorithm(name) or name == "none"]:
         allowed = ", ".join(name for name in ALGORITHMS if name != "none")
@@ -135,7 +135,7 @@ _OF_THE_PROTOCOL = frozenset({"host", "connection", "transfer-encoding", "te", "
 
 
 def headers(value: Any) -> tuple[str, ...]:
-    """Return `name:value` texts, separated by commas; ValueError for what is no header, or none that a setting may say."""
+    """Return `name:value` texts, separated by commas; ValueError for what is not a header, or none that a setting may say."""
     lines = words(value)
     for line in lines:
         match = _HEADER.fullmatch(line)

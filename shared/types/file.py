@@ -41,7 +41,7 @@ def _parents(path: str) -> Iterator[str]:
 
 
 class FileEnsure(Ensure):
-    """The desired kind of the path. A text that is no listed value is the target of a link."""
+    """The desired kind of the path. A text that is not a listed value is the target of a link."""
 
     def munge(self, resource: Type, value: Any) -> Any:
         listed = self.listed(value)

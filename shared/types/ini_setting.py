@@ -30,7 +30,7 @@ class IniSettingValue(Property[str]):
         return self.should_text(resource, value)
 
     def insync(self, resource: Type, state: State, desired: list[Any]) -> bool:
-        """Return whether the setting has the first value: of several, the others are no alternatives, as in the module inifile."""
+        """Return whether the setting has the first value: of several, the others are not alternatives, as in the module inifile."""
         return resource.value_of("refreshonly") is True or super().insync(resource, state, desired[:1])
 
 

@@ -46,7 +46,7 @@ class ArchiveReader:
         Yield the commands that end within `data`, whose payloads are sound. Read all of them before the next call.
 
         Raises:
-            BadData: This is no archive of a PuppetDB. TooLarge: It is over a limit.
+            BadData: This is not an archive of a PuppetDB. TooLarge: It is over a limit.
         """
         for piece in self._inflater.feed(data):
             self._size += len(piece)

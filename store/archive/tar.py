@@ -51,7 +51,7 @@ class TarReader:
         Yield the files that end within `data`. What is behind the end of the tar file is ignored.
 
         Raises:
-            BadData: This is no tar file, or it has entries other than files and folders. TooLarge: A file is over the limit.
+            BadData: This is not a tar file, or it has entries other than files and folders. TooLarge: A file is over the limit.
         """
         self._pending += data
         while not self.is_complete:

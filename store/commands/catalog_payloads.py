@@ -32,7 +32,7 @@ _CONTENT = frozenset({"resources", "edges"})
 
 def read_catalog(payload: bytes, version: int, checked: CheckedCatalogs) -> ReplaceCatalog:
     """
-    Return the catalog of a payload; ValueError where it is no JSON, PayloadRejected says what else is wrong with it.
+    Return the catalog of a payload; ValueError where it is not JSON, PayloadRejected says what else is wrong with it.
 
     Resources and edges that `checked` knows are parsed and checked only when somebody looks at them.
     """

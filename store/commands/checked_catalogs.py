@@ -31,7 +31,7 @@ class CheckedCatalogs:
         self._catalogs: OrderedDict[bytes, CheckedCatalog] = OrderedDict()
 
     def digest(self, certname: str, resources: Json, edges: Json) -> bytes:
-        """Return what only equal contents have in common. It stands for a check, so it is no hash that somebody can make collide."""
+        """Return what only equal contents have in common. It stands for a check, so it is not a hash that somebody can make collide."""
         return hashlib.sha256(dump_json([certname, resources, edges])).digest()
 
     def digest_of_text(self, certname: str, content: bytes) -> bytes:

@@ -26,7 +26,7 @@ def sort_key_of(value: Any) -> bytes:
     """
     Return bytes whose order is jsonb's: null, strings, numbers, booleans, arrays, objects, each kind by its values.
 
-    Arrays and objects with fewer members come first; an empty array that is no member of anything comes before everything.
+    Arrays and objects with fewer members come first; an empty array that is not a member of anything comes before everything.
     """
     return b"\x00" if value == [] and isinstance(value, list) else _encoded(value)
 

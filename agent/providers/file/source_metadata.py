@@ -27,7 +27,7 @@ class Inlined:
 
     @classmethod
     def of(cls, catalog: Catalog) -> Inlined:
-        """Return the metadata that a catalog contains inline; BadData when it is no metadata."""
+        """Return the metadata that a catalog contains inline; BadData when it is not metadata."""
         return cls(
             {title: FileMetadata.from_data(data) for title, data in catalog.metadata.items()},
             {

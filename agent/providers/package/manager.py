@@ -67,7 +67,7 @@ class PackageManager(Provider[Package], type=Package, features=EVERYWHERE):
         return version_range is not None and any(version_range.has(str(installed)) for installed in versions)
 
     def range_of(self, version: str) -> Range | None:
-        """Return the range that the text of `ensure` writes; None: it is no range."""
+        """Return the range that the text of `ensure` writes; None: it is not a range."""
         return range_of(version, self.order) if self.order else None
 
     async def chosen_version(self, resource: Package, version: str) -> str:

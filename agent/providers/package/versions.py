@@ -38,7 +38,7 @@ class Range:
         return len(self.terms) == 1 and self.terms[0][0] == ""
 
     def has(self, version: str) -> bool:
-        """Return whether a version is inside; a text that is no version is not."""
+        """Return whether a version is inside; a text that is not a version is not."""
         try:
             return all(_TESTS[operator](self.order(version, bound)) for operator, bound in self.terms)
         except ValueError:

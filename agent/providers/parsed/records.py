@@ -44,7 +44,7 @@ class LineFormat(ABC):
 
     @abstractmethod
     def values_of(self, line: str) -> dict[str, Any] | None:
-        """Return the values in a line, `name` among them; None: it is no record."""
+        """Return the values in a line, `name` among them; None: it is not a record."""
 
     @abstractmethod
     def line(self, values: Mapping[str, Any]) -> str:

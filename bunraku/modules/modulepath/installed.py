@@ -49,7 +49,7 @@ class InstalledModule:
 
     @cached_property
     def semantic_version(self) -> SemVer | None:
-        """Its version, None when that is no semantic one."""
+        """Its version, None when that is not a semantic one."""
         try:
             return SemVer.parse(self.version)
         except BadVersion:
@@ -150,10 +150,10 @@ def read_installed(modulepath: Sequence[Path], *, strict: str = "warning", warn:
     Return the modules of a modulepath. Blocks.
 
     Args:
-        strict: off, warning or error: how a metadata.json that is no JSON is taken.
+        strict: off, warning or error: how a metadata.json that is not JSON is taken.
         warn: is told of such.
     Raises:
-        MissingMetadata: a metadata.json lacks something. PuppetError: one is no JSON, if that is an error; an entry makes no sense.
+        MissingMetadata: a metadata.json lacks something. PuppetError: one is not JSON, if that is an error; an entry makes no sense.
     """
     by_path: dict[Path, list[InstalledModule]] = {}
     for folder in dict.fromkeys(modulepath):

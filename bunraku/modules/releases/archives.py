@@ -2,7 +2,7 @@
 Archives of modules, unpacked as if an enemy had packed them: the Forge, a mirror or whoever wrote the module may be one.
 
 Only regular files and folders come out, below the folder they are unpacked in, with mode 0644 or 0755 and the owner that is asked for.
-Links, devices and FIFOs, paths that climb, a path that is there twice, names that are no UTF-8, and an archive that is damaged, too
+Links, devices and FIFOs, paths that climb, a path that is there twice, names that are not UTF-8, and an archive that is damaged, too
 large, or goes on behind its end are refused as a whole.
 """
 

@@ -24,7 +24,7 @@ _SUFFIX = {"yaml_data": "yaml", "json_data": "json", "hocon_data": "hocon"}
 
 
 class _ForeignText(str):
-    """A text that the reference reads as something that is no data, such as a symbol; `kind` is its Ruby class."""
+    """A text that the reference reads as something that is not data, such as a symbol; `kind` is its Ruby class."""
 
     kind: str
 
@@ -90,7 +90,7 @@ class DataFile:
         Args:
             where: returns the label of the file, for the message.
         Raises:
-            EvaluationError: the value is no data.
+            EvaluationError: the value is not data.
         """
         has_expressions = self._has_expressions.get(key)
         if has_expressions is None:
@@ -145,7 +145,7 @@ class DataFiles:
     The parsed data files of one environment; a file that has changed is read again.
 
     They are not watched with the environment's other files: there may be one for each of thousands of nodes, and a change of one
-    is no reason to read manifests again.
+    is not a reason to read manifests again.
 
     Args:
         strict: whether a YAML file that is not a hash is an error; otherwise it is a warning.
@@ -162,7 +162,7 @@ class DataFiles:
         Return the file at `path`, read as the function (yaml_data, json_data, hocon_data) does.
 
         Raises:
-            DataError: it cannot be parsed, or is no hash and `strict` is error.
+            DataError: it cannot be parsed, or is not a hash and `strict` is error.
             EvaluationError: it does not exist.
         """
         signature = self.files.signature(path)

@@ -144,7 +144,7 @@ class HierarchyLevel:
         return DataFile({key: value for key, value in file.data.items() if key not in foreign}) if foreign else file
 
     def _require_hash(self, data: Value, location: DataLocation | None) -> dict[Any, Value]:
-        """Return the data of a location; raise EvaluationError when they are no hash."""
+        """Return the data of a location; raise EvaluationError when they are not a hash."""
         if not isinstance(data, dict):
             raise EvaluationError(describe_wrong_type(f"Value returned from {self.label_at(location)}", HASH, data))
         return data
@@ -240,7 +240,7 @@ class HierarchyLevel:
         return bool(return_types) and all(returns is not None for returns in return_types)
 
     def _check_value(self, value: Value, subject: str) -> Value:
-        """Return `value`; raise EvaluationError when it is no data."""
+        """Return `value`; raise EvaluationError when it is not data."""
         if self._returns_checked or RICH_DATA.instance(value):
             return value
         raise EvaluationError(f"{subject} has wrong type, expects Puppet::LookupValue, got {infer(value)}")

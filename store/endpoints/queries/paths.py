@@ -158,7 +158,7 @@ _CLAUSES = ("group_by", "limit", "offset", "order_by")
 
 
 def restrict(query: Json, conditions: Sequence[Condition]) -> Json:
-    """Return a query whose rows fulfil `conditions`, too; what is no query is left to those who check it."""
+    """Return a query whose rows fulfil `conditions`, too; what is not a query is left to those who check it."""
     if not conditions:
         return query
     if query is None:

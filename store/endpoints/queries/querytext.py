@@ -18,7 +18,7 @@ _EXPECTED = "was expecting (JSON String, Number, Array, Object or token 'null', 
 
 
 def read_query(text: str) -> Json:
-    """Return the query that a text in JSON is; None for an empty text. Raise BadRequest for what is no JSON, and for two queries."""
+    """Return the query that a text in JSON is; None for an empty text. Raise BadRequest for what is not JSON, and for two queries."""
     try:
         check_values(text.encode("utf-8", "surrogatepass"))
     except BadData as err:
@@ -57,7 +57,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _parse_error(text: str, err: json.JSONDecodeError) -> BadRequest:
-    """Return the error for a text that is no JSON, with a mark below the place."""
+    """Return the error for a text that is not JSON, with a mark below the place."""
     token = _TOKEN.match(text, err.pos)
     opened = _open_brackets(text)
     place = err.pos

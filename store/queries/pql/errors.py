@@ -11,7 +11,7 @@ _WIDTH = 160  # characters of a line that a message shows: the place is within t
 
 class PqlError(BadRequest):
     """
-    A text that is no query of the language; the message shows the place with a caret under it.
+    A text that is not a query of the language; the message shows the place with a caret under it.
 
     `line` and `column` count from 1, in characters; `reason` is what is wrong there, without the place.
     """

@@ -57,7 +57,7 @@ _MAX_DEPTH = 100
 
 
 class _Fault(Exception):
-    """Something that the grammar allows and that is no query all the same."""
+    """Something that the grammar allows and that is not a query all the same."""
 
     def __init__(self, offset: int, reason: str) -> None:
         self.offset = offset
