@@ -149,7 +149,7 @@ def common_name(name: str) -> x509.Name:
 
 @dataclass(frozen=True, slots=True)
 class CommonName:
-    """One CN of a subject: its text, whether it is a PrintableString or UTF8String, whether it stands alone in its RDN."""
+    """One CN of a subject: its text, whether it is a PrintableString or UTF8String, whether it is alone in its RDN."""
 
     value: str
     usual_string: bool
@@ -202,7 +202,7 @@ class RequestFacts:
 
     @property
     def announces_renewal(self) -> bool:
-        """Whether the agent says that it renews its certificate itself, as agents of Puppet 8 do."""
+        """True if the agent announces that it renews its certificate itself, as agents of Puppet 8 do."""
         return self.attribute(oids.AUTO_RENEW) == "true"
 
     def attribute(self, oid: str) -> str | None:

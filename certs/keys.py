@@ -45,7 +45,7 @@ _CURVES: dict[str, type[ec.EllipticCurve]] = {
 
 @dataclass(frozen=True, slots=True)
 class KeyKind:
-    """What kind of key to make: the settings key_type, keylength (bits) and named_curve."""
+    """The kind of a new key: the settings key_type, keylength (bits) and named_curve."""
 
     type: KeyType = "rsa"
     bits: int = 4096

@@ -1,4 +1,4 @@
-"""Whether one certificate's key signed another certificate or a CRL, SHA-1 included where old CAs of Puppet need it."""
+"""Check that one certificate's key signed another certificate or a CRL, SHA-1 included where old CAs of Puppet need it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def crl_is_genuine(crl: x509.CertificateRevocationList, issuer: x509.Certificate
     """
     Return whether `issuer` issued a CRL, by name and signature.
 
-    SHA-1 counts: CRLs of Puppet 3 to 5 have it, and only the CA chooses what is on it.
+    SHA-1 counts: CRLs of Puppet 3 to 5 have it, and only the CA chooses their entries.
     """
     if crl.issuer != issuer.subject:
         return False

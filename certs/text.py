@@ -48,7 +48,7 @@ _TITLES = {
 
 
 def certificate(thing: x509.Certificate) -> str:
-    """Return the whole certificate; the names of Puppet's extensions stand for their numbers."""
+    """Return the whole certificate as text, with the names of Puppet's extensions instead of their numbers."""
     serial = thing.serial_number
     number = (
         f" {serial} (0x{serial:x})" if serial < 2**63 else "\n            " + _hex(serial.to_bytes((serial.bit_length() + 8) // 8, "big"))

@@ -1,4 +1,4 @@
-"""What a server serves: the interface between the HTTP kernel and an application."""
+"""The interface between the HTTP kernel and an application."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class HttpApplication(ABC):
         return logging.ERROR if status >= 500 else logging.INFO
 
     async def start(self) -> None:  # noqa: B027  an application may have nothing to load
-        """Load what the application needs, before the server listens; raise ConfigError when that cannot be done."""
+        """Load the application's data before the server listens; raise ConfigError on failure."""
 
     async def reload(self) -> None:  # noqa: B027
-        """Read again what is read from files; raise PuppetError when it cannot be read, and keep the old state."""
+        """Read the application's files again; on failure raise PuppetError and keep the old state."""

@@ -76,7 +76,7 @@ class Histogram:
 
 
 def family_lines(name: str, kind: str, doc: str, labels: Labels, samples: Samples) -> Iterator[str]:
-    """Yield the lines of one name: what it is, then its numbers."""
+    """Yield the lines of one name: its description, then its numbers."""
     yield f"# HELP {name} {doc}"
     yield f"# TYPE {name} {kind}"
     for values, number in samples:

@@ -1,4 +1,4 @@
-"""What a server is started with."""
+"""The configuration of a server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ServerOptions:
     The options of a server.
 
     Attributes:
-        trust: The files of certificates that TLS is made of; None: for listeners without TLS.
+        trust: The files of TLS certificates; None: for listeners without TLS.
         proxy: The proxies whose identity headers count.
         oid_names: The names of the extensions in clients' certificates; None: Puppet's own.
         now: Returns the time by which certificates are valid, UTC.

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 class CheckedParts(NamedTuple):
-    """What is checked of a certificate at each request: reading it takes as long as checking. `issuer` is the DER of a name."""
+    """
+    The parts of a certificate that are checked at each request, cached because reading them takes as long as the check. `issuer` is the
+    DER of a name.
+    """
 
     issuer: bytes
     serial_number: int
@@ -28,7 +31,7 @@ class CheckedParts(NamedTuple):
 
 @dataclass(frozen=True)
 class Peer:
-    """A connection's other end. `problem` says why its certificate, though verified, names nobody."""
+    """A connection's other end. `problem` is the reason why its verified certificate has no valid name."""
 
     client: Client
     certificate: x509.Certificate | None = None

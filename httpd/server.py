@@ -54,7 +54,7 @@ class HttpServer:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request is under way."""
+        """True if no request is active."""
         return self.listener is None or not self.listener.server.working
 
     def refused_handshakes(self) -> Mapping[str, int]:

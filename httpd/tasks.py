@@ -1,4 +1,4 @@
-"""The names of the tasks that a server runs beside its requests."""
+"""The names of a server's background tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who asks a server."""
+"""The client of a request."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NO_SUBQUERIES = "X-No-Subqueries"
 @dataclass(frozen=True, slots=True)
 class Client:
     """
-    Who is asking. `name` is the certificate's common name, or the address of an anonymous peer.
+    The client of a request. `name` is the certificate's common name, or the address of an anonymous peer.
 
     `extensions` are the certificate's trusted extensions by short name or OID, `certificate` its DER.
     """

@@ -1,4 +1,4 @@
-"""What a docstring says to the user of a command: summary, description, parameters, result, examples."""
+"""The help texts in a docstring: summary, description, parameters, result, examples."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class PuppetError(Exception):
 
 
 def octet_place(error: UnicodeDecodeError) -> str:
-    """Return what is wrong with a text in UTF-8, and where: the column counts octets."""
+    """Return the fault of a text in UTF-8, and its place: the column counts octets."""
     before = error.object[: error.start].split(b"\n")
     return f"an octet is not UTF-8 at line {len(before)} column {len(before[-1]) + 1}"
 
@@ -100,7 +100,7 @@ class BadName(BadRequest):
 
 
 class BadData(BadRequest):
-    """A body or a file that is not what it should be."""
+    """A body or a file that is malformed."""
 
 
 class Denied(PuppetError):
@@ -204,11 +204,11 @@ class ResourceError(PuppetError):
 
 
 class WrappedError(PuppetError):
-    """The errors that an error of a module's Ruby was made of, as the log tells them below it; only ever a cause."""
+    """The errors that a Ruby error of a module wraps, as the log lists them below it; only ever a cause."""
 
 
 class PeerError(PuppetError):
-    """What the other side of a connection did."""
+    """A failure of the other side of a connection."""
 
     status = 502
 

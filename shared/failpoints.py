@@ -18,7 +18,7 @@ VARIABLE = "BUNRAKU_FAILPOINTS"
 
 
 def failpoint(name: str) -> None:
-    """Do what the environment asks to happen at `name`; normally nothing."""
+    """Fail at `name` in the way that the environment variable asks for; normally do nothing."""
     actions = os.environ.get(VARIABLE)
     if not actions:
         return

@@ -1,4 +1,4 @@
-"""Who is believed to be a web server that is not Puppet server: sources of files, takers of reports."""
+"""The trust in web servers other than Puppet servers: sources of files, receivers of reports."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The files that hold keys and certificates: their layout, PEM files with several blocks, and what an administrator writes."""
+"""The files of keys and certificates: their layout, PEM files with several blocks, and an administrator's files."""

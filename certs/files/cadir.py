@@ -8,7 +8,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class CaFiles:
-    """Where everything of a CA is; each place is a setting of its own in Puppet, so each can be moved."""
+    """The paths of all files of a CA; each path is a setting of its own in Puppet, so each can be moved."""
 
     cadir: Path
     cacert: Path
@@ -40,7 +40,7 @@ class CaFiles:
 
     @property
     def essential(self) -> dict[str, Path]:
-        """What a CA cannot be without, by what it is called."""
+        """The paths that a CA needs, by name."""
         return {
             "key": self.cakey,
             "certificate": self.cacert,
@@ -51,5 +51,5 @@ class CaFiles:
 
     @property
     def staging(self) -> Path:
-        """Where a new CA is put together before it is moved into place."""
+        """The folder in which a new CA is prepared before it is moved into place."""
         return self.cadir / ".new"

@@ -1,4 +1,4 @@
-"""What an administrator may write for certificates: csr_attributes.yaml and custom_trusted_oid_mapping.yaml, both a map in YAML."""
+"""An administrator's files for certificates: csr_attributes.yaml and custom_trusted_oid_mapping.yaml, both a map in YAML."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ def yaml_map(path: Path, *, hint: str = "") -> dict[Any, Any] | None:
     Return the map in a file; None when there is no such file, or nothing in it.
 
     Args:
-        hint: how the file should look, for whoever wrote something else.
+        hint: how the file should look, for error messages.
     Raises:
-        ConfigError: it cannot be read, is not YAML, or another thing than a map.
+        ConfigError: it cannot be read, is not YAML, or is not a map.
     """
     try:
         document = plainyaml.loads(path.read_bytes())

@@ -68,7 +68,7 @@ class SslDir:
         return owner_in(self.root)
 
     def create(self) -> None:
-        """Make the directories that are missing, with Puppet's modes; what is there stays as it is."""
+        """Create the missing directories, with Puppet's modes; existing ones are unchanged."""
         make_directory(self.root, mode=DIRECTORY_MODE)
         public = ((folder, DIRECTORY_MODE) for folder in (self.certdir, self.publickeydir, self.requestdir))
         private = ((folder, PRIVATE_DIRECTORY_MODE) for folder in (self.privatekeydir, self.privatedir))
@@ -101,7 +101,7 @@ class SslDir:
             return None
 
     def request(self) -> bytes | None:
-        """Return the PEM of this node's own request, while it is kept."""
+        """Return the PEM of this node's own request, as long as it is stored."""
         return _read(self.hostcsr)
 
     def save_authorities(self, pem: bytes) -> None:

@@ -110,7 +110,7 @@ class Connection(RequestHandler):
 
     @property
     def busy(self) -> bool:
-        """Whether a request is being answered or waits for it."""
+        """True while a request is being answered or is pending."""
         answering = self._waiter is None and self._task_handler is not None and self.transport is not None
         return answering or bool(self._messages)
 
@@ -168,11 +168,11 @@ class Connection(RequestHandler):
 
     @property
     def has_ended(self) -> bool:
-        """Whether the connection has ended or is being closed."""
+        """True when the connection has ended or is being closed."""
         return self.transport is None or self.transport.is_closing()
 
     def abort(self) -> None:
-        """Cut the connection now; what is not sent is lost."""
+        """Cut the connection now; unsent data are lost."""
         if self.transport is not None:
             self.transport.abort()  # before it is closed: the TLS transport of Python 3.11.2 cannot be aborted once it was closed twice
         self.force_close()

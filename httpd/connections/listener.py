@@ -69,7 +69,7 @@ def listening_socket(host: str, port: int) -> socket.socket:
 
 @dataclass(slots=True)
 class _Report:
-    """When a text may be logged again (in time.monotonic), and how many lines have been left out until then."""
+    """The time at which a text may be logged again (in time.monotonic), and the number of lines left out until then."""
 
     not_before: float = 0.0
     left_out: int = 0

@@ -1,4 +1,4 @@
-"""A listener without TLS, at an address or at a Unix socket. Its clients have no names: whoever may reach it is one of them."""
+"""A listener without TLS, at an address or at a Unix socket. Its clients have no names: everyone who can reach it is a client."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def unix_listening_socket(path: Path) -> socket.socket:
     Return a Unix socket that listens at `path` and that only this process's user may connect to; an abandoned one is replaced.
 
     Raises:
-        OSError: It cannot listen; EADDRINUSE when another process does, or a file stands there that is not a socket.
+        OSError: It cannot listen; EADDRINUSE when another process does, or a file that is not a socket is there.
     """
     if len(os.fsencode(path)) > LONGEST_SOCKET_PATH:
         raise OSError(errno.ENAMETOOLONG, f"the path of a Unix socket has at most {LONGEST_SOCKET_PATH} bytes")
@@ -50,7 +50,7 @@ def unix_listening_socket(path: Path) -> socket.socket:
 
 
 def _remove_abandoned(path: Path) -> None:
-    """Remove the Unix socket at `path` when nobody listens there; raise OSError when somebody does or it is another kind of file."""
+    """Remove the Unix socket at `path` if no process listens there; raise OSError if one does, or if it is another kind of file."""
     if (problem := occupation_of(path)) is not None:
         raise OSError(errno.EADDRINUSE, problem)
     path.unlink(missing_ok=True)
@@ -94,11 +94,12 @@ class _BoundedConnections(ConnectionServer):
 
 class PlainListener:
     """
-    Accepts connections and hands their requests to `handler`; nobody's identity is verified. At an address web pages are refused.
+    Accepts connections and hands their requests to `handler`; clients' identities are not verified. At an address, requests of web pages
+    are refused.
 
     Args:
         most: The connections at the same time; further ones are cut.
-        names: Names by which clients may address this host, beside its own name and the one that it listens at.
+        names: Names by which clients may address this host, in addition to its own name and its listening address.
     """
 
     def __init__(self, handler: Handler, limits: ServerLimits, most: int, names: Iterable[str] = ()) -> None:
@@ -113,7 +114,7 @@ class PlainListener:
         Listen at an address and port (0: any free one) or at the path of a Unix socket; return the place as text, with the port.
 
         Raises:
-            ConfigError: That cannot be done; `hint` says what to try.
+            ConfigError: It cannot listen there; `hint` has a remedy.
         """
         loop = asyncio.get_running_loop()
         try:

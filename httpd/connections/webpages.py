@@ -20,7 +20,7 @@ _PORT = re.compile(r":\d*$", re.ASCII)
 
 
 class RequestOfPage(Exception):
-    """A request that a web page may have sent; the text says why, and what to try."""
+    """A request that a web page may have sent; the text has the reason and a remedy."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)

@@ -12,10 +12,10 @@ from shared.errors import Unavailable
 
 class Admission:
     """
-    Bounds the requests that are worked on.
+    Limit the number of active requests.
 
-    In each lane at most `active` requests are worked on and others wait, first come first served. What takes long by its nature has a
-    lane of its own: a report does not wait for the catalogs of all other agents, nor anything for a slow disk of reports.
+In each lane at most `active` requests are worked on and others wait, first come first served. Long requests have a lane of their
+    own: a report does not wait for the catalogs of all other agents, nor anything for a slow disk of reports.
 
     Args:
         active: The requests of one lane that are worked on at the same time.

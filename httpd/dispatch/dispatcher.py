@@ -52,7 +52,7 @@ class Dispatcher:
     Carries requests to an application and its responses back.
 
     Nothing that a peer sends ends in a traceback: the application puts foreseen errors into words, and unforeseen ones become a bare
-    500 with a number that stands beside the traceback in the log.
+    500 with a number that is logged with the traceback.
 
     Args:
         identify: Returns the client that sent a request, or raises Denied; None: all clients are strangers.
@@ -65,7 +65,7 @@ class Dispatcher:
         self._numbers = itertools.count(secrets.randbits(48))  # of requests; those of two starts are not the same
 
     async def handle(self, request: HttpRequest) -> web_response.StreamResponse:
-        """Answer one request; return the response as aiohttp wants it, written already."""
+        """Answer one request; return the response in aiohttp's form, already written."""
         address = request.connection.client_address
         request.client = Client(address, address, authenticated=False)
         origin = ORIGIN.set(RequestOrigin(f"{next(self._numbers) % 2**48:012x}", address))
@@ -121,7 +121,7 @@ class Dispatcher:
         return response
 
     def _unforeseen(self, request: HttpRequest, err: Exception) -> Response:
-        """Return the response to an error that nobody foresaw; called while it is handled."""
+        """Return the response to an unexpected error; called while it is handled."""
         if isinstance(err, OSError) and err.errno in NO_SPACE:
             return self._error(
                 request,
@@ -177,7 +177,8 @@ def request_number() -> str:
 
 def check_message(request: HttpRequest, limits: ServerLimits) -> None:
     """
-    Refuse what the parser accepts and we do not: other HTTP versions, targets that are no path, two Host headers, long headers, web pages.
+    Refuse requests that the parser accepts but the server does not: other HTTP versions, targets that are not paths, two Host headers,
+    long headers, web pages.
 
     A browser with a client's certificate shows it for any page.
 

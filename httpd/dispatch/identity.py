@@ -32,7 +32,7 @@ MAX_HEADER_CERTIFICATE = 16 * 1024
 
 class ClientIdentity:
     """
-    Tells who sent a request over TLS.
+    Determines the client of a request over TLS.
 
     Args:
         tls: The trust that certificates of clients are checked against.
@@ -96,7 +96,7 @@ def still_valid(peer: Peer, revocations: Revocations, now: datetime) -> Client:
     Return the client of `peer` if its certificate is valid now; called for each request, since a connection may outlive a revocation.
 
     Raises:
-        Denied: The certificate is revoked, has ended since the handshake, or names nobody.
+        Denied: The certificate is revoked, has expired since the handshake, or has no valid name.
     """
     if peer.problem:
         raise Denied(f"The client certificate cannot be used: {peer.problem}")
@@ -123,7 +123,7 @@ def peer_behind_proxy(
     The certificate itself decides, verified again against our CA and CRLs; the DN in its header must not contradict it.
 
     Raises:
-        Denied: A header stands twice, the certificate is missing or does not verify, or the DN is not its subject.
+        Denied: A header appears twice, the certificate is missing or does not verify, or the DN is not its subject.
     """
     values = {}
     for name in (rules.dn_header, rules.verify_header, rules.certificate_header):

@@ -88,7 +88,10 @@ def negotiate_coding(accept_encoding: str, offered: Sequence[str] = CODINGS) -> 
 
 
 async def encode_body(body: bytes | DeflatedText, accept_encoding: str) -> tuple[bytes, str]:
-    """Return a body in a coding that the client takes, and its name; '' for none. What is kept deflated goes out so where it may."""
+    """
+    Return a body in a coding that the client accepts, and the coding's name, or ''. Stored deflated bodies are sent as they are if
+    possible.
+    """
     if isinstance(body, DeflatedText):
         if body.rest and negotiate_coding(accept_encoding, DEFLATE_FIRST) == "deflate":
             return body.deflated(), "deflate"

@@ -1,1 +1,1 @@
-"""The server's side of TLS: what it trusts and presents, and handshakes in threads of their own."""
+"""The server's side of TLS: its trust and certificate, and handshakes in separate threads."""

@@ -128,8 +128,8 @@ class Handshake:
     The handshake with a peer at a non-blocking socket.
 
     Args:
-        patience: Seconds that the peer may take for its part, all in all.
-        turn: Returns the present turn of the clock that `turns_waited` counts by.
+        patience: Seconds that the peer may take in all.
+        turn: Returns the current tick of the clock that `turns_waited` counts.
     """
 
     def __init__(self, peer: socket.socket, patience: float, turn: Callable[[], int]) -> None:
@@ -149,7 +149,7 @@ class Handshake:
 
     @property
     def is_silent(self) -> bool:
-        """Whether the peer has not even begun; False where the kernel does not tell."""
+        """True if the peer has not sent anything; False where the kernel does not report it."""
         try:
             info = self.peer.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _BYTES_RECEIVED_OFFSET + 8)
         except OSError:
@@ -161,7 +161,7 @@ class Handshake:
         Return the session. `context` is called when the peer has begun.
 
         Raises:
-            ssl.SSLError: The peer is refused, and was told why.
+            ssl.SSLError: The peer is refused, and was sent the reason.
             OSError: The peer has left.
             TimeoutError: The peer took too long.
         """

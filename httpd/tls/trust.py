@@ -230,8 +230,8 @@ class ServerTls:
     """
     The trust in force, for handshakes (`context`) and for each request (`revocations`).
 
-    `watch` reloads when one of the files changes; files that cannot be loaded are logged and the old state stays. An ended CRL makes
-    TLS refuse every certificate, so `on_expired` is awaited (the CA service signs it anew) and an error is logged once a minute.
+    `watch` reloads when one of the files changes; files that cannot be loaded are logged and the old state stays. An expired CRL makes
+    TLS refuse every certificate, so `on_expired` is awaited (the CA service signs it again) and an error is logged once a minute.
     """
 
     files: TrustFiles
@@ -270,7 +270,7 @@ class ServerTls:
 
         Raises:
             ConfigError: A file cannot be loaded. The old state stays, except for revocations: they count at once if the CRL
-                itself can be read and is not older, whatever is wrong with the other files.
+                itself can be read and is not older, even if the other files are faulty.
         """
         async with self._loading:
             stamps = await asyncio.to_thread(self._stamps)

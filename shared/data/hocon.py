@@ -46,7 +46,7 @@ class _Joined:
 
 @dataclass(frozen=True, slots=True)
 class _Merged:
-    """What a key was given before, and what it is given now."""
+    """The earlier and the present value of a key."""
 
     earlier: Any
     value: Any
@@ -61,7 +61,7 @@ class _Appended:
 
 @dataclass(frozen=True, slots=True)
 class _Raw:
-    """Text that stands without quotes: a number or word if it is all there is."""
+    """Unquoted text: a number or word if nothing follows it."""
 
     text: str
 
@@ -74,7 +74,7 @@ def loads(text: str | bytes) -> Any:
     Return the value of one HOCON document; braces around it may be missing.
 
     Raises:
-        BadData: what is wrong, and in which line.
+        BadData: the fault and its line.
     """
     try:
         parser = _Parser(text if isinstance(text, str) else text.decode("utf-8"))
@@ -273,12 +273,12 @@ class _Parser:
 
 
 def _is_plain(value: Any) -> bool:
-    """Return whether it replaces what was there before, whatever that is."""
+    """Return whether the value replaces any earlier value."""
     return not isinstance(value, dict | _Reference | _Joined | _Merged | _Appended)
 
 
 class _Resolver:
-    """Follows references; a reference of a key to itself means what the key was before."""
+    """Follows references; a reference of a key to itself means the key's earlier value."""
 
     def __init__(self, root: Any, parser: _Parser) -> None:
         self.root = root
@@ -316,7 +316,7 @@ class _Resolver:
             raise BadData(f"The HOCON text has more than {MAX_TEXT} characters when its references are followed")
 
     def merged(self, value: Any, path: tuple[str, ...], depth: int, before: Any) -> Any:
-        """Return what a key has in the end, of all that it is given."""
+        """Return the final value of a key from all its values."""
         steps: list[Any] = []
         while isinstance(value, _Merged):
             steps.append(value.value)
@@ -396,7 +396,7 @@ class _Resolver:
 
 
 def _word(text: str) -> Any:
-    """What stands without quotes: a word of HOCON, a number as Ruby reads it (octal behind a zero, whole ones without a point), or text."""
+    """Unquoted text: a word of HOCON, a number as Ruby reads it (octal after a zero, integers without a point), or text."""
     if text in _WORDS:
         return _WORDS[text]
     number = _NUMBER.fullmatch(text)

@@ -1,4 +1,4 @@
-"""JSON and PSON as plain data: strict reading of what a peer sent, fast writing."""
+"""JSON and PSON as plain data: strict reading of peers' messages, fast writing."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def loads(body: bytes) -> Any:
     exhausts the stack, and more values than `check_values` allows.
 
     Raises:
-        BadData: with what is wrong, without echoing the text.
+        BadData: names the fault, without the text.
     """
     check_values(body)
     try:
@@ -120,7 +120,7 @@ def loads_pson(body: bytes) -> Any:
 
 
 def loads_trusted(body: bytes) -> Any:
-    """As `loads_pson`, of what a process of ours has written: its values are not counted."""
+    """Do the same as `loads_pson` for text of our own processes: its values are not counted."""
     data = _read_canonical(body)
     return _loaded(body.decode("utf-8", "surrogateescape"), "surrogateescape") if data is _OTHER else data
 
@@ -167,7 +167,7 @@ def dumps(data: Any) -> bytes:
 
 
 def dumps_pson(data: Any) -> bytes:
-    """Return as `dumps`, but surrogate escapes become the bytes they stand for."""
+    """Return the same as `dumps`, but surrogate escapes become the bytes that they encode."""
     return _dumped(data, "surrogateescape")
 
 
@@ -183,7 +183,7 @@ _EXACT = orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATACLASS | or
 
 
 def dumps_exactly(data: Any) -> bytes | None:
-    """Return compact JSON from which nothing but equal data could be read; None for data of which there is none."""
+    """Return compact JSON that only equal data can produce; None for data without such a JSON."""
     try:
         text = orjson.dumps(data, option=_EXACT)
         # NaN and infinite numbers become null, too. What is read is no equal of theirs; to look for them takes longer.
@@ -194,10 +194,10 @@ def dumps_exactly(data: Any) -> bytes | None:
 
 def digest(data: Any, text: bytes = b"") -> bytes | None:
     """
-    Return a digest that no other data has; None for data that JSON does not tell from all others.
+    Return a digest that is unique to the data; None for data that JSON cannot distinguish from other data.
 
     Args:
-        text: What `dumps_exactly` made of further data, which count as well.
+        text: The result of `dumps_exactly` for further data, which are included.
     """
     exact = dumps_exactly(data)
     if exact is None:

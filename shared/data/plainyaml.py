@@ -2,7 +2,7 @@
 YAML as plain data, both ways.
 
 Reading never constructs anything but maps, lists, strings, numbers, booleans, null and times (see yamlscalars). libyaml takes the
-text apart; what it finds is put together here, in one pass, within limits. Writing can put Ruby's tags back, because third-party
+text apart; its events are put together here, in one pass, within limits. Writing can restore Ruby's tags, because third-party
 tools read the files that Puppet leaves (reports, state, facts).
 """
 
@@ -23,9 +23,9 @@ def loads(body: bytes | str, *, aliases: bool = False, first: bool = False, scal
     Return the value of one YAML document.
 
     Args:
-        aliases: anchors and aliases are accepted; what they expand to is counted before it is used.
+        aliases: anchors and aliases are accepted; their expansion is counted before it is used.
         first: of several documents the first is read, as Ruby does; otherwise several are an error.
-        scalars: what scalars mean: PSYCH, as in files of Ruby's programs, or CORE, as in messages of 3.x peers.
+        scalars: the meaning of scalars: PSYCH, as in files of Ruby's programs, or CORE, as in messages of 3.x peers.
     Raises:
         BadData: not YAML, a forbidden tag, an alias, a number that is too long, more levels than MAX_DEPTH, more nodes than MAX_NODES.
     """
@@ -40,7 +40,7 @@ def load_reader() -> None:
 
 
 def dumps(data: Any, items: WrittenItems | None = None) -> bytes:
-    """Return `data` as one YAML document in UTF-8, starting with `---`; key order is kept. `items` remembers parts of it."""
+    """Return `data` as one YAML document in UTF-8, starting with `---`; the order of keys is preserved. `items` caches parts of it."""
     return yamlwriter.write(data, items).encode("utf-8", "surrogatepass")
 
 

@@ -56,7 +56,7 @@ class WireRegexp:
 
 class WireType(str):
     """
-    A type of the language: the text that it is where a text is wanted.
+    A type of the language, with the text that represents it.
 
     Attributes:
         expanded: the same type without names of aliases.
@@ -151,7 +151,7 @@ def without_sensitive(value: Any) -> tuple[Any, bool]:
 
 
 def sensitive_in(value: Any) -> list[Any]:
-    """Return what the Sensitive values in `value` hide, also those among the arguments of Deferred ones."""
+    """Return the values inside the Sensitive values in `value`, including those in arguments of Deferred values."""
     if isinstance(value, WireSensitive):
         return [without_sensitive(value.value)[0], *sensitive_in(value.value)]
     if isinstance(value, WireDeferred):
@@ -163,9 +163,9 @@ def sensitive_in(value: Any) -> list[Any]:
 
 def of_bytes(data: bytes) -> dict[str, str]:
     """
-    Return a text that is not UTF-8, such as a file that a manifest read, as bytes: a Binary to all who know rich data.
+    Return a text that is not UTF-8, such as a file that a manifest read, as bytes: a Binary for all readers of rich data.
 
-    Others get the bytes themselves, but base64 for a Binary of the manifest's own. The value that stands first tells the two apart.
+    Others get the bytes themselves, but base64 for a Binary of the manifest's own. The first value distinguishes the two.
     """
     return {PVALUE: base64.b64encode(data).decode("ascii"), PTYPE: "Binary"}
 
@@ -191,7 +191,7 @@ def is_rich(value: Any) -> bool:
 
 
 def as_plain_json(value: Any) -> Any:
-    """Return `value` with everything that JSON cannot say as text: `/re/`, `default`, base64; Sensitive as what it hides."""
+    """Return `value` with text for everything that JSON lacks: `/re/`, `default`, base64; a Sensitive becomes its content."""
     if isinstance(value, list):
         return [as_plain_json(item) for item in value]
     if not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The notation of a type that stands in a catalog as data: `Integer[1, 5]` of `{"__ptype": "Pcore::IntegerType", "from": 1, "to": 5}`."""
+"""The notation of a type that a catalog has as data: `Integer[1, 5]` of `{"__ptype": "Pcore::IntegerType", "from": 1, "to": 5}`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def type_notation(data: Data, *, aliases: bool = True) -> str:
     Return the notation of a type.
 
     Args:
-        aliases: whether an alias is named, or written as what it stands for, so that the reader need not know it.
+        aliases: true: write the name of an alias; false: write its target, which the reader knows in any case.
     Raises:
         BadData: it is not formed as its kind demands.
         Unsupported: a kind that has no notation here.
@@ -109,7 +109,9 @@ class _Notation:
         return [f"{{{', '.join(members)}}}"] if members else []
 
     def _key(self, element: Data) -> str:
-        """Return a member's name; in the notation, one whose value may be undef need not be there unless that is said."""
+        """
+        Return a member's name; the notation marks a member as optional or required only when its type does not already determine that.
+        """
         key = _text_of(element["key_type"])
         if key is None:
             return self.of(element["key_type"])
@@ -117,7 +119,7 @@ class _Notation:
         return f"NotUndef[{_quoted(key)}]" if may_be_undef else _quoted(key)
 
     def callable(self, data: Data) -> list[str]:
-        """Return parameters, block and result; a result stands behind a list of the others."""
+        """Return parameters, block and result; a result follows a list of the others."""
         parameters = data.get("param_types")
         if parameters is None:
             return []
@@ -127,7 +129,7 @@ class _Notation:
         return [f"[{', '.join(inner)}]", self.of(data["return_type"])] if data.get("return_type") else inner
 
     def _object(self, data: Data) -> str:
-        """Return the name of a type with attributes of its own; what it consists of has no notation here."""
+        """Return the name of a type with attributes of its own; the attributes have no notation here."""
         definition = data["_pcore_init_hash"]
         if definition and "name" not in definition:
             raise Unsupported("An Object type without a name cannot be read", hint="Pass its name as a string in the manifest.")

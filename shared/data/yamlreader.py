@@ -1,7 +1,7 @@
 """
-Reading YAML, in one pass and within limits; whoever reads or writes calls `plainyaml`, which loads this with the first document.
+Reading YAML, in one pass and within limits. Use `plainyaml`, which loads this module with the first document.
 
-libyaml takes the text apart; what it finds is put together here.
+libyaml takes the text apart; its events are put together here.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class _Open:
 
 @dataclass(frozen=True, slots=True)
 class _Anchored:
-    """What an alias may name, and what it counts for."""
+    """The target of an alias, with the number of values that it counts for."""
 
     value: Any
     nodes: int
@@ -202,7 +202,7 @@ class _Document:
 
 
 def _merge(target: dict[Any, Any], value: Any, *, alias: bool) -> None:
-    """What `<<: value` does, as psych does it: what stands later counts; what is neither map nor list of maps stays a value."""
+    """Apply `<<: value` as psych does: the later key wins; a value that is neither a map nor a list of maps stays a value."""
     if isinstance(value, dict):
         target.update(value)
     elif isinstance(value, list) and not alias and all(isinstance(part, dict) for part in value):

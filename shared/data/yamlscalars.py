@@ -1,5 +1,5 @@
 """
-What the scalars of YAML mean: to Ruby's psych, which reads a site's files, and in a 3.x agent's messages.
+The meaning of YAML scalars: for Ruby's psych, which reads a site's files, and in a 3.x agent's messages.
 
 Every pattern here is linear, and no number has more digits than JSON may have (see plainjson).
 """
@@ -77,7 +77,7 @@ _INFINITE = frozenset((".inf", "+.inf", "-.inf", ".nan"))
 
 
 class ScalarError(BadData):
-    """A scalar, map or list that cannot be read; whoever knows the place adds it."""
+    """A scalar, map or list that cannot be read; the caller adds the place."""
 
 
 class YamlError(BadData):
@@ -93,9 +93,9 @@ class YamlError(BadData):
 
 class Scalars:
     """
-    How the scalars of a document are read; a base.
+    The reader of a document's scalars; a base class.
 
-    Ruby's tags are read as what they wrap when their class is on the allow-list; of the others YAML's own are known.
+    Ruby's tags are read as their content if their class is on the allow-list; otherwise only YAML's own tags are known.
     `text_keys`: keys are their text, as in JSON, and none is merged.
     """
 
@@ -279,7 +279,7 @@ def _day(match: re.Match[str]) -> date | None:
 
 
 def _sixties(text: str) -> Any:
-    """Return a number in base 60, of which the last part are seconds when there are three, minutes when there are two; else the text."""
+    """Return a number in base 60, whose last part is seconds if it has three parts and minutes if it has two; otherwise the text."""
     match = _SIXTIES.fullmatch(text)
     if match is None:
         return text

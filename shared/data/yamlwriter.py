@@ -61,12 +61,12 @@ class CannotWrite(TypeError):
 
 class WrittenItems:
     """
-    The lines of lists and maps that stand in the second level of documents, by their key and their JSON.
+    The lines of lists and maps on the second level of documents, by their key and their JSON.
 
-    Facts say much the same again and again, of one node and of many. May be used by several threads.
+    Most facts of a node repeat, from run to run and from node to node. May be used by several threads.
 
     Args:
-        size: About how many characters of items are kept.
+        size: The approximate number of cached characters.
     """
 
     def __init__(self, size: int) -> None:
@@ -92,10 +92,10 @@ class WrittenItems:
 
 def write(data: Any, items: WrittenItems | None = None) -> str:
     """
-    Return one document, from `---` to its last newline; CannotWrite for what is neither a map, a list nor a scalar.
+    Return one document, from `---` to its last newline; raise CannotWrite for a value that is neither a map, a list nor a scalar.
 
     Args:
-        items: Remembers what was written of earlier documents.
+        items: Caches the lines of earlier documents.
     """
     document = _Document(items)
     document.node(data, "---", "")
@@ -111,7 +111,7 @@ class _Document:
         self.items = items
 
     def node(self, value: Any, head: str, indent: str) -> None:
-        """`value` behind `head` (`---`, `key:` or `-`); what it contains stands on further lines, at `indent`."""
+        """Return `value` after `head` (`---`, `key:` or `-`); its contents are on further lines, at `indent`."""
         if isinstance(value, str):
             self.lines.append(f"{head} {self.text(value, indent)}")
         elif value is None:
@@ -157,7 +157,7 @@ class _Document:
             self.lines.append(lines)
 
     def add_items(self, value: Mapping[Any, Any], head: str, indent: str, *, beside: bool) -> None:
-        """Add the items of a map, the first one `beside` the dash in `head`."""
+        """Add the items of a map, the first one in the line of the dash in `head`."""
         inner, lines, known = indent + _STEP, self.lines, self.known
         for number, (key, item) in enumerate(value.items()):
             text = known.get(key) if type(key) is str else None

@@ -1,4 +1,4 @@
-"""How a module declares a subcommand of `puppet`, a face: a class whose methods are its actions. This is the API for module authors."""
+"""The API of faces for module authors: a face is a subcommand of `puppet`, declared as a class whose methods are its actions."""
 
 from .core import Face, FaceCall, action, option
 from .indirection import IndirectionFace

@@ -2,7 +2,7 @@
 Faces: subcommands of `puppet` with actions. Source: command line reference 1.2.
 
 A face is a class, an action one of its methods: parameters by place are its arguments, parameters by keyword only its options; their
-types convert and check what the command line has, docstrings are its help. What an action returns is rendered.
+types convert and check what the command line has, docstrings are its help. The result of an action is rendered.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class FaceAction(Generic[P, R]):
         return decorate
 
     def before(self, hook: Hook) -> Hook:
-        """Decorate a method (self, call: FaceCall) that runs before this action; what it raises ends the call."""
+        """Decorate a method (self, call: FaceCall) that runs before this action; its exception ends the call."""
         self.hooks_before.append(hook)
         return hook
 
@@ -110,7 +110,7 @@ def option(default: T, doc: str = "") -> T:
 
 @dataclass(frozen=True, slots=True)
 class FaceDeclaration:
-    """What a class says about a face; `options` are those of all actions."""
+    """The declaration of a face by its class; `options` are those of all actions."""
 
     name: str
     doc: Docstring = field(default_factory=Docstring)
@@ -173,7 +173,7 @@ class Face:
         return face
 
     def before(self, call: FaceCall) -> Any:
-        """Run before every action; what it raises ends the call. May be `async`."""
+        """Run before every action; an exception ends the call. May be `async`."""
 
     def after(self, call: FaceCall, result: Any) -> Any:
         """Run after every action that has not failed. May be `async`."""

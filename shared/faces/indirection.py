@@ -75,7 +75,7 @@ class IndirectionFace(Face):
         Print all instances that a query finds.
 
         Args:
-            query: what the terminus searches for, often a part of a name.
+            query: the terminus' search term, often a part of a name.
         """
         instances: list[Model] | None = await (await self.bound()).search(self.request(query))
         if instances is None:

@@ -45,7 +45,7 @@ class FaceParameter:
 
     @property
     def is_flag(self) -> bool:
-        """Whether it is an option without a value."""
+        """True for an option without a value."""
         return self.is_option and self.kind is bool
 
     @property
@@ -54,7 +54,7 @@ class FaceParameter:
 
     @property
     def spelling(self) -> str:
-        """How a usage line shows it, without brackets."""
+        """The parameter in a usage line, without brackets."""
         if self.is_flag:
             return f"--no-{self.word}" if self.default is True else f"--{self.word}"
         value = "|".join(self.choices) or self.word.upper()
@@ -62,12 +62,12 @@ class FaceParameter:
 
     @property
     def usage(self) -> str:
-        """How a usage line shows it."""
+        """The parameter in a usage line."""
         shown = f"{self.spelling}..." if self.repeated and not self.is_option else self.spelling
         return shown if self.is_required else f"[{shown}]"
 
     def converted(self, given: Any) -> Any:
-        """Return the value of what a command line has: a bool of a flag, one word, or several when it is repeated; ConfigError."""
+        """Return the value of a command-line argument: a bool of a flag, one word, or several when it is repeated; raise ConfigError."""
         if self.is_flag:
             return given
         return tuple(map(self._value, given)) if self.repeated else self._value(given)

@@ -32,12 +32,12 @@ _DEVICES: Final = {stat.S_IFCHR: "characterSpecial", stat.S_IFBLK: "blockSpecial
 @dataclass(frozen=True, slots=True)
 class MetadataOptions:
     """
-    How metadata is asked for.
+    The options of a request for metadata.
 
     Attributes:
         recurselimit: Depth of a search; None: all. 1: the children of the root.
         max_files: Entries of a search: -1 any number, 0 warns above 1000, more is a hard limit.
-        max_entries: Entries of a search that are never passed, whatever was asked.
+        max_entries: The most entries of a search, whatever the request asks for.
         max_size: Bytes of a file that is summed; None: any.
     """
 

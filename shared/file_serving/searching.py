@@ -30,7 +30,7 @@ class MetadataListing:
     """
     The answer to a search, root first; `warnings` are to be logged.
 
-    `unserved` are those left out because no peer can be told of them or ask for them: (root, path below it).
+    `unserved` are those left out because their names cannot be sent or requested: (root, path below it).
     """
 
     entries: list[FileMetadata] = field(default_factory=list)
@@ -52,7 +52,7 @@ def search(tree: FileTree, relative: str, options: MetadataOptions) -> MetadataL
 
 
 def search_merged(roots: Sequence[tuple[FileTree, str]], options: MetadataOptions) -> MetadataListing | None:
-    """Return the trees of several roots as one: of entries with equal relative paths, the one of the first root is kept."""
+    """Return the trees of several roots as one: of entries with equal relative paths, that of the first root is used."""
     listing = MetadataListing()
     seen: set[str] = set()
     for tree, relative in roots:
@@ -84,10 +84,10 @@ def search_merged(roots: Sequence[tuple[FileTree, str]], options: MetadataOption
 
 def names_below(tree: FileTree, relative: str, options: MetadataOptions, *, without: Sequence[str] = ()) -> tuple[list[str], list[str]]:
     """
-    Return the paths of what a search would find, without its root and without looking at what it is; and warnings.
+    Return the paths that a search would find, without its root and without reading their status; and warnings.
 
     Args:
-        without: Paths that are left out, with all that is below them; not even looked at.
+        without: Paths that are left out, with everything below them; they are not read.
     Raises:
         BadRequest, TooLarge: see `search`.
     """
@@ -132,11 +132,11 @@ def _walk(
     without: frozenset[str] = frozenset(),
 ) -> Iterator[tuple[str, os.stat_result]]:
     """
-    (path below `relative`, lstat) of the root and what is below it, in the order of a listing.
+    Yield (path below `relative`, lstat) of the root and all paths below it, in the order of a listing.
 
     Args:
-        unserved: Takes the paths that no request can ask for, which are left out then; None: nothing is.
-        without: Paths that are not looked at.
+        unserved: Receives the paths that no request can name, which are left out; None: leave out none.
+        without: Paths that are not read.
     """
     yield ".", root
     if not options.recurse or (stat.S_ISLNK(root.st_mode) and options.links == "manage"):

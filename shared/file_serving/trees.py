@@ -25,7 +25,7 @@ class FileTree:
     A place with files.
 
     Confined: paths and links lead nowhere but below `root`, each step is taken from an open directory, so nothing swapped
-    in between leads out, and no more of a file is looked at than its size when it was opened. Not confined: an
+    in between leads out, and a file is read only up to its size when it was opened. Not confined: an
     administrator's local path, with links as the system follows them.
     """
 
@@ -91,7 +91,7 @@ def can_be_served(path: str) -> bool:
 
 
 def is_utf8(name: str) -> bool:
-    """Return whether a name that the system gave is UTF-8; octets that are not stand in it as lone surrogates."""
+    """Return whether a name from the system is UTF-8; it has lone surrogates for other octets."""
     try:
         return name.isascii() or bool(name.encode())
     except UnicodeEncodeError:

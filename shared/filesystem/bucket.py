@@ -36,7 +36,7 @@ Report = Callable[[str, str], None]  # (level, message): level is Puppet's: info
 
 @dataclass(frozen=True, slots=True)
 class BucketKey:
-    """What `<algorithm>/<hex>[/<original path>]` names; `path` is None when not given."""
+    """The parts of `<algorithm>/<hex>[/<original path>]`; `path` is None when not given."""
 
     checksum: Checksum
     path: str | None = None
@@ -176,7 +176,7 @@ class Bucket:
     # -- writing ----------------------------------------------------------------------------------
 
     def incoming(self) -> Incoming:
-        """Return a content on its way in: `with bucket.incoming() as new: new.write(block) …; new.keep(value, path)`."""
+        """Return a writer for new content: `with bucket.incoming() as new: new.write(block) …; new.keep(value, path)`."""
         return Incoming(self)
 
     def add(self, blocks: Iterable[bytes], *, value: str | None = None, path: str | None = None) -> str:
@@ -217,9 +217,9 @@ class Bucket:
     @contextmanager
     def _charged(self, size: int) -> Iterator[None]:
         """
-        `size` more bytes counted against the quota, while the entry is put in place.
+        Count `size` more bytes against the quota while the entry is put in place.
 
-        The sum stands in `<root>/.usage`, written under a lock; without the file all entries are counted once.
+        The sum is in `<root>/.usage`, written under a lock; without the file all entries are counted once.
         """
         if not self.quota:
             yield
@@ -285,12 +285,12 @@ class Incoming:
 
     def keep(self, value: str | None = None, path: str | None = None) -> str:
         """
-        Make it an entry; the hex value of what arrived.
+        Make the content an entry; return its hex value.
 
         An entry with the same content is left as it is (its time is renewed); a damaged one is replaced, with a warning.
 
         Raises:
-            BadRequest: what arrived does not have the checksum `value`.
+            BadRequest: the content does not have the checksum `value`.
             Conflict: an intact entry has other content and the same checksum.
             OutOfSpace: the quota or the disk is full.
         Source: protocol reference 3.7.

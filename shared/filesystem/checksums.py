@@ -88,7 +88,7 @@ class _Lite:
 
 
 class _Blank:
-    """What `none`, `mtime` and `ctime` make of content: nothing."""
+    """The types `none`, `mtime` and `ctime`, which ignore the content."""
 
     def update(self, data: bytes | memoryview, /) -> None:
         del data
@@ -98,7 +98,7 @@ class _Blank:
 
 
 def new(name: Algorithm) -> Sum:
-    """Return an empty sum of type `name`, to be fed block by block; the types that do not look at content end as ''."""
+    """Return an empty sum of type `name`, to be fed block by block; types that ignore the content result in ''."""
     if name not in HEX_LENGTH:
         return _Blank()
     digest = hashlib.new(name.removesuffix("lite"), usedforsecurity=False)
@@ -117,7 +117,7 @@ def of_file(name: Algorithm, fd: int, *, limit: int | None = None) -> str:
     Return the value for the open file `fd`, read from its start by position; its offset does not move.
 
     Args:
-        limit: Bytes to look at, at most. None: to the end.
+        limit: The most bytes to read. None: to the end.
     """
     if name in TIMES:
         info = os.fstat(fd)

@@ -321,10 +321,10 @@ def owner_in(folder: Path) -> tuple[int, int] | None:
 
 def make_directory(path: Path, *, mode: int = 0o755, inherit: bool = False) -> None:
     """
-    `path` and its missing parents as directories, surviving a power loss; only what is created gets `mode`.
+    Create `path` and its missing parents as directories, surviving a power loss; only new directories get `mode`.
 
     Args:
-        inherit: What root creates belongs to whom the folder above belongs to.
+        inherit: Directories that root creates get the owner of the parent directory.
     """
     if path.exists():
         return

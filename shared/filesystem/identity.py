@@ -1,5 +1,5 @@
 """
-Tells without reading a file that it is no longer the one that it was, and when its content has to be compared instead.
+Detect without reading it that a file has changed, and when its content must be compared instead.
 
 Each change of a file sets its change time (ctime), which no program can restore as it can the time of modification: while its
 status is the same, its content is. Two kinds of files are excepted. One was changed a moment ago: the clock of a file system ticks
@@ -52,7 +52,7 @@ def identity(status: os.stat_result) -> Identity:
 
 
 def identity_of(path: str | Path) -> Stamp:
-    """Return the identity of the file that a path leads to; None when there is none that can be looked at."""
+    """Return the identity of the file at a path; None when its status cannot be read."""
     try:
         return identity(os.stat(path))  # noqa: PTH116 -- a Path for each of thousands of files costs more than the call
     except (OSError, ValueError):
@@ -73,7 +73,7 @@ def lasting_identity(path: str | Path, status: os.stat_result, *, recent: int = 
 
 
 def lasting_identity_of(path: str | Path, *, recent: int = RECENT) -> Stamp:
-    """Return the same of the file that a path leads to; None when there is none that can be looked at."""
+    """Return the lasting identity of the file at a path; None when its status cannot be read."""
     try:
         return lasting_identity(path, os.stat(path), recent=recent)  # noqa: PTH116 -- as above
     except (OSError, ValueError):
@@ -108,7 +108,7 @@ def stamp_of(path: Path) -> Stamp:
 
 
 def digest_of(path: Path) -> bytes | None:
-    """Return a digest of the content of a small file that is looked at now and then; None when it cannot be read. Blocks."""
+    """Return a digest of the content of a small file that is checked from time to time; None when it cannot be read. Blocks."""
     try:
         return hashlib.sha256(path.read_bytes()).digest()
     except OSError:
@@ -126,7 +126,7 @@ def _keeps_change_times(path: str | Path) -> bool:
 
 @cache
 def _statfs() -> tuple[Callable[[bytes, object], int], Any]:
-    """Return the system's call, and the type of what it writes to, which begins with the kind of the file system nearly everywhere."""
+    """Return the system's call, and the type of its result, which begins with the kind of the file system nearly everywhere."""
     import ctypes  # only for those who look at files
 
     return ctypes.CDLL(None).statfs, ctypes.c_char * _STATFS_SIZE

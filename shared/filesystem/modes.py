@@ -20,7 +20,7 @@ def is_octal(text: str) -> bool:
 
 
 def is_mode(text: str) -> bool:
-    """Return whether `text` may stand in a `mode` attribute; what a symbolic expression then does may still fail."""
+    """Return whether `text` is allowed in a `mode` attribute; applying a symbolic expression may still fail."""
     return is_octal(text) or _SYMBOLIC.fullmatch(text) is not None
 
 
@@ -39,7 +39,7 @@ def apply_mode(mode: str, current: int, *, directory: bool) -> int:
     Return the bits that result from `mode`.
 
     Args:
-        current: The bits before; octal modes do not look at them.
+        current: The bits before; octal modes ignore them.
         directory: Matters to `X`, and to octal modes, which give the right to search with the right to read.
     Raises:
         ResourceError: an impossible part, named.

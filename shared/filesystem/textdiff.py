@@ -18,7 +18,7 @@ TIMEOUT = 30.0  # seconds
 
 
 class DiffSettings(Protocol):
-    """The settings that say how differences are made; this room does not know the settings themselves."""
+    """The settings for diffs; this package does not know the settings themselves."""
 
     @property
     def diff(self) -> str: ...
@@ -30,7 +30,7 @@ class DiffSettings(Protocol):
 @dataclass(frozen=True, slots=True)
 class Differ:
     """
-    How differences are made: the settings `diff` and `diff_args`.
+    The program for diffs: the settings `diff` and `diff_args`.
 
     Attributes:
         program: Name or path; '' switches diffs off.
@@ -51,11 +51,11 @@ class Differ:
         """
         Return the output of the program for two open files; b'' when they are alike.
 
-        The program gets the descriptors, not names, so what is compared is what was opened. More than
+        The program gets the descriptors, not names, so it compares exactly the opened files. More than
         `max_output` bytes or `timeout` seconds: cut, with a line that says so.
 
         Args:
-            labels: What the two files are called in the output's header (GNU diff only).
+            labels: The names of the two files in the output's header (GNU diff only).
         Raises:
             Unsupported: the program is switched off or not installed.
         """

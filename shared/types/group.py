@@ -51,7 +51,7 @@ _ELSEWHERE = "aix directoryservice ldap pw windows_adsi"
 
 
 class Group(Type, name="group", features=FEATURES):
-    """A group, usually a local one; who is in it is mostly said by the users."""
+    """A group, usually a local one; its members are mostly declared by the users."""
 
     elsewhere = frozenset(_ELSEWHERE.split())
 

@@ -23,7 +23,7 @@ def _name(value: Any) -> None:
 
 
 class Mailalias(Type, name="mailalias"):
-    """Who gets what is sent to a local address; the database is not rebuilt (run `newaliases` on a refresh)."""
+    """The recipients of mail to a local address; the database is not rebuilt (run `newaliases` on a refresh)."""
 
     ensure = ensurable()
     recipient = Property(str, many=True, check=one_line("Recipient"), doc="Who gets the mail.")

@@ -1,4 +1,4 @@
-"""`resources`: what of a type is on the system and not in the catalog is removed. Source: resource layer reference 10.9."""
+"""`resources`: removes the resources of a type that are on the system but not in the catalog. Source: resource layer reference 10.9."""
 
 from __future__ import annotations
 

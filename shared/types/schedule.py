@@ -62,7 +62,7 @@ class ScheduleRepeat(Param[int]):
 
 
 class Schedule(Type, name="schedule", providers=False, apply_to="both"):
-    """When the resources that name it are managed: all criteria given must hold. Times are the machine's local time."""
+    """The times at which the resources that name it are managed: all given criteria must hold. Times are the machine's local time."""
 
     name = Param(str, namevar=True, doc="What the metaparameter `schedule` refers to.")
     range = Param(tuple, many=True, munge=_span, doc="`H[:M[:S]] - H[:M[:S]]`, one or several; may cross midnight.")

@@ -15,7 +15,7 @@ def _name(value: Any) -> None:
 
 
 class Selboolean(Type, name="selboolean"):
-    """Whether a boolean of the system's SELinux policy is on."""
+    """The state (on or off) of a boolean in the system's SELinux policy."""
 
     value = Property(str, values=(Value("on", aliases=("true",)), Value("off", aliases=("false",))), doc="on or off.")
 

@@ -17,7 +17,7 @@ def _name(value: Any) -> None:
 
 
 class Selmodule(Type, name="selmodule"):
-    """Whether a policy module is loaded, and in the version of its file."""
+    """A policy module: loaded or not, and in the version of its file."""
 
     ensure = ensurable()
     syncversion = Property(str, values=("true", "false"), doc="Whether another version than the file's is replaced.")

@@ -23,7 +23,7 @@ FEATURES = {
 
 
 class ServiceEnable(Property[str]):
-    """Whether it starts at boot; some units (systemd's static and indirect ones) cannot be enabled, and count as in sync."""
+    """Start at boot; some units (systemd's static and indirect ones) cannot be enabled, and count as in sync."""
 
     def insync(self, resource: Type, state: State, desired: list[Any]) -> bool:
         unit = state.get("unit_file_state", "")

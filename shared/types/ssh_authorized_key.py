@@ -1,4 +1,4 @@
-"""`ssh_authorized_key`: who may log in by which key. Source: resource layer reference 10.4."""
+"""`ssh_authorized_key`: the keys with which users may log in. Source: resource layer reference 10.4."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def _recurse(value: Any) -> bool | int:
 
 
 class TidyMatches(Param[list[str]]):
-    """Only for what recursion finds: the path itself is named without patterns."""
+    """Patterns for entries that recursion finds; they do not apply to the path itself."""
 
     def accept(self, resource: Type, raw: Any) -> list[str]:
         if not resource.value_of("recurse"):

@@ -75,7 +75,7 @@ def _no_number(label: str) -> Any:
 
 
 class UserPrimaryGroup(Property[Any]):
-    """The primary group by number or name; several are alternatives, of which the first that exists is set."""
+    """The primary group by number or name; of several alternatives the first that exists is set."""
 
     def insync(self, resource: Type, state: State, desired: list[Any]) -> bool:
         numbers = state.get("group_numbers", {})
@@ -83,7 +83,7 @@ class UserPrimaryGroup(Property[Any]):
 
 
 class UserPurgeKeys(Param[Any]):
-    """`true`: the user's authorized_keys; or paths, in which `~/` and `%h/` stand for the home directory."""
+    """`true`: the user's authorized_keys; or paths, in which `~/` and `%h/` mean the home directory."""
 
     def accept(self, resource: Type, raw: Any) -> list[str]:
         if text_of(raw) in ("true", "false"):

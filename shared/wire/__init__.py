@@ -1,1 +1,1 @@
-"""The two dialects of Puppet's protocol: formats, negotiation, and the limits of what a peer sends."""
+"""The two dialects of Puppet's protocol: formats, negotiation, and the limits of peers' messages."""

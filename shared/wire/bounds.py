@@ -1,4 +1,4 @@
-"""How deep and how large plain data may be that a peer sends, so that whatever was accepted can be stored, read back and compiled."""
+"""The limits of the depth and size of a peer's plain data, so that accepted data can be stored, read back and compiled."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def is_within_bounds(text: bytes) -> bool:
 
 def check_bounds(data: Any, what: str) -> None:
     """
-    BadData when `data` has more levels or nodes than a YAML document may have.
+    Raise BadData when `data` has more levels or nodes than a YAML document may have.
 
     Args:
         what: what the data is, for the message.

@@ -1,7 +1,7 @@
 """
-Long texts that are kept compressed and sent as they are kept: only a short head differs from one answer to the next.
+Long texts that are stored and sent compressed: only a short head differs from one answer to the next.
 
-A stream in zlib's form (RFC 1950) is made of the head, compressed anew, and the kept rest behind it, without unpacking that: a raw
+A stream in zlib's form (RFC 1950) is made of the newly compressed head, followed by the stored rest without unpacking it: a raw
 deflate stream (RFC 1951) may be continued by another one, and the Adler-32 of both follows from theirs.
 """
 
@@ -67,7 +67,7 @@ class DeflatedText:
 
 def _joined_adler32(first: int, second: int, size: int) -> int:
     """
-    Return the Adler-32 of two texts, one behind the other, of which the second has `size` octets.
+    Return the Adler-32 of two joined texts; the second has `size` octets.
 
     The low half of each is 1 and the sum of its octets, the high half the sum of all low halves on the way.
     """

@@ -1,8 +1,8 @@
 """
 The two dialects of the wire: of Puppet 3.x (scheme A) and of 4 to 8 (scheme B).
 
-A dialect knows which formats there are, how an object is wrapped, and what version it claims. It is chosen where a path is
-parsed, or by what a server answers, and then passed along: nothing else asks which scheme it is in.
+A dialect knows the formats, how an object is wrapped, and the version that it claims. It is chosen where a path is
+parsed, or by what a server answers, and then passed along: no other code depends on the scheme.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .formats import Format
 
 
 class WireModel(Protocol):
-    """What a dialect needs of an instance; `shared.indirector.Model` has it."""
+    """The attributes of an instance that a dialect needs; `shared.indirector.Model` has them."""
 
     def to_form(self, dialect: Dialect, format: Format) -> Any: ...
 
@@ -38,7 +38,7 @@ M_co = TypeVar("M_co", bound=WireModel, covariant=True)
 
 
 class WireIndirection(Protocol[M_co]):
-    """What a dialect needs of an indirection; `shared.indirector.Indirection` has it."""
+    """The attributes of an indirection that a dialect needs; `shared.indirector.Indirection` has them."""
 
     @property
     def name(self) -> str: ...

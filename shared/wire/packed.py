@@ -1,5 +1,5 @@
 """
-Large maps as the JSON that a peer's message was turned into elsewhere: taken apart only by those who look into them.
+Large maps as the JSON of a peer's message: unpacked only by code that reads the values.
 
 A program that passes facts on needs no object for each of their million values; making and writing them would stop its threads.
 """
@@ -34,7 +34,7 @@ class PackedValues(_TakenApart):
     """
     A map that is JSON in `packed`, without the keys in `hidden`.
 
-    No dict: whoever would write it without its values must fail.
+    It is not a dict, so that code which would write it without its values fails.
     """
 
     def __init__(self, packed: bytes, hidden: frozenset[str] = frozenset()) -> None:

@@ -53,11 +53,11 @@ class PackedCatalog:
         return b"".join((_LENGTH.pack(len(self.rest)), self.rest, self.content))
 
     def with_members(self, members: Mapping[str, Any]) -> PackedCatalog:
-        """Return the catalog with further members beside its resources and edges."""
+        """Return the catalog with further members in addition to its resources and edges."""
         return PackedCatalog(self.rest[:-1] + b"," + plainjson.dumps(dict(members))[1:], self.content)
 
     def map_rest(self, change: Callable[[bytes], bytes]) -> PackedCatalog:
-        """Return the catalog with the JSON of what differs in each run changed."""
+        """Return the catalog with the JSON that differs in each run changed."""
         return PackedCatalog(change(self.rest), self.content)
 
     def content_text(self, limit: int) -> bytes:

@@ -28,7 +28,7 @@ def pieces(data: bytes) -> Iterator[bytes]:
 
 
 def decode_percent(data: bytes) -> bytes:
-    """Return `data` percent-decoded once; what is not an escape stays as it is."""
+    """Return `data` percent-decoded once; other text is unchanged."""
     return b"".join([unquote_to_bytes(piece) if (decoded := _decoded(piece)) is None else decoded for piece in pieces(data)])
 
 

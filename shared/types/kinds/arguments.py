@@ -15,7 +15,7 @@ def check_plain(value: Any) -> None:
 
 
 def check_name(value: Any) -> None:
-    """Raise ValueError for what cannot be a thing's name: empty, with control characters, or looking like an option of a command."""
+    """Raise ValueError for a text that cannot be a name: empty, with control characters, or like an option of a command."""
     check_plain(value)
     if not text_of(value):
         raise ValueError("The name must not be empty")
@@ -24,14 +24,14 @@ def check_name(value: Any) -> None:
 
 
 def check_field(value: Any) -> None:
-    """Raise ValueError for what cannot be one field of a line like those of /etc/passwd."""
+    """Raise ValueError for a text that cannot be one field of a line like those of /etc/passwd."""
     check_plain(value)
     if ":" in text_of(value):
         raise ValueError(f"A colon is not allowed here: {text_of(value)!r}")
 
 
 def check_options(value: Any) -> None:
-    """Raise ValueError for what cannot be options of a command: texts and hashes of texts, without control characters."""
+    """Raise ValueError for values that cannot be options of a command: only texts and hashes of texts, without control characters, can."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             check_plain(key)
