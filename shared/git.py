@@ -1,7 +1,7 @@
 """
-The program git, as everything here runs it: it fetches and reads, and runs nothing that a repository or its user's configuration names.
+Run git to fetch and read repositories; it runs nothing that a repository or its user's configuration names.
 
-Git gets no configuration but what is given here, no hooks and no environment of its caller that names programs. It asks nobody for a
+Git gets only the configuration given here, no hooks and no environment of its caller that names programs. It prompts for no
 password, and reaches repositories only by the protocols that are allowed. Source: git-config(1), git(1) on its environment.
 """
 
@@ -114,7 +114,7 @@ def check_ref(text: str) -> str:
 
 
 def check_revision(text: str) -> str:
-    """Return what stands for a commit of a repository that is here, such as `HEAD~1`; ConfigError for an option, a range, or no name."""
+    """Return the name of a commit in a local repository, such as `HEAD~1`; raise ConfigError for an option, a range, or an invalid name."""
     if not _REVISION.fullmatch(text) or ".." in text:
         raise ConfigError(f"{quoted_for_log(text)} is no name of a revision", hint="Give a branch, a tag or a commit.")
     return text
@@ -133,11 +133,11 @@ def without_credentials(text: str) -> str:
 @dataclass(frozen=True, slots=True)
 class Git:
     """
-    The program git. What it starts ends with it, and with a caller who is cancelled.
+    The program git. Its processes end with it, and when the caller is cancelled.
 
     Args:
         timeout: Seconds for each command.
-        path: Where git is looked for, and by git what it needs, such as ssh.
+        path: The search path for git, and for git's own programs, such as ssh.
         protocols: Those by which it may reach repositories, also where a repository or a server names another one.
         follows_redirects: Whether a server may name another address at the first request.
     """
@@ -158,11 +158,11 @@ class Git:
         self, *words: str, action: str, folder: Path = Path("/"), index: Path | None = None, location: str = "", hint: str = ""
     ) -> str:
         """
-        Return what a command prints, without blanks around it.
+        Return the output of a command, stripped.
 
         Args:
-            words: The command with its arguments; texts of others are checked, or stand behind `--` or `--end-of-options`.
-            action: What it is for, as a message about its failure says it.
+            words: The command with its arguments; untrusted texts are checked, or follow `--` or `--end-of-options`.
+            action: Its purpose, for the message about its failure.
             folder: Where it runs.
             index: A file for Git's index, in place of the repository's own.
             location: The repository that it reads from, so that folders of other users are read when this user trusts them.
@@ -201,7 +201,10 @@ class Git:
         }
 
     async def _trusted_folders(self) -> list[str]:
-        """Return of which other users' folders this user lets Git read a repository: all of the user's configuration that counts."""
+        """
+        Return the other users' folders in which this user lets Git read a repository: the only part of the user's configuration that
+        counts.
+        """
         argv = [self.program(), "config", "--null", "--type=path", "--get-all", "safe.directory"]
         own = {name: os.environ[name] for name in ("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL") if name in os.environ}
         environ = {"PATH": self.path, "HOME": home_of_user(), **own, "GIT_DIR": "/dev/null"}  # no repository's own configuration
@@ -237,7 +240,7 @@ def _configuration(trusted: Sequence[str]) -> Iterator[dict[str, str]]:
 
 
 def _reason(complaint: str) -> str:
-    """Return the last line of a complaint that says what is wrong, printable and short."""
+    """Return the last line of an error output that names the fault, printable and short."""
     lines = [line.strip() for line in complaint.splitlines()]
     lines = [line for line in lines if line and line not in _ADVICE and not line.startswith("hint:")]
     reasons = [line for line in lines if _REASON.match(line)] or lines or ["it says nothing"]

@@ -1,4 +1,4 @@
-"""How long one match of a pattern may take. In a module of its own: whoever sets it need not load the engine (`shared/regexps.py`)."""
+"""The time limit of one match of a pattern. It is a separate module so that setting it does not load the engine (`shared/regexps.py`)."""
 
 from __future__ import annotations
 

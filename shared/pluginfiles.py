@@ -1,4 +1,4 @@
-"""Files of Python that modules bring: loaded without a trace on disk, their mistakes told with file and line."""
+"""Python files of modules: loaded without a trace on disk; errors name file and line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Check = Callable[[Path], None]
 
 
 class _FromSource(SourceFileLoader):
-    """Compiles the file each time and leaves no bytecode beside it, which pluginsync would take for a stray file."""
+    """Compiles the file each time and writes no bytecode file, which pluginsync would take for a stray file."""
 
     def get_code(self, fullname: str) -> CodeType:
         path = self.get_filename(fullname)
@@ -31,7 +31,7 @@ class PluginFinder(MetaPathFinder):
     Lets files of modules import each other, by names that begin with one of `prefixes`.
 
     Args:
-        check: is called with each file before it is loaded; what it raises refuses it.
+        check: is called with each file before it is loaded; an exception prevents loading.
     """
 
     def __init__(self, files: Mapping[str, Path], prefixes: tuple[str, ...], check: Check | None = None) -> None:
@@ -65,10 +65,10 @@ def load(path: Path, name: str, what: str, *, beside: Path | None = None) -> Mod
     Run the file as the module `name`, which others can import afterwards.
 
     Args:
-        what: is loaded, for the error's text.
+        what: the kind of file, for the error's text.
         beside: a folder of files that this one may import; an error's place may be in them.
     Raises:
-        ConfigError: what went wrong, with its place.
+        ConfigError: the fault, with its place.
     """
     module_spec = spec(path, name)
     assert module_spec is not None and module_spec.loader is not None

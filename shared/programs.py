@@ -1,4 +1,4 @@
-"""Programs in a session of their own, which ends as a whole: none of its processes outlives who started it."""
+"""Programs in a session of their own, which ends as a whole: none of its processes outlives the caller."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ async def start_program(*argv: str, **options: Any) -> asyncio.subprocess.Proces
     """
     Start a program that leads a session, and so a process group; OSError when it cannot be started.
 
-    Who is cancelled meanwhile leaves nothing behind: asyncio itself would kill the program alone, and wait for what the program may have
+    A cancelled caller leaves no process behind: asyncio itself would kill the program alone, and wait for what the program may have
     started by then.
 
     Args:
@@ -51,7 +51,7 @@ def kill_group(pid: int) -> None:
 
 
 async def emptied(stream: asyncio.StreamReader) -> None:
-    """What a killed program still has in a pipe is thrown away: while one is too full to be read from, its end is not seen either."""
+    """Discard the rest of a killed program's output: as long as a pipe is full, its end is not seen either."""
     while await stream.read(65536):
         pass
 
@@ -87,7 +87,7 @@ async def run_output(
     stdin: bytes | None = None,
     folder: str = "/",
 ) -> tuple[int, bytes, str]:
-    """As run_bounded, but whatever the exit code: it, the standard output, and the beginning of what was printed on standard error."""
+    """Do the same as run_bounded for any exit code: return it, the standard output, and the beginning of standard error."""
     try:
         process = await start_program(
             *argv,

@@ -120,17 +120,17 @@ class Regexp:
 
     @property
     def is_unicode(self) -> bool:
-        """Whether Ruby fixes its encoding: it has characters, or escapes of some, beyond ASCII, or properties."""
+        """True if Ruby fixes its encoding: it has characters, or escapes of some, beyond ASCII, or properties."""
         return not self.source.isascii() or ("\\" in self.source and _UNICODE_ESCAPE.search(self.source) is not None)
 
     @property
     def flagged_source(self) -> str:
-        """The source as it stands in catalogs and texts without delimiters."""
+        """The source as it is in catalogs and texts without delimiters."""
         return f"(?-imx:{self.source})" if self.is_unicode else self.source
 
     def embedded(self) -> str:
         """
-        Return the expression as it stands inside another one: `(?-mix:source)`, a slash escaped.
+        Return the expression in the form inside another one: `(?-mix:source)`, a slash escaped.
 
         A group with options around the whole of it is not written twice: `(?i:a)` is `(?i-mx:a)`, and so is `(?i)a`.
         """
@@ -209,7 +209,7 @@ def _shown_as_wrong(source: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _compile(source: str) -> tuple[regex.Pattern[str], Mapping[str, tuple[int, ...]]]:
-    """Return the pattern for a regular expression of Ruby's, and its named groups; EvaluationError says what is wrong with it."""
+    """Return the pattern for a regular expression of Ruby's, and its named groups; raise EvaluationError with the fault."""
     try:
         translated = translate(source)
         return regex.compile(translated.text, regex.VERSION1 | regex.MULTILINE, cache_pattern=False), translated.group_numbers

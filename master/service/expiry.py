@@ -99,7 +99,7 @@ def expiry_warnings(endings: Iterable[Ending], now: datetime) -> list[str]:
         warnings_by_step.append((step, f"{subject} '{ending.name}' {_when(ending.end, step)}. {REMEDIES[ending.kind]}"))
     for step, names in agents.items():
         listed = ", ".join(sorted(names)[:MAX_NAMES]) + (f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else "")
-        within = f"expire within {step} days" if step > 1 else "end within a day" if step else "have ended"
+        within = f"expire within {step} days" if step > 1 else "expire within a day" if step else "have expired"
         warnings_by_step.append(
             (step, f"Certificates of agents {within}: {listed}. {REMEDIES['agent'] if step else REMEDY_OF_ENDED_AGENTS}")
         )

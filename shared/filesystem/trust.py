@@ -1,4 +1,4 @@
-"""Whether a file of code is where only its owner and the administrator can have put it."""
+"""Check that only a file of code's owner and the administrator can have put it in its place."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ MAX_LINKS = 40
 
 def check_place_of_code(path: Path) -> None:
     """
-    Raise Denied when everybody may change a file, or put another one in its place, by any folder or link on the way to it.
+    Raise Denied when other users may change a file, or replace it, by any folder or link on the way to it.
 
-    In a folder with the sticky bit, such as /tmp, only what belongs to root or to this process' user counts as safe. Blocks; OSError.
+    In a folder with the sticky bit, such as /tmp, only files of root or of this process' user count as safe. Blocks; OSError.
     """
     sticky = False
     for place in _places(path):

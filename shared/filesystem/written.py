@@ -1,4 +1,4 @@
-"""Which files still hold what was last written to them, so that the same is not written again."""
+"""The files that still have the content last written to them, so that it is not written again."""
 
 from __future__ import annotations
 
@@ -46,21 +46,23 @@ class WrittenFiles:
 
     def holds(self, path: Path | str, digest: bytes) -> bool:
         """
-        Return whether a file is as it was when it held what has this digest; looks at the file, but does not read it.
+        Return whether a file is unchanged since it had the content with this digest; reads its status, but not the file.
 
-        A file that somebody else changed, replaced or removed is not.
+        A file that another program changed, replaced or removed is not unchanged.
         """
         name = str(path)
         written = self._files.get(name)
         return written is not None and written.is_settled and written.digest == digest and written.identity == _identity_at(name)
 
     def last(self, path: Path) -> bytes | None:
-        """Return the digest of what was last written to a file, or read from it, whatever it holds now; None when that is not known."""
+        """
+        Return the digest of the content last written to a file, or read from it, whatever its present content; None when it is unknown.
+        """
         written = self._files.get(str(path))
         return None if written is None else written.digest
 
     def note(self, path: Path, digest: bytes) -> None:
-        """Remember that a file holds what has this digest: it was just read, or written. Blocks."""
+        """Remember that a file has the content with this digest: it was just read, or written. Blocks."""
         name, now = str(path), self.clock()
         identity = _identity_at(name)
         if identity is None:
@@ -77,7 +79,7 @@ class WrittenFiles:
 
 
 def _identity_at(path: str) -> Identity | None:
-    """Return what changes when a file, its owner or its mode is changed; None for what is not a file."""
+    """Return the part of a file's status that changes with its content, owner or mode; None for a path that is not a file."""
     try:
         info = os.lstat(path)
     except OSError:

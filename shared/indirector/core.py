@@ -1,7 +1,7 @@
 """
-The indirector: one way to ask for a thing, wherever it lives.
+The indirector: one way to find or store an instance, wherever it is stored.
 
-An Indirection names a kind of thing and its Model. A Terminus is a place where instances live. A Binding joins an indirection with
+An Indirection names a kind of data and its Model. A Terminus is a place where instances live. A Binding joins an indirection with
 a terminus and, if wanted, a cache; `await node.find("web1")` on a binding is the same call whether the terminus is a file, a
 program or a master on the network. Source: protocol reference 1.
 """
@@ -31,7 +31,7 @@ Option = str | list[str]
 
 
 class Model(BaseModel):
-    """What an indirection moves. Frozen; unknown fields of a peer are dropped."""
+    """An instance of an indirection. Frozen; unknown fields of a peer are dropped."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", arbitrary_types_allowed=True, defer_build=True)
 
@@ -45,7 +45,7 @@ class Model(BaseModel):
         return self.model_dump(mode="json", exclude_none=True)
 
     def to_form(self, dialect: Dialect, format: Format) -> Any:
-        """Return plain data for one format; override where formats differ in what they can say."""
+        """Return plain data for one format; override it where formats differ in their expressiveness."""
         return self.to_data(dialect)
 
     def encoded(self, dialect: Dialect, format: Format) -> bytes | DeflatedText | None:
@@ -53,7 +53,7 @@ class Model(BaseModel):
         return None
 
     def digest(self) -> bytes | None:
-        """Return what is equal for instances that say the same; None: to find that out would take as long as to write one."""
+        """Return a digest that is equal for instances with the same content; None if computing it would take as long as writing one."""
         return None
 
     @classmethod
@@ -102,7 +102,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Request(Generic[M]):
-    """One call, whatever carried it here."""
+    """One call, local or from a peer."""
 
     key: str
     environment: str = "production"
@@ -117,7 +117,7 @@ class Request(Generic[M]):
 
     @property
     def instance(self) -> M:
-        """What is to be saved; BadRequest when nothing came."""
+        """The instance to save; raise BadRequest when the request has none."""
         if self.body is None:
             raise BadRequest(f"Nothing to save for {quoted_for_log(self.key)}")
         return self.body
@@ -184,7 +184,7 @@ def _option(name: str, value: Any) -> Option:
 @dataclass(frozen=True, slots=True)
 class Indirection(Generic[M]):
     """
-    A kind of thing, the same declaration in every process.
+    A kind of data, with the same declaration in every process.
 
     `plural` is the path segment of a search (the naive plural is accepted too); `formats` name the wire forms, in no
     order; `document_type` is the wrapper of 3.x; `options` are the parameters that a remote caller may pass (`x.*`: any
@@ -215,7 +215,7 @@ class Indirection(Generic[M]):
         return self.plural or self.name + "s"
 
     def allowed(self, options: Mapping[str, Option]) -> dict[str, Option]:
-        """Return those of `options` that a remote caller may pass; BadRequest when one stands more often than it may."""
+        """Return the `options` that a remote caller may pass; raise BadRequest when one is repeated although it must not be."""
         prefixes = tuple(name[:-1] for name in self.options if name.endswith("*"))
         known = {k: v for k, v in options.items() if k in self.options or (prefixes and k.startswith(prefixes))}
         for name, value in known.items():
@@ -232,15 +232,15 @@ class Terminus(Generic[M]):
         raise Unsupported(f"{type(self).__name__} cannot find")
 
     async def search(self, request: Request[M]) -> list[M] | None:
-        """Return all that fit, or None when what is searched does not exist."""
+        """Return all matching instances, or None when the searched place does not exist."""
         raise Unsupported(f"{type(self).__name__} cannot search")
 
     async def save(self, request: Request[M]) -> object:
-        """Store `request.instance`; what is returned is plain data for a remote caller."""
+        """Store `request.instance`; the result is plain data for a remote caller."""
         raise Unsupported(f"{type(self).__name__} cannot save")
 
     async def destroy(self, request: Request[M]) -> object:
-        """Remove; what is returned is plain data for a remote caller."""
+        """Remove the instance; the result is plain data for a remote caller."""
         raise Unsupported(f"{type(self).__name__} cannot destroy")
 
     async def head(self, request: Request[M]) -> bool:
@@ -269,10 +269,10 @@ class Binding(Generic[M]):
 
     async def find(self, key: str | Request[M], **parameters: Any) -> M | None:
         """
-        Return the instance of that key, or None.
+                Return the instance with that key, or None.
 
-        A fresh one from the cache, else the terminus' own, which the cache then gets. A cache that fails is a miss, and what does
-        not fit into it any more is found all the same; both are logged.
+        It is a fresh one from the cache, or that of the terminus, which is then cached. A failing cache is a miss, and an instance that
+                cannot be cached is returned all the same; both are logged.
         """
         request = self._request(key, "find", parameters)
         if self.cache and not request.ignore_cache:
@@ -291,20 +291,20 @@ class Binding(Generic[M]):
         return self.terminus.filter(instance, request)
 
     async def _save_to_cache(self, cache: Terminus[M], request: Request[M]) -> None:
-        """Save what was found in the cache; an error of the system is only logged."""
+        """Save an instance in the cache; a system error is only logged."""
         try:
             await cache.save(request)
         except OSError as err:
             log.error("Could not cache %s for %s: %s", self.indirection.name, request.key, err)
 
     async def search(self, key: str | Request[M], **parameters: Any) -> list[M] | None:
-        """Return all instances that fit, never from the cache; None when what is searched does not exist."""
+        """Return all matching instances, never from the cache; None when the searched place does not exist."""
         request = self._request(key, "search", parameters)
         instances = await self.terminus.search(request)
         return None if instances is None else [self._expiring(instance) for instance in instances]
 
     async def save(self, instance: M | Request[M], key: str | None = None, **parameters: Any) -> object:
-        """Store an instance, then in the cache; gives what the terminus returned."""
+        """Store an instance, then cache it; return the terminus' result."""
         if isinstance(instance, Request):
             request = self._request(instance, "save", parameters)
         else:

@@ -46,7 +46,7 @@ _NAME = re.compile(r"\w+", re.ASCII)
 @dataclass(frozen=True, slots=True)
 class IndirectorCall:
     """
-    What a URL asks for. `environment` is None when scheme B's parameter is missing; `key` may be ''.
+    A request's URL, parsed. `environment` is None when scheme B's parameter is missing; `key` may be ''.
 
     `prefix` is the scheme B API (`puppet` or `puppet-ca`), '' in scheme A; `path` the decoded path, for messages.
     """
@@ -63,10 +63,10 @@ class IndirectorCall:
 
     def with_form(self, body: bytes) -> IndirectorCall:
         """
-        Return this call with the parameters of a form body added; those that stand in both count as repeated.
+        Return this call with the parameters of a form body added; those in both count as repeated.
 
         Raises:
-            BadRequest: the form names another environment than the query. Agents of 4 and later name theirs in both. In scheme A only
+            BadRequest: the form names another environment than the query. Agents of 4 and later name it in both. In scheme A only
                 the path's counts.
         """
         form = parameters(body.decode("ascii", "surrogateescape"))
@@ -88,7 +88,7 @@ def is_scheme_b(raw_path: str) -> bool:
 
 
 def decode_path(text: str) -> str:
-    """Return `text` percent-decoded once; BadName for broken escapes and for what is not UTF-8."""
+    """Return `text` percent-decoded once; raise BadName for broken escapes and for text that is not UTF-8."""
     try:
         decoded = percent.decode_valid_percent(text.encode("ascii"))
         if decoded is None:
@@ -117,7 +117,7 @@ def parameters(text: str) -> dict[str, Option]:
 
 
 def single(name: str, value: Option | None) -> str | None:
-    """Return the value of a parameter that may stand once; BadRequest when it stands more often."""
+    """Return the value of a parameter that must not be repeated; raise BadRequest when it is."""
     if value is None or isinstance(value, str):
         return value
     raise BadRequest(f"The parameter {name} appears more than once")
@@ -154,10 +154,10 @@ def verb_for(method: str, name: str) -> tuple[str, Verb]:
 
 def parse(method: str, raw_path: str, raw_query: str = "") -> IndirectorCall:
     """
-    Return the call that a request line makes.
+    Return the call of a request line.
 
     Args:
-        raw_path: as sent, still escaped. raw_query: what stands behind `?`, may be ''.
+        raw_path: as sent, still escaped. raw_query: the part after `?`, may be ''.
     Raises:
         BadName, BadRequest: syntax, in the order and with the texts of the scheme. Whether environment, indirection
         and key exist is for the caller to check, in its scheme's order.

@@ -1,5 +1,5 @@
 """
-Termini and indirections that modules bring in Python: `lib/puppet/indirector/<indirection>/<terminus>.py`.
+Termini and indirections of modules in Python: `lib/puppet/indirector/<indirection>/<terminus>.py`.
 
 Such a file defines one subclass of Terminus (`def __init__(self, context)`, see PluginContext). An indirection of a module's own is
 declared as `INDIRECTION` in `lib/puppet/model/<indirection>.py`, from which its termini and faces import
@@ -26,7 +26,7 @@ MODEL = "puppet_model_"
 
 @dataclass(frozen=True, slots=True)
 class PluginContext:
-    """What a plugged-in terminus may use: plain setting values, and the transport to the master where there is one."""
+    """The services for a plugged-in terminus: plain setting values, and the transport to the master where there is one."""
 
     settings: Mapping[str, Any]
     transport: Any = None
@@ -40,7 +40,7 @@ class Plugin:
     path: Path
 
     def load(self) -> ModuleType:
-        """Return the module; ConfigError names the line and what went wrong in it."""
+        """Return the module; raise ConfigError with the line and the fault."""
         name = f"puppet_indirector_{self.indirection}_{self.terminus}"
         return pluginfiles.load(self.path, name, f"the terminus {self.terminus} of {self.indirection}")
 
@@ -65,7 +65,7 @@ def find_models(directories: Sequence[Path], check: pluginfiles.Check | None = N
     Return the files of models below `directories` by indirection, and let code of modules import them; the first of a name wins.
 
     Args:
-        check: what raises an error for a file that shall not be imported.
+        check: raises an error for a file that must not be imported.
     Raises:
         ConfigError: names the directory that may not be read.
     """

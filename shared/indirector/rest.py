@@ -39,7 +39,7 @@ class OpenAnswer(Protocol):
 
 class Transport(Protocol):
     """
-    How a request reaches a peer and comes back: connections, trust, time-outs, limits, redirects, retries.
+    The interface that sends a request to a peer and returns the response: connections, trust, time-outs, limits, redirects, retries.
 
     Raises (each method): PeerUnreachable, PeerNotTrusted, TooLarge.
     """
@@ -166,7 +166,7 @@ class Rest(Terminus[M]):
 
 def _words(headers: Mapping[str, str], body: bytes) -> tuple[str, str]:
     """
-    Return what a peer says went wrong, and what it says to try ('' when it does not): bounded.
+    Return the error message of a peer, and its remedy ('' without one), both of limited length.
 
     The first is the JSON `message` of 4 and later, else the whole text; the second the `hint` that our own masters add.
     """

@@ -57,7 +57,7 @@ class FilePerKey(Terminus[M]):
     One file a key, `<root>/<key><suffix>`, in the model's raw form; a base for other forms.
 
     `mode` is the file's, `folder_mode` the root's, which is made at the first save. A file that does not
-    parse counts as missing, with a warning: it is written anew at the next save.
+    parse counts as missing, with a warning: it is replaced at the next save.
     """
 
     indirection: Indirection[M]
@@ -130,7 +130,7 @@ class FilePerKey(Terminus[M]):
             return None
 
     def read(self, key: str) -> M | None:
-        """Return what is stored under a key, None when nothing is, or what does not parse, with a warning. Blocks."""
+        """Return the value stored under a key; None when there is none, or, with a warning, when it does not parse. Blocks."""
         try:
             body = self.body(key)
             return None if body is None else self.load(key, body)
@@ -228,9 +228,9 @@ FILE_READERS: Mapping[str, Callable[[str, bytes], Any]] = {".yaml": read_yaml_fi
 
 class ExecTerminus(Terminus[M]):
     """
-    What an external program prints: `command` plus the key as its last argument, no shell.
+    A terminus that runs an external program: `command` plus the key as its last argument, no shell.
 
-    A base: `instance(key, output)` makes the model of what it printed; nothing printed is "not there". A failure
+    A base: `instance(key, output)` makes the model from the output; no output means that there is no instance. A failure
     is an error, never an empty answer.
     """
 

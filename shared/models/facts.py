@@ -1,4 +1,4 @@
-"""Facts: what a node reported about itself at its last run."""
+"""Facts: the values that a node sent at its last run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RESERVED_FACTS = frozenset({"trusted", "facts", "server_facts", "environment", "
 
 
 class Remembered:
-    """What was made of a field of a model. It says nothing more than the field: models are equal whether they have it or not."""
+    """A cached result for a field of a model. Models are equal with and without it."""
 
     __slots__ = ("made", "of")
     __hash__ = None  # type: ignore[assignment]
@@ -51,11 +51,11 @@ class Facts(Model):
 
     @property
     def trusted(self) -> Mapping[str, Any] | None:
-        """`$trusted` of the node that sent them; None when the master has not said it."""
+        """`$trusted` of the node that sent them; None when the master did not set it."""
         return self._trusted
 
     def with_trusted(self, trusted: Mapping[str, Any]) -> Self:
-        """Return the same facts with what is trusted of their node, for those who keep that as well; it is in no wire form."""
+        """Return the same facts with the trusted data of their node, for caches that store them as well; no wire form has them."""
         copy = self.model_copy()
         copy._trusted = trusted
         return copy
@@ -70,7 +70,7 @@ class Facts(Model):
         return data
 
     def exact_values(self) -> bytes | None:
-        """Return JSON from which nothing but equal values could be read, made once; None for values of which there is none."""
+        """Return JSON that only equal values can produce, computed once; None for values without such a JSON."""
         if self._exact.of is not self.values:
             self._exact = Remembered(self.values, plainjson.dumps_exactly(self.values))
         exact: bytes | None = self._exact.made

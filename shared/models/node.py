@@ -1,4 +1,4 @@
-"""A node: what the master decided about a machine before compiling its catalog."""
+"""A node: the master's decisions about a machine before it compiles the catalog."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class Node(Model):
 
     @property
     def layers(self) -> FactLayers | None:
-        """What the parameters are made of, when that is known."""
+        """The sources of the parameters, if they are known."""
         layers: FactLayers | None = self._layers.made if self._layers.of is self.parameters else None
         return layers
 
     def with_facts(self, facts: Facts, environment: str) -> Node:
-        """Return this node with `facts`, none of which is reserved, below its own parameters, and with an environment in any case."""
+        """Return this node with `facts`, none of which is reserved, overridden by its own parameters, and with an environment."""
         node = self.merged(facts.values, environment)
         exact = facts.exact_values()
         if exact is not None:

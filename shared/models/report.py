@@ -203,7 +203,7 @@ class Report(Model):
         return self.legacy_data() if dialect.report_format == LEGACY_FORMAT else self.modern_data()
 
     def modern_data(self) -> dict[str, Any]:
-        """Return the form of formats 5 to 12; one of theirs keeps its number, as servers store it."""
+        """Return the form of formats 5 to 12; a report in one of these formats has its own number, as servers store it."""
         data: dict[str, Any] = {
             "host": self.name,
             "time": self.time,

@@ -1,4 +1,4 @@
-"""Whether a master is alive: the indirection of 3.x to 6."""
+"""The indirection of 3.x to 6 that checks whether a master is alive."""
 
 from __future__ import annotations
 

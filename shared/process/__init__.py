@@ -1,1 +1,1 @@
-"""What every long-running program needs: logs, daemons, supervision of tasks."""
+"""The base of every long-running program: logs, daemons, supervision of tasks."""

@@ -35,11 +35,11 @@ def run_main(command: Callable[[], int]) -> int:
 @dataclass(frozen=True, slots=True)
 class _Option:
     """
-    How a field of options is written: `--name` as the field is called (`_` and `-` are one), and as `spellings` say.
+    The spelling of an option's field: `--name` the field's name (with `_` or `-`), and those in `spellings`.
 
     Attributes:
         kind: `flag` takes no value, `text` one, `texts` one each time, `optional` the next word unless that is an option.
-        doc: What help, completion and manual pages say of it; None: nothing, not even that it exists.
+        doc: Its text in help, completion and manual pages; None: no text, not even that it exists.
         value: What they call its value.
         off: spellings that set a flag to False.
     """
@@ -112,7 +112,7 @@ class OptionDoc:
 
 
 def option_docs(cls: type[CommandOptions]) -> list[OptionDoc]:
-    """Return what is said of the options of a command, those that it shares with others last."""
+    """Return the documentation of a command's options, shared options last."""
     docs = []
     for base in cls.__mro__:
         for attribute in (each for each in fields(cls) if each.name in vars(base).get("__annotations__", ())):
@@ -186,7 +186,7 @@ def _plain(name: str) -> str:
 
 
 def spellings_of(cls: type[CommandOptions]) -> dict[str, tuple[str, str, bool]]:
-    """Return, by spelling, the field of an option, its kind, and what a flag sets the field to."""
+    """Return, by spelling, an option's field, its kind, and the value that a flag sets."""
     return {spelling: row for attribute in fields(cls) for spelling, row in _field_spellings(attribute).items()}
 
 

@@ -1,4 +1,4 @@
-"""What a command is, declared once: its help, the completion of shells and its manual page are made of it."""
+"""The declaration of a command, from which its help, the completion of shells and its manual page are made."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class CommandSpec(Generic[O]):
     Attributes:
         options: Its options, each with its doc.
         settings: Those of these classes are options, too.
-        usage: What stands behind `puppet NAME` in each usage line; if there is nothing, each action has such a line.
+        usage: The text after `puppet NAME` in each usage line; without any, each action has a usage line.
         actions: The words that it takes first, each with its arguments as in `sign NAME...`, and what it does.
         arguments: What the words of the usage lines are.
         text: What stands before the tables, `notes` what stands behind them: paragraphs, and indented lines, which keep their form.
@@ -84,11 +84,11 @@ class CommandSpec(Generic[O]):
 
     @property
     def action_docs(self) -> dict[str, str]:
-        """What each action does, by its name."""
+        """The description of each action, by its name."""
         return {words.split()[0]: doc for words, doc in self.actions.items()}
 
     def tables(self) -> dict[str, dict[str, str]]:
-        """Return the tables of its help by their headings: terms, and what is said of each."""
+        """Return the tables of its help by their headings: terms with their descriptions."""
         own = {each.term: each.doc for each in option_docs(self.options)}
         last = {term: own.pop(term) for term in list(own) if term.startswith("--help")}
         actions = dict(self.actions) if self.usage else self.action_docs
@@ -118,7 +118,7 @@ class CommandSpec(Generic[O]):
 
 
 def paragraphs(text: str) -> list[str]:
-    """Return the paragraphs of a text, a line each, but for those with an indented line: these keep their lines."""
+    """Return the paragraphs of a text, each as one line; paragraphs with an indented line are returned unchanged."""
     return [each if "\n  " in f"\n{each}" else " ".join(each.split()) for each in inspect.cleandoc(text).split("\n\n")]
 
 
@@ -127,7 +127,7 @@ def _filled(paragraph: str) -> str:
 
 
 def _table(rows: Mapping[str, str]) -> str:
-    """Return terms with what is said of each; a long term has a line of its own."""
+    """Return terms with their descriptions; a long term has a line of its own."""
     width = max((len(term) for term in rows if len(term) <= _WIDEST_TERM), default=8)
     lines: list[str] = []
     for term, doc in rows.items():

@@ -113,7 +113,7 @@ def to_background() -> None:
 
 
 def account(user: str, group: str) -> tuple[int, int]:
-    """Return the ids of user and group; ConfigError with what to do when there is no such account."""
+    """Return the ids of user and group; raise ConfigError with a remedy when there is no such account."""
     try:
         entry = pwd.getpwnam(user)
         gid = grp.getgrnam(group).gr_gid if group else entry.pw_gid
@@ -126,7 +126,7 @@ def account(user: str, group: str) -> tuple[int, int]:
 
 
 def require_program(user: str, files: Iterable[Path]) -> None:
-    """Make sure that this process, which runs as `user` by now, can read these files of the program; else ConfigError with what to do."""
+    """Check that this process, which already runs as `user`, can read these files of the program; raise ConfigError with a remedy."""
     for file in files:
         if not os.access(file, os.R_OK):
             raise ConfigError(
@@ -136,7 +136,7 @@ def require_program(user: str, files: Iterable[Path]) -> None:
 
 
 def own(folders: Mapping[Path, int], uid: int, gid: int) -> None:
-    """Make folders that are missing for that account, with their modes, and hand empty ones of root's over; others keep what they have."""
+    """Create missing folders for that account, with their modes, and give it root's empty ones; others are unchanged."""
     for folder, mode in folders.items():
         if not folder.exists():
             make_directory(folder, mode=mode)

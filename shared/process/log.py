@@ -245,7 +245,7 @@ def set_up(
     ident: str = "puppet",
     facility: str = "daemon",
 ) -> None:
-    """Send this process' logs where they are wanted; replaces what an earlier call set up."""
+    """Send this process' logs to the configured destinations; replaces an earlier call."""
     for number, name in ((NOTICE, "NOTICE"), (ALERT, "ALERT"), (EMERG, "EMERG")):
         logging.addLevelName(number, name)
     handlers = [handler_for(destination, colour=colour, ident=ident, facility=facility) for destination in destinations]

@@ -1,7 +1,7 @@
 """
-Log destinations behind bounded queues: whoever logs never waits for whoever reads the log.
+Log destinations behind bounded queues: code that logs never waits for a destination.
 
-Each destination has a queue and a thread of its own, so that one which nobody reads holds up no other.
+Each destination has a queue and a thread of its own, so that a blocked destination delays no other.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _TELL_AFTER = 1000  # lines written, after which drops are told though more line
 
 class QueuedHandler(QueueHandler):
     """
-    Hands records to the thread that writes them to `destination`.
+        Hands records to the thread that writes them to `destination`.
 
-    A record is dropped, and counted in `dropped`, when the queue is full or the destination refuses it. The destination tells
-    how many it lacks as soon as it takes records again.
+    A record is dropped, and counted in `dropped`, when the queue is full or the destination refuses it. The number of missing records
+        is logged as soon as the destination accepts records again.
     """
 
     def __init__(
@@ -53,12 +53,12 @@ class QueuedHandler(QueueHandler):
 
     @property
     def dropped(self) -> int:
-        """How many records the destination lacks."""
+        """The number of records that the destination lacks."""
         return self._not_queued + self._not_written
 
     @property
     def waiting(self) -> int:
-        """How many records wait to be written."""
+        """The number of pending records."""
         return self.records.qsize()
 
     def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
@@ -196,7 +196,7 @@ def queued(capacity: int, loggers: Sequence[str] = ("", "puppet.access"), *, flu
 
 
 def _name(logger: logging.Logger, destination: logging.Handler, handlers: dict[str, QueuedHandler]) -> str:
-    """Return what the metrics call a destination: its file or kind, `access log` before it where it is that one's."""
+    """Return the name of a destination in the metrics: its file or kind, with the prefix `access log` for that log's."""
     place = getattr(destination, "baseFilename", "") or type(destination).__name__.removesuffix("Handler").lower()
     name = f"{logger.name.removeprefix('puppet.')} log: {place}" if logger.name != "root" else str(place)
     return name if name not in handlers else f"{name} {len(handlers)}"

@@ -1,4 +1,4 @@
-"""Memory of a long-lived process: its garbage, and what is free."""
+"""Memory of a long-lived process: garbage collection, and returning free memory to the system."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _SPARE = 8 * 1024 * 1024  # bytes at the heap's end that may stay free: those pi
 
 def use_single_malloc_arena() -> None:
     """
-    Have all threads take memory from one heap; to be called before there are any.
+    Make all threads allocate memory from one heap; call it before there are any threads.
 
-    glibc gives each a heap of its own, and what one has asked for and another freed lies about in all of them: of a master
+    glibc gives each thread a heap of its own, which leaves freed blocks scattered over all heaps: of a master
     with 20 MB in use another 30 MB after some 200,000 requests. Python's threads hardly ever ask at the same time. What is
     large comes from the system and goes back there, however often it is asked for, and leaves no holes.
     """
@@ -34,10 +34,10 @@ def use_single_malloc_arena() -> None:
 
 def keep_memory_of_bodies() -> None:
     """
-    Have the heap keep the memory of a body of JSON for the next one.
+        Make the heap reuse the memory of one body of JSON for the next.
 
-    By default glibc returns the free end of the heap to the system above 128 KiB, so that each catalog that is unpacked may take its pages
-    anew: 0.15 ms of 0.3 for one of 500 resources, or nothing, depending on what else lies at the end.
+    By default glibc returns the free end of the heap to the system above 128 KiB, so that each catalog that is unpacked may allocate
+        its pages again: 0.15 ms of 0.3 for one of 500 resources, or nothing, depending on what else lies at the end.
     """
     mallopt = _of_glibc("mallopt")
     mallopt(_M_MMAP_THRESHOLD, _BODY)
@@ -46,10 +46,10 @@ def keep_memory_of_bodies() -> None:
 
 def freeze_loaded_objects() -> None:
     """
-    Tell the garbage collector that what is loaded now stays.
+        Tell the garbage collector that all objects loaded so far are permanent.
 
-    It then looks at new objects only, and seldom: work makes many that live until its end, and breaks its own reference cycles. Looking
-    at all of them stops every thread of the process.
+    It then examines new objects only, and rarely: work makes many that live until its end, and breaks its own reference cycles.
+        Examining all of them stops every thread of the process.
     """
     gc.collect()
     gc.freeze()
@@ -58,7 +58,7 @@ def freeze_loaded_objects() -> None:
 
 async def collect_garbage_forever(deserted: Callable[[], bool], idle: Callable[[], bool], young: int = _YOUNG) -> None:
     """
-    Runs until cancelled, beside an event loop that must not be held up: few objects are looked at at a time, `young` new ones.
+    Runs until cancelled, next to an event loop that must not be blocked: it examines few objects at a time, `young` new ones.
 
     All that have been made since the start are looked at when it is `deserted` after somebody was there, now and then when it
     is `idle`, and at last whatever it does. What is free then goes back to the system.

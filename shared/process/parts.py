@@ -1,4 +1,4 @@
-"""The parts of this distribution that not everybody installs, and the packages that each needs."""
+"""The optional parts of this distribution, and the packages that each needs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PARTS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def missing(name: str) -> ConfigError | None:
-    """Return what to say when the module `name` cannot be imported; None when no part would bring it."""
+    """Return the error text for a missing module `name`; None when no optional part contains it."""
     package = name.partition(".")[0]
     part = next((part for part, packages in PARTS.items() if package in packages), None)
     if part is None:

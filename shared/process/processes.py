@@ -1,4 +1,4 @@
-"""Which process is behind a number that a file holds: the one that wrote it, or another that got the number later."""
+"""Check whether the process with a stored number is the one that wrote it, or another that got the number later."""
 
 from __future__ import annotations
 

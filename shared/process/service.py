@@ -1,5 +1,5 @@
 """
-Whose the directories of a master are: its account's, whichever of root's commands makes them.
+The owner of a master's directories: its account, even when one of root's commands creates them.
 
 A command of root's makes what is missing for that account before it writes (`make_room`), and new files in a directory belong to
 whom the directory belongs to (`files.owner_in`). `puppet master`, also with --compile, and `puppet deploy` become that account.
@@ -36,9 +36,9 @@ def _account(user: str, group: str) -> tuple[int, int] | None:
 
 def make_room(settings: CommonSettings, folders: Mapping[Path, int] = MappingProxyType({})) -> None:
     """
-    Make missing directories for the account of this host's master, if it has one, so that root's command does not make them root's.
+    Create missing directories for the account of this host's master, if it has one, so that root's command does not own them.
 
-    What cannot be made is left to whoever needs it, who says so.
+    A directory that cannot be created causes an error later, where it is used.
 
     Args:
         folders: More than those that agent and master share, the outer ones first, with their modes.
@@ -62,6 +62,6 @@ def make_room(settings: CommonSettings, folders: Mapping[Path, int] = MappingPro
 
 
 def _account_of_master_beside(settings: CommonSettings) -> Sequence[str]:
-    """Return user and group of the master that may be on this host beside an agent."""
+    """Return user and group of the master that may be on an agent's host."""
     places = {name: str(getattr(settings, name)) for name in ("confdir", *_SHARED)}
     return setting_texts(MasterSettings, ("user", "group"), section="master", flags=places)

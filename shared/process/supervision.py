@@ -40,7 +40,7 @@ class SupervisedTask:
 
 
 def pause_before(task: SupervisedTask, failures: int) -> float:
-    """Return the seconds to wait before a task starts again that has failed so many times in succession."""
+    """Return the seconds to wait before a task restarts after this number of failures in succession."""
     shortest, longest = (0.1, LONGEST_ESSENTIAL_PAUSE) if task.essential else (1.0, LONGEST_PAUSE)
     return float(min(longest, shortest * 2 ** min(failures - 1, 20)))
 
@@ -73,7 +73,7 @@ class Supervisor:
 
     @property
     def is_sound(self) -> bool:
-        """Whether each essential task that was started is at work now."""
+        """True if every essential task that was started is running."""
         return all(name in self._at_work for name in self._started if self.tasks[name].essential)
 
     def start(self, name: str, work: Callable[[], Coroutine[Any, Any, object]]) -> None:
@@ -85,14 +85,14 @@ class Supervisor:
         self._started[name] = asyncio.create_task(self._watch(task, work), name=name)
 
     def spawn(self, name: str, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Start a short task, of which there may be many. What it raises is reported, as nobody has to wait for it."""
+        """Start a short task, of which there may be many. Its exception is logged; no caller has to await it."""
         self._named(name)
         task = asyncio.create_task(work, name=name)
         task.add_done_callback(self.report)
         return task
 
     def report(self, task: asyncio.Task[Any]) -> None:
-        """Log and count what a task that has ended raised; its name is one of ours."""
+        """Log and count the exception of a finished task with one of our names."""
         if not task.cancelled() and (error := task.exception()) is not None:
             self._count(task.get_name(), error, "")
 

@@ -1,4 +1,4 @@
-"""What a service tells systemd about itself (sd_notify); without systemd nothing is told. Source: sd_notify(3)."""
+"""Notifications to systemd (sd_notify); without systemd nothing is sent. Source: sd_notify(3)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Notifier:
     """
     Tells the service manager that is named in `environ`, if there is one.
 
-    `watchdog`: seconds within which it wants to hear of us again and again; 0: never.
+    `watchdog`: seconds within which systemd expects each notification; 0: none.
     """
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:

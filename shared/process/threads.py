@@ -1,4 +1,4 @@
-"""Threads that keep pace with the event loop."""
+"""Threads that do not run ahead of the event loop."""
 
 from __future__ import annotations
 

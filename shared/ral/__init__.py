@@ -1,4 +1,4 @@
-"""The resource layer: what a module author needs to declare a type and its providers."""
+"""The resource layer: the API with which a module author declares a type and its providers."""
 
 from .attributes import Ensure, Param, Property, State, Value, ensurable
 from .commands import Command, Output, execute, which

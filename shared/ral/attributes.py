@@ -21,7 +21,7 @@ K = TypeVar("K")
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One listed value of an attribute, with what choosing it means."""
+    """One listed value of an attribute, with its effect."""
 
     value: Any
     aliases: tuple[str, ...] = ()

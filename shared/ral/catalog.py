@@ -1,4 +1,4 @@
-"""The resources of one catalog, checked and connected: what a transaction applies."""
+"""The resources of one catalog, checked and connected, ready for a transaction."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def resources_of(
     Return the resources of a catalog as it came over the wire.
 
     A wrong resource refuses the whole catalog, before anything is applied, as in the reference. One of a type that is not supported
-    on this system is kept with its `fault`, and fails at its turn.
+    on this system has a `fault`, and fails when it is evaluated.
 
     Args:
         types: the types that can be applied, by name.
@@ -264,7 +264,7 @@ class _Reader:
     broken: Mapping[str, PuppetError]
 
     def read(self, wire: CatalogResource) -> _Reading:
-        """Return a resource with its values read: Sensitive unwrapped, Deferred resolved, or to be resolved at its turn."""
+        """Return a resource with its values read: Sensitive unwrapped, Deferred resolved now or when the resource is evaluated."""
         ref = Ref(wire.type, wire.title)
         where = Location(wire.file, wire.line) if wire.file or wire.line else None
         plain: dict[str, Any] = {}
@@ -304,7 +304,9 @@ class _Reader:
             raise _unforeseen(err, plain, origin.sensitive, origin.where) from err
 
     def _may_wait(self, ref: Ref, name: str) -> bool:
-        """Return whether an attribute's value is not needed before its resource's turn; those of classes and defines are never needed."""
+        """
+        Return whether an attribute's value is not needed before its resource is evaluated; those of classes and defines are never needed.
+        """
         if not self.late or ref.type not in self.types:
             return self.late
         declaration = self.types[ref.type].declaration
@@ -312,7 +314,7 @@ class _Reader:
         return declared is not None and not declared.meta and name != "provider" and name not in declaration.namevars
 
     def _unwrap(self, value: Any) -> tuple[Any, bool]:
-        """Return a value without anything Sensitive or Deferred, and whether it is secret: it was Sensitive, or made of what was."""
+        """Return a value without anything Sensitive or Deferred, and whether it is secret: it was Sensitive, or made from a Sensitive."""
         resolved, is_secret = self._resolve(value)
         plain, hidden = richdata.without_sensitive(resolved)
         return plain, hidden or is_secret
@@ -360,7 +362,7 @@ class _Reader:
         return ref.type in _CONTAINERS or "::" in ref.type or wire.ref in self.containers
 
     def _missing(self, ref: Ref, plain: Mapping[str, Any], origin: Origin) -> Type:
-        """Return what stands for a resource of a type that is not supported on this system; raise ResourceError for any other type."""
+        """Return a placeholder for a resource of a type that is not supported on this system; raise ResourceError for any other type."""
         hint = f"This agent needs the type in Python: lib/puppet/type/{ref.type}.py in the module that has it in Ruby."
         error = ResourceError(f"Could not find resource type '{ref.type}'", where=origin.where, hint=hint)
         if ref.type in self.broken:

@@ -1,4 +1,4 @@
-"""Commands that providers run: located anew for each call, no shell, locale C, output and exit code checked."""
+"""Commands that providers run: located again for each call, no shell, locale C, output and exit code checked."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def keep_secret(texts: Sequence[str]) -> Iterator[None]:
 
 
 def without_secrets(text: str) -> str:
-    """Return `text` with `[redacted]` in place of everything that is kept secret here."""
+    """Return `text` with `[redacted]` in place of all secrets of this object."""
     for secret in _SECRETS.get():
         text = text.replace(secret, REDACTED)
     return text

@@ -27,7 +27,7 @@ _TAG = re.compile(r"\w[\w:.-]*\Z")
 
 
 def _parts_of_title(pattern: str, title: str) -> Sequence[str | None] | None:
-    """Return what the groups of a pattern match in a title; None when it does not match all of it."""
+    """Return the groups that a pattern matches in a title; None when it does not match all of it."""
     import regex  # here, because few types split their titles, and the engine takes 1.5 MB
 
     from ..regexps import match_whole
@@ -37,14 +37,14 @@ def _parts_of_title(pattern: str, title: str) -> Sequence[str | None] | None:
 
 
 def own_tags(type_name: str, title: str) -> tuple[str, ...]:
-    """Return the tags that a resource has by its type and title, whoever made it."""
+    """Return the tags that a resource has by its type and title, whatever its origin."""
     names = [name.lower() for name in (type_name, title) if _TAG.match(name)]
     return tuple(dict.fromkeys(tag for name in names for tag in (name, *name.split("::")) if tag))
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a resource comes from; only `pending` influences how it is applied."""
+    """The origin of a resource; only `pending` influences how it is applied."""
 
     where: Location | None = None
     tags: tuple[str, ...] = ()
@@ -72,13 +72,13 @@ class Surroundings(Protocol):
 
     def same_provider_successors(self, resource: Type, fits: Callable[[Type], bool]) -> Sequence[Type]:
         """
-        Return the resources that come right after the one whose turn it is, have the same provider, may be changed, and satisfy `fits`.
+        Return the resources that directly follow the current one, have the same provider, may be changed, and satisfy `fits`.
 
-        The sequence ends before the first that does not fit, and where something else has its turn in between.
+        The sequence ends before the first that does not fit, and where another resource is evaluated in between.
         """
 
     def mark_applied_early(self, resources: Iterable[Type]) -> None:
-        """Record resources that were changed before their turn: they are evaluated in any case, so that the change is reported."""
+        """Record resources that were changed early: they are evaluated in any case, so that the change is reported."""
 
     def path_of(self, resource: Type) -> str:
         """Return the containment path, as logs show it: `/Stage[main]/Main/File[/x]`."""
@@ -88,7 +88,7 @@ class Surroundings(Protocol):
 
 
 class CompleteCatalog(Protocol):
-    """What a resource may ask of its catalog once all resources are in it; see `RalCatalog`."""
+    """The catalog as a resource sees it once all resources are in it; see `RalCatalog`."""
 
     @property
     def types(self) -> Mapping[str, type[Type]]:
@@ -222,7 +222,7 @@ class Type(Metaparams):
 
     def resolve_pending(self) -> None:
         """
-        Resolve the values that had to wait for this resource's turn.
+        Resolve the values that were deferred until this resource is evaluated.
 
         Raises:
             PuppetError: a value cannot be resolved, is refused, or does not fit the others; the rest may be set already.
@@ -393,7 +393,9 @@ class Type(Metaparams):
         return state.get("ensure", "present") not in (ABSENT, None)
 
     def ancestors(self) -> Iterator[str]:
-        """Yield the keys of what contains this thing on the system (a file's directories), nearest first; orders generated resources."""
+        """
+        Yield the keys of the containers of this thing on the system (a file's directories), nearest first; orders generated resources.
+        """
         return iter(())
 
     # --- within a run
@@ -407,7 +409,7 @@ class Type(Metaparams):
         return self.surroundings.managed(type_name) if self.surroundings else ()
 
     def same_provider_successors(self, fits: Callable[[Type], bool]) -> Sequence[Type]:
-        """Return the resources that follow this one, whose turn it is, and could be changed together with it; see Surroundings."""
+        """Return the resources after the current one that could be changed together with it; see Surroundings."""
         return self.surroundings.same_provider_successors(self, fits) if self.surroundings else ()
 
     def log(self, level: str, message: str, attribute: str = "") -> None:

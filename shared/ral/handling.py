@@ -1,4 +1,4 @@
-"""What a run asks of a provider: to read the things of a type, and to change them."""
+"""The interface of a provider for a run: it reads and changes the things of a type."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .attributes import State
 
 
 class Handled(Protocol):
-    """What a provider may ask of any resource."""
+    """The part of a resource that a provider can use."""
 
     @property
     def key(self) -> str: ...
@@ -51,20 +51,20 @@ class Handler(Generic[R]):
 
     async def read_ahead(self, resources: Sequence[R]) -> None:
         """
-        Read several resources at once, before the turn of the first: they come next, with nothing else in between.
+                Read several resources at once, before the first is evaluated: they follow each other directly.
 
-        The states are kept for `retrieve`, until `forget_ahead`. Reading may not log or change anything. By default nothing is read.
+        The states are cached for `retrieve`, until `forget_ahead`. Reading may not log or change anything. By default nothing is read.
         """
 
     def forget_ahead(self) -> None:
-        """Discard what is known of resources that are not evaluated yet: something else was evaluated, or something was changed."""
+        """Discard the cached states of resources that are not evaluated yet, because another resource was evaluated or changed."""
 
     async def instances(self) -> Mapping[str, State]:
         """Return all things of this type on the system, by name."""
         raise Unsupported(f"The {self.serves.declaration.name} provider '{self.name}' cannot list what exists")
 
     def identity(self, state: State) -> Mapping[str, Any]:
-        """Return the attributes besides its name that a resource made for one of `instances` needs, to mean that very thing."""
+        """Return the attributes, in addition to its name, that identify the thing of a resource made for one of `instances`."""
         return {}
 
     async def insync(self, resource: R, attribute: str, state: State, desired: list[Any]) -> bool:

@@ -1,7 +1,7 @@
 """
 The attribute names of types that are not supported: Nagios' objects, network devices, Solaris', macOS' and Windows' own.
 
-A compiler checks manifests that use them; a resource of such a type fails when its turn comes, and says so.
+A compiler checks manifests that use them; a resource of such a type fails with a message when it is evaluated.
 
 Source: resource layer reference 6 to 10.
 """

@@ -35,7 +35,7 @@ class RelationshipParam(Param[list[Ref]]):
 
 
 class AuditParam(Param[list[str]]):
-    """Names of attributes; `all` stands for every property."""
+    """Names of attributes; `all` means every property."""
 
     def accept(self, resource: Any, raw: Any) -> list[str]:
         known = resource.declaration.attributes

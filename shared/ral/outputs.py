@@ -1,7 +1,7 @@
 """
-The output of a command, read from a pipe as it comes, so that its size in memory is limited and the command never waits for us.
+The output of a command, read from a pipe immediately, so that its size in memory is limited and the command never waits for us.
 
-A pipe and not a file: programs open /dev/stdout and /dev/stderr anew, which truncates a file or continues in the middle of it,
+A pipe and not a file: programs open /dev/stdout and /dev/stderr again, which truncates a file or continues in the middle of it,
 and dnf seeks to a file's end; and what a daemon prints for months would fill a disk. A daemon that outlives its command keeps the
 pipe as its output: a process of its own goes on reading it, so that the daemon neither dies of SIGPIPE nor waits for a reader.
 """
@@ -24,10 +24,10 @@ _BLOCKS = 64  # the most that are read at once
 
 class OutputPipe:
     """
-    A pipe of whose content the beginning is kept. The owner has to close it.
+    A pipe that stores the beginning of its content. The owner has to close it.
 
     Args:
-        capacity: bytes that are kept; what comes after them is read and dropped.
+        capacity: bytes that are stored; later bytes are read and dropped.
     """
 
     def __init__(self, capacity: int) -> None:

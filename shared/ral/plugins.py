@@ -1,5 +1,5 @@
 """
-Types and providers that modules bring in Python: `lib/puppet/type/<type>.py` and `lib/puppet/provider/<type>/<name>.py`.
+Types and providers of modules in Python: `lib/puppet/type/<type>.py` and `lib/puppet/provider/<type>/<name>.py`.
 
 A type's file defines one subclass of Type of the file's name; a provider's file one subclass of Provider, which is made without
 arguments. They get at each other with `from puppet_type_<type> import …` and `from puppet_provider_<type>_<name> import …`. The
@@ -32,7 +32,7 @@ def plugin_types(
     """
     Return the types below `folders` (each a module's `lib`, or the agent's libdir), by name; of two with one name the first wins.
 
-    Loading runs the files anew, so that a daemon uses what was synchronised last.
+    Loading runs the files again, so that a daemon uses the files that were synchronised last.
 
     Args:
         names: only these; None: all.
@@ -62,7 +62,7 @@ def plugin_providers(
     Return the factories of all types' providers: `builtin`, then the modules' own; files are loaded when a type is first used.
 
     Args:
-        on_broken: called with each provider that cannot be loaded; in its place stands one that fits nowhere and says why.
+        on_broken: called with each provider that cannot be loaded; a stand-in that fits no system and gives the reason replaces it.
     Raises (when a factory is called):
         ConfigError: without `on_broken`: a file cannot be loaded, or is of another type than its folder says.
     """
@@ -87,7 +87,7 @@ def plugin_providers(
 
 
 def make_importable(folders: Sequence[Path], check: pluginfiles.Check | None = None) -> None:
-    """Let the code of modules import the types and providers below `folders` that pass `check`; what was loaded before is forgotten."""
+    """Let the code of modules import the types and providers below `folders` that pass `check`; earlier loaded ones are discarded."""
     _PluginFiles.of(folders).install_finder(check)
 
 
@@ -129,7 +129,7 @@ def _load_provider(name: str, path: Path, type_name: str) -> Provider[Any]:
 
 
 def _unusable(serves: type[Type], name: str, err: ConfigError) -> Provider[Any]:
-    """Return a stand-in for a provider that cannot be loaded: it fits nowhere."""
+    """Return a stand-in for a provider that cannot be loaded: it fits no system."""
     stand_in: Provider[Any] = Provider()
     stand_in.serves, stand_in.name = serves, name  # type: ignore[misc]  # of this one instance
     stand_in.confine = (Confine(f"its file to be loaded: {err}", lambda platform: False),)  # type: ignore[misc]

@@ -48,7 +48,7 @@ class Platform:
 
 @dataclass(frozen=True, slots=True)
 class Confine:
-    """One condition for a provider to fit: `holds(platform)`, and what to say when it does not."""
+    """One condition for a provider to fit: `holds(platform)`, and the message when it does not."""
 
     needs: str
     holds: Callable[[Platform], bool]
@@ -85,7 +85,7 @@ def _all_match(conditions: Mapping[str, Any], platform: Platform) -> bool:
 
 class Provider(Handler[R]):
     """
-    Base of all providers; one instance serves all resources of its type in a run, and may keep what it learns.
+    Base of all providers; one instance serves all resources of its type in a run, and may cache data.
 
         class Fog(Provider[DnsZone], type=DnsZone, confine=[feature("fog")]):
             async def prefetch(self, resources): …

@@ -19,7 +19,7 @@ def type_label(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """Which resource: `type` in lower case (`apache::vhost`), `title` as it is; a class's title is capitalised."""
+    """A resource's identity: `type` in lower case (`apache::vhost`), `title` as it is; a class's title is capitalised."""
 
     type: str
     title: str

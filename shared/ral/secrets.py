@@ -1,8 +1,9 @@
 """
 Keeps Sensitive values out of messages: code that builds a message does not have to consider it.
 
-Messages of a failure quote values in ways that nobody can list: whole, in part, escaped, split into words. So a failure's text is looked
-through for any piece of the values, and is left out as a whole when it has one (`hide`). Every line of a run has the values themselves
+Messages of a failure quote values in ways that cannot be listed completely: whole, in part, escaped, split into words. So a failure's
+text is searched for any piece of the values, and is left out as a whole when it has one (`hide`). Every line of a run has the values
+themselves
 replaced once more before it leaves (`mask`), but no value that could be a word of any sentence.
 """
 
@@ -49,7 +50,7 @@ class Secrets:
             self._pattern = None
 
     def mask(self, message: str) -> str:
-        """Return `message` with the values replaced where they stand by themselves; those that could be any word stay."""
+        """Return `message` with the values replaced where they are separate words; values that could be any word stay."""
         if not self._texts:
             return message
         if self._pattern is None:

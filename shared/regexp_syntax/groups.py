@@ -9,7 +9,7 @@ __all__ = ["Groups", "OpenGroup"]
 
 @dataclass(slots=True)
 class Groups:
-    """The groups that capture, and which numbers a name has; beside named groups the plain ones do not count."""
+    """The groups that capture, and the numbers of each name; if there are named groups, plain ones do not count."""
 
     plain: int = 0
     named: int = 0
@@ -25,10 +25,10 @@ class Groups:
 @dataclass(slots=True)
 class OpenGroup:
     """
-    A group whose closing bracket has not been read: where it begins in the output, and the options inside it.
+    A group whose closing bracket has not been read: its start in the output, and the options inside it.
 
     Attributes:
-        opener: what it begins with, in the source's words.
+        opener: its opening text in the source.
         number: of a group that captures.
         option_groups: opened by `(?i)` inside it; they end with it.
         lengths: of the alternatives before the one that is read.

@@ -95,7 +95,7 @@ def _is_property(name: str) -> bool:
 
 
 class _Translator:
-    """One pass over the source; what is not listed here is passed on."""
+    """One pass over the source; syntax that is not listed here is copied."""
 
     def __init__(self, source: str, known: Groups) -> None:
         self.source = source
@@ -140,7 +140,7 @@ class _Translator:
         return "".join(self.out) + ")" * self.open[0].option_groups
 
     def add(self, text: str, length: int | None = 1) -> None:
-        """Append what a quantifier can repeat."""
+        """Append an item that a quantifier can repeat."""
         self.count(length)
         self.atom = len(self.out)
         self.quantified = False
@@ -208,7 +208,7 @@ class _Translator:
                 self.add(_escape(code))
 
     def read_class(self) -> str | None:
-        r"""Return a class such as `\w` or `\p{Alpha}` as a set; None when none stands here."""
+        r"""Return a class such as `\w` or `\p{Alpha}` as a set; None when there is none at this place."""
         char = self.source[self.at + 1 : self.at + 2]
         if char in ("p", "P"):
             match = _PROPERTY.match(self.source, self.at + 2)
@@ -225,7 +225,7 @@ class _Translator:
         return f"[{'^' if char.isupper() else ''}{_CLASSES[char.lower()]}]"
 
     def read_codes(self) -> str:
-        r"""Return the characters that an escape stands for: one, or several of `\u{41 42}`."""
+        r"""Return the characters of an escape: one, or several of `\u{41 42}`."""
         source, start = self.source, self.at
         char = source[start + 1 : start + 2]
         self.at += 2
@@ -292,7 +292,7 @@ class _Translator:
         return True
 
     def refer(self, kind: str) -> None:
-        r"""`\k<name>` is what a group matched, `\g<name>` its expression once more; both take numbers, also relative ones."""
+        r"""`\k<name>` matches a group's text, `\g<name>` its expression again; both also take numbers and relative numbers."""
         match = _REFERENCE.match(self.source, self.at + 2)
         if not match:
             raise InvalidRegexp("invalid backref number/name" if kind == "k" else "invalid group name <>")
@@ -311,7 +311,7 @@ class _Translator:
             self.add("(?:" + "|".join(rf"\{number}" for number in reversed(numbers)) + ")", None)
 
     def numbers_of(self, name: str) -> list[int]:
-        """Return the numbers of the groups that a name, a number or a distance such as -1 stands for."""
+        """Return the numbers of the groups that a name, a number or a distance such as -1 refers to."""
         digits = re.fullmatch(r"([+-]?)(\d{1,6})", name)
         if digits is None:
             if name not in self.known.numbers:
@@ -432,7 +432,7 @@ class _Translator:
     # --- sets
 
     def read_set(self) -> str:
-        """Return the bracket set that stands here; each character escaped, each range made of two of them."""
+        """Return the bracket set at this place; each character escaped, each range made of two of them."""
         source = self.source
         self.at += 1
         negated = source.startswith("^", self.at)
@@ -484,7 +484,7 @@ class _Translator:
         return text + f"{_escape(low)}-" + "".join(map(_escape, characters))
 
     def read_characters(self) -> str:
-        """Return the characters of a set that stand here, or that an escape stands for."""
+        """Return the characters of a set at this place, or those of an escape."""
         char = self.source[self.at]
         if char != "\\":
             self.at += 1

@@ -1,4 +1,4 @@
-"""Programs of ours in Ruby, which run modules' Ruby in a process of its own: the process, and what it and we say to each other."""
+"""Our programs in Ruby, which run modules' Ruby in separate processes: the process, and the protocol between it and us."""
 
 from .child import RubyChild, RubyProgram, RubySettings, find_ruby
 

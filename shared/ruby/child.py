@@ -57,8 +57,8 @@ def find_ruby(setting: str, *, restricted: bool = False, also: str = "") -> str:
     Return the program's path for the setting `ruby`; '' for none.
 
     Args:
-        also: folders besides the system's own in which `auto` looks, separated by colons.
-        restricted: manifests may not do everything on this host. Ruby cannot be restricted, so `auto` then finds none.
+        also: folders that `auto` searches in addition to the system's own, colon-separated.
+        restricted: manifests are restricted on this host. Ruby cannot be restricted, so `auto` then finds none.
     """
     if setting == "auto":
         return "" if restricted else shutil.which("ruby", path=f"{SEARCH}:{also}" if also else SEARCH) or ""
@@ -96,9 +96,9 @@ class RubyChild:
         script: the program, which is given the number of the socket's descriptor.
         environ: its environment.
         cwd: the folder it runs in.
-        output: the descriptor that what it prints goes to, which is not an answer.
+        output: the descriptor of its printed output, which is not an answer.
         own_session: the programs that it has started are ended with it.
-        stop: returns whether nobody wants to wait for its answer any more.
+        stop: returns whether no caller needs to wait for its answer any more.
 
     Attributes:
         received: the bytes of all its messages.
@@ -149,7 +149,7 @@ class RubyChild:
 
     @property
     def alive(self) -> bool:
-        """Whether messages can be sent to it."""
+        """True if messages can be sent to it."""
         return not self._ended and self._process.poll() is None
 
     def end(self) -> None:
@@ -164,16 +164,17 @@ class RubyChild:
         seconds: Callable[[], float] = lambda: math.inf,
     ) -> dict[str, Any]:
         """
-        Return the answer to a question, after those that the process asks before.
+                Return the answer to a question, after answering the questions that the process asks first.
 
-        Both sides number their questions, and an answer has the number of its question. Any exception, compile_timeout included, may come
-        before the answer and would leave it to the next question. So each ends the process.
+        Both sides number their questions, and an answer has the number of its question. Any exception, compile_timeout included, may
+                come
+                before the answer and would leave it to the next question. So each ends the process.
 
-        Args:
-            answer: returns the answer to a question of the process; it may ask the process in turn.
-            seconds: returns the time for the next message, where that is less than the settings allow.
-        Raises:
-            EvaluationError: there is no answer, or it is malformed, too long, or another question's.
+                Args:
+                    answer: returns the answer to a question of the process; it may ask the process in turn.
+                    seconds: returns the time for the next message, where that is less than the settings allow.
+                Raises:
+                    EvaluationError: there is no answer, or it is malformed, too long, or another question's.
         """
         self._asked += 1
         number = self._asked
@@ -250,7 +251,7 @@ class RubyChild:
         return taken
 
     def _limit_wait(self, end: float) -> None:
-        """Have the next call of the socket return when it is time to look at the process; raise TimeoutError when `end` has passed."""
+        """Make the next call of the socket return when it is time to check the process; raise TimeoutError when `end` has passed."""
         wait = min(end - time.monotonic(), WATCH_INTERVAL)
         if wait <= 0:
             raise TimeoutError
@@ -285,7 +286,9 @@ class RubyChild:
         return self._lost_socket(max(0.0, end - time.monotonic()))
 
     def _lost_socket(self, seconds: float) -> EvaluationError:
-        """Return the error for a closed socket. It tells an end of the process's own, which may take `seconds`, from one by this side."""
+        """
+        Return the error for a closed socket. It distinguishes an exit of the process, which may take `seconds`, from a kill by this side.
+        """
         if self._ended:
             return EvaluationError("Ruby was ended while it was asked", hint="It is started again when it is needed.")
         try:
@@ -307,7 +310,7 @@ class RubyChild:
 
 
 def _memory_of(pid: int) -> int:
-    """Return the bytes of memory that a process occupies; 0 where that cannot be told."""
+    """Return the bytes of memory that a process uses; 0 where the system does not report it."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize()
     except (OSError, IndexError, ValueError):
@@ -326,7 +329,7 @@ def _runs_program(pid: int, since: float) -> bool:
 
 
 def _text_of(path: Path) -> str:
-    """Return what the kernel says of a process; '' when it has ended."""
+    """Return the kernel's status text of a process; '' when it has ended."""
     try:
         return path.read_text()
     except OSError:

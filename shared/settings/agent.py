@@ -9,7 +9,7 @@ from .values import ChecksumTypes, Ciphers, Duration, Flag, Headers, RubyFacts, 
 
 
 class AgentSettings(CommonSettings):
-    """What one agent does, and how long it waits for whom."""
+    """The settings of an agent, with its time limits."""
 
     node_name_value: str = setting("$certname", doc="The name that the master is asked about; auth.conf must allow it to the certificate.")
     node_name_fact: str = setting("", doc="The fact whose value is that name instead; '' for none.")

@@ -31,7 +31,7 @@ PACKAGE_MODULES = "/usr/share/puppet/modules:/opt/puppetlabs/puppet/modules"
 
 @dataclass(frozen=True, slots=True)
 class SettingSource:
-    """What somebody has written for a setting, variables not expanded, and where: a line of puppet.conf, or None for the command line."""
+    """A setting's text, variables not expanded, and its place: a line of puppet.conf, or None for the command line."""
 
     value: Any
     where: Location | None
@@ -113,7 +113,7 @@ def default_certname() -> str:
 
 
 def directories(*, root: bool, home: Path) -> dict[str, str]:
-    """Return the base directories: of the system for root, below the home directory for everybody else."""
+    """Return the base directories: of the system for root, below the home directory for other users."""
     if root:
         return {"confdir": "/etc/puppet", "vardir": "/var/lib/puppet", "logdir": "/var/log/puppet", "rundir": "/var/run/puppet"}
     base = str(home / ".puppet")
@@ -128,7 +128,7 @@ def package_modules() -> list[str]:
 
 class Layers:
     """
-    The raw texts of all settings, by precedence, and what they expand to.
+    The raw texts of all settings, by precedence, and their expanded values.
 
     Args:
         paths: names of the settings that are paths: their values are absolute, and so is every `$name` of one.
@@ -254,7 +254,7 @@ def _layered(
 
 
 def _sources(conf: Conf, layers: Layers) -> dict[str, SettingSource]:
-    """Return what the command line and the file say, by setting; of several sources the one that counts."""
+    """Return the texts of the command line and the file, by setting; of several sources the one that has precedence."""
     sources = {
         canonical(name): SettingSource(entry.value, Location(str(conf.path) if conf.path else None, entry.line))
         for section in ("main", layers.run_mode)
@@ -322,7 +322,7 @@ class SettingOptions:
         self.values: dict[str, Any] = {}
 
     def is_flag(self, name: str) -> bool | None:
-        """Return whether a setting is a plain boolean, None for what is not a setting."""
+        """Return whether a setting is a plain boolean; None for a name that is not a setting."""
         return self._is_flag.get(canonical(name))
 
     def take(self, word: str, following: list[str]) -> bool:
@@ -356,7 +356,7 @@ class SettingOptions:
 
 def flags_of(argv: Iterable[str], *classes: type[Settings], without: Collection[str] = ()) -> tuple[dict[str, Any], list[str]]:
     """
-    Return the settings given as options, and the arguments that are left, in order.
+    Return the settings given as options, and the remaining arguments, in order.
 
     Options that are not settings are left. After `--` nothing is an option; it is left as well, so that the caller can tell.
 

@@ -23,7 +23,7 @@ class ConfEntry:
 
 @dataclass(frozen=True, slots=True)
 class Conf:
-    """The settings of a file by section (`server` is kept as `master`); names with `-` turned into `_`."""
+    """The settings of a file by section (`server` is stored as `master`); names with `-` turned into `_`."""
 
     path: Path | None = None
     sections: Mapping[str, Mapping[str, ConfEntry]] = field(default_factory=dict)

@@ -1,5 +1,5 @@
 """
-How a setting is declared: a field of a class of settings, with its kind of value, default, documentation and limits.
+The declaration of a setting: a field of a class of settings, with its kind of value, default, documentation and limits.
 
 The classes are not pydantic's: every command builds them, and with pydantic they were a fifth of an agent's run.
 """
@@ -40,10 +40,10 @@ class SettingField:
 
     Attributes:
         annotation: The type of its values, without its reader.
-        description: What it is for.
+        description: Its purpose.
         limits: Of a number: `ge`, `gt`, `le`.
         secret: Whether it is a password or may hold one, which catalogs must not get: manifests see undef.
-        undefined: Whether manifests see undef, not an empty text, when nobody has set it.
+        undefined: Whether manifests see undef, not an empty text, when it is not set.
     """
 
     __slots__ = ("_read", "annotation", "default", "description", "limits", "secret", "undefined", "write")
@@ -82,7 +82,7 @@ def setting(default: Any, *, doc: str, secret: bool = False, undefined: bool = F
 
 
 class DeclaredSettings:
-    """What all classes of settings have: their fields, frozen values. Their methods have the names of a model's."""
+    """The base of all classes of settings: their fields, frozen values. Their methods have the names of a model's."""
 
     model_fields: Mapping[str, SettingField] = {}
 
@@ -94,17 +94,17 @@ class DeclaredSettings:
 
     @classmethod
     def complete(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Return the texts, some of which others decide; classes override it."""
+        """Return the texts, with those that depend on others filled in; classes override it."""
         return values
 
     @classmethod
     def relate(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Return the values, some of which others decide; ValueError for those that contradict each other. Classes override it."""
+        """Return the values, with those that depend on others; raise ValueError for contradictory ones. Classes override it."""
         return values
 
     @classmethod
     def model_validate(cls, texts: Mapping[str, Any]) -> Any:
-        """Return the settings of these texts or values, of which there is one for each field; raise InvalidSetting."""
+        """Return the settings of these texts or values, which must have one for each field; raise InvalidSetting."""
         raw = cls.complete(dict(texts))
         if unknown := raw.keys() - cls.model_fields.keys():
             raise InvalidSetting(min(unknown), "Extra inputs are not permitted")
@@ -134,7 +134,7 @@ class DeclaredSettings:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        """Without values, of which some are passwords."""
+        """Return a text without values, because some are passwords."""
         return f"<{type(self).__name__}>"
 
     def model_dump(self, *, mode: Literal["python", "json"] = "python") -> dict[str, Any]:

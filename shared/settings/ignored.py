@@ -1,7 +1,7 @@
 """
-Settings of Puppet 7 that nothing here reads, so that a puppet.conf may hold them: what they say is kept for `$name` and `config print`.
+Settings of Puppet 7 that this program does not use but a puppet.conf may contain: their values are stored for `$name` and `config print`.
 
-A refused one may say its default only: whoever relies on another value must not find out later.
+A refused one may only have its default, so that a site which needs another value learns it at the start.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ class IgnoredSetting:
 
     Attributes:
         default: As Puppet has it; may name other settings.
-        why: A sentence: why it changes nothing here, or what to do instead of a refused value.
-        refused: The run modes (sections) in which only the default may be said.
+        why: A sentence: why it has no effect here, or the alternative to a refused value.
+        refused: The run modes (sections) in which only the default is allowed.
         secret, undefined: As of a SettingField.
     """
 
@@ -33,7 +33,7 @@ class IgnoredSetting:
 
     @property
     def flag(self) -> bool:
-        """Whether the command line writes it as --name and --no-name."""
+        """True if the command line writes it as --name and --no-name."""
         return self.default in ("true", "false")
 
     def is_default(self, value: Any, default: Any) -> bool:

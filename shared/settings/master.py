@@ -11,7 +11,7 @@ from .values import Autosign, Duration, Flag, Paths, Size, Words
 
 
 class MasterSettings(StoreSettings):
-    """What the master serves, to whom, and within which limits."""
+    """The settings of a master: its services, access rules and limits."""
 
     bindaddress: str = setting("0.0.0.0", doc="The address to listen on.")  # noqa: S104  # what a master is for
     masterport: int = setting(8140, ge=0, le=65535, doc="The port to listen on; 0: any free one.")
@@ -204,7 +204,7 @@ class MasterSettings(StoreSettings):
 
 def settings_beside_master(flags: Mapping[str, Any]) -> MasterSettings:
     """
-    Return the settings of a command that uses what the master on this host has; its own store counts where it runs now. Blocks.
+    Return the settings of a command that uses the data of the master on this host; its own store counts if it runs now. Blocks.
 
     `flags` are the settings of the command line. Raises as `load`.
     """

@@ -29,7 +29,7 @@ StoreKind = Annotated[str, ValueReader(store_kind)]
 
 
 class StoreSettings(CommonSettings):
-    """Where facts, catalogs and reports are kept for queries, who may ask, and within which limits."""
+    """The settings of the store: where facts, catalogs and reports are stored for queries, access, and limits."""
 
     store: StoreKind = setting(
         "none",
@@ -85,7 +85,7 @@ class StoreSettings(CommonSettings):
 
     @property
     def runs_store(self) -> bool:
-        """Whether a master with these settings runs a store of its own."""
+        """True if a master with these settings runs a store of its own."""
         return self.store not in ("none", "puppetdb")
 
     @property
@@ -95,7 +95,7 @@ class StoreSettings(CommonSettings):
 
     @classmethod
     def complete(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Return the texts, with the store that `auto` stands for."""
+        """Return the texts, with the store that `auto` selects."""
         if values.get("store") != "auto":
             return values
         return {**values, "store": "none" if other_place(values) else "sqlite"}

@@ -1,4 +1,4 @@
-"""The value types of settings: what a text in puppet.conf or on the command line becomes."""
+"""The value types of settings: how a text in puppet.conf or on the command line is converted."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def words(value: Any) -> tuple[str, ...]:
 
 
 def warning_kinds(value: Any) -> tuple[str, ...]:
-    """Return the items of a comma separated list; ValueError for what is not a kind of warning."""
+    """Return the items of a comma-separated list; raise ValueError for an unknown kind of warning."""
     kinds = words(value)
     if strange := [kind for kind in kinds if kind not in WARNING_KINDS]:
         raise ValueError(f"Cannot disable unrecognized warning types '{','.join(strange)}'; there are {', '.join(WARNING_KINDS)}")
@@ -65,7 +65,7 @@ def paths(value: Any) -> tuple[Path, ...]:
 
 
 def priority(value: Any) -> int | Literal[""]:
-    """Return the niceness that a word or a number stands for; '' stays."""
+    """Return the niceness of a word or a number; '' is unchanged."""
     text = str(value).strip()
     niceness = {"high": -10, "normal": 0, "low": 10, "idle": 19}.get(text)
     if niceness is None and re.fullmatch(r"[+-]?\d{1,3}", text, re.ASCII):
@@ -78,7 +78,7 @@ def priority(value: Any) -> int | Literal[""]:
 
 
 def checksum_types(value: Any) -> tuple[str, ...]:
-    """Return the items of a comma separated list; ValueError for what is not a checksum type."""
+    """Return the items of a comma-separated list; raise ValueError for an unknown checksum type."""
     types = words(value)
     if strange := [name for name in types if not is_algorithm(name) or name == "none"]:
         allowed = ", ".join(name for name in ALGORITHMS if name != "none")
@@ -135,7 +135,9 @@ _OF_THE_PROTOCOL = frozenset({"host", "connection", "transfer-encoding", "te", "
 
 
 def headers(value: Any) -> tuple[str, ...]:
-    """Return `name:value` texts, separated by commas; ValueError for what is not a header, or none that a setting may say."""
+    """
+    Return `name:value` texts, comma-separated; raise ValueError for a text that is not a header, or a header that a setting must not set.
+    """
     lines = words(value)
     for line in lines:
         match = _HEADER.fullmatch(line)

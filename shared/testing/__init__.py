@@ -15,7 +15,7 @@ class Shelf(Terminus[M], Generic[M]):
     """
     A dict as a terminus. `asked` holds (verb, key) of every question, `requests` the requests themselves.
 
-    `fail` is raised by every verb when it is set; streams are kept as bytes, so that they can be taken more than once.
+    `fail` is raised by every verb when it is set; streams are stored as bytes, so that they can be read more than once.
     """
 
     def __init__(self, *instances: M, result: object = None) -> None:
@@ -59,7 +59,7 @@ class Shelf(Terminus[M], Generic[M]):
 
 
 class Clock:
-    """A time that stands still until it is moved."""
+    """A time that does not advance until it is moved."""
 
     def __init__(self, now: datetime) -> None:
         self.now = now

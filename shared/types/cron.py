@@ -79,7 +79,7 @@ class CronMonthdays(CronTimes):
 
 
 class CronEnvironment(Property[list[str]]):
-    """Settings that stand before the job; their order does not matter."""
+    """Settings above the job; their order does not matter."""
 
     def validate(self, resource: Type, value: Any) -> None:
         text = text_of(value)
@@ -112,7 +112,7 @@ def _owner(resource: Any) -> str:
 
 
 class Cron(Type, name="cron"):
-    """A command that runs at certain times, in a user's crontab; the name stands above it in a comment."""
+    """A command that runs at certain times, in a user's crontab; a comment above it has the name."""
 
     ensure = ensurable()
     command = Property(

@@ -157,7 +157,7 @@ class ExecTrySleep(ExecNumber):
 
 
 class Exec(Type, name="exec", isomorphic=False, refreshable=True, features={"umask": "The provider can set the umask."}):
-    """A command. It must be safe to run again, or be told by conditions when not to."""
+    """A command. It must be safe to run again, or have conditions that prevent it."""
 
     elsewhere = frozenset(("windows",))
 

@@ -221,7 +221,7 @@ def _recurse(value: Any) -> str:
 
 
 class File(Type, name="file", features={"manages_symlinks": "The provider can manage symbolic links."}):
-    """A file, a directory or a symbolic link: that it exists, what is in it, whose it is and who may do what with it."""
+    """A file, a directory or a symbolic link: its existence, content, owner and mode."""
 
     elsewhere = frozenset(("windows",))
 
@@ -321,7 +321,7 @@ class File(Type, name="file", features={"manages_symlinks": "The provider can ma
     # --- for the provider
 
     def use_checksum(self, algorithm: Algorithm) -> None:
-        """Compare by `algorithm`; the checksum of a literal content is computed anew."""
+        """Compare by `algorithm`; the checksum of a literal content is computed again."""
         self._values["checksum"] = algorithm
         if self.actual_content is not None:
             self._values["content"] = [str(Checksum.of(algorithm, self.actual_content))]
@@ -332,7 +332,7 @@ class File(Type, name="file", features={"manages_symlinks": "The provider can ma
         self.use_checksum(checksums.algorithm(self.checksum))
 
     def manage_checksum(self, checksum: Checksum) -> None:
-        """Manage a content of which only the checksum is known."""
+        """Manage a content given only by its checksum."""
         self._values["checksum"] = checksum.type
         self._values["content"] = [str(checksum)]
 

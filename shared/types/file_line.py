@@ -37,7 +37,7 @@ class FileLineText(Property[str]):
 
 
 class FileLine(Type, name="file_line"):
-    """A line of a file: appended, put behind another, or in place of what a pattern matches."""
+    """A line of a file: appended, put after another, or in place of a line that matches a pattern."""
 
     ensure = Ensure(str, values=("present", "absent"), default="present", doc="Whether it should be there.")
     line = FileLineText(str, check=one_line("Line"), doc="The line, without its end.")

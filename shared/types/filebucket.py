@@ -1,4 +1,4 @@
-"""`filebucket`: where the type `file` keeps what it replaces."""
+"""`filebucket`: the place where the type `file` stores replaced content."""
 
 from __future__ import annotations
 

@@ -34,10 +34,10 @@ def test_the_most_urgent_is_said_first_and_agents_of_a_step_together() -> None:
     ends += [Ending("agent", "old", START - timedelta(days=1)), Ending("crl", "Puppet CA: x", START + timedelta(days=99))]
     found = expiry_warnings(ends, START)
     assert [sentence.partition(". ")[0] for sentence in found] == [
-        "Certificates of agents have ended: old",
+        "Certificates of agents have expired: old",
         "The certificate of this master 'x' expired on 2026-11-20T12:00:00UTC",
-        "Certificates of agents end within 7 days: web00, web01, web02, web03, web04, web05, web06, web07, web08, web09 and 2 more",
-        "The CA's certificate 'Puppet CA: x' ends on 2026-12-20T12:00:00UTC",
+        "Certificates of agents expire within 7 days: web00, web01, web02, web03, web04, web05, web06, web07, web08, web09 and 2 more",
+        "The CA's certificate 'Puppet CA: x' expires on 2026-12-20T12:00:00UTC",
     ]
 
 
