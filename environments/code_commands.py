@@ -1,7 +1,7 @@
 """
-The site's programs that know versions of code: the version of an environment, and a file at a version.
+The site's programs for versions of code: the version of an environment, and a file at a version.
 
-They are run without a shell, with a deadline and a bound on what they print. Source: protocol reference 3.15.
+They are run without a shell, with a deadline and a limit on their output. Source: protocol reference 3.15.
 """
 
 from __future__ import annotations

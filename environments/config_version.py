@@ -18,7 +18,7 @@ TIMEOUT = 30.0
 
 def version_of(environment: Environment, *, folder: str = "", timeout: float = TIMEOUT, now: Callable[[], float] = time.time) -> int | str:
     """
-    Return what the environment's config_version command prints; without one, the time in seconds. Blocks.
+    Return the output of the environment's config_version command; without one, the time in seconds. Blocks.
 
     Args:
         folder: The version of the environment in which the command is started; '': its own folder.

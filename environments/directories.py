@@ -52,8 +52,8 @@ class EnvironmentSettings:
     The master's settings that concern environments.
 
     Attributes:
-        environment_timeout: seconds, None for unlimited; environment.conf may say otherwise.
-        variables: values for `$name` in environment.conf, beside `$environment` and `$basemodulepath`.
+        environment_timeout: seconds, None for unlimited; environment.conf may override it.
+        variables: values for `$name` in environment.conf, in addition to `$environment` and `$basemodulepath`.
         compiler: settings that the compiler and `$settings::…` see.
         read_roots, hidden, programs: See ManifestAccess: what manifests may reach on this host.
         revisions: whether the code's version is the revision that stands beside it; false: a program of the site says it.
@@ -85,7 +85,7 @@ class EnvironmentSettings:
 
     @classmethod
     def of(cls, settings: MasterSettings, **more: Any) -> EnvironmentSettings:
-        """Return where the settings look for environments and modules, and with what manifest; `more` are further attributes."""
+        """Return the folders of environments and modules, and the manifest, of the settings; `more` are further attributes."""
         return cls(
             environmentpath=tuple(map(str, settings.environmentpath)),
             basemodulepath=tuple(map(str, settings.basemodulepath)),
@@ -202,7 +202,7 @@ def _read_conf(path: str, files: CodeFiles) -> tuple[dict[str, str], list[str]]:
 
 
 async def _in_thread(function: Callable[[], T]) -> T:
-    """Return what a function returns, which may block."""
+    """Return the result of a function that may block."""
     import asyncio  # here, since commands that only read environments would wait 20 ms for it
 
     return await asyncio.to_thread(function)
@@ -307,7 +307,7 @@ class Environments:
         return await _in_thread(self._listing)
 
     async def expire(self, name: str | None) -> None:
-        """Have what is kept of one environment or of all read anew."""
+        """Discard the cache of one environment or of all."""
         self.generation += 1
         self._seen.clear()
         self._linked.clear()

@@ -41,7 +41,7 @@ class DirectoryEnvironment:
     """
     An environment in a folder: `manifests` is its main manifest or a folder of them, modules are found along `modulepath`.
 
-    `settings` are what `$settings::…` and the compiler itself read. `files` are those whose change makes another host;
+    `settings` are what `$settings::…` and the compiler itself read. a change of one of `files` makes a new host;
     templates and the like are read through `live` each time they are used. `ruby_types` keeps what was read of types in Ruby;
     `note` is told of types whose attributes are not known. `data_provider` is what environment.conf says of data;
     `access` is what manifests may read and start on this host. `ruby` runs what modules have in Ruby.
@@ -229,7 +229,7 @@ class DirectoryEnvironment:
         self.files.note_read(path, since)
 
     def _libraries(self) -> list[str]:
-        """Return the folders in which Ruby finds what a function requires."""
+        """Return the folders in which Ruby finds required files of a function."""
         folders = [f"{root}/lib" for root in (self.root, *self.module_roots())]
         return [self.files.actual(folder) for folder in folders if self.files.is_folder(folder)]
 

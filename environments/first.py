@@ -30,9 +30,9 @@ MANIFEST = """\
 
 def prepare_environments(settings: MasterSettings) -> None:
     """
-    Make the environment `production` where nobody has put code yet; say what is missing when there still is none. Blocks.
+    Create the environment `production` if there is no code yet; log a warning when there still is none. Blocks.
 
-    The caller's user owns what is made, as it owns the configuration: the account that the master runs as needs only read it.
+    The caller's user owns the new files, as it owns the configuration: the master's account only needs to read them.
     """
     if is_untouched(settings):
         try:
@@ -52,7 +52,7 @@ def prepare_environments(settings: MasterSettings) -> None:
 
 def is_untouched(settings: MasterSettings) -> bool:
     """
-    Return whether the code is where it is by default, below codedir, and nobody has put anything there: no environment, no module, no link.
+    Return whether the code is in its default place, below codedir, and that is empty: no environment, no module, no link.
 
     A site that names other folders, another environment or a program that versions its code deploys by other means.
     """
@@ -74,7 +74,7 @@ def is_untouched(settings: MasterSettings) -> bool:
 
 
 def is_as_made(root: Path) -> bool:
-    """Return whether an environment is as its master or its package made it: nobody has put code there. Blocks; OSError."""
+    """Return whether an environment is unchanged since its master or its package made it, with no code added. Blocks; raises OSError."""
     folders, manifest = [root, root / "manifests", root / "modules"], root / "manifests" / "site.pp"
     if any(folder.is_symlink() or not folder.is_dir() for folder in folders):
         return False

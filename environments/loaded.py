@@ -34,11 +34,11 @@ TEMPLATES = 4 * 1024 * 1024  # octets of templates, and of what file() returns, 
 @dataclass
 class LoadedEnvironment:
     """
-    An environment with everything that was loaded of it.
+    An environment with everything that was loaded from it.
 
     Attributes:
         files: The files whose change makes the environment be loaded again.
-        live: The files that are read anew for each catalog.
+        live: The files that are read again for each catalog.
     """
 
     environment: Environment
@@ -106,17 +106,18 @@ class LoadedEnvironments:
 
     def get(self, name: str, pin: str = "") -> LoadedEnvironment:
         """
-        Return the environment, as its files are now (or were at the last look, if its timeout says that this is enough).
+                Return the environment in the present state of its files (or in their last known state, while its timeout allows that).
 
-        An environment that is a link is pinned to the version that the link leads to, which is looked up each time: whatever its timeout
-        is, a catalog is made of one version, and of the new one as soon as the link leads there. What is loaded serves all versions in
-        which it is the same.
+        An environment that is a link is pinned to the version that the link leads to, which is looked up each time: independent of its
+                timeout, a catalog is made from one version, and from the new one as soon as the link leads there. What is loaded serves all
+                versions in
+                which it is the same.
 
-        Args:
-            pin: The version to use; '': the one that the link leads to now.
-        Raises:
-            NotFound: There is no such environment.
-            ConfigError: Its configuration is wrong, or config_version fails.
+                Args:
+                    pin: The version to use; '': the one that the link leads to now.
+                Raises:
+                    NotFound: There is no such environment.
+                    ConfigError: Its configuration is wrong, or config_version fails.
         """
         pin = pin or version_behind(self.directories.root_of(name))
         all_loaded = self._loaded.setdefault(name, [])
@@ -134,7 +135,7 @@ class LoadedEnvironments:
         return loaded
 
     def _serves(self, loaded: LoadedEnvironment, pin: str) -> bool:
-        """Return whether what is loaded is what would be loaded now, in a version."""
+        """Return whether the loaded environment is the same as a newly loaded one would be, in a version."""
         if bool(pin) != bool(loaded.files.pin):
             return False
         timeout = loaded.environment.environment_timeout
@@ -146,7 +147,7 @@ class LoadedEnvironments:
         return True
 
     def forget(self, name: str | None = None) -> None:
-        """Drop what is kept of one environment, or of all (the environment cache of the admin API)."""
+        """Discard the cache of one environment, or of all (the environment cache of the admin API)."""
         for loaded_name in [name] if name is not None else list(self._loaded):
             for dropped in self._loaded.pop(loaded_name, ()):
                 dropped.host.close()

@@ -74,7 +74,7 @@ class ModuleSources:
 
 
 def _description(path: Path) -> str:
-    """Return what stands behind a path in a listing: where a link leads, a slash, or a checksum."""
+    """Return the text after a path in a listing: a link's target, a slash, or a checksum."""
     if path.is_symlink():
         return f" -> {path.readlink()}"
     return "/" if path.is_dir() else f" {_file_digest(path)}"

@@ -1,8 +1,8 @@
 """
-The revision of an environment's code, as the tool that brought the code says: a deployment, r10k, g10k or Git.
+The revision of an environment's code, as recorded by the tool that deployed it: a deployment, r10k, g10k or Git.
 
-Only files are read, never a program run. Nothing here can tell whether somebody has edited the code since.
-Source: gitrepository-layout(5), gitglossary(7) on HEAD and refs; what r10k 3.15 and g10k write beside the code.
+Only files are read, never a program run. Later edits of the code cannot be detected.
+Source: gitrepository-layout(5), gitglossary(7) on HEAD and refs; the files that r10k 3.15 and g10k write next to the code.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def revision_of(root: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """One reading; `stamps` are of all files that it looked at, or for, before it read them."""
+    """One reading; `stamps` are of all files, existing or not, from before they were read."""
 
     stamps: dict[str, Stamp]
 
@@ -117,7 +117,7 @@ class _Reader:
         return os.path.normpath(os.path.join(root, text.removeprefix("gitdir:").strip()))  # noqa: PTH118 -- as above
 
     def _ref(self, folders: tuple[str, ...], ref: str) -> str | None:
-        """Return what a ref holds: in a file of its own, else in the list of packed refs."""
+        """Return the value of a ref: from a file of its own, or from the list of packed refs."""
         for folder in folders:
             text = self._line(f"{folder}/{ref}")
             if text is not None:
@@ -136,7 +136,7 @@ class _Reader:
         return text if text and text.isprintable() else None
 
     def _read(self, path: str, most: int) -> bytes | None:
-        """Return the content of a regular file of at most so many octets; None for whatever else is there."""
+        """Return the content of a regular file of at most this many octets; None for anything else."""
         self.stamps[path] = _stamp(path)
         if self.stamps[path] is None:
             return None

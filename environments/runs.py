@@ -1,8 +1,8 @@
 """
-Which version of an environment each agent's run uses, so that no run gets parts of two.
+The version of an environment that each agent's run uses, so that no run gets parts of two.
 
-A run is what one client asks from its plugin sync on until it begins another one: plugins, the catalog, files. The version that the
-environment is at the first of these requests is the version of all of them, as long as it is kept.
+A run consists of a client's requests from its plugin sync until the next run begins: plugins, the catalog, files. The version that the
+environment is at the first of these requests is the version of all of them, as long as it is stored.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class _Run:
 @dataclass(eq=False, repr=False)
 class RunVersions:
     """
-    The versions of the runs under way. Its methods may be called by several threads at once; they look at the disk, briefly.
+    The versions of the runs under way. Its methods may be called by several threads at once; they block briefly to read the disk.
 
     Args:
         root_of: Returns the folder of an environment; NotFound.
-        lifetime: Seconds after which a run counts as ended, below the time for which replaced versions are kept.
+        lifetime: Seconds after which a run counts as ended, less than the time for which replaced versions are stored.
     """
 
     root_of: Callable[[str], str]
@@ -50,7 +50,7 @@ class RunVersions:
         """
         Return the version in which a client lists a mount of plugins; '' when the environment is not a link.
 
-        A run lists each mount once, before its catalog: what is listed for the second time, or after a catalog, begins a new run.
+        A run lists each mount once, before its catalog: a second listing, or one after a catalog, begins a new run.
         """
         with self._lock:
             run = self._under_way(client, environment)
@@ -62,7 +62,7 @@ class RunVersions:
             return run.version
 
     def for_catalog(self, client: str, environment: str) -> str:
-        """Return the version of which a client's catalog is to be made; '' when the environment is not a link."""
+        """Return the version for a client's catalog; '' when the environment is not a link."""
         with self._lock:
             run = self._under_way(client, environment)
             if run is None or run.has_catalog:
@@ -73,7 +73,7 @@ class RunVersions:
             return run.version
 
     def for_file(self, client: str, environment: str) -> str:
-        """Return the version of which a client gets a file: that of its run, else the current one; '' when the environment is no link."""
+        """Return the version for a client's file: that of its run, else the current one; '' when the environment is not a link."""
         with self._lock:
             run = self._under_way(client, environment)
         return run.version if run is not None else self._current(environment)

@@ -35,11 +35,12 @@ TOGETHER = 8  # questions that are asked again at the same time: half of puppetd
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
     """
-    A question that a compilation asked, with digests of its answer.
+    A query of a compilation, with digests of its answer.
 
     Attributes:
-        body: Of the answer as it came.
-        resources: Of what a collector uses of it, whatever the order of the rows; empty for a query of a manifest, to which order counts.
+        body: The digest of the answer as received.
+        resources: The digest of the part that a collector uses, independent of the order of rows; empty for a query of a manifest,
+            where the order counts.
     """
 
     question: Question
@@ -58,11 +59,11 @@ class AskedQuestion:
 
 class StoreQuestions:
     """
-    What one compilation after another asks a PuppetDB.
+    The queries of compilations to a PuppetDB.
 
     Args:
-        ask: Has questions answered; None: there is no PuppetDB.
-        export_keys: The file of the keys that open sealed parameters; '' where the master has no store of its own.
+        ask: Returns the answers; None: there is no PuppetDB.
+        export_keys: The file of the keys that decrypt sealed parameters; '' where the master has no store of its own.
     """
 
     def __init__(self, ask: AskPuppetDb | None, export_keys: str = "") -> None:
@@ -75,7 +76,7 @@ class StoreQuestions:
 
     @contextmanager
     def record(self) -> Iterator[None]:
-        """Record what is asked inside, for one catalog; nothing of it is kept afterwards."""
+        """Record the queries inside the context, for one catalog; they are discarded afterwards."""
         self._forget()
         try:
             yield
@@ -86,7 +87,7 @@ class StoreQuestions:
         self._asked, self._answers, self._octets, self._repeatable = {}, {}, 0, True
 
     def asked(self) -> Sequence[AskedQuestion] | None:
-        """Return what the catalog depends on; None when it cannot, or should not, be asked again."""
+        """Return the queries that the catalog depends on; None when they cannot, or should not, be repeated."""
         if not self._repeatable or len(self._asked) > MAX_QUESTIONS or self._octets > MAX_ANSWERS:
             return None
         return tuple(self._asked.values())
@@ -106,7 +107,7 @@ class StoreQuestions:
         return True
 
     def value(self, query: Any) -> Value:
-        """Return what the PuppetDB answers to a query in PQL or as a syntax tree; raise EvaluationError when there is no answer."""
+        """Return the PuppetDB's answer to a query in PQL or as a syntax tree; raise EvaluationError when there is no answer."""
         question = {"query": query}
         body = self._answer(question)
         self._note(question, body, b"")
@@ -156,7 +157,7 @@ def _digest(data: bytes) -> bytes:
 
 
 def _digest_of_resources(resources: Sequence[ExportedResource]) -> bytes:
-    """Return a digest of what `repr` tells apart: types and the order of keys count."""
+    """Return a digest of the `repr`, which distinguishes types and the order of keys."""
     used = [(resource.type, resource.title, resource.certname, resource.parameters, resource.sealed) for resource in resources]
     return _digest(repr(used).encode("utf-8", "surrogatepass"))
 
@@ -170,7 +171,10 @@ def _parse(body: bytes) -> Value:
 
 
 def _parse_resources(body: bytes) -> list[ExportedResource]:
-    """Return the resources of an answer by type, title and node: a PuppetDB promises no order, and a catalog should keep its own."""
+    """
+    Return the resources of an answer by type, title and node, because a PuppetDB promises no order and a catalog should have a stable
+    one.
+    """
     rows = _parse(body)
     if not isinstance(rows, list):
         raise EvaluationError("The PuppetDB did not answer a query for resources with a list")

@@ -1,7 +1,7 @@
 """
 Versions of an environment: each deployment is a folder of its own, and the environment is a link to one of them.
 
-`<environmentpath>/<environment>` leads to `.versions/<environment>/<code id>` beside it. What was deployed there never changes.
+`<environmentpath>/<environment>` leads to `.versions/<environment>/<code id>` in the same folder. Deployed files never change.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What catalogs of one node from two states of the code differ in."""
+"""The comparison of two catalogs of one node, compiled from two states of the code."""

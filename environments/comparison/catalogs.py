@@ -1,4 +1,4 @@
-"""What two catalogs of one node differ in, as changes that can be told to be the same on other nodes."""
+"""The differences between two catalogs of one node, as changes that can be recognized as the same on other nodes."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class NodeWords:
 
 
 class SecretTexts:
-    """Replaces in what is shown the texts that were taken out of a Sensitive, whatever was made of them."""
+    """Replaces unwrapped texts of Sensitive values in the shown text, wherever the code used them."""
 
     def __init__(self) -> None:
         self._texts: set[str] = set()
@@ -216,7 +216,7 @@ class CatalogComparison:
     def _secret_entry(
         self, ref: str, name: str, resources: tuple[Resource, Resource], present: tuple[bool, bool] = (True, True)
     ) -> tuple[Place, Diff]:
-        """Return the entry of a parameter of which nothing is shown but that it differs."""
+        """Return the entry of a parameter that only shows that its value differs."""
         action, subject = _action(present), self.secrets.hide(ref)
         change = _change("parameter", action, subject, parameter=name, secret=True, places=self._places(resources))
         return ("parameter", ref, name), (_key("parameter", subject, name, action, SECRET), "", change)
@@ -301,7 +301,7 @@ def _ref(resource: Resource) -> str:
 
 
 def _is_class(resource: Resource) -> bool:
-    """Return whether a resource stands for a class, which is compared as such."""
+    """Return whether a resource is a class, which is compared as a class."""
     return bool(resource["type"] == "Class")
 
 

@@ -27,7 +27,7 @@ class TextDiff:
 
     Attributes:
         lines: of a unified diff without file names; `count` of them differ.
-        changed: the lines that differ, whatever stands around them; of many lines a digest.
+        changed: the lines that differ, without their context; for many lines a digest.
     """
 
     lines: tuple[str, ...]
@@ -37,7 +37,7 @@ class TextDiff:
 
 
 class TextDiffs:
-    """The diffs of one process, the last of which are kept."""
+    """The diffs of one process, of which the latest are cached."""
 
     def __init__(self) -> None:
         self._kept: dict[bytes, TextDiff] = {}

@@ -1,4 +1,4 @@
-"""Access to the files of an environment: on disk, with or without a record of what was read, or in memory."""
+"""Access to the files of an environment: on disk, with or without a record of all reads, or in memory."""
 
 from __future__ import annotations
 
@@ -100,12 +100,12 @@ class DiskFiles:
 
 class TrackedFiles(DiskFiles):
     """
-    Files on disk, with a record of what was looked at, so that changes can be detected.
+    Files on disk, with a record of every access, so that changes can be detected.
 
     Args:
         root: The folder of an environment, as its files are named.
         pin: The version of it whose files are read instead (see `environments.versions`); '' for those in `root` itself.
-        memory: Octets of contents that are kept, so that a file of the same signature is not read again.
+        memory: Octets of cached contents, so that a file of the same signature is not read again.
         recent: Nanoseconds for which two changes of a file may have the same time.
     """
 
@@ -123,7 +123,7 @@ class TrackedFiles(DiskFiles):
         return actual_path(self.root, self.pin, path)
 
     def named(self, path: str) -> str:
-        """Return the name of a file of the pinned version, for those who learned where it is."""
+        """Return the name of a file of the pinned version, for code that got its real path."""
         return f"{self.root}{path.removeprefix(self.pin)}" if self.pin and path.startswith(f"{self.pin}/") else path
 
     def read(self, path: str) -> bytes | None:
@@ -140,7 +140,7 @@ class TrackedFiles(DiskFiles):
 
     def _content(self, path: str, signature: Signature) -> tuple[bytes, bytes] | None:
         """
-        Return what a file holds, and a digest of that.
+        Return the content of a file, and its digest.
 
         The signature is of a moment before, so that a file that changes in between is read again later.
         """
@@ -185,7 +185,7 @@ class TrackedFiles(DiskFiles):
         return paths
 
     def _searched(self, folder: str, pattern: str) -> Iterator[str]:
-        """Yield the folders below `folder` in which a pattern looks for files, also in vain."""
+        """Yield the folders below `folder` that a pattern searches, with and without matches."""
         steps = pattern.split("/")[:-1]
         for count in range(1, len(steps) + 1):
             for path in Path(self.actual(folder)).glob("/".join(steps[:count])):
@@ -207,15 +207,16 @@ class TrackedFiles(DiskFiles):
             self._seen.is_doubtful = True  # what was read may have been another content
 
     def first_signature(self, path: str) -> Signature:
-        """Return the signature that a path had when it was first looked at since `take_seen`."""
+        """Return the signature that a path had at its first access since `take_seen`."""
         return self._note(self.named(path))
 
     def questions(self) -> list[tuple[str, ...]]:
         """
-        Return what was asked of the files since `take_seen`, with absolute paths.
+                Return the questions about the files since `take_seen`, with absolute paths.
 
-        `read`: what a file holds; `names`: what a folder holds; `kind`: whether there is a file, a folder or nothing; `glob`: which files
-        of a folder match a pattern.
+        `read`: the content of a file; `names`: the names in a folder; `kind`: whether there is a file, a folder or nothing; `glob`:
+                which files
+                of a folder match a pattern.
         """
         return self._seen.questions()
 
@@ -225,11 +226,11 @@ class TrackedFiles(DiskFiles):
         return self._seen.signatures_of(self.pin)
 
     def is_unchanged(self, path: str) -> bool:
-        """Return whether a path that was looked at is still as it was; it is not looked at by that."""
+        """Return whether a recorded path is still unchanged; this is not recorded as an access."""
         return self._seen.is_unchanged(self.root, self.pin, self.named(path))
 
     def take_seen(self) -> SeenFiles:
-        """Return what was looked at since this was last called, as it was then, and forget it."""
+        """Return the paths accessed since the last call, in their state at that time, and forget them."""
         seen, self._seen = self._seen, self._seen.beginning()
         return seen
 
@@ -240,7 +241,7 @@ class TrackedFiles(DiskFiles):
         return signatures[path]
 
     def _note_now(self, path: str) -> Signature:
-        """Note a path of which only matters whether it is there, and return the signature that it has now."""
+        """Record a path whose existence alone matters, and return its present signature."""
         signature = identity_of(self.actual(path))
         self._seen.add(self.pin, path, signature)
         return signature
@@ -253,12 +254,12 @@ class TrackedFiles(DiskFiles):
 
     @property
     def count(self) -> int:
-        """How many paths have been looked at; `changed` takes it to ask about later ones only."""
+        """The number of recorded paths, with which `changed` can skip them later."""
         return len(self._seen)
 
     def changed(self, since: int = 0, below: Sequence[str] | None = None) -> str | None:
         """
-        Return a path that is not as it was when it was first looked at, or looked for in vain; None when all are.
+        Return a path that differs from its state at the first access, existing or not; None when all are unchanged.
 
         Args:
             since: How many of the first paths to skip.
@@ -271,11 +272,11 @@ class TrackedFiles(DiskFiles):
         return None
 
     def are_unchanged(self, pin: str | None = None) -> bool:
-        """Return whether everything that was looked at, or looked for in vain, is still as it was; and is so in another version."""
+        """Return whether all recorded paths, existing or not, are unchanged now and in another version."""
         return self._seen.are_unchanged(self.root, self.pin if pin is None else pin, recent=self.recent)
 
     def are_known(self, pin: str) -> bool:
-        """Return whether everything that was looked at was found to be the same in a version."""
+        """Return whether all recorded paths were found to be the same in a version."""
         return self._seen.are_known(pin)
 
 
@@ -285,10 +286,10 @@ MAX_PINS = 4
 
 class SeenFiles:
     """
-    The files that something was made of: what they were, and by which signatures that can be seen without reading them.
+        The files that a result was made from: their contents, and signatures that can be compared without reading them.
 
-    A file that is another one by its signature is unchanged if it holds the same: a folder of which names were read, if it has the same
-    names; something that was only looked for, if there still is a file, a folder or nothing.
+    A file that is another one by its signature is unchanged if it holds the same: a folder whose names were read, if it has the same
+        names; a path that was only checked, if it still is a file, a folder or nothing.
     """
 
     def __init__(self) -> None:
@@ -316,7 +317,7 @@ class SeenFiles:
         return signature
 
     def add_content(self, pin: str, path: str, signature: Signature, digest: bytes) -> None:
-        """Add the digest of what a path that was added holds; its signature is that of a moment before it was read."""
+        """Add the digest of the content of a path that was added; its signature is from just before it was read."""
         if not is_lasting(signature):
             self.signatures_of(pin)[path] = signature  # whatever is changed from now on can only be seen in the content
         content = self._contents[path]
@@ -328,12 +329,12 @@ class SeenFiles:
             self._digests[path] = (signature, digest)
 
     def digest_known_by(self, path: str, signature: Signature) -> bytes:
-        """Return the digest of what a path held under this signature, which lasts; empty when it was not read under it."""
+        """Return the digest of a path's content under this lasting signature; empty when it was not read under it."""
         known = self._digests.get(path)
         return known[1] if known is not None and known[0] == signature else b""
 
     def add_listed(self, folder: str) -> None:
-        """Add that the names in a folder are read only to match a pattern, unless it has been looked at already."""
+        """Record that the names in a folder are read only to match a pattern, unless the folder was accessed before."""
         if folder not in self._contents:
             self.listed.add(folder)
 
@@ -345,7 +346,7 @@ class SeenFiles:
             self._contents[path] = _Content(content.kind, digest, is_read=True)
 
     def questions(self) -> list[tuple[str, ...]]:
-        """Return what was asked (see `TrackedFiles.questions`)."""
+        """Return the questions (see `TrackedFiles.questions`)."""
         kinds = {stat.S_IFREG: "read", stat.S_IFDIR: "names"}  # of what does not exist, only that counts
         questions: list[tuple[str, ...]] = [
             (kinds.get(content.kind, "kind") if content.is_read else "kind", path)
@@ -356,11 +357,11 @@ class SeenFiles:
         return questions
 
     def paths(self, pin: str) -> Iterable[str]:
-        """Return the paths of which signatures in a version are known, in the order in which they were looked at."""
+        """Return the paths with a known signature in a version, in the order of their first access."""
         return self._signatures.get(pin, ())
 
     def are_known(self, pin: str) -> bool:
-        """Return whether all paths were looked at, or found to be the same, in a version."""
+        """Return whether all paths were recorded, or found to be the same, in a version."""
         return len(self._signatures.get(pin, ())) == len(self._contents)
 
     def are_unchanged(self, root: str, pin: str, *, recent: int = RECENT) -> bool:
@@ -410,12 +411,12 @@ _CHANGED = b"changed while it was read"  # a digest that nothing is equal to
 
 class _Content(NamedTuple):
     """
-    What a path was.
+    The earlier state of a path.
 
     Attributes:
-        kind: The kind of file, as its mode has it; 0: there was none.
+        kind: The kind of file, from its mode; 0: there was none.
         digest: Of its content or its names; empty when that is not known, so that only its signature can show that it is the same.
-        is_read: Whether anything depends on the content.
+        is_read: True if the result depends on the content.
     """
 
     kind: int

@@ -1,4 +1,4 @@
-"""The keys with which masters seal exported parameters that nobody may read in the store (decision 053)."""
+"""The keys with which masters encrypt exported parameters that must not be readable in the store (decision 053)."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class ExportKeys:
 
 
 def is_redacted(value: Any) -> bool:
-    """Return whether a stored parameter has, somewhere in it, a text that only stands for its value."""
+    """Return whether a stored parameter contains a text that only replaces its value."""
     if isinstance(value, str):
         return value == REDACTED or value.startswith(DEFERRED)
     if isinstance(value, dict):

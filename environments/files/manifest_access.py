@@ -1,4 +1,4 @@
-"""Which files of the compiling host manifests may read by name, and whether they may start programs."""
+"""The files of the compiling host that manifests may read by name, and the programs that they may start."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from shared.names import quoted_for_log
 @dataclass(frozen=True, slots=True)
 class ManifestAccess:
     """
-    The rules for what `file`, `epp`, `template`, `find_file` and the like may read, and whether `generate` may run.
+    The rules for reads by `file`, `epp`, `template`, `find_file` and the like, and for running programs with `generate`.
 
     Attributes:
-        roots: Folders below which files may be read, beside the environment's own; none: any, as in Puppet.
-        hidden: Files and folders that are never read, whatever the other rules are: the master's own keys.
+        roots: Folders below which files may be read, in addition to the environment's own; none: any, as in Puppet.
+        hidden: Files and folders that are never read, even if another rule allows it: the master's own keys.
         programs: Whether `generate` starts programs.
     """
 

@@ -53,7 +53,7 @@ class LegacyProvider:
 
 class DataLayers:
     """
-    The layers of one compilation, opened when they are first searched, and what its lookups keep for each other.
+    The layers of one compilation, opened when they are first searched, and the data that its lookups share.
 
     Attributes:
         running: the invocation of the innermost lookup that runs; None between lookups.

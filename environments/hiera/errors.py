@@ -1,4 +1,4 @@
-"""The errors of lookups. The classes differ in who adds a location and a prefix to the message."""
+"""The errors of lookups. The classes differ in the code that adds a location and a prefix to the message."""
 
 from __future__ import annotations
 

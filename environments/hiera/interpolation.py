@@ -20,13 +20,13 @@ _INTERPOLATION = re.compile(r"%\{([^}]*)\}")
 
 
 class ExpressionScope(Protocol):
-    """What the expressions in data ask of the lookup that they occur in."""
+    """The variables and functions that expressions in data can use."""
 
     def interpolate_text(self, text: str, methods: bool | None) -> Value:
         """Return a text with its expressions replaced, by `fill_text`."""
 
     def variable_at(self, root: str, path: Sequence[Segment], name: str) -> Value:
-        """Return what the variable `root` has at `path`, or None. `name` is the whole expression, for messages."""
+        """Return the value at `path` in the variable `root`, or None. `name` is the whole expression, for messages."""
 
     def sub_lookup(self, key: str) -> Value:
         """Return the value of another key; '' when it has none."""

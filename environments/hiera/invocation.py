@@ -1,4 +1,4 @@
-"""The state of one lookup: the variables it sees, the keys it has come through, and what its caller asked for."""
+"""The state of one lookup: its variables, the keys that led to it, and the options of its caller."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Invocation:
     # --- steps; an explained lookup records each of them ---
 
     def explain(self, text: Callable[[], Any]) -> None:
-        """Add what `text` returns to the explanation; here nobody asked for one."""
+        """Add the text that `text` returns to the explanation; without explanations it does nothing."""
 
     def dig(self, value: Value, segments: Sequence[Segment], key: str) -> MaybeValue:
         """Return what lies at a path in a value, MISSING when there is nothing. `key` is for messages."""
@@ -171,7 +171,7 @@ class Invocation:
         return None if self.version_3 and value == "" else value
 
     def _hides(self, name: str) -> bool:
-        """Return whether a value given to this lookup may stand before the variable of that name."""
+        """Return whether a value given to this lookup overrides the variable of that name."""
         return name in self.bound or name in self.arguments.overrides or name in self.arguments.defaults
 
     def sub_lookup(self, key: str) -> Value:

@@ -45,7 +45,7 @@ class LayerSearch:
 
     @property
     def global_terminus(self) -> str:
-        """Where the global layer is: `hiera`, or `none`. The old hiera functions do not heed the setting."""
+        """The place of the global layer: `hiera`, or `none`. The old hiera functions ignore the setting."""
         return "hiera" if self.invocation.hiera_call else self.layers.sources.terminus
 
     def in_global(self, key: LookupKey, merge: Merge) -> MaybeValue:
@@ -126,7 +126,7 @@ class LayerSearch:
         return key.wrap_path(value) if level.digs and value is not MISSING else value
 
     def value_at(self, level: HierarchyLevel, location: DataLocation | None, key: LookupKey) -> MaybeValue:
-        """Return what a level has for a key at one of its locations; where the level digs itself, the value at the end of the path."""
+        """Return a level's value of a key at one of its locations; if the level itself follows paths, the value at the end of the path."""
         if location is not None and not location.exists:
             return MISSING
         return level.find_at(self.invocation, location, key)

@@ -17,7 +17,7 @@ OPTIONS = "lookup_options"
 
 
 def is_options_key(key: str) -> bool:
-    """Return whether a key names lookup_options, which nobody may look up."""
+    """Return whether a key names lookup_options, which cannot be looked up."""
     return key == OPTIONS or key.startswith(f"{OPTIONS}.")
 
 

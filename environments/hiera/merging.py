@@ -34,7 +34,7 @@ class Merge:
 
     @property
     def first(self) -> bool:
-        """Whether only the first value counts."""
+        """True if only the first value counts."""
         return self.strategy in ("first", "default")
 
     @property
@@ -100,7 +100,7 @@ HASH = Merge("hash")
 
 def merge_of(spec: Any) -> Merge:
     """
-    Return the strategy that a name, or a hash such as `{strategy: deep, …}`, stands for; the default for None and false.
+    Return the strategy of a name, or of a hash such as `{strategy: deep, …}`; the default for None and false.
 
     Raises:
         EvaluationError: the strategy is unknown, or it has no such option.

@@ -1,1 +1,1 @@
-"""What an environment holds, for tools that ask: classes, defined types, tasks, plans."""
+"""Listings of an environment for tools: classes, defined types, tasks, plans."""

@@ -27,7 +27,7 @@ def problems(source: Source, strict: str, *, epp: bool = False) -> list[Diagnost
 
 
 def _metaparameters(program: n.Program, source: Source) -> Iterator[Diagnostic]:
-    """Yield what is wrong with parameters that have the names of metaparameters: those of classes, then those of defined types."""
+    """Yield the errors of parameters with the names of metaparameters: those of classes, then those of defined types."""
     for kind in (n.ClassDefinition, n.DefineDefinition):
         for node in program.definitions:
             if isinstance(node, kind):

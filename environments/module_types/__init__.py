@@ -1,1 +1,1 @@
-"""The resource types that modules bring: in Python, in Ruby, or generated."""
+"""The resource types of modules: in Python, in Ruby, or generated."""

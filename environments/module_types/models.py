@@ -20,7 +20,7 @@ class DeclaredAttribute:
 
     Attributes:
         values: the words that it accepts.
-        patterns: the regular expressions of what it accepts; without values and patterns it accepts anything.
+        patterns: the regular expressions of accepted values; without values and patterns it accepts anything.
     """
 
     name: str

@@ -36,7 +36,7 @@ class RubyRegexp:
 
     @property
     def embedded(self) -> str:
-        """The source with its options, as it stands inside another regular expression or in the Puppet language."""
+        """The source with its options, in the form used inside another regular expression or in the Puppet language."""
         on = "".join(letter for letter, bit in (("m", _MULTILINE), ("i", _IGNORECASE), ("x", _EXTENDED)) if self.options & bit)
         off = "".join(letter for letter in "mix" if letter not in on)
         return f"(?{on}{'-' + off if off else ''}:{self.source})"

@@ -1,4 +1,4 @@
-"""What Ruby sees of resources, definitions and modules, as plain data."""
+"""Resources, definitions and modules as Ruby gets them, as plain data."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ def resource_data(resource: DeclaredResource | None) -> Value:
 
 
 def source_data(source: Definition | None) -> Value:
-    """Return the data of the class, define or node whose body is evaluated; None: what is outside of all is the class of no name."""
+    """
+    Return the data of the class, define or node whose body is evaluated; None: code outside of all belongs to the class without a name.
+    """
     if source is None:
         return {"name": "", "type": "hostclass", "module": "", "file": None, "line": None}
     place = source.place

@@ -93,11 +93,11 @@ class RubyHost:
 
     def erb(self, scope: Scope, text: str, name: str | None, file: str | None, answers: Sequence[tuple[str, Any]] = ()) -> str:
         """
-        Return the text that a template renders.
+        Return the rendered text of a template.
 
         Args:
             name: None when the template is the text given to inline_template().
-            answers: what the first functions that the template calls return; they have been called already.
+            answers: the results of the first functions that the template calls; they have been called already.
 
         Raises:
             EvaluationError: rendering failed; the message has the reference's words.
@@ -141,10 +141,10 @@ class RubyHost:
         self, name: str, source: Source, scope: Any, index: int, args: Sequence[Any], answers: Sequence[tuple[str, Any]] = ()
     ) -> Value:
         """
-        Return what the dispatch `index` of a function that a file defines returns.
+        Return the result of the dispatch `index` of a file's function.
 
         Args:
-            answers: what the first functions that it calls return; they have been called already.
+            answers: the results of the first functions that it calls; they have been called already.
         """
         return self._call(self._function_number(name, source), name, source, scope, index, args, None, answers)
 
@@ -180,7 +180,7 @@ class RubyHost:
         Return the function that a file defines.
 
         Args:
-            impurity: what it may read besides what it is given, and the line; None: nothing.
+            impurity: inputs that it may read in addition to its arguments, and the line; None: none.
 
         Raises:
             EvaluationError: it defines none, or cannot be read.

@@ -26,7 +26,7 @@ _FLAGS = ((4, "m"), (1, "i"), (2, "x"))  # Ruby's numbers, and letters in Ruby's
 
 
 class Objects(Protocol):
-    """What one side has and the other refers to by a number."""
+    """Objects of one side that the other refers to by a number."""
 
     def register(self, value: Any) -> int:
         """Return a number for a value that stays in this process."""
@@ -38,7 +38,7 @@ class Objects(Protocol):
         """Return a lambda that calls a block of Ruby's; `rest`: it takes any number of arguments beyond its `parameters`."""
 
     def keep_own(self, value: Value, number: int) -> Value:
-        """Return the value that stands for an object of Ruby's; when it is handed back, Ruby uses its own of that number."""
+        """Return a placeholder for an object of Ruby's; when it is passed back, Ruby uses its own object of that number."""
 
     def own_number(self, value: Value) -> int | None:
         """Return Ruby's number for a collection; None when Ruby has none of its own for it."""
@@ -99,17 +99,20 @@ def _dump_special(value: Value | OldApiReference, objects: Objects) -> Any:
 
 
 def _reference(value: Value, shown: Value, text: str, ref: tuple[str, str], objects: Objects) -> dict[str, Any]:
-    """Return the data of a reference; `shown` is what `inspect` shows, which of one in an attribute is what its title stands for, too."""
+    """
+    Return the data of a reference; `shown` is the text of `inspect`, which for a reference in an attribute also has the attribute of its
+    title.
+    """
     number = objects.register(value)
     return {"$": "reference", "id": number, "text": text, "inspected": inspect(shown), "type": ref[0], "title": ref[1]}
 
 
 def load_value(data: Any, objects: Objects) -> Value:
     """
-    Return the value that JSON data from Ruby stands for.
+    Return the value for JSON data from Ruby.
 
     Raises:
-        EvaluationError: the data stands for no value.
+        EvaluationError: the data is not that of a value.
     """
     kind = data.__class__
     if kind is list:

@@ -1,1 +1,1 @@
-"""What Hiera reads from disk: configurations, data files and keys for encrypted values."""
+"""The files that Hiera reads: configurations, data files and keys for encrypted values."""

@@ -66,7 +66,7 @@ _SCALARS = _HieraScalars()
 
 
 def parse_yaml(content: bytes) -> Any:
-    """Return the value of a YAML text; raise BadData in the words of the reference, but for what only its parser says."""
+    """Return the value of a YAML text; raise BadData with the reference's message, except for messages of its parser."""
     try:
         return plainyaml.loads(content, aliases=True, first=True, scalars=_SCALARS)
     except plainyaml.YamlError as error:

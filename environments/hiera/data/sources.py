@@ -1,4 +1,7 @@
-"""What all compilations of an environment share: the locations of hiera.yaml files, and the parsed configurations, data files and keys."""
+"""
+The data shared by all compilations of an environment: the locations of hiera.yaml files, and the parsed configurations, data files and
+keys.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ class DataSources:
     The data of one environment on disk.
 
     Args:
-        files: reads what is watched: configurations and keys.
+        files: reads watched files: configurations and keys.
         root: the environment's folder.
         settings: hiera_config, data_binding_terminus, codedir and strict are read.
         module_root: returns the folder of a module.

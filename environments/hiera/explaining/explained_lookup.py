@@ -1,4 +1,4 @@
-"""A lookup that records its steps: each class does what its base class does, and tells an Explainer about it."""
+"""A lookup that records its steps: each class does the same as its base class, and reports it to an Explainer."""
 
 from __future__ import annotations
 

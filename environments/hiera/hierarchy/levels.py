@@ -93,7 +93,7 @@ class HierarchyLevel:
         return f"{self.entry.kind} function '{self.entry.function}'"
 
     def label_at(self, location: DataLocation | None) -> str:
-        """Return the function's label with the location, as it stands within a message."""
+        """Return the function's label with the location, as used within a message."""
         return self.function_label if location is None else f"{self.function_label}, when using location '{location.text}',"
 
     def locations_for(self, invocation: Invocation) -> Sequence[DataLocation | None]:

@@ -122,7 +122,7 @@ def _mapped_locations(entry: HierarchyEntry, datadir: str, invocation: Invocatio
 
 
 def _alternatives(pattern: str) -> list[str]:
-    """Return the patterns that a glob pattern with `{a,b}` stands for; BadData when there are more than 1000."""
+    """Return the expanded patterns of a glob pattern with `{a,b}`; raise BadData when there are more than 1000."""
     start = pattern.find("{")
     depth = 0
     commas = [start]

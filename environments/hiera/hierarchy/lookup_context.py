@@ -20,8 +20,8 @@ class BackendCache:
     The cache of one level and location; it lasts as long as the compilation.
 
     Attributes:
-        values: what the backend function itself put here.
-        results: what the function returned, by key.
+        values: values that the backend function itself cached.
+        results: the function's results, by key.
     """
 
     __slots__ = ("results", "values")
