@@ -1,3 +1,3 @@
-"""The certificate authority: what it decides, signs and keeps, how one is made, and `puppet cert`."""
+"""The certificate authority: its decisions, signing and files, how a CA is made, and `puppet cert`."""
 
 __all__ = ["audit", "authority", "autosign", "commands", "configured", "registry", "service", "setup", "storage", "tasks"]

@@ -52,7 +52,7 @@ _EXPECTED = frozenset({"done", "stored"})  # results that the sentence says alre
 
 
 def sentence(entry: Mapping[str, object]) -> str:
-    """Return an entry as a sentence for people: what was done to whom, by whom, and with which result and fingerprint."""
+    """Return an entry as a sentence for people: action, name, actor, result and fingerprint."""
     action, name, by, result = (str(entry.get(key, "")) for key in ("action", "name", "by", "result"))
     known = _SENTENCES.get(action)
     refused = result.startswith("refused")
@@ -94,7 +94,7 @@ class Trail:
             ) from err
 
     def write(self, entry: Mapping[str, object]) -> None:
-        """Add an entry; what cannot be written is an error in the log, since what it tells has happened already."""
+        """Add an entry; if it cannot be written, log an error only, because the action has happened already."""
         origin = ORIGIN.get()
         origin_fields = {"from": origin.address, "request": origin.request} if origin is not None else {}
         try:
@@ -112,7 +112,7 @@ class Trail:
 
 
 def by_command_line() -> str:
-    """Return who runs this command, for an entry."""
+    """Return the user of this command, for an entry."""
     try:
         user = getpass.getuser() if "SUDO_USER" not in os.environ else f"{os.environ['SUDO_USER']} by sudo"
     except (OSError, KeyError):

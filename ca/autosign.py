@@ -1,4 +1,4 @@
-"""Whether a new request is signed at once: never, always, by a list of names, or by what a program says. Source: protocol reference 5.7."""
+"""The decision to sign a new request at once: never, always, by a list of names, or by a program. Source: protocol reference 5.7."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:
 
 @dataclass(frozen=True, slots=True)
 class AutosignDecision:
-    """Whether to sign, and why, for the log."""
+    """The decision to sign or not, and its reason for the log."""
 
     sign: bool
     reason: str
@@ -73,7 +73,7 @@ class Autosign:
         return self._waiting >= MAX_WAITING
 
     async def decide(self, name: str, pem: bytes) -> AutosignDecision:
-        """Return what the setting says about a request; a list that cannot be read and a program that fails mean no, and are logged."""
+        """Return the setting's decision about a request; an unreadable list and a failing program mean no, and are logged."""
         setting = self.setting
         if isinstance(setting, bool):
             return AutosignDecision(setting, f"autosign is {str(setting).lower()}")

@@ -30,10 +30,10 @@ def ca_options(settings: MasterSettings) -> CaOptions:
 
 def audit_of(settings: MasterSettings, *, check: bool = True) -> Audit:
     """
-    Return the audit that is kept beside the log. Blocks.
+    Return the audit log in the folder of the logs. Blocks.
 
     Args:
-        check: whether it is an error (ConfigError) when nothing can be written there now.
+        check: raise ConfigError when it is not writable now.
     """
     if not settings.auditlog:
         return lambda entry: None

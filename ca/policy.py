@@ -1,4 +1,4 @@
-"""Which requests are stored and which are signed: pure decisions on a request's facts. Source: protocol reference 5.6."""
+"""The requests that are stored and those that are signed: pure decisions on a request's facts. Source: protocol reference 5.6."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The CA as the rest of the master sees it: async, safe against callers who leave, one writer at a time."""
+"""The CA as the rest of the master sees it: async, safe against cancelled callers, one writer at a time."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ MAX_QUEUED = 1000  # changes that may wait for the writer
 
 class CaService:
     """
-    What HTTP and the command line ask of the CA.
+        The CA's operations for HTTP and the command line.
 
-    Every change runs as a unit in one writer thread: a caller that is cancelled leaves nothing half done, and what was
-    begun is finished. `on_revocation` are awaited after each change of the CRL and before the caller hears of it.
+    Every change runs as a unit in one writer thread: a cancelled caller leaves nothing half done, because a change that has begun is
+        finished. `on_revocation` are awaited after each change of the CRL and before the caller gets the result.
     """
 
     def __init__(self, authority: CertificateAuthority, autosign: Autosign, *, supervisor: Supervisor | None = None) -> None:
@@ -85,7 +85,7 @@ class CaService:
             lock.release()
 
     async def close(self) -> None:
-        """Wait for what was begun."""
+        """Wait for the changes that have begun."""
         while self._running:
             await asyncio.wait(self._running)
         await asyncio.to_thread(self._writer.shutdown)
@@ -107,7 +107,7 @@ class CaService:
 
     async def submit_request(self, name: str, pem: bytes, *, client: Client | None = None) -> bool:
         """
-        Take a request, and sign it when autosign says so; whether it was signed.
+        Store a request, and sign it if autosign decides so; return whether it was signed.
 
         A second submission of a request for the same asks autosign again: the first may have been cut short.
 
@@ -144,10 +144,10 @@ class CaService:
 
     async def decide_again(self, since: float) -> list[str]:
         """
-        Ask autosign once more about pending requests that came after `since` (seconds since the epoch); the names that were signed.
+                Ask autosign again about pending requests that came after `since` (seconds since the epoch); return the signed names.
 
-        A master that was killed may have stored a request without getting to its decision. 3.x agents find it here and do not
-        send it again, so that nobody would ever decide.
+        A master that was killed may have stored a request without getting to its decision. 3.x agents see it on the CA and do not send
+                it again, so that it would stay undecided.
         """
         signed = []
         for name in await asyncio.to_thread(self._pending_since, since):
@@ -203,11 +203,11 @@ class CaService:
         return bundles.dump([own, *(c for c in signers.bundle if c != own)])
 
     async def crl(self) -> bytes:
-        """Return the CRLs of the chain, ours first; as the file says now, whoever wrote it."""
+        """Return the CRLs of the chain, ours first, from the present file."""
         return await asyncio.to_thread(self.authority.crl_pem)
 
     async def status(self, name: str) -> CertificateStatus | None:
-        """Where a name stands; None when the CA never heard of it."""
+        """Return the state of a name; None when the CA does not know it."""
         return await asyncio.to_thread(self.registry.status, name)
 
     async def statuses(self, state: str = "", kinds: Sequence[str] = ()) -> list[CertificateStatus]:
@@ -229,7 +229,7 @@ class CaService:
         return certificates.pem(done) if isinstance(done, x509.Certificate) else done
 
     async def delete(self, name: str, *, client: Client | None = None) -> list[str]:
-        """Remove certificate and request without revoking; Puppet's names of what was removed, [] for nothing."""
+        """Remove certificate and request without revoking; return Puppet's names of the removed things, [] for none."""
         return await self._finish(self._write(self.registry.delete, name, by=_who(client)))
 
     async def clean(self, names: Iterable[str], *, client: Client | None = None) -> list[str]:
@@ -258,7 +258,7 @@ class CaService:
         return await self.sign(await asyncio.to_thread(self.registry.pending), client=client)
 
     async def expirations(self) -> dict[str, dict[str, str]]:
-        """When the certificates and CRLs of the chain end: `{"ca-certs": {name: time}, "crls": {name: time}}`."""
+        """Return when the certificates and CRLs of the chain expire: `{"ca-certs": {name: time}, "crls": {name: time}}`."""
         return await asyncio.to_thread(self.authority.expirations)
 
     async def renew(self, certificate: bytes | None, *, client: Client | None = None) -> bytes:
@@ -320,7 +320,7 @@ class CaService:
                 await listener()
 
     async def _finish(self, work: Coroutine[Any, Any, T]) -> T:
-        """Await `work` so that it goes on to its end when the caller is cancelled; then nobody else would hear of its failure."""
+        """Await `work`, which continues to its end when the caller is cancelled; its failure is then logged."""
         task = asyncio.create_task(work, name=CHANGE_CA)
         self._running.add(task)
         task.add_done_callback(self._running.discard)
@@ -339,7 +339,7 @@ class CaService:
 
 
 def _start_of_killed(lock: FileLock) -> float | None:
-    """When the lock's last holder took it, if it never gave it back (seconds since the epoch); None when all is in order."""
+    """The time at which the lock's last holder took it, if it never released it (seconds since the epoch); otherwise None."""
     if not lock.holder():
         return None
     return lock.path.stat().st_mtime

@@ -1,4 +1,4 @@
-"""Who signs: the CA's key and certificate, and, while one CA takes over from another, those of the other one too."""
+"""The keys that sign: the CA's key and certificate, and, during a roll-over, those of the other CA too."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Signer:
 @dataclass(frozen=True, slots=True)
 class Signers:
     """
-    One loaded state of the CA's files.
+        One loaded state of the CA's files.
 
-    `own` issues certificates. `companion` is the other CA of a roll-over with a new key, which has not begun to sign, or
-    signs no more: its CRL is kept as well, and what it has issued counts as ours.
+    `own` issues certificates. `companion` is the other CA of a roll-over with a new key, which does not sign yet, or no longer: its CRL
+        is maintained as well, and its certificates count as ours.
     """
 
     stamps: tuple[Stamp, ...]
@@ -44,7 +44,7 @@ class Signers:
 
 @dataclass(frozen=True, slots=True)
 class RolloverFiles:
-    """Where a roll-over keeps both CAs: which one of them signs is what `ca_key.pem` says, and nothing else."""
+    """The files of a roll-over's two CAs: only `ca_key.pem` determines which of them signs."""
 
     folder: Path
     old_certificate: Path
@@ -69,7 +69,7 @@ def stamps(files: CaFiles) -> tuple[Stamp, ...]:
 
 
 def password(files: CaFiles) -> bytes | None:
-    """Return what the CA's keys are encrypted with; None where they are not."""
+    """Return the password of the CA's keys; None if they are not encrypted."""
     try:
         return files.capass.read_bytes().strip() or None
     except FileNotFoundError:

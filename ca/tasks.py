@@ -1,4 +1,4 @@
-"""The tasks that a CA runs beside its requests."""
+"""The background tasks of a CA."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`puppet cert adopt` and `puppet cert rollover`: what is done to a CA as a whole."""
+"""`puppet cert adopt` and `puppet cert rollover`: actions on a CA as a whole."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def _show(result: Adoption | RolloverStatus, lines: Sequence[str], options: Life
 
 
 def _status_lines(status: RolloverStatus) -> list[str]:
-    """Return lines that say where the roll-over stands, and what comes next."""
+    """Return lines about the state of the roll-over, and the next step."""
     if status.old is None or status.new is None:
         return [f"No roll-over is under way. {_ca(status.signs)} signs; {len(status.signs.names)} certificates are valid"]
     lines = [

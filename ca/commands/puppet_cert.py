@@ -96,7 +96,7 @@ COMMAND = CommandSpec(
 
 
 def parse(argv: Sequence[str]) -> CertOptions:
-    """Return what a command line asks for; ConfigError for an option or action that does not exist."""
+    """Return the parsed command line; raise ConfigError for an unknown option or action."""
     words = list(argv)
     action = next((at for at, word in enumerate(words) if not word.startswith("-") or word[2:] in ACTIONS), None)
     if action is not None:
@@ -116,9 +116,9 @@ def parse(argv: Sequence[str]) -> CertOptions:
 
 def cert(argv: Sequence[str], site: CaSite, *, out: TextIO | None = None, err: TextIO | None = None) -> int:
     """
-    Run `puppet cert …`; the exit code. Blocks.
+    Run `puppet cert …`; return the exit code. Blocks.
 
-    Safe beside a running master: every change is made under the lock of the CA's directory, and the master sees it at once.
+    Safe while a master runs: every change is made under the lock of the CA's directory, and the master sees it at once.
     """
     console = Console(out or sys.stdout, err or sys.stderr)
     if argv and argv[0] in LIFECYCLE_ACTIONS:
@@ -133,7 +133,7 @@ def cert(argv: Sequence[str], site: CaSite, *, out: TextIO | None = None, err: T
 
 
 def carry_out(options: CertOptions, site: CaSite, console: Console) -> int:
-    """Do what a command line asks for; return the exit code, after an error is printed. Blocks."""
+    """Carry out a command line; return the exit code, after printing an error. Blocks."""
     try:
         authority = _authority(site, make=makes_ca([options.action]))
     except PuppetError as error:
@@ -146,7 +146,7 @@ def carry_out(options: CertOptions, site: CaSite, console: Console) -> int:
 
 
 def _report_errors(console: Console, work: Callable[[], int]) -> int:
-    """Return what `work` returns; FAILED, with the reason said, when it raises."""
+    """Return the result of `work`; if it raises, print the error and return FAILED."""
     try:
         return work()
     except PuppetError as error:
@@ -187,7 +187,7 @@ def _authority(site: CaSite, *, make: bool) -> CertificateAuthority:
 
 
 class CertCommands:
-    """The actions, each printing what it did; an error ends the rest."""
+    """The actions, each printing its result; an error ends the rest."""
 
     def __init__(self, site: CaSite, authority: CertificateAuthority, console: Console) -> None:
         self.site = site
@@ -221,7 +221,7 @@ class CertCommands:
     # --- list
 
     def list(self, options: CertOptions) -> int:
-        """Print requests, and with --all or --signed certificates: glyph, quoted name, digest, alternative names, what is wrong."""
+        """Print requests, and with --all or --signed certificates: glyph, quoted name, digest, alternative names, problem."""
         if options.json:
             return self._list_as_json(options)
         everything = options.all or options.signed or bool(options.names)
@@ -339,7 +339,7 @@ class CertCommands:
             self.console.notice(f"Revoked certificate with serial {serial}")
 
     def clean(self, name: str, options: CertOptions) -> None:
-        """Revoke, then remove certificate, request, and what this host's ssldir has of the name."""
+        """Revoke, then remove certificate, request, and the files of the name in this host's ssldir."""
         valid_certname(name)
         store = self.registry.store
         if self.authority.serials_of(name):

@@ -1,4 +1,4 @@
-"""What the CA's commands are given: the CA of this host, and the terminal."""
+"""The context of the CA's commands: the CA of this host, and the terminal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..authority import CaOptions
 
 @dataclass(frozen=True)
 class CaSite:
-    """Where the CA is and how it works: what the settings say, as plain values."""
+    """The place and the rules of the CA: the values of the settings."""
 
     files: CaFiles
     ssldir: SslDir  # of this host; keys that `generate` makes go there

@@ -1,4 +1,4 @@
-"""Taking over a CA that another program made: looked at as a whole first, then copied in one step."""
+"""Taking over a CA that another program made: checked as a whole first, then copied atomically."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ _ROLLOVER = "rollover"
 @dataclass
 class Adoption:
     """
-    What was found in a CA's directory, and what becomes of it.
+    The contents of a CA's directory, and the changes that the copy makes.
 
-    `odd` are sentences for the administrator: nothing there stops the CA from working, but somebody should know.
+    `odd` are sentences for the administrator: anomalies that do not stop the CA from working.
     """
 
     source: Path
@@ -93,13 +93,13 @@ def adopt(
     source: Path, files: CaFiles, *, now: datetime, ssldir: SslDir, noop: bool = False, owner: tuple[int, int] | None = None
 ) -> Adoption:
     """
-    Copy the CA in `source` to the master's empty cadir, once everything in it has been found to fit together.
+    Copy the CA in `source` to the master's empty cadir, after checking that everything in it is consistent.
 
-    The copy is made beside its place and renamed into it: whoever looks sees no CA or the whole one. `source` stays as it is.
+    The copy is made in a temporary folder and renamed: other programs see no CA or the whole one. `source` is unchanged.
 
     Args:
         ssldir: this host's own, whose certificate should be of that CA.
-        noop: look only.
+        noop: only check.
         owner: (uid, gid) of what is made; None: the caller's own.
     Raises:
         Unfit: what is wrong with it, all of it. Conflict: there is a CA here already. NotFound: there is none there.
@@ -143,7 +143,7 @@ def _check_free(source: Path, cadir: Path) -> None:
 
 
 class _Reading:
-    """One look at a CA's directory; what is wrong is collected, so that an administrator hears all of it at once."""
+    """One reading of a CA's directory; all problems are collected, so that an administrator sees them at once."""
 
     def __init__(self, adoption: Adoption, now: datetime) -> None:
         self.found = adoption
@@ -270,7 +270,7 @@ class _Reading:
                 self.odd.append(f"The certificate '{name}' expires on {end}. All certificates expire with it: see puppet cert rollover.")
 
     def _crls(self, own: x509.Certificate, bundle: tuple[x509.Certificate, ...]) -> frozenset[int]:
-        """Check who signed each CRL, and that one is our own; return what is revoked."""
+        """Check each CRL's signature, and that one is our own; return the revoked serials."""
         pem = self._needed("ca_crl.pem")
         if pem is None:
             return frozenset()
@@ -312,7 +312,10 @@ class _Reading:
     # --- what it has issued
 
     def _signed(self, own: x509.Certificate) -> list[x509.Certificate]:
-        """Return the certificates in signed/ that this CA issued; what is not a certificate, or under no certname, stays behind."""
+        """
+        Return the certificates in signed/ that this CA issued; files that are not certificates, or not named after a certname, are not
+        copied.
+        """
         found: dict[int, str] = {}
         kept = []
         for name, content in self._folder("signed"):
@@ -442,7 +445,7 @@ class _Reading:
 
 
 def _copy(contents: dict[str, tuple[bytes, int]], cadir: Path, owner: tuple[int, int] | None) -> None:
-    """Write all files into a folder beside `cadir`, which then takes its place in one step."""
+    """Write all files into a temporary folder, which then replaces `cadir` atomically."""
     make_directory(cadir.parent)
     staging = cadir.parent / f".{cadir.name}.{secrets.token_hex(8)}.adopting"
     staging.mkdir(mode=0o700)

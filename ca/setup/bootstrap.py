@@ -93,8 +93,8 @@ def create(
     report: Audit = audit.to_log,
 ) -> None:
     """
-    A new self-signed CA. It is put together beside its place, marked as whole, and then moved file by file: a crash
-    before the mark leaves nothing, one after it is finished by the next `prepare`.
+    Create a new self-signed CA. It is prepared in a temporary folder, marked as complete, and then moved file by file: a crash before the
+    mark leaves nothing, one after it is finished by the next `prepare`.
     """
     store = CaStore(files)
     store.create_directories()
@@ -201,9 +201,9 @@ def check_own_key(store: CaStore, ssldir: SslDir) -> None:
 
 def ensure_own_certificate(authority: CertificateAuthority, ssldir: SslDir, *, dns_alt_names: Sequence[str], generate: Generator) -> None:
     """
-    The master has a key, a certificate of this CA that fits it, and copies of the CA's certificate and CRL in its ssldir.
+    Ensure that the master has a key, a certificate of this CA that matches it, and copies of the CA's certificate and CRL in its ssldir.
 
-    A certificate with less than 30 days left is made anew with the same key. Order: key, certificate in the CA, copy in the ssldir.
+    A certificate with less than 30 days left is reissued with the same key. Order: key, certificate in the CA, copy in the ssldir.
     """
     name = valid_certname(ssldir.certname)
     ssldir.create()

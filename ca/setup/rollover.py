@@ -1,5 +1,5 @@
 """
-Replacing a CA while its agents work on: the new one is made known first, signs then, and is alone at last.
+Replacing a CA while its agents continue to work: the new CA is published first, then signs, and finally is the only one.
 
 With a new key (a CA with a name of its own):
 
@@ -59,7 +59,7 @@ class CaState:
 
 @dataclass(frozen=True)
 class RolloverStatus:
-    """Where a roll-over stands. `bundle` is what `ca_fingerprint` pins; `names` are of certificates that are valid now."""
+    """The state of a roll-over."""
 
     phase: Phase
     signs: CaState
@@ -101,7 +101,7 @@ class Rollover:
 
     def start(self, generate: Generator, *, name: str = "", same_key: bool = False) -> RolloverStatus:
         """
-        Make the next CA and give it to the agents, beside the present one.
+        Make the next CA and give it to the agents, in addition to the present one.
 
         Args:
             name: the new CA's common name; '': the old one's with the next number. With `same_key` it is always the old one's.
@@ -181,7 +181,7 @@ class Rollover:
         return any(certificates.names_issuers_serial(certificate) for certificate in self._valid().values())
 
     def _publish(self) -> None:
-        """Write both CRLs, then both certificates, where agents and the master's own TLS take them from; what is there already stays."""
+        """Write both CRLs, then both certificates, to the files that agents and the master's own TLS use; existing ones stay in them."""
         authority, store = self.authority, self.authority.store
         old, new = signers.pair(store.files)
         if not _same_key(old, new):
@@ -217,7 +217,7 @@ class Rollover:
         Let the new CA sign from now on.
 
         Args:
-            at_once: although agents may not have it yet: those get certificates that they cannot use, and keep their old ones.
+            at_once: even if agents do not have it yet: they get certificates that they cannot use, and continue with their old ones.
         Raises:
             Conflict: none was started, or it is too early.
         """
@@ -248,7 +248,7 @@ class Rollover:
         End the trust in the old CA: its certificate, key and CRL are moved into a folder that nothing reads.
 
         Raises:
-            Conflict: there is somebody who would be locked out, or none was started.
+            Conflict: some agents would be locked out, or none was started.
         """
         authority, store = self.authority, self.authority.store
         with store.writing():
@@ -298,7 +298,7 @@ class Rollover:
     # --- questions
 
     def status(self) -> RolloverStatus:
-        """Return where the roll-over stands, from the files alone."""
+        """Return the state of the roll-over, from the files alone."""
         authority = self.authority
         valid = self._valid()
         own = authority.signers().own.certificate
@@ -349,7 +349,7 @@ class Rollover:
         return {name: c for name, c in certificates if c is not None and c.not_valid_after_utc > now and c.serial_number not in revoked}
 
     def _blocking(self) -> tuple[str, ...]:
-        """Return who has a certificate of the old CA only; the master is none of them, since it gets one in `finish`."""
+        """Return the names that only have a certificate of the old CA; without the master, which gets a new one in `finish`."""
         pair = signers.pair(self.authority.store.files)
         if not pair or _same_key(*pair):
             return ()

@@ -20,7 +20,7 @@ LARGEST_SERIAL = 2**159 - 1  # RFC 5280 4.1.2.2: a positive number of at most 20
 
 class SerialNumbers:
     """
-    Hands out serial numbers, never one twice, whatever happens to the file `serial`.
+    Issues serial numbers, none of them twice, even if the file `serial` is lost or replaced.
 
     The file alone is not trusted: an administrator may restore it, and `inventory.txt` with it, from an old back-up, even while the
     master runs. If the file is not as this object left it, the inventory, the certificates in `signed/` and the CRL are read, and
@@ -58,7 +58,7 @@ class SerialNumbers:
         return number
 
     def next_free(self) -> int:
-        """Return the number that `take` would return now, and raise what it would raise; nothing is written."""
+        """Return the number that `take` would return now; raise the same errors. Writes nothing."""
         written = self.store.next_serial()
         number = max(written, self._least)
         if identity_of(self.store.files.serial) != self._own_stamp:

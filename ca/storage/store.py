@@ -63,7 +63,7 @@ class CaStore:
         return any(path.exists() for path in self.files.essential.values())
 
     def check_whole(self) -> None:
-        """Raise ConfigError, listing what is there and what is missing, when only a part of a CA is there."""
+        """Raise ConfigError, listing existing and missing files, when only a part of a CA is there."""
         there = [f"{name} ({path})" for name, path in self.files.essential.items() if path.exists()]
         missing = [f"{name} ({path})" for name, path in self.files.essential.items() if not path.exists()]
         if there and missing:
