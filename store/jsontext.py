@@ -1,4 +1,4 @@
-"""JSON as texts: integers keep all their digits, and what no database stores is replaced when a text is read."""
+"""JSON as texts: integers keep all their digits, and characters that no database stores are replaced when a text is read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 def load_json(data: bytes) -> Json:
     """
-    Return the value of a JSON text in UTF-8; ValueError says what is wrong with it, or that it has too many values.
+    Return the value of a JSON text in UTF-8; raise ValueError if it is faulty or has too many values.
 
     U+FFFD replaces each byte that is not UTF-8, each NUL and each surrogate without its partner, as PuppetDB does: PostgreSQL stores no
     text with these.
@@ -37,7 +37,7 @@ def load_json(data: bytes) -> Json:
 
 
 def load_stored(data: bytes) -> Json:
-    """As `load_json`, of what the store has written: its values are not counted."""
+    """Do the same as `load_json` for JSON that the store has written: its values are not counted."""
     # orjson makes a float of an integer of more than 64 bits.
     if b"\\u0000" not in data and _LONG_NUMBER not in data.translate(_AS_ZEROS):
         try:

@@ -22,7 +22,7 @@ class Admission:
             queued: The requests that may wait, in all lanes together.
             per_client: The requests of one client, so that a single host, however slow it sends, cannot take all slots.
             max_retry_delay: The most seconds that a client is told to wait.
-            delay: Returns the seconds of Retry-After, random up to the given maximum, so that the agents turned away do not come back together.
+            delay: Returns the seconds of Retry-After, random up to the given maximum, so that refused agents do not return together.
 
         Attributes:
             active: The requests that are worked on, in all lanes together.

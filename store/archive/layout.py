@@ -1,4 +1,4 @@
-"""How an archive is laid out: which file holds a command of which kind, and in which versions the commands are."""
+"""The layout of an archive: the file for each kind of command, and the commands' versions."""
 
 from __future__ import annotations
 

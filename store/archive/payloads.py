@@ -62,7 +62,7 @@ def report_payload(report: Row) -> Payload:
 
 
 def _resources(events: Iterable[Row]) -> list[Json]:
-    """Return the resources of a report, each with its events; the rows of skipped ones stand for resources without any."""
+    """Return the resources of a report, each with its events; the rows of skipped ones become resources without events."""
     resources: dict[tuple[Json, Json], dict[str, Json]] = {}
     for event in events:
         key = (event["resource_type"], event["resource_title"])
@@ -90,7 +90,7 @@ def _resources(events: Iterable[Row]) -> list[Json]:
 
 
 def expiration_payload(node: Row) -> Payload | None:
-    """Return what a row of nodes says of its expiration as `configure expiration` in version 1; None where it says nothing."""
+    """Return the expiration of a node's row as `configure expiration` in version 1; None if the row has none."""
     updated = node.get("expires_facts_updated")
     if updated is None:
         return None

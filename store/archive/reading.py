@@ -19,7 +19,7 @@ from .tar import TarEntry, TarReader
 
 @dataclass(frozen=True, slots=True)
 class ArchiveLimits:
-    """How large an archive may be: bytes of one payload, and bytes of all of it, decompressed."""
+    """The limits of an archive: bytes of one payload, and bytes of all of it, decompressed."""
 
     entry: int = 256 * 2**20
     total: int = 2**40
@@ -30,7 +30,7 @@ class ArchiveReader:
     Reads one archive.
 
     Args:
-        on_refused: Is told of each file that is not taken: its name and why.
+        on_refused: Is called with the name of each refused file, and the reason.
     """
 
     def __init__(self, on_refused: Callable[[str, str], None], limits: ArchiveLimits | None = None) -> None:

@@ -65,10 +65,10 @@ class ArchiveWriter:
 
 async def archive_chunks(rows: RowSource, writer: ArchiveWriter) -> AsyncIterator[bytes]:
     """
-    Yield an archive of everything that `rows` answers: of all nodes, also of those that are not active.
+        Yield an archive of all data that `rows` returns: of all nodes, including inactive ones.
 
-    One node's documents are in memory at a time, and no more than twenty of its reports. A node that is stored or removed in between may
-    be missing; what is there is whole.
+    One node's documents are in memory at a time, and no more than twenty of its reports. A node that is stored or removed in between
+        may be missing; the others are complete.
     """
     yield writer.begin()
     nodes = [node async for node in rows(_nodes())]
@@ -91,7 +91,7 @@ def _nodes() -> ArchiveQuestion:
 
 
 async def _payloads_of(rows: RowSource, certname: str) -> AsyncIterator[tuple[str, Payload]]:
-    """Yield what is stored of a node but its state: pairs of a folder and a payload."""
+    """Yield a node's stored data, without its state: pairs of a folder and a payload."""
     # A query that names a state is about nodes in any state, at every endpoint.
     of_node: Json = ["and", ["=", "certname", certname], ["=", "node_state", "any"]]
     async for factset in rows(ArchiveQuestion("factsets", of_node)):

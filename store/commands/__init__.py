@@ -1,1 +1,1 @@
-"""The commands of PuppetDB's API: how they are submitted, what they say, and who carries them out."""
+"""The commands of PuppetDB's API: their submission, their payloads, and the interface of their writer."""

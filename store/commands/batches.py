@@ -1,7 +1,7 @@
 """
 Reads many commands in one request, as a master sends them to its own store: one acknowledgement, one file of the queue.
 
-Each command is a line in JSON, `["replace facts", 5, "web1.example.com", "2026-01-01T00:00:00.000Z", 4711]`, and a payload of so many
+Each command is a line in JSON, `["replace facts", 5, "web1.example.com", "2026-01-01T00:00:00.000Z", 4711]`, and a payload of that many
 bytes. The line of a catalog may end with `"packed"`: then the payload is a packed catalog.
 """
 

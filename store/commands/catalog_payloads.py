@@ -32,9 +32,9 @@ _CONTENT = frozenset({"resources", "edges"})
 
 def read_catalog(payload: bytes, version: int, checked: CheckedCatalogs) -> ReplaceCatalog:
     """
-    Return the catalog of a payload; ValueError where it is not JSON, PayloadRejected says what else is wrong with it.
+    Return the catalog of a payload; raise ValueError if it is not JSON, PayloadRejected for any other fault.
 
-    Resources and edges that `checked` knows are parsed and checked only when somebody looks at them.
+    Resources and edges that `checked` knows are parsed and checked only when they are read.
     """
     return _read_text(payload, version, checked) or parse_catalog(load_json(payload), version, checked)
 
@@ -69,8 +69,8 @@ def _read_parts(
     Return a catalog that comes in two parts, and the bytes of the second one as JSON: it may have to be parsed later.
 
     Args:
-        rest_text: The members beside resources and edges.
-        key: The bytes that stand for the second part.
+        rest_text: The members other than resources and edges.
+        key: The bytes that identify the second part.
         content_text: Returns the second part, with resources and edges.
     """
     rest = Fields(load_json(rest_text), "the catalog")
@@ -93,9 +93,9 @@ def _read_parts(
 
 def parse_catalog(value: Json, version: int, checked: CheckedCatalogs | None = None) -> ReplaceCatalog:
     """
-    Return the catalog of a payload; PayloadRejected says what is wrong with it. Unknown members are ignored.
+    Return the catalog of a payload; raise PayloadRejected for a faulty one. Unknown members are ignored.
 
-    Resources and edges that `checked` knows are made only when somebody looks at them.
+    Resources and edges that `checked` knows are made only when they are read.
     """
     fields = Fields(value, "the catalog")
     fields.require(_REQUIRED[version])
@@ -112,7 +112,7 @@ def parse_catalog(value: Json, version: int, checked: CheckedCatalogs | None = N
 
 
 def _deferred(fields: Fields, version: int, content_fields: Callable[[], Fields], identity: str) -> ReplaceCatalog:
-    """Return a catalog whose resources and edges are made of `content_fields` when somebody looks at them."""
+    """Return a catalog whose resources and edges are made from `content_fields` when they are read."""
     content = cache(lambda: _content(content_fields()))
     return _catalog(fields, version, DeferredSequence(lambda: content()[0]), DeferredSequence(lambda: content()[1]), identity)
 
@@ -193,7 +193,7 @@ def _sorted_tags(joined: str) -> tuple[str, ...] | None:
 
 
 def _checked_resource(fields: Fields) -> ResourceEntry:
-    """Return a resource; PayloadRejected says what is wrong with it."""
+    """Return a resource; raise PayloadRejected for a faulty one."""
     type_name, title = fields.text("type"), fields.text("title")
     tags = set(fields.texts("tags"))
     for tag in tags:
@@ -248,7 +248,7 @@ def _known_edge(edge: _Edge, names: dict[ResourceName, ResourceName]) -> EdgeEnt
 
 
 def _checked_edge(fields: Fields, names: Container[ResourceName]) -> EdgeEntry:
-    """Return an edge; PayloadRejected says what is wrong with it."""
+    """Return an edge; raise PayloadRejected for a faulty one."""
     source, target = _end(fields, "source"), _end(fields, "target")
     text = fields.text("relationship")
     if (relationship := _RELATIONSHIPS.get(text)) is None:

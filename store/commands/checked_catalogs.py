@@ -1,4 +1,4 @@
-"""What is remembered of catalogs, so that a node's unchanged one is neither checked nor hashed anew."""
+"""The cache of checked catalogs, so that a node's unchanged catalog is neither checked nor hashed again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST = 20_000  # catalogs, of 200 bytes each
 
 
 class CheckedCatalog(NamedTuple):
-    """What is remembered of a catalog: its `catalog_hash`, and the bytes of its resources and edges as JSON."""
+    """The cached data of a catalog: its `catalog_hash`, and the bytes of its resources and edges as JSON."""
 
     hash: str
     size: int
@@ -31,7 +31,7 @@ class CheckedCatalogs:
         self._catalogs: OrderedDict[bytes, CheckedCatalog] = OrderedDict()
 
     def digest(self, certname: str, resources: Json, edges: Json) -> bytes:
-        """Return what only equal contents have in common. It stands for a check, so it is not a hash that somebody can make collide."""
+        """Return a digest that only equal contents have. It replaces a check, so the hash must be collision-resistant."""
         return hashlib.sha256(dump_json([certname, resources, edges])).digest()
 
     def digest_of_text(self, certname: str, content: bytes) -> bytes:
@@ -41,7 +41,7 @@ class CheckedCatalogs:
         return digest.digest()
 
     def find(self, digest: bytes) -> CheckedCatalog | None:
-        """Return what is remembered of a content that was checked; None for one that is not known."""
+        """Return the cached data of a checked content; None for an unknown one."""
         known = self._catalogs.get(digest)
         if known is not None:
             self._catalogs.move_to_end(digest)

@@ -1,7 +1,7 @@
 """
-What the commands say, whichever of their versions was sent.
+The contents of commands, independent of the submitted version.
 
-A payload of any version becomes one of these; who carries them out meets no other form. Times are microseconds since the epoch.
+A payload of any version becomes one of these; their writer sees no other form. Times are microseconds since the epoch.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class ReplaceCatalog:
 
 @dataclass(frozen=True, slots=True)
 class ReplaceCatalogInputs:
-    """What a node's catalog was compiled from. `inputs` are distinct pairs of a type and a name, sorted, and never empty."""
+    """The inputs of a node's catalog. `inputs` are distinct pairs of a type and a name, sorted, and never empty."""
 
     certname: str
     producer_timestamp: int
@@ -89,7 +89,7 @@ class ReplaceCatalogInputs:
 
 @dataclass(frozen=True, slots=True)
 class ReportEvent:
-    """What happened to a resource in a run: an event that the agent reported, or that the resource was skipped."""
+    """An event of a resource in a run: reported by the agent, or the resource was skipped."""
 
     status: str
     timestamp: int
@@ -149,7 +149,7 @@ class DeactivateNode:
 
 @dataclass(frozen=True, slots=True)
 class ConfigureExpiration:
-    """Whether a node expires when nothing is heard of it any more."""
+    """The setting whether a node expires when it sends no more data."""
 
     certname: str
     producer_timestamp: int
@@ -168,17 +168,18 @@ class ReceivedCommand:
 
 
 class CommandWriter(Protocol):
-    """Who carries out commands, by writing what they say into the database."""
+    """The interface that writes commands into the database."""
 
     async def write(self, commands: Sequence[ReceivedCommand]) -> None:
         """
-        Carry out the commands in their order, all of them or none.
+                Carry out the commands in their order, all of them or none.
 
-        What is stale or already there changes nothing and is no error. DatabaseUnavailable says that it is worth trying again
-        later; any other error is a fault of one of the commands, and the caller finds out which by trying them one by one.
+        Stale or already stored data change nothing and are not an error. DatabaseUnavailable means that a later attempt may succeed;
+                any other error is a fault of one of the commands, and the caller finds out which by trying them one by one.
 
-        Unfinished says that one of the commands is too large for one transaction. Given alone, again and again, it is carried out in parts,
-        of which nobody sees anything before the last one. Commands of other nodes may be given in between.
+        Unfinished says that one of the commands is too large for one transaction. Given alone, again and again, it is carried out in
+                parts,
+                of which nobody sees anything before the last one. Commands of other nodes may be given in between.
         """
         ...
 
@@ -196,4 +197,4 @@ MAX_KEY = 16_384
 
 
 class PayloadRejected(Exception):
-    """A command's payload is not what its version says; trying again is of no use. The text says what is wrong."""
+    """A command's payload is invalid for its version; repeating the command is useless. The text names the fault."""

@@ -114,7 +114,7 @@ class Fields:
         return texts
 
     def tuples(self, name: str, length: int) -> Iterator[tuple[str, ...]]:
-        """Yield the elements of a list whose elements are lists of so many strings each."""
+        """Yield the elements of a list whose elements are lists of this many strings each."""
         for value in self.array(name):
             texts = tuple(text for text in value if isinstance(text, str)) if isinstance(value, list) else ()
             if not isinstance(value, list) or not len(value) == len(texts) == length:

@@ -1,7 +1,7 @@
 """
-The identities of what the store keeps: SHA-1 of compact JSON with sorted keys, as PuppetDB computes them.
+The hashes of stored data: SHA-1 of compact JSON with sorted keys, as PuppetDB computes them.
 
-A hash says that two things are equal; it protects nothing.
+A hash identifies equal data; it has no security purpose.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def _hash(value: object) -> str:
 
 
 def report_hash(report: StoreReport) -> str:
-    """Return the identity of a report: what is stored once, however often it is sent."""
+    """Return the hash of a report, which is stored once, however often it is sent."""
     return _hash(
         {
             "certname": report.certname,
@@ -52,9 +52,9 @@ def factset_hash(certname: str, environment: str | None, values: Mapping[str, Js
 
 def catalog_hash(catalog: ReplaceCatalog) -> str:
     """
-    Return the identity of a catalog's content: its resources and edges, in any order, without its version and times.
+    Return the hash of a catalog's content: its resources and edges, in any order, without its version and times.
 
-    PuppetDB's own value depends on the order of the JVM's sets, so that nobody can reproduce it; ours is as good for comparing.
+    PuppetDB's own value depends on the order of the JVM's sets, so that it cannot be reproduced; ours serves for comparisons as well.
     """
     # orjson writes plain tuples only. Type and title say which resource it is.
     resources = sorted((tuple(each if each.sealed else each[:-1]) for each in catalog.resources), key=_TYPE_AND_TITLE)

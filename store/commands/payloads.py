@@ -91,7 +91,7 @@ def parse_payload(
     command: str, version: int, payload: bytes, received: int, checked_catalogs: CheckedCatalogs | None = None
 ) -> Command | None:
     """
-    Return what a payload says; None where it asks for nothing, as catalog inputs without inputs do.
+    Return the content of a payload; None if it has no effect, such as catalog inputs without inputs.
 
     Args:
         command: The name of the command, its words separated by spaces.
@@ -119,7 +119,7 @@ def parse_payload(
 
 def parse_packed(version: int, payload: bytes, limit: int, checked_catalogs: CheckedCatalogs) -> tuple[Command, int]:
     """
-    Return what a packed catalog says, and its bytes as JSON, which are parsed now or when somebody looks at its resources.
+    Return the content of a packed catalog, and its bytes as JSON, which are parsed now or when its resources are read.
 
     Args:
         limit: The most bytes of the payload, unpacked.

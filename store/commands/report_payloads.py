@@ -42,7 +42,7 @@ MAX_EVENTS = 50_000
 
 
 def parse_report(value: Json, version: int, received: int) -> StoreReport:
-    """Return the report of a payload; PayloadRejected says what is wrong with it. `received` stands in for a missing time."""
+    """Return the report of a payload; raise PayloadRejected for a faulty one. `received` replaces a missing time."""
     fields = Fields(value, "the report")
     fields.check_names(_REQUIRED[version], _OPTIONAL_IN_8 if version == 8 else _ALWAYS_OPTIONAL)
     kind = fields.optional_text("type") or "agent"

@@ -1,4 +1,4 @@
-"""Reads what a client submits to `/pdb/cmd/v1`, and refuses what cannot be a command, in PuppetDB's words."""
+"""The parser of submissions to `/pdb/cmd/v1`, which refuses malformed ones with PuppetDB's messages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OLD_FORM = "Command was submitted without query parameters (old format). "
 @dataclass(frozen=True, slots=True)
 class Submission:
     """
-    A command as it was submitted; nobody has looked into its payload yet.
+    A submitted command; its payload is not parsed yet.
 
     Attributes:
         command: The name of the command, its words separated by spaces.
@@ -54,7 +54,7 @@ class SubmissionRefused(Exception):
 
 def read_submission(parameters: Mapping[str, str], headers: Mapping[str, str], body: bytes, *, limit: int) -> Submission:
     """
-    Return what a request submits: in parameters and a payload, or, in the old form, in a body alone.
+    Return a request's submission: from parameters and a payload, or, in the old form, from a body alone.
 
     Of the old form, which has no parameter `command`, the whole body is decoded and parsed, so that a large one belongs into a thread.
 
@@ -100,7 +100,7 @@ def _coding_of(headers: Mapping[str, str]) -> Coding:
 
 
 def _announced_length(headers: Mapping[str, str]) -> int:
-    """Return the length of the payload before it was compressed, as Puppet's client tells it; 0 where it does not."""
+    """Return the length of the payload before it was compressed, as announced by Puppet's client; 0 if it is not announced."""
     text = headers.get("X-Uncompressed-Length", "")
     return int(text) if re.fullmatch(r"[0-9]{1,15}", text, re.ASCII) else 0
 
@@ -146,7 +146,7 @@ def checked_command(name: Json, version: Json, certname: Json) -> tuple[str, int
 
 
 def producer_timestamp_of(text: str | None) -> int | None:
-    """Return the microseconds of a time; None for what is none, for the payload has the time that counts."""
+    """Return the microseconds of a time; None for an invalid one, because the payload has the time that counts."""
     try:
         return None if text is None else parse_timestamp(text)
     except ValueError:

@@ -1,5 +1,5 @@
 """
-SQLAlchemy's engine for asyncio without its ORM, which nobody uses here and which takes 7 MB and 50 ms.
+SQLAlchemy's engine for asyncio without its unused ORM, which takes 7 MB and 50 ms.
 
 `sqlalchemy.ext.asyncio` loads the ORM for its sessions. A package of that name that has not been executed leads to its other modules all
 the same; whoever imports the package afterwards gets all of it.

@@ -66,7 +66,7 @@ class BulkInsert:
 
 class BulkUpdate:
     """
-    The change of rows of a table that are found by their keys.
+    The update of rows of a table that are found by their keys.
 
     Args:
         keys: The columns by which a row is found; their values are unique.

@@ -86,7 +86,7 @@ class Database:
 
     @property
     def dialect(self) -> Dialect:
-        """Which of the two kinds of database this is."""
+        """The kind of this database."""
         return "sqlite" if self._writers.dialect.name == "sqlite" else "postgresql"
 
     @asynccontextmanager
@@ -108,7 +108,7 @@ class Database:
 
     async def write(self, work: Callable[[Connection], T]) -> T:
         """
-        Run `work` in a transaction that writes, in a thread, and return what it returns.
+        Run `work` in a writing transaction, in a thread, and return its result.
 
         The transaction is committed when `work` returns, and rolled back when it raises. It runs to its end even when the task that
         waits for it is cancelled. DatabaseUnavailable is raised for errors that are not the statement's. Where PostgreSQL ends it so that
@@ -130,7 +130,7 @@ class Database:
 
     async def migrate(self) -> None:
         """
-        Create the tables, or bring them up to date. Several processes may do so at the same time.
+        Create the tables, or upgrade them. Several processes may do so at the same time.
 
         UnknownSchema is raised when the tables are newer than this program; DatabaseUnavailable as by `write`.
         """
@@ -145,7 +145,7 @@ class Database:
 
 @contextmanager
 def translated_errors() -> Iterator[None]:
-    """Raise DatabaseUnavailable for what is wrong with the database, and StatementTimeout, in place of the drivers' errors."""
+    """Raise DatabaseUnavailable and StatementTimeout in place of the drivers' errors."""
     try:
         yield
     except PoolTimeout as err:
@@ -170,7 +170,7 @@ def translated_errors() -> Iterator[None]:
 
 
 class _Deadline:
-    """When a transaction that reads from SQLite has to end, and what its regular expressions may take of that."""
+    """The end of a reading transaction on SQLite, and the part of its time that regular expressions may take."""
 
     def __init__(self) -> None:
         self._at: float | None = None

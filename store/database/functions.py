@@ -26,14 +26,14 @@ class MatchBudget:
     """
     The time that regular expressions may take in one transaction.
 
-    SQLite looks at the clock between instructions of its own: a thousand slow matches would take a thousand times what one of them may.
+    SQLite checks the time between instructions of its own: a thousand slow matches would take a thousand times what one of them may.
     """
 
     def __init__(self) -> None:
         self.renew(None)
 
     def renew(self, seconds: float | None) -> None:
-        """Begin a transaction, which may take so many seconds."""
+        """Begin a transaction, which may take this many seconds."""
         self._left = MATCHES_TIMEOUT if seconds is None else min(MATCHES_TIMEOUT, seconds)
         # The processor's time is a system call: it is asked for from the first match on that took long, be it for want of a processor.
         self._clock = time.perf_counter

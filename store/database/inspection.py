@@ -1,4 +1,4 @@
-"""What is wrong with a store's database, before the store runs. Nothing is changed."""
+"""Checks of a store's database before the store runs. They change nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ADDRESS_HINT = "The setting is store: postgresql://USER@HOST/DATABASE. Does psq
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that keeps a store from its work (error), or that somebody should know (warning), and what to do about it."""
+    """A fault that stops a store (error), or that the administrator should know (warning), with its remedy."""
 
     severity: Literal["error", "warning"]
     message: str
@@ -69,7 +69,7 @@ def _postgresql_problems(connection: Connection) -> Iterator[Problem]:
 
 
 def server_problems(connection: Connection, name: str) -> Iterator[Problem]:
-    """Yield what keeps a database on PostgreSQL from being the store's, whatever tables it has; messages call it `name`."""
+    """Yield the faults that make a PostgreSQL database unusable for the store, independent of its tables; messages call it `name`."""
     if connection.scalar(text("SELECT pg_is_in_recovery()")):
         yield Problem("error", f"The store's {name} is on a standby, which cannot be written", "Name the primary in the setting store.")
     encoding = connection.scalar(text("SHOW server_encoding"))

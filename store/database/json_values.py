@@ -1,4 +1,4 @@
-"""What PostgreSQL does with jsonb, for JSON texts in SQLite: order, containment, and places inside a value."""
+"""PostgreSQL's operations on jsonb, for JSON texts in SQLite: order, containment, and places inside a value."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """
-What a database says of a move from one to another: its source that nothing has changed in it, its target how far the move has come.
+The records of a move in the databases: in the source that it is unchanged, in the target the progress of the move.
 
-These tables are there from the first batch of a move until a store starts on the database.
+These tables exist from the first batch of a move until a store starts on the database.
 """
 
 from __future__ import annotations

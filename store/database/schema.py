@@ -60,7 +60,7 @@ def set_schema_version(connection: Connection, version: str) -> None:
 
 
 def drop_schema(connection: Connection) -> None:
-    """Remove the store's tables, with all that they hold, their version and what they say of a move."""
+    """Remove the store's tables, with all data, their version and the records of a move."""
     metadata.drop_all(connection)
     _VERSION.drop(connection)
     forget_move(connection)

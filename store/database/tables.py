@@ -1,7 +1,7 @@
 """
 The tables of the store.
 
-A node has one set of facts, one catalog and one set of inputs, the newest, and many reports. What many nodes have in common is stored
+A node has one set of facts, one catalog and one set of inputs, the newest, and many reports. Data that many nodes share are stored
 once: names of environments and producers, parameters of resources, paths of facts, packages. A command writes only what differs
 from what is stored, so that a node of which nothing has changed costs a few rows.
 """

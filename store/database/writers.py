@@ -30,7 +30,7 @@ _IN_USE = 0x62756E72616B76
 
 @dataclass(frozen=True, slots=True)
 class DatabaseLimits:
-    """How much of a database is used at once, and how long anybody waits for it. Times are in seconds."""
+    """The limits on connections to a database, and on waiting for it. Times are in seconds."""
 
     readers: int = 4
     """Transactions that read at the same time."""
@@ -155,7 +155,7 @@ def session_options(limits: DatabaseLimits) -> dict[str, Any]:
 
 
 def common_options(limits: DatabaseLimits) -> dict[str, Any]:
-    """Return what the engines for PostgreSQL have in common."""
+    """Return the options that all engines for PostgreSQL share."""
     return {
         "max_overflow": 0,
         "pool_timeout": limits.connect_timeout,

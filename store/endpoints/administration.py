@@ -1,4 +1,4 @@
-"""What administrators ask of a store: cleaning up, deleting nodes, archives."""
+"""The operations of administrators on a store: cleaning up, deleting nodes, archives."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class StoreAdministration:
     retention: Retention
 
     async def clean(self, steps: Sequence[Step], purge_limit: int | None) -> None:
-        """Remove what has ended, of at most so many nodes; raise CleaningInProgress."""
+        """Remove expired data, of at most this many nodes; raise CleaningInProgress."""
         await self.retention.clean(steps, purge_limit)
 
     async def delete(self, certname: str) -> None:
@@ -70,8 +70,10 @@ class StoreAdministration:
                         yield row
 
     async def load(self, archive: AsyncIterator[bytes]) -> None:
-        """Submit the commands of an archive; raise BadData or TooLarge for what is none. A full queue is waited for. The log names
-        each file that is not taken."""
+        """
+        Submit the commands of an archive; raise BadData or TooLarge for an invalid one. Waits while the queue is full. The log names each
+        refused file.
+        """
         async for submission in read_archive(archive, _log_refused):
             while True:
                 try:

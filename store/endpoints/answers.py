@@ -72,7 +72,7 @@ def dashboard_redirect() -> Response:
 
 async def array_response(batches: Batches, *, pretty: bool, headers: Mapping[str, str]) -> Response:
     """
-    Return a response with an array of rows, of which only a batch at a time is held in memory.
+    Return a response with an array of rows, of which only one batch is in memory at a time.
 
     The first rows are read before there is a response, so that an error of the query can still be one.
 

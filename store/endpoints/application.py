@@ -1,4 +1,4 @@
-"""The store's application: which endpoint a request goes to, who may use it, and how errors are put into words."""
+"""The store's application: the endpoint of a request, its access rules, and the texts of errors."""
 
 from __future__ import annotations
 
@@ -69,11 +69,12 @@ class StoreEndpoints:
 @dataclass(frozen=True, slots=True)
 class AccessRules:
     """
-    Who may use the store over TLS, beside having a certificate of our CA; clients without TLS have reached a place for trusted ones.
+    The access rules for the store over TLS, in addition to a certificate of our CA; other clients are trusted because they reach a local
+    socket or port.
 
     Attributes:
         own: The certname of this host.
-        allowlist: The certnames that may do everything. None: all may ask, and `own` may do everything.
+        allowlist: The certnames that may do everything. None: all may query, and `own` may do everything.
     """
 
     own: str
@@ -92,7 +93,8 @@ class AccessRules:
 
 class StoreApplication(HttpApplication):
     """
-    PuppetDB's HTTP interface. Commands are taken when `commands` is set; until `endpoints` are set, other requests are told to come back.
+    PuppetDB's HTTP interface. Commands are accepted once `commands` is set; until `endpoints` are set, other requests get 503 with
+    Retry-After.
 
     Args:
         access: Returns the rules in force.
@@ -191,7 +193,7 @@ async def _respond(endpoints: StoreEndpoints, request: HttpRequest, segments: Se
 
 
 def _endpoint_name(segments: Sequence[str]) -> str:
-    """Return the name of an endpoint for metrics, of which there is a bounded number."""
+    """Return the name of an endpoint for metrics; there is a limited number of them."""
     match segments:
         case ("pdb", "query", "v4", *rest):
             return "/pdb/query/v4" + (f"/{rest[0]}" if rest and rest[0] in ENTITIES else "")

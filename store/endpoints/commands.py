@@ -29,7 +29,7 @@ class CommandEndpoint:
         self._max_body = max_body
 
     async def respond(self, request: HttpRequest) -> Response:
-        """Return the response to a command; its payload has not been looked at yet, unless the client waits for its end."""
+        """Return the response to a command; its payload is not parsed yet, unless the client waits for its end."""
         if request.method != "POST":
             raise MethodNotAllowed("Commands must be submitted via POST")
         parameters = url_parameters(request)

@@ -75,7 +75,7 @@ class Meter:
 
 @dataclass(slots=True)
 class Timer:
-    """Counts events as a meter does, and keeps how long the last of them took."""
+    """Counts events as a meter does, and stores the duration of the latest ones."""
 
     clock: Callable[[], float] = time.monotonic
     meter: Meter = field(init=False)
@@ -85,7 +85,7 @@ class Timer:
         self.meter = Meter(self.clock)
 
     def add(self, seconds: float) -> None:
-        """Count an event that took so long."""
+        """Count an event with its duration."""
         self.meter.mark()
         self._samples.append(seconds)
 

@@ -1,4 +1,4 @@
-"""What requests accept and send, and the parameters in their targets and bodies."""
+"""The media types that requests accept and send, and the parameters in their targets and bodies."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ _ANSWERS = {_JSON: "json", _PLAIN: "text", _ARCHIVE: "archive", _PAGE: "page"}
 @dataclass(frozen=True, slots=True)
 class StoreEndpoint:
     """
-    A path and a method. Parameters of the path stand in braces.
+    A path and a method. Parameters of the path are in braces.
 
     Attributes:
         answers: The type of a successful answer.
@@ -146,7 +146,7 @@ def endpoints() -> Iterator[StoreEndpoint]:
 
 
 def allowed_caller(path: str) -> str:
-    """Return who may use a path over TLS where there is no store_allowlist."""
+    """Return the clients that may use a path over TLS without a store_allowlist."""
     if path.startswith("/pdb/"):
         part = path.split("/")[2]
         return next(name for name, client in _CALLERS if not _RULES.denial(client, part))

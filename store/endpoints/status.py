@@ -48,7 +48,7 @@ def _require_get(request: HttpRequest) -> None:
 
 @dataclass(frozen=True, slots=True)
 class StoreCondition:
-    """How a store is: what its server says, how many commands wait, and whether the database can be reached."""
+    """The state of a store: its server's state, the number of pending commands, and whether the database can be reached."""
 
     server: ServerState
     queue_depth: int = 0

@@ -1,1 +1,1 @@
-"""Moving all that a store keeps from one database to another."""
+"""Moving all data of a store from one database to another."""

@@ -64,7 +64,7 @@ class MovingDatabase:
 @contextmanager
 def only_user(address: URL, wait: float) -> Iterator[MovingDatabase]:
     """
-    Lend a database; nobody else may use it until the end. It may be in use for `wait` seconds.
+    Lend a database exclusively. It may still be in use for `wait` seconds.
 
     Raises:
         Unavailable: A store runs on it, or another program has it open, or it cannot be reached.
@@ -91,7 +91,7 @@ def check_exists(address: URL) -> None:
 
 
 def check_source(source: MovingDatabase) -> None:
-    """Raise Conflict unless a database holds all that a store of this version keeps."""
+    """Raise Conflict unless a database has all data of a store of this version."""
     with source.transaction() as connection:
         version = _version(connection, source.name)
     if version is None:

@@ -48,14 +48,14 @@ class MoveLimits:
 @dataclass(frozen=True, slots=True)
 class MoveResult:
     """
-    What a move has done.
+    The result of a move.
 
     Attributes:
         source: The address of the source, without a password.
         target: That of the target.
         is_resumed: Whether an earlier call had begun it.
         copied: The rows that this call has copied.
-        tables: What both databases hold in each table.
+        tables: The contents of each table in both databases.
     """
 
     source: str
@@ -67,7 +67,7 @@ class MoveResult:
 
 @dataclass(slots=True)
 class _Counter:
-    """Counts rows of one part of the work, and tells of it."""
+    """Counts rows of one part of the work, and reports them."""
 
     label: str
     total: int
@@ -83,10 +83,10 @@ def move_database(
     source: URL, target: URL, progress: MoveProgress, *, restart: bool = False, limits: MoveLimits | None = None
 ) -> MoveResult:
     """
-    Copy all that a store keeps from one database to another, or go on with that; return once both hold the same. Blocks.
+    Copy all data of a store from one database to another, or continue an interrupted copy; return once both are equal. Blocks.
 
     Args:
-        restart: Empty a target that an earlier move has begun to fill, and begin anew.
+        restart: Empty a target that an earlier move has begun to fill, and start again.
     Raises:
         Conflict: The source holds no data, the target holds others, or they are not equal at the end.
         Unavailable: A store runs on one of them, or it cannot be reached. Called again, it goes on.
@@ -175,7 +175,7 @@ def _raise_sequences(connection: Connection) -> None:
 
 
 def _collect_statistics(connection: Connection) -> None:
-    """Let the database look at its tables, so that its first queries choose the right indexes."""
+    """Let the database analyze its tables, so that its first queries choose the right indexes."""
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql("PRAGMA analysis_limit = 400")
         connection.exec_driver_sql("ANALYZE")

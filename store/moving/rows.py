@@ -1,4 +1,4 @@
-"""The rows of a table as both kinds of database read and write them, and what makes two tables equal."""
+"""The rows of a table in a form that both kinds of database read and write, and the comparison of two tables."""
 
 from __future__ import annotations
 

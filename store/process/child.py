@@ -1,7 +1,7 @@
 """
-`python -m store.process.child`: the store of a master, which starts it, gives it its settings, and takes it along when it ends.
+`python -m store.process.child`: the store of a master, which starts it, sends it its settings, and stops it when it ends.
 
-The first line of standard input is the settings in JSON; a line on standard output says that the store listens, and logs go to
+The first line of standard input is the settings in JSON; a line on standard output means that the store listens, and logs go to
 standard error. The input ends with the master, whatever ends that, and the store with it.
 """
 

@@ -1,5 +1,5 @@
 """
-`python -m store.process.inspection`: what is wrong with a store before a master starts it.
+`python -m store.process.inspection`: the checks of a store before a master starts it.
 
 The settings come in JSON over standard input; the problems go to standard output, as a list in JSON. It runs as the account of the store.
 """

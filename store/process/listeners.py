@@ -1,4 +1,4 @@
-"""Where a store listens: at a Unix socket, without TLS at an address, and over TLS."""
+"""The listeners of a store: at a Unix socket, without TLS at an address, and over TLS."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PLAIN_HINT = "Another program may use the port already; the settings are store_
 
 
 def read_access(settings: MasterSettings) -> AccessRules:
-    """Return who may use the store over TLS; raise ConfigError when the list cannot be read. Blocks."""
+    """Return the access rules of the store over TLS; raise ConfigError when the list cannot be read. Blocks."""
     if not settings.store_allowlist:
         return AccessRules(settings.certname)
     try:
@@ -88,11 +88,11 @@ class Listeners:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request is under way."""
+        """True if no request is active."""
         return not any(listener.connections.working for listener in self._plain) and (self._tls is None or self._tls.is_idle)
 
     async def reload(self) -> None:
-        """Read certificates and revocations anew; raise PuppetError when that cannot be done, and keep the old ones."""
+        """Reload certificates and revocations; on failure raise PuppetError and keep the old ones."""
         if self._tls is not None:
             await self._tls.reload()
 

@@ -1,4 +1,4 @@
-"""How many nodes and resources a store knows, under the names that PuppetDB's metrics have for them."""
+"""The numbers of nodes and resources in a store, under the names of PuppetDB's metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a store consists of behind its endpoints, put together from the settings: one readable place."""
+"""The parts of a store behind its endpoints, put together from the settings: one readable place."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Rooms:
     The parts of one store.
 
     Attributes:
-        supervisor: Watches the task that removes what has ended.
+        supervisor: Supervises the task that removes expired data.
         attempted: Set once the database is open, or could not be opened for the first time.
     """
 
@@ -139,7 +139,7 @@ class Rooms:
         return await count_population(self._queries) if self._queries is not None else {}
 
     def command_counts(self) -> Mapping[str, int]:
-        """Return how many commands there were, by what became of them, and under `depth` how many wait."""
+        """Return the numbers of commands by result, and under `depth` the number of pending ones."""
         if self._processor is None:
             return {}
         return {**self._processor.counts, "depth": self._processor.spool.depth}
@@ -164,7 +164,7 @@ def _retention_settings(settings: MasterSettings) -> RetentionSettings:
 
 @dataclass(slots=True)
 class DatabaseCheck:
-    """Whether a database can be reached, asked at most every two seconds, whoever wants to know it."""
+    """Check whether a database can be reached, at most every two seconds, for all callers."""
 
     database: Database
     _is_up: bool = True

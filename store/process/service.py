@@ -39,7 +39,7 @@ again took a tenth of its time; nobody minds when the event loop waits for some 
 @dataclass(slots=True)
 class StopRequest:
     """
-    Whether the process is to end.
+    The request to stop the process.
 
     Attributes:
         requested: Set by the first request: those under way get drain_timeout.
@@ -137,7 +137,7 @@ async def _stop(listeners: Listeners, drain: float, impatient: asyncio.Event) ->
 
 
 async def _heartbeat(notifier: Notifier, supervisor: Supervisor) -> None:
-    """Run until cancelled: tell systemd in time that the loop runs and that the essential tasks are at work."""
+    """Run until cancelled: notify systemd in time that the loop runs and that the essential tasks are running."""
     while True:
         if supervisor.is_sound:
             notifier.alive()

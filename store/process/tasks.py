@@ -1,4 +1,4 @@
-"""The names of all tasks that a store runs beside its requests."""
+"""The names of a store's background tasks."""
 
 from __future__ import annotations
 

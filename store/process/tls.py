@@ -1,4 +1,4 @@
-"""Where a store listens over TLS."""
+"""The TLS listener of a store."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Questions about what the store holds: PuppetDB's query language, turned into SQL."""
+"""Queries on the store's data: PuppetDB's query language, turned into SQL."""

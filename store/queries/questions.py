@@ -1,4 +1,4 @@
-"""What is asked, and what may come of it."""
+"""A query to the store, its limits and its errors."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ..jsontext import Json
 
 
 class QueryRefused(BadRequest):
-    """The question makes no sense or asks for too much; the text is what the client gets."""
+    """The query is invalid or too expensive; the client gets the text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Paging:
     """
-    Which of the rows are wanted, and in which order. It wins over what the query says itself.
+    The selected rows and their order. It overrides the query's own clauses.
 
     `order_by` are names of fields, each with whether it is descending.
     """
@@ -31,9 +31,9 @@ class Paging:
 @dataclass(frozen=True, slots=True)
 class Question:
     """
-    A question to the store.
+    A query to the store.
 
-    `entity` is the one of an endpoint; None stands for the root, where the query names it itself (`["from", "nodes", ...]`). `query` is
+    `entity` is the one of an endpoint; None means the root, where the query names it itself (`["from", "nodes", ...]`). `query` is
     the AST, a text in PQL, or None for no restriction. `parameters` are those that only some entities have: `distinct_resources`,
     `distinct_start_time`, `distinct_end_time`, `summarize_by`, `count_by`, `counts_filter`, `include_facts_expiration`. Without
     `subqueries` it may have none: whoever asks may see this entity only.
@@ -53,7 +53,7 @@ def is_set(value: Json) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class QueryLimits:
-    """How much a question may cost."""
+    """The limits on the cost of a query."""
 
     timeout: float = 60
     """Seconds that the database may take for an answer."""

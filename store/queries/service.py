@@ -35,7 +35,7 @@ _COUNTS = ("event_counts", "aggregate_event_counts")
 
 class QueryService:
     """
-    Answers questions about what a database holds.
+    Answers queries on the data in a database.
 
     `node_purge_ttl` are the seconds after which an inactive node is not even shown among the inactive ones; 0 for never.
     """
@@ -50,16 +50,16 @@ class QueryService:
         self._sql = _sql_of(database.dialect)
 
     def ast(self, question: Question) -> Json:
-        """Return the query as AST, checked for its entity, without asking the database. QueryRefused says what is wrong with it."""
+        """Return the query as AST, checked for its entity, without a query to the database. Raise QueryRefused for a faulty one."""
         query = _parsed(question)
         read_query(_entity_of(question), query, self._limits_of(question))
         return query
 
     async def answer(self, question: Question) -> QueryAnswer:
         """
-        Return the answer to a question; the first rows have been read then.
+        Return the answer to a query, after reading the first rows.
 
-        QueryRefused says what is wrong with the question, or that the answer takes too long or is too large; PqlError where a text is no
+        QueryRefused is raised for a faulty query, or an answer that takes too long or is too large; PqlError where a text is no
         PQL. DatabaseUnavailable is raised when the database is away. All of them may also be raised while further rows are read.
         """
         parts = self._parts(question) if _is_short(question.query) else await asyncio.to_thread(self._parts, question)

@@ -1,1 +1,1 @@
-"""The queue of accepted commands on the disk, and who carries them out."""
+"""The queue of accepted commands on the disk, and its processor."""

@@ -1,4 +1,4 @@
-"""The commands that cannot be carried out, kept for whoever looks into them."""
+"""The commands that cannot be carried out, stored for troubleshooting."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ log = logging.getLogger("puppet.store")
 
 @dataclass(frozen=True, slots=True)
 class DiscardedLimits:
-    """How many discarded commands are kept, and how many bytes of them; the oldest make room for new ones."""
+    """The limits of discarded commands, in number and bytes; new ones replace the oldest."""
 
     commands: int = 10_000
     bytes: int = 256 * 2**20
@@ -23,8 +23,8 @@ class DiscardedLimits:
 @dataclass(slots=True)
 class DiscardedCommands:
     """
-    A folder with the payload of each discarded command, and beside it, with the ending `.reason`, a JSON text that says what it was
-    and why it is here. Names begin with the time of receipt, so that the oldest come first.
+    A folder with the payload of each discarded command, and a file with the ending `.reason`, a JSON text with the command and the
+    reason. Names begin with the time of receipt, so that the oldest come first.
     """
 
     folder: Path
@@ -32,13 +32,13 @@ class DiscardedCommands:
     _sizes: dict[str, int] | None = field(default=None, init=False)
 
     def keep(self, name: str, payload: bytes, about: dict[str, str | int]) -> None:
-        """Keep a payload and what there is to say about it; both survive a power loss. OSError when the disk is full. Blocks."""
+        """Store a payload with a description; both survive a power loss. Raise OSError when the disk is full. Blocks."""
         self._make_room(name, len(payload))
         self._write_reason(name, about)
         write_atomic(self.folder / name, payload, mode=0o600, owner=owner_in(self.folder))
 
     def keep_file(self, path: Path, name: str, about: dict[str, str | int]) -> None:
-        """Move a file here. It needs no room on the disk but for the reason. Blocks."""
+        """Move a file here. It needs no space on the disk except for the reason. Blocks."""
         self._make_room(name, path.stat().st_size)
         path.rename(self.folder / name)
         self._write_reason(name, about)

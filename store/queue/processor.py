@@ -31,7 +31,7 @@ log = logging.getLogger("puppet.store")
 @dataclass(frozen=True, slots=True)
 class ProcessorLimits:
     """
-    How commands are carried out.
+    The limits of carrying out commands.
 
     Attributes:
         batch_commands: The commands that are written in one transaction at most.
@@ -70,11 +70,11 @@ _WHOLE_BATCHES = 3
 @dataclass(frozen=True, slots=True)
 class Receipt:
     """
-    What a client is told of its command.
+    The result of a command for its client.
 
     Attributes:
-        has_waited: Whether it waited for the command.
-        is_processed: Whether the command was carried out, or discarded, while it waited.
+        has_waited: True if the client waited for the command.
+        is_processed: True if the command was carried out, or discarded, in that time.
         error: Why the command was discarded.
     """
 
@@ -87,10 +87,10 @@ class Receipt:
 @dataclass(slots=True)
 class _Task:
     """
-    A command under way.
+    A command in progress.
 
     Attributes:
-        command: What it says; None when it asks for nothing or is invalid.
+        command: Its content; None when it has no effect or is invalid.
         size: The bytes of its payload, decoded.
         error: Why it is to be discarded.
         failed_pass: The number of the pass in which it was last tried alone and not stored; 0 where it was not.
@@ -143,9 +143,9 @@ class CommandProcessor:
 
     async def submit(self, submission: Submission) -> Receipt:
         """
-        Put a command into the queue, and wait until it is carried out for as long as its sender wants to.
+        Put a command into the queue, and wait until it is carried out, for at most the time that its sender wants.
 
-        Raises what `Spool.add` raises: then the command is not accepted.
+        If it raises an error of `Spool.add`, the command is not accepted.
         """
         uuid = str(uuid4())
         seconds = submission.seconds_to_wait
@@ -201,7 +201,7 @@ class CommandProcessor:
         return True
 
     def _parse(self, commands: Sequence[QueuedCommand], room: int) -> list[_Task]:
-        """Read and parse payloads until there are `room` bytes of them, at least one."""
+        """Read and parse payloads until they have `room` bytes, at least one."""
         tasks: list[_Task] = []
         with self.spool.reading() as payload:
             for queued in commands:
@@ -217,7 +217,7 @@ class CommandProcessor:
         return tasks
 
     def _command(self, queued: QueuedCommand, sent: bytes) -> tuple[Command | None, int]:
-        """Return what a payload says, and its bytes as JSON; PayloadRejected."""
+        """Return the content of a payload, and its bytes as JSON; raise PayloadRejected."""
         if queued.coding == "packed":
             return parse_packed(queued.version, sent, self.limits.payload_bytes, self._checked_catalogs)
         payload = decode_payload(sent, queued.coding, self.limits.payload_bytes)
@@ -321,7 +321,7 @@ class CommandProcessor:
         await self._discard([task])
 
     async def _finish(self, tasks: Sequence[_Task]) -> None:
-        """Remove commands that were carried out from the queue, and tell those who wait for them."""
+        """Remove finished commands from the queue, and answer their waiting senders."""
         if not tasks:
             return
         await self.spool.remove(task.queued for task in tasks)

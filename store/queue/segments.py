@@ -136,7 +136,7 @@ def _queued(sequence: int, offset: int, about: list[dict[str, object]]) -> list[
 
 
 def read_payload(file: BinaryIO, command: QueuedCommand) -> bytes:
-    """Return the payload of a command from the open file that holds it; SegmentDamaged when it is not what was written. Blocks."""
+    """Return the payload of a command from its open file; raise SegmentDamaged when it differs from the written one. Blocks."""
     file.seek(command.offset)
     payload = file.read(command.length)
     if zlib.crc32(payload) != command.crc32:

@@ -1,4 +1,4 @@
-"""The queue of commands on the disk: what is in it is carried out some time, whatever ends this process before."""
+"""The queue of commands on the disk: every command in it is carried out some time, even after a restart."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SUFFIXES: Mapping[Coding, str] = {"identity": ".json", "gzip": ".json.gz", "pac
 @dataclass(frozen=True, slots=True)
 class SpoolLimits:
     """
-    What the queue holds at most.
+    The limits of the queue.
 
     Attributes:
         commands: The number of commands.
@@ -57,10 +57,11 @@ class SpoolLimits:
 @dataclass(slots=True)
 class Spool:
     """
-    A queue in a folder, for one process at a time.
+        A queue in a folder, for one process at a time.
 
-    Commands come out in the order in which they went in, whatever the clock says. A command leaves the disk when it is removed; what a
-    killed process took and did not remove comes out again, so that each command comes out at least once.
+    Commands come out in the order in which they were added, independent of the clock. A command leaves the disk when it is removed;
+        what a
+        killed process took and did not remove comes out again, so that each command comes out at least once.
     """
 
     folder: Path
@@ -217,7 +218,7 @@ class Spool:
         await self._has_ready.wait()
 
     def take(self, most: int) -> list[QueuedCommand]:
-        """Return the next commands, at most so many, none twice; they stay in the queue until they are removed or discarded."""
+        """Return the next commands, at most this many, each only once; they stay in the queue until they are removed or discarded."""
         commands = [self._ready.popleft() for _ in range(min(most, len(self._ready)))]
         if not self._ready:
             self._has_ready.clear()

@@ -1,1 +1,1 @@
-"""What the store forgets, and when: nodes of which nothing is heard, old reports, and rows that no node uses any more."""
+"""The retention of data: nodes that send nothing, old reports, and rows that no node uses any more."""

@@ -19,7 +19,7 @@ _BATCH = 100
 
 
 def _is_silent_since(time: int) -> ColumnElement[bool]:
-    """Whether a node expires when nothing is heard of it, and nothing of it is as new as `time`."""
+    """Return a condition: the node can expire, and has no data as new as `time`."""
     condition = nodes.c.expires_facts & (func.coalesce(nodes.c.expires_facts_updated, time - 1) < time)
     for table in (factsets, catalogs, catalog_inputs, reports):
         condition &= ~exists().where((table.c.node_id == nodes.c.id) & (table.c.producer_timestamp >= time))
@@ -27,7 +27,7 @@ def _is_silent_since(time: int) -> ColumnElement[bool]:
 
 
 def expire_batch(connection: Connection, before: int, now: int) -> int:
-    """Let some nodes of which nothing is as new as `before` expire at `now`; return how many."""
+    """Expire some nodes at `now` that have no data as new as `before`; return their number."""
     silent = nodes.c.deactivated.is_(None) & nodes.c.expired.is_(None) & _is_silent_since(before)
     # Two statements: the second one sees what was committed before the rows were locked.
     ids = _locked_batch(connection, silent)
@@ -47,7 +47,7 @@ def correct_expiry_batch(connection: Connection, before: int, now: int) -> int:
 
 
 def _locked_batch(connection: Connection, condition: ColumnElement[bool]) -> Sequence[int]:
-    """Lock some nodes for which a condition holds and that nobody else is writing, and return their ids."""
+    """Lock some nodes that match a condition and that no other transaction is writing, and return their ids."""
     chosen = select(nodes.c.id).where(condition).limit(_BATCH).with_for_update(skip_locked=True, key_share=True, of=nodes)
     return connection.scalars(chosen).all()
 

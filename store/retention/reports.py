@@ -1,8 +1,8 @@
 """
 Reports and events that are too old.
 
-On PostgreSQL no batch waits for a lock: whoever deletes a node holds the node and waits for its reports, so that nobody may hold reports
-and wait for their node.
+On PostgreSQL no batch waits for a lock: a transaction that deletes a node locks the node and waits for its reports, so no other may
+lock reports and wait for their node.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """
-Retention: its steps, alone or all of them, once or again and again.
+Retention: its steps, alone or all of them, once or repeatedly.
 
-Each step works in small batches, and each batch is a transaction: the commands of the queue go on between two of them. Each batch looks at
-the clock anew, so that a clock that was wrong does no harm once it is set.
+Each step works in small batches, and each batch is a transaction: the commands of the queue continue between two of them. Each batch
+reads the clock again, so that a clock that was wrong does no harm once it is set.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class CleaningInProgress(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RetentionSettings:
-    """How long the store keeps what. Times are in seconds."""
+    """The retention times of the store, in seconds."""
 
     node_ttl: float = 7 * 86400
     """A node of which nothing has been heard for so long expires; 0: never."""
@@ -59,7 +59,7 @@ class RetentionSettings:
 
 
 class Retention:
-    """Deletes from a database what is not to be kept."""
+    """Deletes expired data from a database."""
 
     def __init__(self, database: Database, settings: RetentionSettings, clock: Callable[[], int] = microseconds_now) -> None:
         self._database = database
@@ -163,11 +163,11 @@ class Retention:
             await self._delete(node, lambda: None)
 
     def _before(self, seconds: float) -> int:
-        """Return the time so long ago."""
+        """Return the time that many seconds ago."""
         return self._clock() - int(seconds * _SECOND)
 
     def _day_before(self, seconds: float) -> int:
-        """Return the beginning of the day (UTC) so long ago."""
+        """Return the beginning of the day (UTC) that many seconds ago."""
         return self._before(seconds) // _DAY * _DAY
 
     async def _repeat(self, batch: Callable[[Connection], int]) -> int:

@@ -1,8 +1,9 @@
 """
-Rows that nodes share and none uses any more.
+Rows that nodes share and that none uses any more.
 
-A reader looks for them, so that commands go on; then a short transaction deletes those that are still unused. On PostgreSQL it locks
-them first and looks again in a second statement, which sees what was committed before; what a command is about to use is left alone.
+A reader searches for them, so that commands continue; then a short transaction deletes those that are still unused. On PostgreSQL it
+locks them first and checks them again in a second statement, which sees what was committed before; what a command is about to use is
+left alone.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class SharedTable:
     users: tuple[Column[int], ...]
 
     def is_unused(self) -> ColumnElement[bool]:
-        """Whether no other row refers to a row."""
+        """Return a condition: no other row refers to a row."""
         return and_(*(~exists().where(column == self.table.c.id) for column in self.users))
 
 
@@ -81,7 +82,7 @@ async def _delete(database: Database, shared: SharedTable, ids: Sequence[int]) -
 
 
 def update_statistics(connection: Connection) -> None:
-    """Let SQLite look at its tables, so that it chooses the right indexes; PostgreSQL does so by itself."""
+    """Let SQLite analyze its tables, so that it chooses the right indexes; PostgreSQL does so by itself."""
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql("PRAGMA analysis_limit = 400")
         connection.exec_driver_sql("PRAGMA optimize")

@@ -1,1 +1,1 @@
-"""Carrying out commands: what they say is written into the store's database, as far as it is not there already."""
+"""The writer of commands: it writes their data into the store's database, as far as they are not stored already."""

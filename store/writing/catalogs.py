@@ -100,7 +100,7 @@ class CatalogTooLarge(Exception):
 
 class CatalogChange:
     """
-    The difference between the catalog that a command brings and the one that is stored.
+    The difference between the catalog of a command and the stored one.
 
     Args:
         written_edges: The `edges_hash` of the new one, where its resources and edges are stored already.
@@ -203,7 +203,7 @@ class CatalogChange:
 
 
 def _is_large(connection: Connection, node: int, command: ReplaceCatalog) -> bool:
-    """Whether a catalog, or the one that it replaces, has more than MAX_ROWS resources or edges."""
+    """Return whether a catalog, or the one that it replaces, has more than MAX_ROWS resources or edges."""
     if max(len(command.resources), len(command.edges)) > MAX_ROWS:
         return True
     return any(connection.scalar(statement, {"node": node}) for statement in _MANY_ROWS)
@@ -232,7 +232,7 @@ def write_catalogs(connection: Connection, changes: Sequence[CatalogChange], sha
 
 
 def resource_values(resource: ResourceEntry) -> dict[str, object]:
-    """Return the columns of a resource besides its name and parameters."""
+    """Return the columns of a resource in addition to its name and parameters."""
     return {"tags": _tags_text(resource.tags), "exported": resource.exported, "file": resource.file, "line": resource.line}
 
 

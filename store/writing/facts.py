@@ -44,7 +44,7 @@ _CHANGED_FACTSETS = BulkUpdate([factsets.c.node_id], [column for column in facts
 
 
 class FactsChange:
-    """The difference between the facts that a command brings and those that are stored."""
+    """The difference between the facts of a command and the stored ones."""
 
     def __init__(self, connection: Connection, node: NodeState, shared: SharedRows) -> None:
         assert node.facts is not None

@@ -1,5 +1,5 @@
 """
-Writing a large catalog on SQLite: in slices beside the old one, which it then replaces at once.
+Writing a large catalog on SQLite: in slices next to the old one, which it then replaces at once.
 
 SQLite has one writer, so that the commands of all nodes wait for a transaction. The slices belong to a node without a certname, which no
 query sees. The last one gives this node the certname and all else that is stored of the old node, whose resources are then removed.
@@ -49,10 +49,10 @@ def write_in_slices(
     command: ReplaceCatalog, names: NameIds, replace: Callable[[Connection, int], None]
 ) -> Generator[None, Connection, None]:
     """
-    Write a catalog; each connection that is sent is one transaction.
+    Write a catalog; each connection sent into the generator is one transaction.
 
     Args:
-        replace: Replaces what is stored of the node by a hidden node, if the command is not older.
+        replace: Replaces the node's stored data by a hidden node, if the command is not older.
     """
     connection = yield
     while _remove_slice(connection):  # of an attempt that did not come to its end
@@ -101,7 +101,7 @@ def take_place(connection: Connection, node: int, certname: str, hidden: int) ->
 
 
 def _remove_slice(connection: Connection) -> bool:
-    """Remove some of what belongs to the hidden node, last the node; return whether there was anything."""
+    """Remove some rows of the hidden node, finally the node itself; return whether there were any."""
     node = connection.scalar(_HIDDEN)
     if node is None:
         return False

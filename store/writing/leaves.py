@@ -1,4 +1,4 @@
-"""The paths to the leaves of a fact: what is neither a list nor an object."""
+"""The paths to the leaves of a fact: values that are neither lists nor objects."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Leaf(NamedTuple):
 
 
 class PathRoom:
-    """The room for the paths of a node's facts; PayloadRejected when it is used up."""
+    """The limit of the paths of a node's facts; raises PayloadRejected when it is exceeded."""
 
     def __init__(self) -> None:
         self._left = MAX_PATHS
 
     def take(self, paths: int, length: int) -> None:
-        """Take room for so many paths of a length."""
+        """Count this many paths of a length against the limit."""
         self._left -= paths * (length + 100)
         if self._left < 0:
             raise PayloadRejected(f"the paths to the values of the facts have more than {MAX_PATHS} characters (each counts 100 more)")
@@ -48,7 +48,7 @@ def _quoted(key: str) -> str:
 
 
 def leaves(name: str, value: Json, room: PathRoom | None = None) -> Iterator[Leaf]:
-    """Yield the paths to all leaves of a fact, as far as there is room for them. Empty lists and objects have none."""
+    """Yield the paths to all leaves of a fact, up to the limit. Empty lists and objects have none."""
     pending: list[tuple[str, str, int, Json]] = [("$", _quoted(name), 0, value)]
     while pending:
         pointer, path, depth, inner = pending.pop()

@@ -1,4 +1,4 @@
-"""The nodes that a batch of commands is about: what the store knows of them, and which of the commands count."""
+"""The nodes of a batch of commands: their stored state, and the commands that have an effect."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from ..database.tables import catalog_inputs, catalogs, factsets, nodes, reports
 
 
 class StartAgain(Exception):
-    """Another transaction has changed what this one relied on: the same commands begin anew."""
+    """Another transaction has changed data that this one relied on: the same commands must start again."""
 
 
 @dataclass(slots=True)
 class NodeState:
     """
-    A node, and what the commands of a batch change of it.
+    A node, and the changes that the commands of a batch make to it.
 
-    The commands are taken in their order. Of those that replace facts, catalog or inputs only the newest remains to be written.
+    The commands are read in their order. Of those that replace facts, catalog or inputs only the newest remains to be written.
     """
 
     id: int

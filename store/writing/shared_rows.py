@@ -30,7 +30,7 @@ _Key = tuple[str, ...]
 
 
 class _SharedTable:
-    """How rows of a table are looked up by their unique columns, and inserted."""
+    """The statements that find rows of a table by their unique columns, and insert them."""
 
     def __init__(self, table: Table, *keys: Column[str]) -> None:
         self.lookup = BulkLookup(table, *keys)
@@ -86,7 +86,7 @@ class SharedRows:
             self.producers[producer] = self.names.producers.get(producer, 0)
 
     def resolve(self, connection: Connection) -> None:
-        """Look up the ids of all that is needed, and insert what is missing; Unresolved."""
+        """Find the ids of all needed rows, and insert missing ones; raise Unresolved."""
         for table, ids in ((_ENVIRONMENTS, self.environments), (_PRODUCERS, self.producers)):
             found = _resolve(connection, table, {(name,): {"name": name} for name, id in ids.items() if not id})
             ids.update({name: id for (name,), id in found.items()})

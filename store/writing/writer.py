@@ -34,7 +34,7 @@ class _LargeCommand:
 
 class DatabaseWriter:
     """
-    Carries out commands by writing what they say into the database: a `CommandWriter`.
+    Carries out commands by writing their data into the database: a `CommandWriter`.
 
     A batch is one transaction of four steps, each in an order that is the same for all batches, so that no two of them wait for each
     other: lock the nodes; compare what the commands say with what is stored; look up or insert the rows that nodes share; write.
@@ -78,7 +78,7 @@ class DatabaseWriter:
         raise DatabaseUnavailable("others kept changing the same rows")
 
     def _begin(self, received: ReceivedCommand) -> _LargeCommand:
-        """Return a command of which nothing has been written."""
+        """Return a command before anything is written."""
         command = received.command
         assert isinstance(command, ReplaceCatalog)
         check_names(command)

@@ -1,1 +1,1 @@
-"""How the tables of older versions of the store become those of today: Alembic's scripts, one file a step."""
+"""The upgrade of the tables of older versions of the store: Alembic's scripts, one file a step."""

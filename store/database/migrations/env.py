@@ -1,4 +1,4 @@
-"""What Alembic runs before the scripts: it hands them the connection that `store.database.schema` has opened."""
+"""The environment of Alembic's scripts: it gives them the connection that `store.database.schema` has opened."""
 
 from __future__ import annotations
 

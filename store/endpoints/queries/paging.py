@@ -1,4 +1,4 @@
-"""The parameters of a query: which of them an endpoint takes, and what their values say."""
+"""The parameters of a query: those that each endpoint accepts, and their values."""
 
 from __future__ import annotations
 

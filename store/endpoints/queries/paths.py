@@ -1,4 +1,4 @@
-"""The paths below /pdb/query/v4: which entity a path asks for, restricted to what, and what has to exist for it."""
+"""The paths below /pdb/query/v4: the entity and the restrictions of each path, and the subject that must exist."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class Subject:
 @dataclass(frozen=True, slots=True)
 class QueryTarget:
     """
-    What a path asks for.
+    The query of a path.
 
     Attributes:
         entity: The entity as queries name it; None: the query names it.
-        conditions: What its rows fulfil, beside the query.
-        subject: The thing that has to exist; None: there is no such thing in the path.
+        conditions: Conditions of its rows, in addition to the query.
+        subject: The subject that must exist; None: the path has none.
         is_single: Whether the answer is the subject itself, as one object.
         column: The column whose list is the answer; '' for the rows themselves.
         parameters: The names of parameters that may be sent.
@@ -81,7 +81,7 @@ LEVELS = {"facts": ("name", "value"), "resources": ("type", "title")}  # the fie
 
 
 def target_of(segments: Sequence[str]) -> QueryTarget | None:
-    """Return what the decoded segments after /pdb/query/v4 ask for; None when there is no such path."""
+    """Return the query of the decoded segments after /pdb/query/v4; None when there is no such path."""
     match tuple(segments):
         case ():
             return QueryTarget(None, parameters=GENERAL | PAGING | {"ast_only"})
@@ -131,7 +131,7 @@ BELOW: dict[str, tuple[str, frozenset[str]]] = {
 
 
 def _below(subject: Subject, collection: str, rest: Sequence[str]) -> QueryTarget | None:
-    """Return what a path asks for that goes on after the name of a subject."""
+    """Return the query of a path that continues after the name of a subject."""
     if not rest:
         single = QueryTarget(subject.entity, subject.conditions, subject, is_single=True)
         return single if collection in ("nodes", "factsets", "catalogs") else replace(single, parameters=GENERAL)
@@ -158,7 +158,7 @@ _CLAUSES = ("group_by", "limit", "offset", "order_by")
 
 
 def restrict(query: Json, conditions: Sequence[Condition]) -> Json:
-    """Return a query whose rows fulfil `conditions`, too; what is not a query is left to those who check it."""
+    """Return a query whose rows also fulfil `conditions`; an invalid query is returned unchanged, for a later check."""
     if not conditions:
         return query
     if query is None:

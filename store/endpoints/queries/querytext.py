@@ -1,4 +1,4 @@
-"""Queries as texts in JSON: read, and what is wrong with them in PuppetDB's words."""
+"""Queries as texts in JSON: reading them, and PuppetDB's messages for faulty ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _EXPECTED = "was expecting (JSON String, Number, Array, Object or token 'null', 
 
 
 def read_query(text: str) -> Json:
-    """Return the query that a text in JSON is; None for an empty text. Raise BadRequest for what is not JSON, and for two queries."""
+    """Return the query of a text in JSON; None for an empty text. Raise BadRequest for text that is not JSON, and for two queries."""
     try:
         check_values(text.encode("utf-8", "surrogatepass"))
     except BadData as err:

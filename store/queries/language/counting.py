@@ -36,7 +36,7 @@ class Distinct:
 
 @dataclass(frozen=True, slots=True)
 class CountsFilter:
-    """Which rows of counts are shown."""
+    """A filter of the shown rows of counts."""
 
     operator: Operator
     count: Count

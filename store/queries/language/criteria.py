@@ -1,4 +1,4 @@
-"""Criteria of the query language, read into the tree: operators, and what values their fields take."""
+"""Criteria of the query language, read into the tree: operators, and the values that their fields accept."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class CriteriaReader:
     """
     Reads criteria.
 
-    What a query may cost is counted here, over all its subqueries. `read_selection` reads what stands after `from`, or in an `extract`,
+    The cost of a query is counted here, over all its subqueries. `read_selection` reads the part after `from`, or in an `extract`,
     for the entity of a subquery.
     """
 
@@ -57,7 +57,7 @@ class CriteriaReader:
         self._values = 0
 
     def read(self, entity: Entity, value: Json) -> Criterion:
-        """Return the criterion for rows of an entity that JSON is; QueryRefused says what is wrong with it."""
+        """Return the criterion in JSON for rows of an entity; raise QueryRefused for a faulty one."""
         self._terms += 1
         if self._terms > self._limits.terms:
             raise QueryRefused(f"A query has at most {self._limits.terms} criteria; for alternatives use ['in', FIELD, ['array', VALUES]]")

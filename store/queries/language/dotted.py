@@ -21,7 +21,7 @@ _PART = re.compile(
 
 def read_parts(name: str) -> tuple[NamePart, ...]:
     """
-    Return the parts of a dotted name, the first of which is the name of a field.
+    Return the parts of a dotted name; the first is the name of a field.
 
     An index becomes a part of its own, an integer. QueryRefused shows where the name cannot be read.
     """

@@ -97,7 +97,7 @@ class _Part:
 
 @dataclass(slots=True)
 class _Translator:
-    """Reads a pattern from its first to its last character; functions return what they read."""
+    """Reads a pattern from its first to its last character; its methods return the parsed parts."""
 
     pattern: str
     place: int = 0

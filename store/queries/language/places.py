@@ -57,7 +57,7 @@ def projectable_place(entity: Entity, name: str) -> Field | Dotted | None:
 
 
 def read_place(entity: Entity, value: Json) -> Place:
-    """Return what the first argument of an operator names: a field, `["fact", NAME]` or `["parameter", NAME]`."""
+    """Return the place in the first argument of an operator: a field, `["fact", NAME]` or `["parameter", NAME]`."""
     match value:
         case str():
             return queryable_place(entity, value)

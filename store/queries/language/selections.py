@@ -25,9 +25,9 @@ _FORM = 'Your initial query must be of the form: ["from",<entity>,(<optional-que
 
 def read_query(entity: Entity | None, query: Json, limits: QueryLimits) -> Selection:
     """
-    Return what a query selects, with the restrictions that PuppetDB adds: to active nodes and to the reports of agents.
+    Return the selection of a query, with the restrictions that PuppetDB adds: to active nodes and to the reports of agents.
 
-    `entity` None stands for the root, where the query begins with `from`. QueryRefused says what is wrong with the query.
+    `entity` None means the root, where the query begins with `from`. QueryRefused is raised for a faulty query.
     """
     _check_depth(query, limits.depth)
     reader = SelectionReader(limits)
@@ -91,13 +91,13 @@ def _fields_of(criterion: Criterion) -> tuple[object, ...]:
 
 
 class SelectionReader:
-    """Reads what stands after `from ENTITY`, or is the query of an endpoint."""
+    """Reads the part after `from ENTITY`, or the query of an endpoint."""
 
     def __init__(self, limits: QueryLimits) -> None:
         self._criteria = CriteriaReader(limits, self.read)
 
     def read(self, entity: Entity, parts: list[Json]) -> Selection:
-        """Return what a query (or none) and paging clauses select of an entity."""
+        """Return the selection of a query (or none) and paging clauses for an entity."""
         clauses: dict[str, Json] = {}
         queries: list[Json] = []
         for part in parts:

@@ -159,7 +159,7 @@ class ColumnFunction:
 
     @property
     def is_aggregate(self) -> bool:
-        """Whether the function makes one value of many rows."""
+        """True if the function makes one value from many rows."""
         return self.name != "to_string"
 
 
@@ -176,7 +176,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which columns of which rows of an entity are wanted. `columns` None: all. `is_grouped` with no groups: one row for all."""
+    """The selected columns and rows of an entity. `columns` None: all. `is_grouped` with no groups: one row for all."""
 
     entity: Entity
     columns: tuple[Column, ...] | None = None
@@ -188,5 +188,5 @@ class Selection:
 
     @property
     def is_grouped(self) -> bool:
-        """Whether a row of the answer stands for several rows."""
+        """True if a row of the answer represents several rows."""
         return self.groups is not None or any(isinstance(column, ColumnFunction) and column.is_aggregate for column in self.columns or ())

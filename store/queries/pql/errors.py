@@ -13,7 +13,7 @@ class PqlError(BadRequest):
     """
     A text that is not a query of the language; the message shows the place with a caret under it.
 
-    `line` and `column` count from 1, in characters; `reason` is what is wrong there, without the place.
+    `line` and `column` count from 1, in characters; `reason` is the fault, without the place.
     """
 
     def __init__(self, text: str, offset: int, reason: str) -> None:
@@ -27,11 +27,11 @@ class PqlError(BadRequest):
 
 
 def excerpt(line: str, column: int) -> str:
-    """Return a line and, below it, a caret under `column`, counted from 0. Of a long line only what is around the place remains."""
+    """Return a line and, below it, a caret under `column`, counted from 0. A long line is cut to the surroundings of the place."""
     begin = max(0, column - _WIDTH // 2) if len(line) > _WIDTH else 0
     return f"{line[begin : begin + _WIDTH]}\n{' ' * (column - begin)}^"
 
 
 def expectation(names: Sequence[str]) -> str:
-    """Return the sentence that says which words or signs could stand at a place."""
+    """Return the sentence about the words or signs that are allowed at a place."""
     return f"Expected:\n{names[0]}" if len(names) == 1 else "\n".join(["Expected one of:", "", *names])

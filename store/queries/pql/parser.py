@@ -277,7 +277,7 @@ def parse(text: str) -> list[Ast]:
 
 def _syntax_error(text: str, offset: int, terminals: Iterable[str], before: str = "") -> PqlError:
     """
-    Return the error for a place at which none of the terminals stands; `before`: the token in front of it.
+    Return the error for a place at which none of the terminals matches; `before`: the token in front of it.
 
     A string without its end is wrong where the text ends, and a name with a dot behind the dot.
     """
@@ -295,7 +295,7 @@ def _syntax_error(text: str, offset: int, terminals: Iterable[str], before: str 
 
 
 def _namesakes(terminals: set[str]) -> set[str]:
-    """Return the terminals that could stand at a place as names of fields only."""
+    """Return the terminals that could be at a place as names of fields only."""
     if "NAME" not in terminals:
         return set()
     paging = set() if "_ORDER_BY" in terminals else {"LIMIT", "OFFSET"}

@@ -1,1 +1,1 @@
-"""What can be asked for: entities, their fields and how they belong together."""
+"""The schema of queries: entities, their fields and their relations."""

@@ -7,7 +7,7 @@ from enum import Enum, auto
 
 
 class Kind(Enum):
-    """What a field holds."""
+    """The kind of a field's value."""
 
     TEXT = auto()
     INTEGER = auto()
@@ -38,7 +38,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class MemberLink:
-    """How a member of a row is shown: an address for it, made with another field of the row, and its `data`."""
+    """The form in which a member of a row is shown: an address for it, made with another field of the row, and its `data`."""
 
     path: str
     key: str

@@ -1,4 +1,4 @@
-"""How entities belong together: by which fields an implicit subquery joins two of them."""
+"""The relations of entities: the fields by which an implicit subquery joins two of them."""
 
 from __future__ import annotations
 

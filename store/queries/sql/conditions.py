@@ -131,7 +131,7 @@ class Conditions:
         return column.in_([int(value) for value in values if abs(value) < limit and value == int(value)])  # no row has any other
 
     def _field_matches(self, column: Expression, kind: Kind, pattern: str) -> Expression:
-        """Return whether a field matches. What has no value does not, but for JSON: of its null nobody knows."""
+        """Return whether a field matches. A field without a value does not match, except JSON null, where the result is unknown."""
         if kind in _LISTS:
             rows = self._sql.elements(column)
             return exists(select(literal(1)).select_from(rows).where(self._sql.matches(rows.c.value, translate(pattern))))

@@ -1,4 +1,4 @@
-"""What the two databases write differently: JSON, lists, regular expressions, times."""
+"""The differences between the two databases: JSON, lists, regular expressions, times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a database would answer, or has answered, a statement: EXPLAIN."""
+"""The plan of a statement, executed or not: EXPLAIN."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _explain_to_postgresql(explanation: Explanation, compiler: SQLCompiler, **op
 
 
 def shown_plan(dialect: Dialect, rows: Sequence[Row[Any]]) -> Json:
-    """Return a plan as its database tells it: PostgreSQL's own JSON; SQLite's steps, each with those below it in `Plans`."""
+    """Return a plan in the form of its database: PostgreSQL's own JSON; SQLite's steps, each with its substeps in `Plans`."""
     if dialect == "postgresql":
         plan: Json = rows[0][0]
         return plan

@@ -1,4 +1,4 @@
-"""Whole queries as SELECT statements, and what their columns hold."""
+"""Whole queries as SELECT statements, and the contents of their columns."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Selects:
         return entity_source(selection.entity.name, self._sql, self._number)
 
     def rows_of(self, selection: Selection, names: Mapping[str, str], distinct: Distinct | None) -> Select[Any]:
-        """Return the SELECT of fields of a selection's rows, each under a name, for what counts them."""
+        """Return the SELECT of fields of a selection's rows, each with a name, for counting them."""
         source = self._source(selection)
         labelled = [source.fields[field].label(name) for name, field in names.items()]
         return self._filtered(select(*labelled).select_from(source.tables), source, selection, distinct)
@@ -113,7 +113,7 @@ class Selects:
         self, source: EntitySource, selection: Selection, columns: tuple[Column, ...], names: list[str], distinct: Distinct | None
     ) -> tuple[Select[Any], list[Expression]]:
         """
-        Return the SELECT of groups, and what they are sorted by.
+        Return the SELECT of groups, and their sort keys.
 
         Groups are made of the columns of an inner SELECT, so that an expression with parameters occurs once only: two of them are
         different to PostgreSQL, even where their values are the same.

@@ -1,4 +1,4 @@
-"""Where the rows of each entity come from: its tables, joined, and the expressions of its fields."""
+"""The sources of each entity's rows: its tables, joined, and the expressions of its fields."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class EntitySource:
     The rows of an entity.
 
     `node` is the row's node, where it has one; `report`, `event` and `path` are the keys of its report, its
-    event and the path of its leaf. `named` has what the fields are the names of, as far as these are in tables of their own.
+    event and the path of its leaf. `named` has the objects that the fields name, as far as these are in tables of their own.
     """
 
     tables: FromClause
@@ -76,7 +76,7 @@ def entity_source(entity: str, sql: Sql, number: int) -> EntitySource:
     """
     Return a source of an entity. Each number stands for tables of its own: a query and its subqueries must not mix theirs up.
 
-    Building a source takes longer than all the rest of a statement, so they are kept.
+    Building a source takes longer than all the rest of a statement, so they are cached.
     """
     return _BUILDERS[entity](sql)
 
@@ -136,7 +136,7 @@ def _nodes(sql: Sql) -> EntitySource:
 
 
 def _unknown_boolean() -> Expression:
-    """Return what stands for corrective_change: PuppetDB's open edition answers with null, whatever the report said."""
+    """Return the expression for corrective_change: PuppetDB's open edition always answers with null."""
     return type_coerce(null(), Boolean)
 
 
