@@ -41,10 +41,10 @@ MAX_QUEUED = 1000  # changes that may wait for the writer
 
 class CaService:
     """
-        The CA's operations for HTTP and the command line.
+    The CA's operations for HTTP and the command line.
 
     Every change runs as a unit in one writer thread: a cancelled caller leaves nothing half done, because a change that has begun is
-        finished. `on_revocation` are awaited after each change of the CRL and before the caller gets the result.
+    finished. `on_revocation` are awaited after each change of the CRL and before the caller gets the result.
     """
 
     def __init__(self, authority: CertificateAuthority, autosign: Autosign, *, supervisor: Supervisor | None = None) -> None:
@@ -144,10 +144,10 @@ class CaService:
 
     async def decide_again(self, since: float) -> list[str]:
         """
-                Ask autosign again about pending requests that came after `since` (seconds since the epoch); return the signed names.
+        Ask autosign again about pending requests that came after `since` (seconds since the epoch); return the signed names.
 
         A master that was killed may have stored a request without getting to its decision. 3.x agents see it on the CA and do not send
-                it again, so that it would stay undecided.
+        it again, so that it would stay undecided.
         """
         signed = []
         for name in await asyncio.to_thread(self._pending_since, since):

@@ -26,10 +26,10 @@ class Signer:
 @dataclass(frozen=True, slots=True)
 class Signers:
     """
-        One loaded state of the CA's files.
+    One loaded state of the CA's files.
 
     `own` issues certificates. `companion` is the other CA of a roll-over with a new key, which does not sign yet, or no longer: its CRL
-        is maintained as well, and its certificates count as ours.
+    is maintained as well, and its certificates count as ours.
     """
 
     stamps: tuple[Stamp, ...]

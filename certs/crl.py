@@ -115,13 +115,13 @@ def accept_newer(
     authorities: Sequence[x509.Certificate],
 ) -> tuple[x509.CertificateRevocationList, ...]:
     """
-        Return those CRLs of `received` that one of `authorities` signed, at least one.
+    Return those CRLs of `received` that one of `authorities` signed, at least one.
 
     A CRL of an unknown CA is skipped: a CA that is being replaced also serves the list of its successor, which concerns no peer that
-        this host trusts.
+    this host trusts.
 
-        Raises:
-            PeerNotTrusted: a CRL is not genuine or older than the one of the same issuer in `known`, or all were skipped.
+    Raises:
+        PeerNotTrusted: a CRL is not genuine or older than the one of the same issuer in `known`, or all were skipped.
     """
     accepted = []
     for new in received:

@@ -106,18 +106,18 @@ class LoadedEnvironments:
 
     def get(self, name: str, pin: str = "") -> LoadedEnvironment:
         """
-                Return the environment in the present state of its files (or in their last known state, while its timeout allows that).
+        Return the environment in the present state of its files (or in their last known state, while its timeout allows that).
 
         An environment that is a link is pinned to the version that the link leads to, which is looked up each time: independent of its
-                timeout, a catalog is made from one version, and from the new one as soon as the link leads there. What is loaded serves all
-                versions in
-                which it is the same.
+        timeout, a catalog is made from one version, and from the new one as soon as the link leads there. What is loaded serves all
+        versions in
+        which it is the same.
 
-                Args:
-                    pin: The version to use; '': the one that the link leads to now.
-                Raises:
-                    NotFound: There is no such environment.
-                    ConfigError: Its configuration is wrong, or config_version fails.
+        Args:
+            pin: The version to use; '': the one that the link leads to now.
+        Raises:
+            NotFound: There is no such environment.
+            ConfigError: Its configuration is wrong, or config_version fails.
         """
         pin = pin or version_behind(self.directories.root_of(name))
         all_loaded = self._loaded.setdefault(name, [])

@@ -212,11 +212,11 @@ class TrackedFiles(DiskFiles):
 
     def questions(self) -> list[tuple[str, ...]]:
         """
-                Return the questions about the files since `take_seen`, with absolute paths.
+        Return the questions about the files since `take_seen`, with absolute paths.
 
         `read`: the content of a file; `names`: the names in a folder; `kind`: whether there is a file, a folder or nothing; `glob`:
-                which files
-                of a folder match a pattern.
+        which files
+        of a folder match a pattern.
         """
         return self._seen.questions()
 
@@ -286,10 +286,10 @@ MAX_PINS = 4
 
 class SeenFiles:
     """
-        The files that a result was made from: their contents, and signatures that can be compared without reading them.
+    The files that a result was made from: their contents, and signatures that can be compared without reading them.
 
     A file that is another one by its signature is unchanged if it holds the same: a folder whose names were read, if it has the same
-        names; a path that was only checked, if it still is a file, a folder or nothing.
+    names; a path that was only checked, if it still is a file, a folder or nothing.
     """
 
     def __init__(self) -> None:

@@ -12,21 +12,21 @@ from shared.errors import Unavailable
 
 class Admission:
     """
-        Limit the number of active requests.
+    Limit the number of active requests.
 
     In each lane at most `active` requests are worked on and others wait, first come first served. Long requests have a lane of their
-        own: a report does not wait for the catalogs of all other agents, nor anything for a slow disk of reports.
+    own: a report does not wait for the catalogs of all other agents, nor anything for a slow disk of reports.
 
-        Args:
-            active: The requests of one lane that are worked on at the same time.
-            queued: The requests that may wait, in all lanes together.
-            per_client: The requests of one client, so that a single host, however slow it sends, cannot take all slots.
-            max_retry_delay: The most seconds that a client is told to wait.
-            delay: Returns the seconds of Retry-After, random up to the given maximum, so that refused agents do not return together.
+    Args:
+        active: The requests of one lane that are worked on at the same time.
+        queued: The requests that may wait, in all lanes together.
+        per_client: The requests of one client, so that a single host, however slow it sends, cannot take all slots.
+        max_retry_delay: The most seconds that a client is told to wait.
+        delay: Returns the seconds of Retry-After, random up to the given maximum, so that refused agents do not return together.
 
-        Attributes:
-            active: The requests that are worked on, in all lanes together.
-            waiting: The requests that wait for one of those to end.
+    Attributes:
+        active: The requests that are worked on, in all lanes together.
+        waiting: The requests that wait for one of those to end.
     """
 
     def __init__(self, active: int, queued: int, per_client: int, max_retry_delay: int, delay: Callable[[int], int]) -> None:

@@ -269,10 +269,10 @@ class Binding(Generic[M]):
 
     async def find(self, key: str | Request[M], **parameters: Any) -> M | None:
         """
-                Return the instance with that key, or None.
+        Return the instance with that key, or None.
 
         It is a fresh one from the cache, or that of the terminus, which is then cached. A failing cache is a miss, and an instance that
-                cannot be cached is returned all the same; both are logged.
+        cannot be cached is returned all the same; both are logged.
         """
         request = self._request(key, "find", parameters)
         if self.cache and not request.ignore_cache:

@@ -12,10 +12,10 @@ from ..wire.dialects import LEGACY, Dialect
 
 class CertificateStatus(Model):
     """
-        The CA's state of a name, or, with `desired_state`, the state that the caller asks for.
+    The CA's state of a name, or, with `desired_state`, the state that the caller asks for.
 
     The CA checks what a caller sends, so its fields accept any value here; a body without a name means the key of the URL. Times are
-        texts as they are on the wire.
+    texts as they are on the wire.
     """
 
     takes_name_of_key: ClassVar[bool] = True

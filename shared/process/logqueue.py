@@ -26,10 +26,10 @@ _TELL_AFTER = 1000  # lines written, after which drops are told though more line
 
 class QueuedHandler(QueueHandler):
     """
-        Hands records to the thread that writes them to `destination`.
+    Hands records to the thread that writes them to `destination`.
 
     A record is dropped, and counted in `dropped`, when the queue is full or the destination refuses it. The number of missing records
-        is logged as soon as the destination accepts records again.
+    is logged as soon as the destination accepts records again.
     """
 
     def __init__(

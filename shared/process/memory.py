@@ -34,10 +34,10 @@ def use_single_malloc_arena() -> None:
 
 def keep_memory_of_bodies() -> None:
     """
-        Make the heap reuse the memory of one body of JSON for the next.
+    Make the heap reuse the memory of one body of JSON for the next.
 
     By default glibc returns the free end of the heap to the system above 128 KiB, so that each catalog that is unpacked may allocate
-        its pages again: 0.15 ms of 0.3 for one of 500 resources, or nothing, depending on what else lies at the end.
+    its pages again: 0.15 ms of 0.3 for one of 500 resources, or nothing, depending on what else lies at the end.
     """
     mallopt = _of_glibc("mallopt")
     mallopt(_M_MMAP_THRESHOLD, _BODY)
@@ -46,10 +46,10 @@ def keep_memory_of_bodies() -> None:
 
 def freeze_loaded_objects() -> None:
     """
-        Tell the garbage collector that all objects loaded so far are permanent.
+    Tell the garbage collector that all objects loaded so far are permanent.
 
     It then examines new objects only, and rarely: work makes many that live until its end, and breaks its own reference cycles.
-        Examining all of them stops every thread of the process.
+    Examining all of them stops every thread of the process.
     """
     gc.collect()
     gc.freeze()

@@ -51,7 +51,7 @@ class Handler(Generic[R]):
 
     async def read_ahead(self, resources: Sequence[R]) -> None:
         """
-                Read several resources at once, before the first is evaluated: they follow each other directly.
+        Read several resources at once, before the first is evaluated: they follow each other directly.
 
         The states are cached for `retrieve`, until `forget_ahead`. Reading may not log or change anything. By default nothing is read.
         """

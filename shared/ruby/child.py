@@ -164,17 +164,17 @@ class RubyChild:
         seconds: Callable[[], float] = lambda: math.inf,
     ) -> dict[str, Any]:
         """
-                Return the answer to a question, after answering the questions that the process asks first.
+        Return the answer to a question, after answering the questions that the process asks first.
 
         Both sides number their questions, and an answer has the number of its question. Any exception, compile_timeout included, may
-                come
-                before the answer and would leave it to the next question. So each ends the process.
+        come
+        before the answer and would leave it to the next question. So each ends the process.
 
-                Args:
-                    answer: returns the answer to a question of the process; it may ask the process in turn.
-                    seconds: returns the time for the next message, where that is less than the settings allow.
-                Raises:
-                    EvaluationError: there is no answer, or it is malformed, too long, or another question's.
+        Args:
+            answer: returns the answer to a question of the process; it may ask the process in turn.
+            seconds: returns the time for the next message, where that is less than the settings allow.
+        Raises:
+            EvaluationError: there is no answer, or it is malformed, too long, or another question's.
         """
         self._asked += 1
         number = self._asked

@@ -14,10 +14,10 @@ _LISTS = frozenset(("disable_warnings", "server_list", "supported_checksum_types
 
 def values_in_manifests(settings: Settings, *others: type[Settings]) -> dict[str, Any]:
     """
-        Return the values of all settings of Puppet and of our own: text, numbers, booleans, undef, and the lists that the reference has.
+    Return the values of all settings of Puppet and of our own: text, numbers, booleans, undef, and the lists that the reference has.
 
     Settings that a process does not use itself, those of `others` and unused ones, come from the same puppet.conf and command line. A
-        value that is none is its text there: whoever uses it says what is wrong with it.
+    value that is none is its text there: whoever uses it says what is wrong with it.
     """
     values = settings.model_dump()
     layers = settings.layers(*others)

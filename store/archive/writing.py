@@ -65,10 +65,10 @@ class ArchiveWriter:
 
 async def archive_chunks(rows: RowSource, writer: ArchiveWriter) -> AsyncIterator[bytes]:
     """
-        Yield an archive of all data that `rows` returns: of all nodes, including inactive ones.
+    Yield an archive of all data that `rows` returns: of all nodes, including inactive ones.
 
     One node's documents are in memory at a time, and no more than twenty of its reports. A node that is stored or removed in between
-        may be missing; the others are complete.
+    may be missing; the others are complete.
     """
     yield writer.begin()
     nodes = [node async for node in rows(_nodes())]

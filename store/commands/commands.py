@@ -172,14 +172,14 @@ class CommandWriter(Protocol):
 
     async def write(self, commands: Sequence[ReceivedCommand]) -> None:
         """
-                Carry out the commands in their order, all of them or none.
+        Carry out the commands in their order, all of them or none.
 
         Stale or already stored data change nothing and are not an error. DatabaseUnavailable means that a later attempt may succeed;
-                any other error is a fault of one of the commands, and the caller finds out which by trying them one by one.
+        any other error is a fault of one of the commands, and the caller finds out which by trying them one by one.
 
         Unfinished says that one of the commands is too large for one transaction. Given alone, again and again, it is carried out in
-                parts,
-                of which nobody sees anything before the last one. Commands of other nodes may be given in between.
+        parts,
+        of which nobody sees anything before the last one. Commands of other nodes may be given in between.
         """
         ...
 
